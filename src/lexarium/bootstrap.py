@@ -1,0 +1,15 @@
+"""The one place that wires settings, store, services and web."""
+
+import os
+
+from starlette.types import ASGIApp
+
+from lexarium.settings import Settings
+from lexarium.store.database import Database
+from lexarium.web.app import make_app
+
+
+def application() -> ASGIApp:
+    """The service with the settings of the environment: what each worker process runs."""
+    settings = Settings.read(os.environ)
+    return make_app(settings, Database(settings.database))

@@ -1,0 +1,1 @@
+"""The commands. Each stands in a module that is loaded when it is first used."""

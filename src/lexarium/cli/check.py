@@ -1,0 +1,31 @@
+"""`lexarium check`"""
+
+import json
+from dataclasses import asdict
+
+import typer
+
+from lexarium.cli.options import DatabaseOption, JsonOption, opened
+from lexarium.cli.terminal import err, out, say_lines
+from lexarium.service.checking import check
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command("check")
+def check_command(json_output: JsonOption = False, database: DatabaseOption = None) -> None:
+    """Check that the catalogue agrees with itself: records, relations, log. Exit code 1 where it does not."""
+    found = check(opened(database))
+    if json_output:
+        print(json.dumps(asdict(found)))
+    else:
+        if found.remarks:
+            err.print("[yellow]Worth knowing:[/]")
+            say_lines(found.remarks, len(found.remarks), "yellow")
+        if found.problems:
+            err.print(f"[bold red]{len(found.problems):,} problems:[/]")
+            say_lines(found.problems, len(found.problems), "red")
+        else:
+            out.print(f"{found.records:,} records and {found.changes:,} changes agree.")
+    if found.problems:
+        raise typer.Exit(1)

@@ -1,0 +1,58 @@
+"""`lexarium export`"""
+
+import os
+import sys
+from collections.abc import Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lexarium.cli.options import CollectionOption, DatabaseOption, opened
+from lexarium.domain.collections import COLLECTIONS
+from lexarium.domain.errors import LexariumError
+from lexarium.service.exporting import export_valpha
+
+app = typer.Typer(add_completion=False)
+
+
+class Format(StrEnum):
+    """The formats there are."""
+
+    VALPHA = "v-alpha"
+
+
+@app.command()
+def export(
+    format: Annotated[Format, typer.Option("--format", help="The format to write.")],
+    collection: CollectionOption = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Where to write; else standard output.")
+    ] = None,
+    database: DatabaseOption = None,
+) -> None:
+    """Export published records with their relations; every collection, unless one is named."""
+    pieces = export_valpha(opened(database), [collection] if collection else list(COLLECTIONS.values()))
+    if output is None:
+        for piece in pieces:
+            sys.stdout.buffer.write(piece)
+        sys.stdout.buffer.flush()
+    else:
+        _write_whole(output, pieces)
+
+
+def _write_whole(path: Path, pieces: Iterator[bytes]) -> None:
+    """Write a file that is there only once it is whole."""
+    unfinished = path.with_name(path.name + ".unfinished")
+    try:
+        with unfinished.open("wb") as file:
+            for piece in pieces:
+                file.write(piece)
+            file.flush()
+            os.fsync(file.fileno())
+        unfinished.replace(path)
+    except OSError as error:
+        raise LexariumError(f"Cannot write {path}: {error.strerror or error}.") from None
+    finally:
+        unfinished.unlink(missing_ok=True)

@@ -1,0 +1,71 @@
+"""`lexarium`: the table of commands."""
+
+import sys
+from importlib import import_module
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+from typer.main import get_command
+
+from lexarium import __version__
+from lexarium.cli.terminal import complain
+from lexarium.domain.errors import LexariumError
+
+COMMANDS = {
+    "serve": "lexarium.cli.serve",
+    "import": "lexarium.cli.importing",
+    "export": "lexarium.cli.exporting",
+    "show": "lexarium.cli.show",
+    "user": "lexarium.cli.users",
+    "token": "lexarium.cli.tokens",
+    "migrate": "lexarium.cli.migrate",
+    "check": "lexarium.cli.check",
+}
+
+
+class Commands(TyperGroup):
+    """Loads a command's module when the command is asked for, so that starting stays fast."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in COMMANDS:
+            return None
+        command = get_command(import_module(COMMANDS[cmd_name]).app)
+        command.name = cmd_name
+        return command
+
+
+app = typer.Typer(cls=Commands, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        print(f"lexarium {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def lexarium(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
+    ] = False,
+) -> None:
+    """A terminology catalogue service: serve, find, curate and share a vocabulary."""
+
+
+def run() -> None:
+    """Run the command line. A mistake gets one sentence and exit code 1; wrong usage, 2."""
+    try:
+        app()
+    except LexariumError as error:
+        complain(error)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except BrokenPipeError:
+        # Whoever read the output has had enough of it. Nothing more can be said there, nor at exit.
+        sys.stdout = None
+        sys.exit(1)

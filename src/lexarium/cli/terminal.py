@@ -1,0 +1,55 @@
+"""Speaking to people at a terminal, and to scripts elsewhere."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+from lexarium.domain.errors import Invalid, LexariumError
+
+SHOWN = 20
+"""How many problems or warnings are shown one by one."""
+
+out = Console(highlight=False, soft_wrap=True)
+err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def complain(error: LexariumError) -> None:
+    """Say on standard error what is wrong, every problem on a line of its own."""
+    err.print(f"[bold red]Error:[/] {escape(str(error))}")
+    if isinstance(error, Invalid):
+        lines = [f"{problem.field}: {problem.detail}" for problem in error.problems]
+        say_lines(lines, len(lines), "red")
+
+
+def say_lines(lines: list[str], count: int, colour: str) -> None:
+    """Say the first of these on standard error, and how many more there are of all `count`."""
+    for line in lines[:SHOWN]:
+        err.print(f"  [{colour}]•[/] {escape(line)}")
+    if count > SHOWN:
+        err.print(f"  … and {count - SHOWN:,} more")
+
+
+@contextmanager
+def progress_bar() -> Iterator[Callable[[str, int, int], None]]:
+    """A bar on a terminal's standard error; a call says what is done, how far, of how much. Elsewhere: nothing."""
+    bar = Progress(
+        TextColumn("{task.description:<8}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeRemainingColumn(),
+        console=err,
+        transient=True,
+        disable=not err.is_terminal,
+    )
+    tasks = {}
+
+    def show(what: str, done: int, total: int) -> None:
+        if what not in tasks:
+            tasks[what] = bar.add_task(what)
+        bar.update(tasks[what], completed=done, total=total)
+
+    with bar:
+        yield show

@@ -1,0 +1,59 @@
+"""`lexarium token`"""
+
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from lexarium.cli.options import DatabaseOption, opened
+from lexarium.cli.terminal import err, out
+from lexarium.domain.accounts import Role, Token
+from lexarium.domain.stamps import now, text_of
+from lexarium.service.access import create_token, list_tokens, revoke_token
+
+app = typer.Typer(add_completion=False, no_args_is_help=True)
+
+
+@app.callback()
+def token() -> None:
+    """Make, list and revoke the tokens that accounts write with."""
+
+
+@app.command()
+def create(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The account the token is for.")],
+    role: Annotated[Role | None, typer.Option(help="A role no higher than the account's own.")] = None,
+    days: Annotated[int | None, typer.Option(min=1, max=36_500, help="How long it is good for; else for good.")] = None,
+    database: DatabaseOption = None,
+) -> None:
+    """Make a token, and print it, alone, on standard output. It is shown this once."""
+    made, secret = create_token(opened(database), name, role, days)
+    err.print(f"The token {made.id} of {name} has the role {made.role}. It is shown only now:", markup=False)
+    print(secret)
+
+
+@app.command("list")
+def list_command(database: DatabaseOption = None) -> None:
+    """List every token; the secrets are kept nowhere."""
+    table = Table("id", "account", "role", "created", "state", box=None, pad_edge=False)
+    for each in list_tokens(opened(database)):
+        table.add_row(each.id, each.account.name, each.role, text_of(each.created), _state(each))
+    out.print(table)
+
+
+@app.command()
+def revoke(
+    id: Annotated[str, typer.Argument(metavar="ID", help="The identifier of the token.")],
+    database: DatabaseOption = None,
+) -> None:
+    """Make a token useless from now on."""
+    revoke_token(opened(database), id)
+    out.print(f"The token {id} is revoked.", markup=False)
+
+
+def _state(token: Token) -> str:
+    if token.revoked is not None:
+        return f"revoked {text_of(token.revoked)}"
+    if token.expires is None:
+        return "good"
+    return f"{'expired' if token.expires <= now() else 'good until'} {text_of(token.expires)}"

@@ -1,0 +1,52 @@
+"""People and their tokens."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Role(StrEnum):
+    """What an account may do; each role may do all that the ones before it may."""
+
+    CONTRIBUTOR = "contributor"
+    CURATOR = "curator"
+    ADMIN = "admin"
+
+    @property
+    def rank(self) -> int:
+        """Its place among the roles, the least first."""
+        return list(Role).index(self)
+
+
+@dataclass(frozen=True)
+class Account:
+    """A person, or the program of one, that may write."""
+
+    id: str
+    name: str
+    role: Role
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """What a contributor would change: no record yet, until a curator accepts it."""
+
+    id: str
+    collection: str
+    change: bytes
+    """The fields proposed, as JSON."""
+    author: str
+    made: int
+    state: str = "open"
+
+
+@dataclass(frozen=True)
+class Token:
+    """A way for an account to prove itself. The secret itself is kept nowhere."""
+
+    id: str
+    account: Account
+    role: Role
+    """No higher than the account's."""
+    created: int
+    expires: int | None
+    revoked: int | None

@@ -1,0 +1,111 @@
+"""The registry: every collection, declared once. Routes, validation, exchange and tests derive from it."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeVar
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from lexarium.domain.records import ConceptClass, Contrast, Disorder, Moment, Refers, SearchHit, Term, Written
+from lexarium.domain.relations import ASSERTS, HASCONTRAST, ISA, KINDOF, MEASUREDBY, PARTOF, RelationView
+
+Mark = TypeVar("Mark")
+
+
+@dataclass(frozen=True)
+class Collection:
+    """A kind of record."""
+
+    name: str
+    record: type[BaseModel]
+    prefixes: tuple[str, ...]
+    """Prefixes of its identifiers; a new record gets the first."""
+    ordered_by_name: bool = True
+    """Order by name ignoring case, then id; otherwise by id alone. Always by code point."""
+    on_valpha: bool = True
+    views: tuple[RelationView, ...] = ()
+    searched_prefix: str | None = None
+    """Records with this prefix appear in v-alpha's search collection."""
+
+    @cached_property
+    def fields(self) -> dict[str, FieldInfo]:
+        """Its fields, in the order in which they are rendered."""
+        return self.record.model_fields
+
+    @cached_property
+    def types(self) -> dict[str, type]:
+        """Each field's Python type, `str` or `int`."""
+        return {name: int if info.annotation is int else str for name, info in self.fields.items()}
+
+    @cached_property
+    def written(self) -> dict[str, Written]:
+        """The fields that people write, with their limits."""
+        return self._marked(Written)
+
+    @cached_property
+    def references(self) -> dict[str, Refers]:
+        """The fields that hold identifiers of something else."""
+        return self._marked(Refers)
+
+    @cached_property
+    def moments(self) -> dict[str, Moment]:
+        """The text fields that say a date and time."""
+        return self._marked(Moment)
+
+    def _marked(self, kind: type[Mark]) -> dict[str, Mark]:
+        marks = ((name, mark) for name, info in self.fields.items() for mark in info.metadata)
+        return {name: mark for name, mark in marks if isinstance(mark, kind)}
+
+    @cached_property
+    def views_by_key(self) -> dict[str, RelationView]:
+        """Its relation lists by the key they have in the `?id=` shape."""
+        return {view.key: view for view in self.views}
+
+
+CONCEPT = Collection(
+    "concept",
+    Term,
+    ("trm",),
+    searched_prefix="trm",
+    views=(
+        RelationView(
+            "relationships",
+            (KINDOF, PARTOF),
+            ("source", "target"),
+            directions={"source": "parent", "target": "child"},
+        ),
+    ),
+)
+TASK = Collection(
+    "task",
+    Term,
+    ("trm", "tsk"),
+    searched_prefix="trm",
+    views=(
+        RelationView("concepts", (ASSERTS,), ("source",), id_key="concept_id"),
+        RelationView("contrasts", (HASCONTRAST,), ("source",), named=False),
+    ),
+)
+DISORDER = Collection(
+    "disorder",
+    Disorder,
+    ("dso",),
+    ordered_by_name=False,
+    views=(RelationView("disorders", (ISA,), ("source",)),),
+)
+CONTRAST = Collection(
+    "contrast",
+    Contrast,
+    ("cnt",),
+    on_valpha=False,
+    views=(RelationView("concepts", (MEASUREDBY,), ("target",)),),
+)
+CONCEPT_CLASS = Collection("concept_class", ConceptClass, ("ctp",), on_valpha=False)
+
+COLLECTIONS: dict[str, Collection] = {
+    collection.name: collection for collection in (CONCEPT, TASK, DISORDER, CONTRAST, CONCEPT_CLASS)
+}
+
+HIT_FIELDS: tuple[str, ...] = tuple(SearchHit.model_fields)
+HIT_NUMBER = "ID(c)"

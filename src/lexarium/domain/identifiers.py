@@ -1,0 +1,19 @@
+"""Identifiers: a prefix that tells the kind, an underscore, an alphanumeric suffix."""
+
+import re
+import secrets
+
+SYSTEM_USER = "usr_0000000000"
+
+_FORM = re.compile(r"([a-z]+)_[0-9A-Za-z]+")
+
+
+def mint(prefix: str) -> str:
+    """A new identifier that nobody has used: 64 random bits."""
+    return f"{prefix}_{secrets.token_hex(8)}"
+
+
+def has_prefix(identifier: str, prefixes: tuple[str, ...]) -> bool:
+    """Whether the identifier has the form `<prefix>_<alphanumeric suffix>` with one of these prefixes."""
+    match = _FORM.fullmatch(identifier)
+    return match is not None and match.group(1) in prefixes

@@ -1,0 +1,44 @@
+"""A record as bytes: rendered once, when it is written, and served as it is from then on."""
+
+from dataclasses import dataclass
+
+import orjson
+
+from lexarium.domain.collections import HIT_FIELDS, Collection
+from lexarium.domain.records import Fields
+from lexarium.domain.text import name_key
+
+VERSION = 1
+"""Part of every ETag: to be raised when the same record renders to other bytes than before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rendering:
+    """What the store keeps of a record's fields."""
+
+    body: bytes
+    """Its v-alpha JSON object."""
+    hit_length: int
+    """How many of the first bytes, all but a closing brace, are its search hit; 0 where it is never a hit."""
+    order_key: str
+    name_key: str
+
+
+def render(collection: Collection, fields: Fields) -> Rendering:
+    """The record as bytes. `fields` must hold every field of the collection, in the collection's order."""
+    name: str = fields["name"]
+    hit_length = 0
+    if collection.searched_prefix and fields["id"].startswith(collection.searched_prefix + "_"):
+        hit_length = len(orjson.dumps({key: fields[key] for key in HIT_FIELDS})) - 1
+    return Rendering(
+        body=orjson.dumps(fields),
+        hit_length=hit_length,
+        order_key=name.casefold() if collection.ordered_by_name else "",
+        name_key=name_key(name),
+    )
+
+
+def parse(body: bytes) -> Fields:
+    """The fields of a rendered record."""
+    fields: Fields = orjson.loads(body)
+    return fields

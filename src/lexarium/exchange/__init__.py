@@ -1,0 +1,1 @@
+"""One codec a format: bytes to records, records to bytes, both streaming."""

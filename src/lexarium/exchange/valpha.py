@@ -1,0 +1,154 @@
+"""The JSON of a v-alpha server: the list shape, and the `?id=` shape with relations."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, BinaryIO
+
+import orjson
+
+from lexarium.domain.collections import COLLECTIONS, HIT_NUMBER, Collection
+from lexarium.domain.identifiers import has_prefix
+from lexarium.domain.relations import Edge, Related, RelationView
+from lexarium.domain.stamps import milliseconds_of
+from lexarium.domain.text import unstorable
+from lexarium.exchange.incoming import Incoming
+from lexarium.exchange.json_stream import objects
+
+_INTEGERS = range(-(2**63), 2**63)
+_TYPE_NAMES = {str: "text", int: "a whole number"}
+
+
+def read(stream: BinaryIO, collection: Collection | None, fallback: Collection | None) -> Iterator[Incoming]:
+    """The records of a document. `collection` is what they are, else their `type` tells, else `fallback`."""
+    for line, given in objects(stream):
+        incoming = Incoming(line)
+        kind = collection or _kind(given, fallback, incoming)
+        if kind is not None:
+            incoming.collection = kind.name
+            _take(kind, given, incoming)
+        yield incoming
+
+
+def shape(collection: Collection, body: bytes, related: Sequence[Related]) -> bytes:
+    """The `?id=` shape: a rendered record, its type and its relations."""
+    extra: dict[str, Any] = {"type": collection.name}
+    for view in collection.views:
+        names = {relation.name for relation in view.relations}
+        extra[view.key] = [
+            _entry(view, other) for other in related if other.relation in names and other.side in view.sides
+        ]
+    return body[:-1] + b"," + orjson.dumps(extra)[1:]
+
+
+def join(shapes: Iterable[bytes]) -> Iterator[bytes]:
+    """One JSON array of records, each on a line of its own."""
+    before = b"[\n"
+    for each in shapes:
+        yield before + each
+        before = b",\n"
+    yield b"[]\n" if before == b"[\n" else b"\n]\n"
+
+
+def _entry(view: RelationView, other: Related) -> dict[str, str]:
+    entry = {view.id_key: other.id, "name": other.name}
+    if view.named:
+        entry["relationship"] = other.relation
+    if view.directions:
+        entry["direction"] = view.directions[other.side]
+    return entry
+
+
+def _kind(given: dict[str, Any], fallback: Collection | None, incoming: Incoming) -> Collection | None:
+    told = given.get("type")
+    if told is None:
+        if fallback is None:
+            incoming.problems.append("nothing tells which collection the record belongs to; name it with --collection")
+        return fallback
+    kind = COLLECTIONS.get(told) if isinstance(told, str) else None
+    if kind is None:
+        incoming.problems.append(f"its type is {told!r}, which is none of {', '.join(COLLECTIONS)}")
+    return kind
+
+
+def _take(collection: Collection, given: dict[str, Any], incoming: Incoming) -> None:
+    identifier = given.get("id")
+    if not isinstance(identifier, str) or not identifier:
+        incoming.problems.append("it has no id")
+        return
+    for name, expected in collection.types.items():
+        value = given.get(name)
+        if value is None:
+            if name != "id":
+                incoming.warnings.append(f"{identifier} has no {name}; it was filled")
+            continue
+        problem = _problem(value, expected)
+        if problem:
+            incoming.problems.append(f"{name} of {identifier} {problem}")
+        else:
+            incoming.fields[name] = value
+    if incoming.problems:
+        return
+    _doubt(collection, incoming)
+    for key, value in given.items():
+        if key in collection.views_by_key:
+            _relate(collection.views_by_key[key], identifier, value, incoming)
+        elif key not in collection.types and key not in ("type", HIT_NUMBER):
+            incoming.warnings.append(f"{key} of {identifier} is not a field of {collection.name}; it was left out")
+
+
+def _problem(value: Any, expected: type) -> str | None:
+    # Exactly: a truth value is an integer to Python, but not to anyone else.
+    if type(value) is not expected:
+        return f"is not {_TYPE_NAMES[expected]}"
+    if isinstance(value, str):
+        char = unstorable(value)
+        return f"holds the character {char}, which cannot be stored" if char else None
+    return None if value in _INTEGERS else "is too large a number"
+
+
+def _doubt(collection: Collection, incoming: Incoming) -> None:
+    """Warn of what people could not write, though a server holds it."""
+    fields = incoming.fields
+    identifier = fields["id"]
+    if not has_prefix(identifier, collection.prefixes):
+        incoming.warnings.append(f"the id {identifier} does not have the form of a {collection.name}'s")
+    if fields.get("name") == "":
+        incoming.warnings.append(f"{identifier} has an empty name")
+    for name, refers in collection.references.items():
+        value = fields.get(name)
+        if value and not has_prefix(value, (refers.prefix,)):
+            incoming.warnings.append(f"{name} of {identifier} does not have the form {refers.prefix}_…: {value}")
+    for name in collection.moments:
+        value = fields.get(name)
+        if value is not None and milliseconds_of(value) is None:
+            incoming.warnings.append(f"{name} of {identifier} is not a date and time: {value}")
+
+
+def _relate(view: RelationView, identifier: str, value: Any, incoming: Incoming) -> None:
+    if not isinstance(value, list):
+        incoming.problems.append(f"{view.key} of {identifier} is not a list")
+        return
+    for entry in value:
+        edge = _edge(view, identifier, entry)
+        if edge is None:
+            incoming.problems.append(f"{view.key} of {identifier} has an entry that cannot be read: {entry!r:.200}")
+        else:
+            incoming.edges.append(edge)
+    incoming.told += [(relation.name, side) for relation in view.relations for side in view.sides]
+
+
+def _edge(view: RelationView, identifier: str, entry: Any) -> Edge | None:
+    if not isinstance(entry, dict):
+        return None
+    other = entry.get(view.id_key)
+    if not isinstance(other, str) or not other or unstorable(other):
+        return None
+    name = entry.get("relationship") if view.named else view.relations[0].name
+    if name not in {relation.name for relation in view.relations}:
+        return None
+    side = view.sides[0]
+    if view.directions:
+        sides = [side for side, direction in view.directions.items() if direction == entry.get("direction")]
+        if not sides:
+            return None
+        side = sides[0]
+    return Edge(identifier, name, other) if side == "source" else Edge(other, name, identifier)

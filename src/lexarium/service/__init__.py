@@ -1,0 +1,1 @@
+"""The use cases: what people do with a catalogue, whether by HTTP or by command."""

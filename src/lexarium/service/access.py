@@ -1,0 +1,117 @@
+"""Who may do what: accounts, tokens, and the one table of what each role may do."""
+
+import hashlib
+import re
+import secrets
+from dataclasses import dataclass
+from enum import Enum
+
+from lexarium.domain.accounts import Account, Role, Token
+from lexarium.domain.errors import Conflict, Forbidden, Invalid, NotFound, Problem, Unauthenticated
+from lexarium.domain.identifiers import mint
+from lexarium.domain.stamps import now
+from lexarium.domain.text import forbidden, unstorable
+from lexarium.store import accounts
+from lexarium.store.database import Database
+
+_NAME_LIMIT = 200
+_AUTHORIZATION = re.compile(r"(?:bearer|token) +(\S+) *", re.IGNORECASE)
+
+
+class Deed(Enum):
+    """What someone may want to do, with the least role that may."""
+
+    PROPOSE = Role.CONTRIBUTOR
+    PUBLISH = Role.CURATOR
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Who asks, and in which role."""
+
+    account: Account
+    role: Role
+
+    def may(self, deed: Deed) -> bool:
+        """Whether the role allows it."""
+        return self.role.rank >= deed.value.rank
+
+    def require(self, deed: Deed) -> None:
+        """Raise `Forbidden` where the role does not allow it."""
+        if not self.may(deed):
+            raise Forbidden(f"This needs the role {deed.value}; the token has the role {self.role}.")
+
+
+def identify(database: Database, authorization: str | None) -> Caller:
+    """The caller that an `Authorization` header names. Raises `Unauthenticated` where it names none."""
+    if not authorization:
+        raise Unauthenticated("This needs a token: send it as `Authorization: Bearer TOKEN`.")
+    match = _AUTHORIZATION.fullmatch(authorization)
+    if match is None:
+        raise Unauthenticated("The Authorization header has another form than `Bearer TOKEN`.")
+    with database.read() as connection:
+        token = accounts.find_token(connection, _digest(match.group(1)))
+    if token is None or token.revoked is not None:
+        raise Unauthenticated("The token is not valid.")
+    if token.expires is not None and token.expires <= now():
+        raise Unauthenticated("The token has expired.")
+    return Caller(token.account, min(token.role, token.account.role, key=lambda role: role.rank))
+
+
+def add_account(database: Database, name: str, role: Role) -> Account:
+    """Make an account. Raises `Conflict` where the name is taken."""
+    wrong = None
+    if not name.strip():
+        wrong = "must not be empty."
+    elif len(name) > _NAME_LIMIT:
+        wrong = f"must have at most {_NAME_LIMIT} characters."
+    elif forbidden(name):
+        wrong = f"holds the character {forbidden(name)}, which is not allowed."
+    if wrong:
+        raise Invalid("This is not a valid account.", [Problem("name", wrong)])
+    account = Account(mint("usr"), name, role)
+    with database.write() as transaction:
+        if accounts.find_account(transaction.connection, name):
+            raise Conflict(f"There is an account named {name!r} already.")
+        accounts.add_account(transaction, account, at=now())
+    return account
+
+
+def create_token(database: Database, name: str, role: Role | None = None, days: int | None = None) -> tuple[Token, str]:
+    """Make a token for an account, and its secret, which is kept nowhere and cannot be had again."""
+    secret = f"lex_{secrets.token_urlsafe(32)}"
+    created = now()
+    with database.write() as transaction:
+        account = None if unstorable(name) else accounts.find_account(transaction.connection, name)
+        if account is None:
+            raise NotFound(f"There is no account named {name!r}. Make it with `lexarium user add`.")
+        if role is not None and role.rank > account.role.rank:
+            raise Forbidden(f"{name} has the role {account.role}; a token of theirs cannot have the role {role}.")
+        token = Token(
+            id=mint("tok"),
+            account=account,
+            role=role or account.role,
+            created=created,
+            expires=None if days is None else created + days * 86_400_000,
+            revoked=None,
+        )
+        accounts.add_token(transaction, token, _digest(secret))
+    return token, secret
+
+
+def revoke_token(database: Database, identifier: str) -> None:
+    """Make a token useless from now on. Raises `NotFound` where there is none of this id."""
+    with database.write() as transaction:
+        if unstorable(identifier) or not accounts.revoke_token(transaction, identifier, at=now()):
+            raise NotFound(f"There is no token with the id {identifier!r}. `lexarium token list` shows them.")
+
+
+def list_tokens(database: Database) -> list[Token]:
+    """Every token, the oldest first."""
+    with database.read() as connection:
+        return list(accounts.tokens(connection))
+
+
+def _digest(secret: str) -> str:
+    # A token is 256 random bits, so a plain hash keeps it: there is nothing to guess.
+    return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).hexdigest()

@@ -1,0 +1,79 @@
+"""Looking whether the catalogue agrees with itself."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from lexarium.domain.changes import Change, document
+from lexarium.domain.collections import COLLECTIONS
+from lexarium.domain.hierarchy import cycles
+from lexarium.domain.relations import RELATIONS, Edge
+from lexarium.domain.rendering import Rendering, parse, render
+from lexarium.store import edges, integrity, log
+from lexarium.store.database import Database, read_position
+from lexarium.store.records import Stored
+
+
+@dataclass
+class Findings:
+    """What a check found."""
+
+    records: int = 0
+    changes: int = 0
+    problems: list[str] = field(default_factory=list)
+    """What must not be."""
+    remarks: list[str] = field(default_factory=list)
+    """What may be, and is worth knowing."""
+
+
+def check(database: Database) -> Findings:
+    """Hold the records against the log, the relations against the records, and the file against itself."""
+    found = Findings()
+    with database.read() as connection:
+        found.problems += integrity.damage(connection)
+        if found.problems:
+            return found
+        revision = read_position(connection).revision
+        logged = integrity.log_extent(connection)
+        found.changes = logged.count
+        if (logged.count, logged.last) != (revision, revision):
+            found.problems.append(
+                f"the catalogue stands at revision {revision}, its log has {logged.count} changes up to {logged.last}"
+            )
+        for batch in integrity.all_records(connection):
+            found.records += len(batch)
+            identifiers = [stored.id for stored, _, _ in batch]
+            own = edges.of_sources(connection, identifiers)
+            changes = log.latest(connection, identifiers)
+            for stored, rendering, name in batch:
+                found.problems += _rendered_wrongly(stored, rendering, name)
+                found.problems += _logged_wrongly(stored, own.get(stored.id, set()), changes.get(stored.id))
+        found.problems += [
+            f"{gone} is in the log but not in the catalogue" for gone in integrity.only_in_log(connection)
+        ]
+        dangling = integrity.dangling(connection)
+        if dangling:
+            found.remarks.append(f"{dangling} relations name a record that is not in the catalogue")
+        for relation in RELATIONS.values():
+            if relation.hierarchical:
+                for cycle in cycles(edges.named(connection, [relation.name])):
+                    found.remarks.append(f"{relation.name} comes back to where it began: {' → '.join(cycle)}")
+    return found
+
+
+def _rendered_wrongly(stored: Stored, rendering: Rendering, name: str) -> Iterator[str]:
+    collection = COLLECTIONS.get(stored.collection)
+    if collection is None:
+        yield f"{stored.id} is in a collection that there is not: {stored.collection}"
+        return
+    fields = parse(stored.body)
+    if render(collection, fields) != rendering or fields["name"] != name:
+        yield f"{stored.id} is not rendered as it should be"
+
+
+def _logged_wrongly(stored: Stored, own: set[Edge], change: Change | None) -> Iterator[str]:
+    if change is None:
+        yield f"{stored.id} is in no change of the log"
+    elif change.version != stored.version:
+        yield f"{stored.id} has version {stored.version}, in the log {change.version}"
+    elif change.document != document(stored.state, stored.body, own):
+        yield f"{stored.id} is not what the log says it is"

@@ -1,0 +1,248 @@
+"""Bringing files into the catalogue: all of them or nothing."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lexarium.domain.changes import State
+from lexarium.domain.collections import COLLECTIONS, Collection
+from lexarium.domain.completion import complete
+from lexarium.domain.errors import ImportRefused, Problem
+from lexarium.domain.hierarchy import cycles
+from lexarium.domain.identifiers import SYSTEM_USER
+from lexarium.domain.relations import RELATIONS, Edge
+from lexarium.domain.rendering import parse, render
+from lexarium.domain.stamps import now
+from lexarium.exchange import valpha
+from lexarium.exchange.incoming import Incoming, Malformed
+from lexarium.store import edges, log, records
+from lexarium.store.database import Database, Transaction
+from lexarium.store.records import BATCH, Stored
+from lexarium.store.staging import Stage, Staged
+
+KEPT = 1_000
+"""How many warnings and problems are kept word by word; past that they are only counted."""
+
+Progress = Callable[[str, int, int], None]
+"""Called as work goes on: what is being done, how much is done, of how much."""
+
+
+@dataclass
+class Notes:
+    """Things to tell, the first of them word by word."""
+
+    kept: list[Problem] = field(default_factory=list)
+    count: int = 0
+
+    def add(self, where: str, what: str) -> None:
+        """Note something about a place."""
+        self.count += 1
+        if len(self.kept) < KEPT:
+            self.kept.append(Problem(where, what))
+
+
+@dataclass
+class Report:
+    """What an import did, or with `dry_run` would do."""
+
+    dry_run: bool
+    created: Counter[str] = field(default_factory=Counter)
+    updated: Counter[str] = field(default_factory=Counter)
+    unchanged: Counter[str] = field(default_factory=Counter)
+    relations_added: int = 0
+    relations_removed: int = 0
+    warnings: Notes = field(default_factory=Notes)
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything is other than before."""
+        return bool(self.created or self.updated or self.relations_added or self.relations_removed)
+
+
+class _DryRun(Exception):
+    """Undoes the transaction of a dry run."""
+
+
+def import_files(
+    database: Database,
+    files: Sequence[Path],
+    *,
+    collection: Collection | None = None,
+    dry_run: bool = False,
+    progress: Progress = lambda what, done, total: None,
+) -> Report:
+    """Import v-alpha JSON files, in any order, together. Raises `ImportRefused` with every problem, all files' alike.
+
+    The files are read and checked before the catalogue is locked; records are compared with those that are there,
+    so that what is the same already stays untouched.
+    """
+    report = Report(dry_run)
+    problems = Notes()
+    with Stage() as stage:
+        total = sum(file.stat().st_size for file in files if file.is_file())
+        done = 0
+        for file in files:
+            for incoming, read in _incoming(file, collection, problems):
+                _stage(stage, incoming, f"{file}, line {incoming.line}", problems, report.warnings)
+                progress("reading", done + read, total)
+            done += file.stat().st_size if file.is_file() else 0
+        _refuse(problems)
+        try:
+            with database.write() as transaction:
+                _Application(transaction, stage, report, problems, progress).run()
+                _refuse(problems)
+                if dry_run:
+                    raise _DryRun
+        except _DryRun:
+            pass
+    return report
+
+
+def _refuse(problems: Notes) -> None:
+    if problems.count:
+        count = "1 problem" if problems.count == 1 else f"{problems.count} problems"
+        raise ImportRefused(f"Nothing was imported: {count}.", problems.kept)
+
+
+def _incoming(file: Path, collection: Collection | None, problems: Notes) -> Iterator[tuple[Incoming, int]]:
+    """The records of a file, each with how many bytes of it have been read."""
+    named = COLLECTIONS.get(file.name.split(".")[0])
+    try:
+        with file.open("rb") as stream:
+            for incoming in valpha.read(stream, collection, named):
+                yield incoming, stream.tell()
+    except OSError as error:
+        problems.add(str(file), f"cannot be read: {error.strerror or error}")
+    except Malformed as error:
+        problems.add(f"{file}, {str(error).split(': ', 1)[0]}", str(error).split(": ", 1)[1])
+
+
+def _stage(stage: Stage, incoming: Incoming, where: str, problems: Notes, warnings: Notes) -> None:
+    for problem in incoming.problems:
+        problems.add(where, problem)
+    for warning in incoming.warnings:
+        warnings.add(where, warning)
+    if incoming.problems:
+        return
+    item = Staged(incoming.fields["id"], incoming.collection, incoming.fields, where)
+    there = stage.add(item)
+    if there is not None:
+        if there.collection != item.collection:
+            problems.add(where, f"{item.id} is a {item.collection} here, but a {there.collection} in {there.origin}")
+            return
+        for name in sorted(
+            name for name in item.fields if there.fields.get(name, item.fields[name]) != item.fields[name]
+        ):
+            warnings.add(where, f"{name} of {item.id} is not what it is in {there.origin}; this one is kept")
+        stage.replace(Staged(item.id, item.collection, there.fields | item.fields, where))
+    stage.tell(item.id, incoming.edges, incoming.told)
+
+
+class _Application:
+    """Applies what is staged to the catalogue, within one transaction."""
+
+    def __init__(
+        self, transaction: Transaction, stage: Stage, report: Report, problems: Notes, progress: Progress
+    ) -> None:
+        self._transaction = transaction
+        self._connection = transaction.connection
+        self._stage = stage
+        self._report = report
+        self._problems = problems
+        self._progress = progress
+        self._at = now()
+        self._references: dict[str, str] = {}
+
+    def run(self) -> None:
+        self._drop_untold_edges()
+        total = self._stage.count()
+        done = 0
+        for identifiers in self._stage.touched(BATCH):
+            self._apply(identifiers)
+            done += len(identifiers)
+            self._progress("writing", done, total)
+        self._warn_of_missing_references()
+        self._warn_of_cycles()
+
+    def _drop_untold_edges(self) -> None:
+        """An edge goes where a record of the import tells all its relations of that kind, and no record tells it."""
+        for told in self._stage.told():
+            ends = {(relation, side, identifier) for identifier, relation, side in told}
+            present = edges.touching(self._connection, sorted({identifier for identifier, _, _ in told}))
+            spoken_for = {
+                edge
+                for edge in present
+                if (edge.relation, "source", edge.source) in ends or (edge.relation, "target", edge.target) in ends
+            }
+            self._stage.drop(spoken_for - self._stage.asserted(spoken_for))
+
+    def _apply(self, identifiers: list[str]) -> None:
+        first, last = identifiers[0], identifiers[-1]
+        staged = self._stage.staged(first, last)
+        stored = records.find_many(self._connection, identifiers)
+        present = edges.of_sources(self._connection, identifiers)
+        told, dropped = set(self._stage.edges(first, last)), set(self._stage.dropped(first, last))
+        there = {edge for several in present.values() for edge in several}
+        added, removed = told - there, dropped & there
+        changed = {edge.source for edge in added | removed}
+        by_source: dict[str, set[Edge]] = {identifier: set() for identifier in identifiers}
+        for edge in (there | added) - removed:
+            by_source[edge.source].add(edge)
+        entries = []
+        for identifier in identifiers:
+            entry = self._entry(
+                staged.get(identifier), stored.get(identifier), by_source[identifier], identifier in changed
+            )
+            if entry is not None:
+                entries.append(entry)
+        log.save(self._transaction, entries, actor=SYSTEM_USER, at=self._at)
+        log.relate(self._transaction, added, removed)
+        self._report.relations_added += len(added)
+        self._report.relations_removed += len(removed)
+
+    def _entry(
+        self, staged: Staged | None, stored: Stored | None, own: set[Edge], related_anew: bool
+    ) -> log.Entry | None:
+        """The record as it shall be; None where it stays as it is, or is not there and only has relations."""
+        if staged is None:
+            if stored is None:
+                return None
+            collection, fields = COLLECTIONS[stored.collection], parse(stored.body)
+        else:
+            collection = COLLECTIONS[staged.collection]
+            if stored is not None and stored.collection != staged.collection:
+                self._problems.add(
+                    staged.origin,
+                    f"{staged.id} is a {staged.collection} here, but a {stored.collection} in the catalogue",
+                )
+                return None
+            before = parse(stored.body) if stored else {}
+            fields = complete(collection, before | staged.fields, self._at)
+            for name, refers in collection.references.items():
+                if refers.collection and fields[name]:
+                    self._references.setdefault(fields[name], staged.origin)
+        rendering = render(collection, fields)
+        if stored is None:
+            self._report.created[collection.name] += 1
+            return log.Entry(collection, fields, rendering, State.PUBLISHED, 1, frozenset(own))
+        if rendering.body == stored.body and not related_anew:
+            self._report.unchanged[collection.name] += 1
+            return None
+        self._report.updated[collection.name] += 1
+        return log.Entry(collection, fields, rendering, stored.state, stored.version + 1, frozenset(own))
+
+    def _warn_of_missing_references(self) -> None:
+        names = sorted(self._references)
+        for start in range(0, len(names), BATCH):
+            some = names[start : start + BATCH]
+            there = records.find_many(self._connection, some)
+            for name in some:
+                if name not in there:
+                    self._report.warnings.add(self._references[name], f"the class {name} is not in the catalogue")
+
+    def _warn_of_cycles(self) -> None:
+        for name in sorted(self._stage.relations()):
+            if RELATIONS[name].hierarchical:
+                for cycle in cycles(edges.named(self._connection, [name])):
+                    self._report.warnings.add(name, f"comes back to where it began: {' → '.join(cycle)}")

@@ -1,0 +1,26 @@
+"""The sample catalogue that comes with Lexarium."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.resources import as_file, files
+from pathlib import Path
+
+from lexarium.service.importing import Report, import_files
+from lexarium.service.reading import reading
+from lexarium.store.database import Database
+
+
+@contextmanager
+def sample_files() -> Iterator[list[Path]]:
+    """The files of the sample."""
+    with as_file(files("lexarium") / "sample") as folder:
+        yield sorted(folder.glob("*.json"))
+
+
+def load_sample(database: Database) -> Report | None:
+    """Load the sample into an empty catalogue. None, and nothing done, where it holds records."""
+    with reading(database) as now:
+        if now.counts():
+            return None
+    with sample_files() as paths:
+        return import_files(database, paths)

@@ -1,0 +1,73 @@
+"""The settings: one table. Read once, from options and from LEXARIUM_* variables; an option goes first."""
+
+from collections.abc import Mapping
+from dataclasses import Field, dataclass, field, fields
+from typing import Any, Self
+
+from lexarium.domain.errors import SettingError
+
+PREFIX = "LEXARIUM_"
+
+
+def _setting(default: str | int, help: str, choices: tuple[str, ...] = ()) -> Any:
+    return field(default=default, metadata={"help": help, "choices": choices})
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What an operator may choose."""
+
+    database: str = _setting(
+        "sqlite:///lexarium.db", "Where the catalogue is: sqlite:///FILE, or postgresql://USER@HOST/NAME"
+    )
+    host: str = _setting("127.0.0.1", "The address the server listens on")
+    port: int = _setting(8000, "The port the server listens on; 0 takes a free one")
+    workers: int = _setting(1, "How many processes serve")
+    cache_mb: int = _setting(
+        64, "How many megabytes of finished answers a worker keeps; what does not fit is streamed from the database"
+    )
+    title: str = _setting("Lexarium", "What the catalogue is called")
+    log: str = _setting(
+        "auto", "How the server logs: text, json, or auto (text on a terminal, else json)", ("auto", "text", "json")
+    )
+
+    @classmethod
+    def read(cls, environment: Mapping[str, str], **options: object) -> Self:
+        """The settings from options (None: not given), else from the environment, else by default."""
+        values: dict[str, Any] = {}
+        for each in fields(cls):
+            option = options.get(each.name)
+            if option is not None:
+                values[each.name] = option
+            elif environment.get(variable(each)):
+                values[each.name] = _parsed(each, environment[variable(each)])
+        settings = cls(**values)
+        settings._check()
+        return settings
+
+    def environment(self) -> dict[str, str]:
+        """The settings as variables, for a process that shall have the same."""
+        return {variable(each): str(getattr(self, each.name)) for each in fields(self)}
+
+    def _check(self) -> None:
+        for name, least, most in (("port", 0, 65_535), ("workers", 1, 256), ("cache_mb", 0, 1_000_000)):
+            if not least <= getattr(self, name) <= most:
+                raise SettingError(f"The setting {name} must be from {least} to {most}, not {getattr(self, name)}.")
+        for each in fields(self):
+            choices = each.metadata["choices"]
+            if choices and getattr(self, each.name) not in choices:
+                raise SettingError(f"The setting {each.name} must be one of {', '.join(choices)}.")
+
+
+def variable(setting: "Field[Any]") -> str:
+    """The name of the variable that a setting is read from."""
+    return PREFIX + setting.name.upper()
+
+
+def _parsed(setting: "Field[Any]", text: str) -> str | int:
+    if isinstance(setting.default, str):
+        return text
+    try:
+        return int(text)
+    except ValueError:
+        raise SettingError(f"{variable(setting)} must be a whole number, not {text!r}.") from None

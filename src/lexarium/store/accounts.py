@@ -1,0 +1,78 @@
+"""Accounts, tokens and proposals in the store."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from sqlalchemy import Connection, insert, select, update
+
+from lexarium.domain.accounts import Account, Proposal, Role, Token
+from lexarium.store.database import Transaction
+from lexarium.store.schema import account, proposal, token
+
+
+def find_account(connection: Connection, name: str) -> Account | None:
+    """The account of this name, or None."""
+    row = connection.execute(select(account).where(account.c.name == name)).one_or_none()
+    return None if row is None else Account(row.id, row.name, Role(row.role))
+
+
+def add_account(transaction: Transaction, new: Account, *, at: int) -> None:
+    """Add an account whose id and name no other has."""
+    values = {"id": new.id, "name": new.name, "role": new.role, "created": at}
+    transaction.connection.execute(insert(account).values(values))
+
+
+def find_token(connection: Connection, digest: str) -> Token | None:
+    """The token whose secret has this hash, or None; whether it is still good is for the caller to see."""
+    found = _tokens(connection, digest)
+    return found[0] if found else None
+
+
+def tokens(connection: Connection) -> Sequence[Token]:
+    """Every token, the oldest first."""
+    return _tokens(connection, None)
+
+
+def add_token(transaction: Transaction, new: Token, digest: str) -> None:
+    """Add a token; only the hash of its secret is kept."""
+    values = {
+        "id": new.id,
+        "account": new.account.id,
+        "role": new.role,
+        "hash": digest,
+        "created": new.created,
+        "expires": new.expires,
+        "revoked": new.revoked,
+    }
+    transaction.connection.execute(insert(token).values(values))
+
+
+def revoke_token(transaction: Transaction, identifier: str, *, at: int) -> bool:
+    """Revoke a token. False where there is none of this id; one already revoked stays as it was."""
+    known = transaction.connection.execute(select(token.c.id).where(token.c.id == identifier)).first()
+    unrevoked = (token.c.id == identifier) & token.c.revoked.is_(None)
+    transaction.connection.execute(update(token).where(unrevoked).values(revoked=at))
+    return known is not None
+
+
+def add_proposal(transaction: Transaction, new: Proposal) -> None:
+    """Keep a proposal."""
+    transaction.connection.execute(insert(proposal).values(asdict(new)))
+
+
+def _tokens(connection: Connection, digest: str | None) -> Sequence[Token]:
+    query = select(token, account.c.name, account.c.role.label("account_role"))
+    query = query.join(account, account.c.id == token.c.account).order_by(token.c.created, token.c.id)
+    if digest is not None:
+        query = query.where(token.c.hash == digest)
+    return [
+        Token(
+            id=row.id,
+            account=Account(row.account, row.name, Role(row.account_role)),
+            role=Role(row.role),
+            created=row.created,
+            expires=row.expires,
+            revoked=row.revoked,
+        )
+        for row in connection.execute(query)
+    ]

@@ -1,0 +1,58 @@
+"""What the two engines do differently: the narrow contract that `sqlite` and `postgres` fulfil."""
+
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import DBAPIError
+
+from lexarium.domain.errors import StoreError
+
+Snapshot = Connection
+"""A connection within a transaction that reads: what is read through it is of one state of the catalogue."""
+
+
+class Position(NamedTuple):
+    """A state of a catalogue: which database, and the last change in it. Equal positions hold equal records."""
+
+    epoch: str
+    revision: int
+
+
+class Watch(Protocol):
+    """Tells the catalogue's position, cheaply enough to be asked at every request, from one thread."""
+
+    def current(self) -> Position:
+        """The position that a read begun now may expect to see, at least."""
+
+    def advance(self, position: Position) -> None:
+        """Hear of a position that this process has just committed."""
+
+    def close(self) -> None:
+        """Stop watching. Closing twice does no harm."""
+
+
+class Backend(Protocol):
+    """One database engine."""
+
+    engine: Engine
+    place: str
+    """Where the database is, as a person may read it: no password."""
+
+    def reading(self) -> Connection:
+        """A connection whose transaction sees one unchanging state."""
+
+    def writing(self) -> Connection:
+        """A connection whose transaction may write."""
+
+    def lock(self, connection: Connection) -> None:
+        """Wait until no other transaction writes, and keep others from it until this one ends."""
+
+    def announce(self, connection: Connection) -> None:
+        """Tell other nodes, when this transaction commits, that the catalogue has moved."""
+
+    def watch(self, read: Callable[[Connection], Position]) -> Watch:
+        """Start to watch the catalogue's position; `read` reads it from the database."""
+
+    def explain(self, error: DBAPIError) -> StoreError | None:
+        """The error as a sentence for people, or None where it is a fault of ours."""

@@ -1,0 +1,101 @@
+"""The database of one catalogue: where transactions begin and end."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sqlalchemy import Connection, select, update
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError
+
+from lexarium.domain.errors import SettingError
+from lexarium.store.backend import Backend, Position, Watch
+from lexarium.store.postgres import PostgresBackend
+from lexarium.store.schema import catalogue
+from lexarium.store.sqlite import SqliteBackend
+
+
+class Transaction:
+    """A writing transaction: it holds the catalogue's one lock until it ends."""
+
+    def __init__(self, connection: Connection, position: Position) -> None:
+        self.connection = connection
+        self.revision = position.revision
+        """The last seq given out; whoever adds changes to the log counts it up."""
+
+
+class Database:
+    """Gives out transactions and tells where the catalogue stands. Nothing connects before the first use."""
+
+    def __init__(self, url: str) -> None:
+        self.backend = _backend(url)
+        self._watch: Watch | None = None
+
+    @property
+    def place(self) -> str:
+        """Where it is, as a person may read it."""
+        return self.backend.place
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """A transaction that sees one unchanging state."""
+        with self.errors_explained(), self.backend.reading() as connection, connection.begin():
+            yield connection
+
+    @contextmanager
+    def write(self) -> Iterator[Transaction]:
+        """A transaction that writes: committed when the block ends, undone when it raises."""
+        with self.errors_explained(), self.backend.writing() as connection, connection.begin():
+            self.backend.lock(connection)
+            before = read_position(connection)
+            transaction = Transaction(connection, before)
+            yield transaction
+            after = Position(before.epoch, transaction.revision)
+            if after != before:
+                connection.execute(update(catalogue).values(revision=after.revision))
+                self.backend.announce(connection)
+        if self._watch is not None:
+            self._watch.advance(after)
+
+    def position(self) -> Position:
+        """Where the catalogue stands now. To be called from one thread."""
+        if self._watch is None:
+            with self.errors_explained():
+                self._watch = self.backend.watch(read_position)
+        with self.errors_explained():
+            return self._watch.current()
+
+    @contextmanager
+    def errors_explained(self) -> Iterator[None]:
+        """Errors of the driver become errors for people, where they are not faults of ours."""
+        try:
+            yield
+        except DBAPIError as error:
+            explained = self.backend.explain(error)
+            if explained is None:
+                raise
+            raise explained from error
+
+    def close(self) -> None:
+        """Let go of every connection."""
+        if self._watch is not None:
+            self._watch.close()
+            self._watch = None
+        self.backend.engine.dispose()
+
+
+def read_position(connection: Connection) -> Position:
+    """The catalogue's position as this transaction sees it."""
+    row = connection.execute(select(catalogue.c.epoch, catalogue.c.revision)).one()
+    return Position(row.epoch, row.revision)
+
+
+def _backend(url: str) -> Backend:
+    if url.startswith(("postgresql://", "postgres://")):
+        return PostgresBackend(url)
+    try:
+        parsed = make_url(url)
+    except (ArgumentError, ValueError):
+        parsed = None
+    if parsed is None or parsed.drivername != "sqlite":
+        raise SettingError(f"The database address must begin with sqlite:/// or postgresql:// , not {url!r}.")
+    return SqliteBackend(parsed)

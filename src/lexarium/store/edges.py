@@ -1,0 +1,55 @@
+"""Reading relations."""
+
+from collections import defaultdict
+from collections.abc import Collection as Items
+from collections.abc import Iterator
+
+from sqlalchemy import ColumnElement, Connection, select
+
+from lexarium.domain.changes import State
+from lexarium.domain.relations import Edge, Related, Side
+from lexarium.store.schema import record, relation
+
+_EDGE = (relation.c.source, relation.c.relation, relation.c.target)
+
+
+def of_sources(connection: Connection, sources: Items[str]) -> dict[str, set[Edge]]:
+    """The edges of which these (at most `records.BATCH`) are the source, by source."""
+    found: dict[str, set[Edge]] = defaultdict(set)
+    for edge in _edges(connection, relation.c.source.in_(sources)):
+        found[edge.source].add(edge)
+    return found
+
+
+def touching(connection: Connection, identifiers: Items[str]) -> set[Edge]:
+    """The edges that begin or end at one of these identifiers."""
+    edges = set(_edges(connection, relation.c.source.in_(identifiers)))
+    edges.update(_edges(connection, relation.c.target.in_(identifiers)))
+    return edges
+
+
+def named(connection: Connection, relations: Items[str]) -> Iterator[Edge]:
+    """Every edge of these relations."""
+    return _edges(connection, relation.c.relation.in_(relations))
+
+
+def related(connection: Connection, identifiers: Items[str]) -> dict[str, list[Related]]:
+    """The published records related to each of these, by relation, then by name ignoring case, then by id."""
+    found: dict[str, list[Related]] = defaultdict(list)
+    ends: tuple[tuple[Side, Side], ...] = (("source", "target"), ("target", "source"))
+    for near, far in ends:
+        query = (
+            select(relation.c[near].label("near"), record.c.id, record.c.name, relation.c.relation)
+            .join(record, record.c.id == relation.c[far])
+            .where(relation.c[near].in_(identifiers), record.c.state == State.PUBLISHED)
+        )
+        for row in connection.execute(query):
+            found[row.near].append(Related(row.id, row.name, row.relation, near))
+    for others in found.values():
+        others.sort(key=lambda other: (other.relation, other.side, other.name.casefold(), other.id))
+    return found
+
+
+def _edges(connection: Connection, condition: ColumnElement[bool]) -> Iterator[Edge]:
+    for row in connection.execution_options(yield_per=1_000).execute(select(*_EDGE).where(condition)):
+        yield Edge(row.source, row.relation, row.target)

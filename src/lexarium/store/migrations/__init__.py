@@ -1,0 +1,1 @@
+"""How a database comes to the present schema, one step a version."""

@@ -1,0 +1,102 @@
+"""Reading records. Each function takes a connection within a transaction and sees what that transaction sees."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Select, func, select
+
+from lexarium.domain.changes import State
+from lexarium.domain.collections import Collection
+from lexarium.domain.text import name_key
+from lexarium.store.schema import record, relation
+
+BATCH = 1_000
+"""How many rows are fetched, and how many identifiers are asked for, at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A record as the store holds it."""
+
+    id: str
+    collection: str
+    state: State
+    version: int
+    body: bytes
+
+
+_STORED = (record.c.id, record.c.collection, record.c.state, record.c.version, record.c.body)
+_PUBLISHED = record.c.state == State.PUBLISHED
+
+
+def find(connection: Connection, identifier: str) -> Stored | None:
+    """The record with this identifier, in whatever collection and state; None where there is none."""
+    return find_many(connection, [identifier]).get(identifier)
+
+
+def find_many(connection: Connection, identifiers: Sequence[str]) -> dict[str, Stored]:
+    """The records of these identifiers (at most BATCH) by identifier; those that are not there are left out."""
+    rows = connection.execute(select(*_STORED).where(record.c.id.in_(identifiers)))
+    return {row.id: stored_of(row) for row in rows}
+
+
+def find_named(connection: Connection, collection: Collection, name: str) -> Stored | None:
+    """The published record of this name: spelt so, else ignoring case; the lowest identifier where several are."""
+    key = name_key(name)
+    query = (
+        select(*_STORED)
+        .where(record.c.collection == collection.name, record.c.name_key == key, _PUBLISHED)
+        .order_by((record.c.name == name).desc(), record.c.id)
+        .limit(1)
+    )
+    row = connection.execute(query).one_or_none()
+    return None if row is None else stored_of(row)
+
+
+def bodies(connection: Connection, collection: Collection) -> Iterator[Sequence[bytes]]:
+    """The published records of a collection as rendered, in the collection's order, some at a time."""
+    query = select(record.c.body).where(record.c.collection == collection.name, _PUBLISHED)
+    return _in_batches(connection, query.order_by(record.c.order_key, record.c.id))
+
+
+def published(connection: Connection, collection: Collection) -> Iterator[Sequence[Stored]]:
+    """The published records of a collection, in its order, some at a time."""
+    query = select(*_STORED).where(record.c.collection == collection.name, _PUBLISHED)
+    query = query.order_by(record.c.order_key, record.c.id)
+    result = connection.execution_options(yield_per=BATCH).execute(query)
+    for rows in result.partitions():
+        yield [stored_of(row) for row in rows]
+
+
+def hits(connection: Connection) -> Iterator[Sequence[bytes]]:
+    """Every search hit by name, each as rendered but for what closes it, some at a time."""
+    hit = func.substr(record.c.body, 1, record.c.hit_length)
+    query = select(hit).where(record.c.hit_length > 0, _PUBLISHED)
+    return _in_batches(connection, query.order_by(record.c.order_key, record.c.id))
+
+
+def targeted_by(connection: Connection, name: str, target: str) -> Iterator[Sequence[bytes]]:
+    """The published records that have the named relation to the target, as rendered, in order."""
+    query = (
+        select(record.c.body)
+        .join(relation, relation.c.source == record.c.id)
+        .where(relation.c.relation == name, relation.c.target == target, _PUBLISHED)
+    )
+    return _in_batches(connection, query.order_by(record.c.order_key, record.c.id))
+
+
+def count(connection: Connection) -> dict[str, int]:
+    """How many published records each collection has; one that has none is left out."""
+    query = select(record.c.collection, func.count()).where(_PUBLISHED).group_by(record.c.collection)
+    return dict(connection.execute(query).all())
+
+
+def _in_batches(connection: Connection, query: Select[Any]) -> Iterator[Sequence[bytes]]:
+    result = connection.execution_options(yield_per=BATCH).execute(query)
+    yield from result.scalars().partitions()
+
+
+def stored_of(row: Any) -> Stored:
+    """A row that has the columns of a stored record, as one."""
+    return Stored(row.id, row.collection, State(row.state), row.version, row.body)

@@ -1,0 +1,113 @@
+"""The tables. One schema for both engines; `migrations` brings a database to it."""
+
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    Column,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+    text,
+)
+
+metadata = MetaData()
+
+# Text compared by code point, whatever the server's collation. (SQLite's default is that already.)
+Key = Text().with_variant(Text(collation="C"), "postgresql")
+# SQLite counts rows by itself only in a column declared INTEGER.
+Number = BigInteger().with_variant(Integer(), "sqlite")
+
+catalogue = Table(
+    "catalogue",
+    metadata,
+    Column("id", Integer, CheckConstraint("id = 1", name="catalogue_is_one"), primary_key=True),
+    Column("epoch", Text, nullable=False, comment="minted when the database is made or restored"),
+    Column("revision", BigInteger, nullable=False, comment="the last seq of the log"),
+)
+
+record = Table(
+    "record",
+    metadata,
+    Column("id", Key, primary_key=True),
+    Column("collection", Key, nullable=False),
+    Column("state", Key, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("name", Key, nullable=False),
+    Column("order_key", Key, nullable=False),
+    Column("name_key", Key, nullable=False),
+    Column("hit_length", Integer, nullable=False, comment="how much of body is the search hit; 0: none"),
+    Column("body", LargeBinary, nullable=False, comment="the rendered record, as served"),
+    Index("record_in_order", "collection", "state", "order_key", "id"),
+    Index("record_by_name", "collection", "name_key"),
+)
+Index(
+    "record_hits",
+    record.c.order_key,
+    record.c.id,
+    sqlite_where=text("hit_length > 0 AND state = 'published'"),
+    postgresql_where=text("hit_length > 0 AND state = 'published'"),
+)
+
+# No foreign keys: a relation may name a record that is not there yet.
+relation = Table(
+    "relation",
+    metadata,
+    Column("source", Key, primary_key=True),
+    Column("relation", Key, primary_key=True),
+    Column("target", Key, primary_key=True),
+    Index("relation_by_target", "target", "relation"),
+    sqlite_with_rowid=False,
+)
+
+change = Table(
+    "change",
+    metadata,
+    Column("seq", Number, primary_key=True, autoincrement=False),
+    Column("at", BigInteger, nullable=False),
+    Column("actor", Key, nullable=False),
+    Column("action", Key, nullable=False),
+    Column("collection", Key, nullable=False),
+    Column("record", Key, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("document", LargeBinary, nullable=False, comment="the whole record from this change on"),
+    Index("change_of_record", "record", "version", unique=True),
+)
+
+account = Table(
+    "account",
+    metadata,
+    Column("id", Key, primary_key=True),
+    Column("name", Key, nullable=False, unique=True),
+    Column("role", Key, nullable=False),
+    Column("created", BigInteger, nullable=False),
+)
+
+token = Table(
+    "token",
+    metadata,
+    Column("id", Key, primary_key=True),
+    Column("account", Key, ForeignKey("account.id"), nullable=False),
+    Column("role", Key, nullable=False),
+    Column("hash", Key, nullable=False, unique=True),
+    Column("created", BigInteger, nullable=False),
+    Column("expires", BigInteger),
+    Column("revoked", BigInteger),
+)
+
+proposal = Table(
+    "proposal",
+    metadata,
+    Column("id", Key, primary_key=True),
+    Column("collection", Key, nullable=False),
+    Column("record", Key),
+    Column("base_version", Integer),
+    Column("change", LargeBinary, nullable=False, comment="the fields proposed, as JSON"),
+    Column("author", Key, ForeignKey("account.id"), nullable=False),
+    Column("made", BigInteger, nullable=False),
+    Column("state", Key, nullable=False),
+    Index("proposal_by_state", "state", "made"),
+)

@@ -1,0 +1,98 @@
+"""SQLite in WAL mode: the embedded engine."""
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event
+from sqlalchemy.exc import DBAPIError
+
+from lexarium.domain.errors import NotACatalogue, SettingError, StoreError, Unavailable
+from lexarium.store.backend import Position, Watch
+
+_WRITE = {"lexarium_write": True}
+"""Execution options of a connection whose transaction begins as a writer's."""
+
+_WAIT_SECONDS = 30
+"""How long a writer waits for its turn before it gives up."""
+
+
+class SqliteWatch:
+    """Asks SQLite's own counter of commits, on a connection that does nothing else: microseconds a call."""
+
+    def __init__(self, engine: Engine, read: Callable[[Connection], Position]) -> None:
+        self._connection = engine.connect()
+        self._read = read
+        driver = self._connection.connection.driver_connection
+        assert isinstance(driver, sqlite3.Connection)
+        self._execute = driver.execute
+        self._commits = -1
+        self._position = Position("", -1)
+
+    def current(self) -> Position:
+        commits = self._execute("PRAGMA data_version").fetchone()[0]
+        if commits != self._commits:
+            with self._connection.begin():
+                self._position = self._read(self._connection)
+            self._commits = commits
+        return self._position
+
+    def advance(self, position: Position) -> None:
+        """Nothing to hear: this connection sees commits of every other."""
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+class SqliteBackend:
+    """A database file."""
+
+    def __init__(self, url: URL) -> None:
+        if not url.database or url.database == ":memory:":
+            raise SettingError("The database must be a file: sqlite:///PATH (a whole path begins with four slashes).")
+        self.place = url.database
+        if not Path(self.place).absolute().parent.is_dir():
+            raise Unavailable(f"The folder of the database {self.place} does not exist.")
+        self.engine = create_engine(url, connect_args={"timeout": _WAIT_SECONDS, "check_same_thread": False})
+        event.listen(self.engine, "connect", _set_up)
+        event.listen(self.engine, "begin", _begin)
+
+    def reading(self) -> Connection:
+        return self.engine.connect()
+
+    def writing(self) -> Connection:
+        return self.engine.connect().execution_options(**_WRITE)
+
+    def lock(self, connection: Connection) -> None:
+        """Nothing to do: a writing transaction begins with the lock."""
+
+    def announce(self, connection: Connection) -> None:
+        """Nothing to do: SQLite counts commits for every reader."""
+
+    def watch(self, read: Callable[[Connection], Position]) -> Watch:
+        return SqliteWatch(self.engine, read)
+
+    def explain(self, error: DBAPIError) -> StoreError | None:
+        reason = str(error.orig)
+        if "not a database" in reason or "malformed" in reason:
+            return NotACatalogue(f"{self.place} is not an SQLite database, or it is damaged: {reason}.")
+        if isinstance(error.orig, sqlite3.OperationalError) and any(sign in reason for sign in _UNAVAILABLE):
+            return Unavailable(f"The database {self.place} cannot be used now: {reason}.")
+        return None
+
+
+_UNAVAILABLE = ("locked", "unable to open", "readonly", "full", "disk I/O")
+
+
+def _set_up(connection: sqlite3.Connection, _record: Any) -> None:
+    # The driver would begin transactions by itself, and too late; `_begin` does.
+    connection.isolation_level = None
+    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "cache_size=-16000"):
+        connection.execute(f"PRAGMA {pragma}").close()
+
+
+def _begin(connection: Connection) -> None:
+    # A writer takes the lock at once: one that began by reading could not wait for another's commit.
+    writes = connection.get_execution_options().items() >= _WRITE.items()
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")

@@ -1,0 +1,1 @@
+"""HTTP. The web framework is used here and nowhere else."""

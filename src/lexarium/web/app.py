@@ -1,0 +1,40 @@
+"""The application: what answers where, handed to one constructor."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp
+
+from lexarium.domain.errors import LexariumError
+from lexarium.settings import Settings
+from lexarium.store.database import Database
+from lexarium.web.answers import Answers
+from lexarium.web.fastpath import FastPath
+from lexarium.web.pages import Pages
+from lexarium.web.probes import Probes
+from lexarium.web.problems import HttpProblem, handle_error
+from lexarium.web.valpha import endpoint
+
+
+def make_app(settings: Settings, database: Database) -> ASGIApp:
+    """The whole service as one ASGI application. It closes the database when it shuts down."""
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        yield
+        database.close()
+
+    answers = Answers(settings.cache_mb * 1_000_000, database.position)
+    app = Starlette(
+        routes=[
+            *endpoint.routes(database, answers),
+            *Probes(database).routes(),
+            *Pages(database, settings.title).routes(),
+        ],
+        exception_handlers=dict.fromkeys([HTTPException, HttpProblem, LexariumError, Exception], handle_error),
+        lifespan=lifespan,
+    )
+    app.router.redirect_slashes = False
+    return FastPath(app, answers)

@@ -1,0 +1,61 @@
+"""Request bodies: JSON or form fields, within a limit."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+from starlette.datastructures import UploadFile
+from starlette.exceptions import HTTPException
+from starlette.formparsers import MultiPartException
+from starlette.requests import Request
+from starlette.types import Message
+
+from lexarium.web.problems import HttpProblem
+
+LIMIT = 1 << 20
+_FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
+
+
+async def read_fields(request: Request) -> tuple[Mapping[str, Any], bool]:
+    """The fields of a body, and whether they came from a form, where every value is text."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind not in ("application/json", *_FORMS):
+        raise HttpProblem(415, f"The body must be application/json or a form ({' or '.join(_FORMS)}).")
+    body = await _within_limit(request)
+    if kind == "application/json":
+        return _json(body), False
+    return await _form(request, body), True
+
+
+async def _within_limit(request: Request) -> bytes:
+    too_large = HttpProblem(413, f"The body must have at most {LIMIT} bytes.")
+    length = request.headers.get("content-length", "")
+    if length.isdecimal() and int(length) > LIMIT:
+        raise too_large
+    body = bytearray()
+    async for piece in request.stream():
+        body += piece
+        if len(body) > LIMIT:
+            raise too_large
+    return bytes(body)
+
+
+def _json(body: bytes) -> Mapping[str, Any]:
+    try:
+        given = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise HttpProblem(400, f"The body is not JSON: {error}.") from None
+    if not isinstance(given, dict):
+        raise HttpProblem(400, "The body must be a JSON object.")
+    return given
+
+
+async def _form(request: Request, body: bytes) -> Mapping[str, Any]:
+    async def replay() -> Message:
+        return {"type": "http.request", "body": body}
+
+    try:
+        async with Request(request.scope, replay).form(max_files=0, max_part_size=LIMIT) as form:
+            return {name: value for name, value in form.items() if not isinstance(value, UploadFile)}
+    except (HTTPException, MultiPartException):
+        raise HttpProblem(400, "The form cannot be read: it is malformed, or holds a file.") from None

@@ -1,0 +1,40 @@
+"""The server's log: one JSON object a line, or readable text on a terminal."""
+
+import logging
+from typing import Any
+
+import orjson
+
+from lexarium.domain.stamps import text_of
+
+
+class JsonFormatter(logging.Formatter):
+    """A record of the log as one line of JSON."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = {
+            "at": text_of(int(record.created * 1000)) + "Z",
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if record.exc_info:
+            line["trace"] = self.formatException(record.exc_info)
+        return orjson.dumps(line, option=orjson.OPT_NON_STR_KEYS).decode()
+
+
+def logging_config(kind: str, terminal: bool) -> dict[str, Any]:
+    """How Python's logging shall be set up; `kind` is the setting `log`."""
+    as_text = kind == "text" or (kind == "auto" and terminal)
+    return {
+        "version": 1,
+        "disable_existing_loggers": False,
+        "formatters": {
+            "text": {"format": "%(asctime)s %(levelname)s %(message)s"},
+            "json": {"()": "lexarium.web.logs.JsonFormatter"},
+        },
+        "handlers": {
+            "stderr": {"class": "logging.StreamHandler", "formatter": "text" if as_text else "json"},
+        },
+        "root": {"handlers": ["stderr"], "level": "INFO"},
+    }

@@ -1,0 +1,75 @@
+"""Errors as answers: `application/problem+json`, everywhere (RFC 9457). One table maps the domain's errors."""
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+import orjson
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from lexarium.domain.errors import (
+    Conflict,
+    Forbidden,
+    Invalid,
+    LexariumError,
+    NotFound,
+    StoreError,
+    Unauthenticated,
+)
+
+_STATUS: dict[type[LexariumError], int] = {
+    Invalid: 422,
+    NotFound: 404,
+    Unauthenticated: 401,
+    Forbidden: 403,
+    Conflict: 409,
+    StoreError: 503,
+}
+_HEADERS = {401: {"WWW-Authenticate": 'Bearer realm="lexarium"'}, 503: {"Retry-After": "1"}}
+
+
+class HttpProblem(Exception):
+    """A request that HTTP itself has a name for refusing."""
+
+    def __init__(self, status: int, detail: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.headers = headers or {}
+
+
+def respond(error: Exception, headers: Mapping[str, str] | None = None) -> Response:
+    """The answer to an error; `headers` are added to those that its status asks for."""
+    extra: dict[str, Any] = {}
+    own: Mapping[str, str] = {}
+    if isinstance(error, HttpProblem):
+        status, detail, own = error.status, str(error), error.headers
+    elif isinstance(error, LexariumError):
+        status = next((status for kind, status in _STATUS.items() if isinstance(error, kind)), 500)
+        detail = str(error)
+        # Where the database is, and what its driver says, is for the log.
+        if status == 503:
+            detail = "The catalogue's database cannot be used at this moment. Try again."
+        if isinstance(error, Invalid):
+            extra["errors"] = [
+                {"pointer": f"/{each.field}", "detail": f"{each.field} {each.detail}"} for each in error.problems
+            ]
+            detail = " ".join([detail, *(each["detail"] for each in extra["errors"])])
+    else:
+        status, detail = 500, "The server made a mistake. It has been logged."
+    body = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "detail": detail, **extra}
+    return Response(
+        orjson.dumps(body),
+        status,
+        {**(headers or {}), **_HEADERS.get(status, {}), **own},
+        media_type="application/problem+json",
+    )
+
+
+async def handle_error(request: Request, error: Exception) -> Response:
+    """The framework's handler for every error that reached it."""
+    if isinstance(error, HTTPException):
+        detail = "There is nothing at this address." if error.status_code == 404 else f"{error.detail}."
+        error = HttpProblem(error.status_code, detail, error.headers)
+    return respond(error)

@@ -1,0 +1,85 @@
+"""The addresses of v-alpha: which method goes where, and what every answer carries."""
+
+from functools import partial
+
+import orjson
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from lexarium.domain.errors import LexariumError
+from lexarium.service import access, curating
+from lexarium.store.database import Database
+from lexarium.web.answers import Answers
+from lexarium.web.bodies import read_fields
+from lexarium.web.problems import HttpProblem, respond
+from lexarium.web.valpha.reads import Reads
+from lexarium.web.valpha.resources import PATH, RESOURCES, Resource, describe
+
+
+def routes(database: Database, answers: Answers) -> list[Route]:
+    """The routes of v-alpha."""
+    found = []
+    for resource in RESOURCES.values():
+        path = f"{PATH}/{resource.name}"
+        found.append(Route(path, ValphaEndpoint(resource, database, answers)))
+        found.append(Route(path + "/", WithoutSlash()))
+    return found
+
+
+class ValphaEndpoint:
+    """Answers one resource. An ASGI application."""
+
+    def __init__(self, resource: Resource, database: Database, answers: Answers) -> None:
+        self._resource = resource
+        self._database = database
+        reads = Reads(resource, database, answers)
+        self._methods = {"GET": reads.get, "HEAD": reads.get, "OPTIONS": self._options}
+        if resource.collection:
+            self._methods["POST"] = self._post
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        try:
+            method = self._methods.get(scope["method"])
+            if method is None:
+                raise HttpProblem(405, f"{scope['method']} is not allowed here; {self._resource.allow} are.")
+            response = await method(request)
+        except (LexariumError, HttpProblem) as error:
+            response = respond(error, self._resource.headers)
+        await response(scope, receive, send)
+
+    async def _options(self, request: Request) -> Response:
+        headers = dict(self._resource.headers)
+        if "access-control-request-method" in request.headers:
+            headers |= {
+                "access-control-allow-methods": "GET, HEAD, OPTIONS",
+                "access-control-allow-headers": "If-None-Match, Cache-Control",
+                "access-control-max-age": "86400",
+            }
+        return Response(orjson.dumps(describe(self._resource)), 200, headers, media_type="application/json")
+
+    async def _post(self, request: Request) -> Response:
+        collection = self._resource.collection
+        assert collection is not None
+        caller = await run_in_threadpool(access.identify, self._database, request.headers.get("authorization"))
+        given, text = await read_fields(request)
+        made = await run_in_threadpool(partial(curating.create, self._database, caller, collection, given, text=text))
+        if isinstance(made, curating.Created):
+            status, body, location = 201, made.body, f"{PATH}/{collection.name}?id={made.id}"
+        else:
+            status, location = 202, f"/api/v1/proposals/{made.id}"
+            body = orjson.dumps({"proposal": made.id, "state": "open", "collection": collection.name, **made.fields})
+        headers = {**self._resource.headers, "location": location}
+        return Response(body, status, headers, media_type="application/json")
+
+
+class WithoutSlash:
+    """Redirects to the same address without its last slash."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        query = scope["query_string"].decode("latin-1")
+        path = scope["path"].rstrip("/")
+        await RedirectResponse(f"{path}?{query}" if query else path, 308)(scope, receive, send)
