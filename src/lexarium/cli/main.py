@@ -1,6 +1,8 @@
 """`lexarium`: the table of commands."""
 
 import sys
+import tempfile
+import traceback
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -9,7 +11,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from lexarium import __version__
-from lexarium.cli.terminal import complain
+from lexarium.cli.terminal import complain, err
 from lexarium.domain.errors import LexariumError
 
 COMMANDS = {
@@ -65,7 +67,17 @@ def run() -> None:
         sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(130)
-    except BrokenPipeError:
+    except Exception as error:
+        sys.exit(_confess(error))
+
+
+def _confess(error: Exception) -> int:
+    """Say that the mistake is ours, and where its details are; nobody should read a stack trace unasked."""
+    if isinstance(error, BrokenPipeError):
         # Whoever read the output has had enough of it. Nothing more can be said there, nor at exit.
         sys.stdout = None
-        sys.exit(1)
+        return 1
+    with tempfile.NamedTemporaryFile("w", prefix="lexarium-", suffix=".log", delete=False) as file:
+        traceback.print_exception(error, file=file)
+    err.print(f"[bold red]Error:[/] Lexarium made a mistake ({type(error).__name__}). Its details are in {file.name}")
+    return 1

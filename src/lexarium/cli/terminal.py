@@ -1,5 +1,6 @@
 """Speaking to people at a terminal, and to scripts elsewhere."""
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -12,7 +13,10 @@ from lexarium.domain.errors import Invalid, LexariumError
 SHOWN = 20
 """How many problems or warnings are shown one by one."""
 
-out = Console(highlight=False, soft_wrap=True)
+_UNBROKEN = 100_000
+"""The width of what is no terminal: a script must find every line whole."""
+
+out = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else _UNBROKEN)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
 
 

@@ -1,11 +1,14 @@
 """`lexarium token`"""
 
+import json
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
 from rich.table import Table
+from rich.text import Text
 
-from lexarium.cli.options import DatabaseOption, opened
+from lexarium.cli.options import DatabaseOption, JsonOption, opened
 from lexarium.cli.terminal import err, out
 from lexarium.domain.accounts import Role, Token
 from lexarium.domain.stamps import now, text_of
@@ -33,11 +36,16 @@ def create(
 
 
 @app.command("list")
-def list_command(database: DatabaseOption = None) -> None:
+def list_command(json_output: JsonOption = False, database: DatabaseOption = None) -> None:
     """List every token; the secrets are kept nowhere."""
+    tokens = list_tokens(opened(database))
+    if json_output:
+        print(json.dumps([asdict(each) for each in tokens]))
+        return
     table = Table("id", "account", "role", "created", "state", box=None, pad_edge=False)
-    for each in list_tokens(opened(database)):
-        table.add_row(each.id, each.account.name, each.role, text_of(each.created), _state(each))
+    table.columns[0].no_wrap = True
+    for each in tokens:
+        table.add_row(each.id, Text(each.account.name), each.role, text_of(each.created), _state(each))
     out.print(table)
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints, ValidationError, create_model
 
-from lexarium.domain.collections import Collection
+from lexarium.domain.collections import COLLECTIONS, Collection
 from lexarium.domain.errors import Invalid, Problem
 from lexarium.domain.records import Fields
 from lexarium.domain.text import forbidden
@@ -24,7 +24,7 @@ def checked(collection: Collection, given: Mapping[str, Any], *, text: bool = Fa
     theirs = {
         name: value for name, value in given.items() if name in collection.written or name not in collection.fields
     }
-    model = _model(collection.name, collection)
+    model = _model(collection.name)
     try:
         draft = model.model_validate_strings(theirs) if text else model.model_validate(theirs)
     except ValidationError as error:
@@ -34,7 +34,8 @@ def checked(collection: Collection, given: Mapping[str, Any], *, text: bool = Fa
 
 
 @cache
-def _model(_name: str, collection: Collection) -> type[BaseModel]:
+def _model(name_of_collection: str) -> type[BaseModel]:
+    collection = COLLECTIONS[name_of_collection]
     fields: dict[str, Any] = {}
     for name, mark in collection.written.items():
         info = collection.fields[name]

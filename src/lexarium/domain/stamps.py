@@ -18,7 +18,7 @@ def text_of(milliseconds: int) -> str:
         moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
     except (ValueError, OverflowError, OSError):
         moment = _LAST
-    return moment.strftime("%Y-%m-%dT%H:%M:%S")
+    return moment.replace(tzinfo=None).isoformat(timespec="seconds")
 
 
 def milliseconds_of(text: str) -> int | None:

@@ -8,6 +8,7 @@ from sqlalchemy import ColumnElement, Connection, select
 
 from lexarium.domain.changes import State
 from lexarium.domain.relations import Edge, Related, Side
+from lexarium.store.records import STREAMED
 from lexarium.store.schema import record, relation
 
 _EDGE = (relation.c.source, relation.c.relation, relation.c.target)
@@ -51,5 +52,5 @@ def related(connection: Connection, identifiers: Items[str]) -> dict[str, list[R
 
 
 def _edges(connection: Connection, condition: ColumnElement[bool]) -> Iterator[Edge]:
-    for row in connection.execution_options(yield_per=1_000).execute(select(*_EDGE).where(condition)):
+    for row in connection.execute(select(*_EDGE).where(condition), execution_options=STREAMED):
         yield Edge(row.source, row.relation, row.target)

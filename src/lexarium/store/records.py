@@ -14,6 +14,9 @@ from lexarium.store.schema import record, relation
 BATCH = 1_000
 """How many rows are fetched, and how many identifiers are asked for, at a time."""
 
+STREAMED = {"yield_per": BATCH}
+"""Execution options of a query whose rows are not all held in memory."""
+
 
 @dataclass(frozen=True, slots=True)
 class Stored:
@@ -64,7 +67,7 @@ def published(connection: Connection, collection: Collection) -> Iterator[Sequen
     """The published records of a collection, in its order, some at a time."""
     query = select(*_STORED).where(record.c.collection == collection.name, _PUBLISHED)
     query = query.order_by(record.c.order_key, record.c.id)
-    result = connection.execution_options(yield_per=BATCH).execute(query)
+    result = connection.execute(query, execution_options=STREAMED)
     for rows in result.partitions():
         yield [stored_of(row) for row in rows]
 
@@ -93,7 +96,7 @@ def count(connection: Connection) -> dict[str, int]:
 
 
 def _in_batches(connection: Connection, query: Select[Any]) -> Iterator[Sequence[bytes]]:
-    result = connection.execution_options(yield_per=BATCH).execute(query)
+    result = connection.execute(query, execution_options=STREAMED)
     yield from result.scalars().partitions()
 
 

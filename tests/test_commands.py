@@ -1,0 +1,254 @@
+"""The commands, as an operator runs them."""
+
+import json
+import os
+import pty
+import select
+import socket
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.server import Server, run
+
+
+@pytest.fixture
+def at(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path}/catalogue.db"
+
+
+def test_the_default_database_is_a_file_in_the_working_folder(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "lexarium", "migrate"]
+    variables = {name: value for name, value in os.environ.items() if not name.startswith("LEXARIUM_")}
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, env=variables)
+    assert (tmp_path / "lexarium.db").is_file()
+
+
+def test_a_variable_names_the_database_and_an_option_goes_first(tmp_path: Path) -> None:
+    assert run("migrate", LEXARIUM_DATABASE=f"sqlite:///{tmp_path}/by-variable.db").returncode == 0
+    variable = f"sqlite:///{tmp_path}/unused.db"
+    assert (
+        run("migrate", "--database", f"sqlite:///{tmp_path}/by-option.db", LEXARIUM_DATABASE=variable).returncode == 0
+    )
+    assert {path.name for path in tmp_path.glob("*.db")} == {"by-variable.db", "by-option.db"}
+
+
+def test_token_create_prints_the_token_alone(url: str) -> None:
+    assert run("user", "add", "Ada [bold]", "--role", "curator", "--database", url).stdout.startswith("usr_")
+    made = run("token", "create", "Ada [bold]", "--database", url)
+    assert made.returncode == 0
+    assert len(made.stdout.split()) == 1
+    assert made.stdout.strip() not in made.stderr
+    listed = json.loads(run("token", "list", "--json", "--database", url).stdout)
+    assert listed[0]["account"]["name"] == "Ada [bold]"
+    assert made.stdout.strip() not in json.dumps(listed)
+
+
+def test_no_secret_is_kept(at: str, tmp_path: Path) -> None:
+    run("user", "add", "ada", "--role", "admin", "--database", at)
+    secret = run("token", "create", "ada", "--database", at).stdout.strip()
+    assert secret.encode() not in (tmp_path / "catalogue.db").read_bytes()
+
+
+def test_a_tokens_role_is_no_higher_than_its_accounts(at: str) -> None:
+    run("user", "add", "ada", "--role", "contributor", "--database", at)
+    made = run("token", "create", "ada", "--role", "admin", "--database", at)
+    assert (made.returncode, made.stdout) == (1, "")
+    assert "contributor" in made.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["user", "add", "ada", "--role", "curator"], "already"),
+        (["user", "add", " ", "--role", "curator"], "empty"),
+        (["token", "create", "nobody"], "nobody"),
+        (["token", "revoke", "tok_none"], "tok_none"),
+        (["show", "trm_none"], "trm_none"),
+        (["import", "absent.json"], "absent.json"),
+        (["export", "--format", "v-alpha", "-o", "/nonexistent/file.json"], "/nonexistent/file.json"),
+    ],
+)
+def test_a_mistake_gets_one_clear_sentence_and_exit_code_1(at: str, arguments: list[str], said: str) -> None:
+    run("user", "add", "ada", "--role", "curator", "--database", at)
+    result = run(*arguments, "--database", at)
+    assert result.returncode == 1
+    assert said in result.stderr
+    assert "Traceback" not in result.stderr
+    assert result.stdout == ""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["nonsense"], ["serve", "--port", "many"], ["import"], ["export", "--format", "pdf"], ["user", "add", "x", "--role", "king"],
+     ["import", "x.json", "--collection", "animals"], ["show"]],
+)  # fmt: skip
+def test_wrong_usage_gets_exit_code_2(arguments: list[str], at: str) -> None:
+    result = run(*arguments, LEXARIUM_DATABASE=at)
+    assert result.returncode == 2
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("LEXARIUM_PORT", "http"),
+        ("LEXARIUM_PORT", "70000"),
+        ("LEXARIUM_WORKERS", "0"),
+        ("LEXARIUM_LOG", "xml"),
+        ("LEXARIUM_DATABASE", "mysql://x"),
+        ("LEXARIUM_DATABASE", "nonsense"),
+        ("LEXARIUM_DATABASE", "sqlite://"),
+        ("LEXARIUM_DATABASE", "sqlite:////nonexistent/folder/x.db"),
+        ("LEXARIUM_DATABASE", "postgresql://127.0.0.1:1/x"),
+        ("LEXARIUM_DATABASE", "postgresql://host:port:port/x"),
+    ],
+)
+def test_a_wrong_setting_is_named(name: str, value: str, tmp_path: Path) -> None:
+    variables = {"LEXARIUM_DATABASE": f"sqlite:///{tmp_path}/x.db", name: value}
+    result = run("serve", "--port", "0", **variables) if name != "LEXARIUM_PORT" else run("serve", **variables)
+    assert result.returncode == 1
+    assert result.stderr.count("\n") == 1, result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_a_port_in_use_is_named(at: str) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        result = run("serve", "--port", port, "--database", at)
+    assert result.returncode == 1
+    assert str(port) in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_a_file_that_is_no_database_is_named_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("These are notes, not a database. " * 100)
+    before = path.read_bytes()
+    result = run("serve", "--port", "0", "--database", f"sqlite:///{path}")
+    assert result.returncode == 1
+    assert "notes.txt" in result.stderr
+    assert path.read_bytes() == before
+
+
+def test_a_database_of_another_program_is_refused_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "other.db"
+    with sqlite3.connect(path) as other:
+        other.execute("CREATE TABLE things (id)")
+    result = run("migrate", "--database", f"sqlite:///{path}")
+    assert result.returncode == 1
+    assert "not one of Lexarium's" in result.stderr
+    with sqlite3.connect(path) as other:
+        assert other.execute("SELECT name FROM sqlite_master").fetchall() == [("things",)]
+
+
+def test_the_sample_is_loaded_only_into_an_empty_catalogue(at: str) -> None:
+    with Server(at, "--sample") as server:
+        assert len(server.get("/api/v-alpha/concept").json) >= 100
+        assert len(server.get("/api/v-alpha/task").json) >= 60
+        assert len(server.get("/api/v-alpha/disorder").json) >= 40
+        etag = server.get("/api/v-alpha/concept").headers["etag"]
+    with Server(at, "--sample") as server:
+        assert server.get("/api/v-alpha/concept").headers["etag"] == etag
+
+
+def test_import_export_show_and_check_work_together(url: str, sample_paths: list[Path], tmp_path: Path) -> None:
+    result = run("import", *sample_paths, "--json", "--database", url)
+    report = json.loads(result.stdout)
+    assert report["changed"]
+    assert report["created"]["concept"] >= 100
+    again = run("import", *sample_paths, "--database", url)
+    assert "Nothing changed." in again.stdout
+    whole = json.loads(run("export", "--format", "v-alpha", "--database", url).stdout)
+    assert len(whole) == sum(report["created"].values())
+    path = tmp_path / "tasks.json"
+    run("export", "--format", "v-alpha", "--collection", "task", "-o", path, "--database", url)
+    tasks = json.loads(path.read_text())
+    assert {task["type"] for task in tasks} == {"task"}
+    assert list(tmp_path.iterdir()) == [path]
+    shown = run("show", tasks[0]["id"], "--json", "--database", url)
+    assert json.loads(shown.stdout) == tasks[0]
+    assert tasks[0]["name"] in run("show", tasks[0]["id"], "--database", url).stdout
+    assert run("check", "--database", url).returncode == 0
+
+
+def test_check_finds_what_was_changed_behind_its_back(at: str, tmp_path: Path, sample_paths: list[Path]) -> None:
+    run("import", *sample_paths, "--database", at)
+    breaks = {
+        "UPDATE record SET name = 'other' WHERE rowid = 1": "not rendered",
+        "UPDATE record SET version = 9 WHERE rowid = 2": "version 9",
+        "DELETE FROM record WHERE rowid = 3": "in the log but not",
+        "DELETE FROM relation WHERE relation = 'ISA'": "not what the log says",
+        "DELETE FROM change WHERE seq = 4": "no change of the log",
+        "UPDATE catalogue SET revision = 5": "revision 5",
+    }
+    with sqlite3.connect(tmp_path / "catalogue.db") as file:
+        for statement in breaks:
+            file.execute(statement)
+    result = run("check", "--json", "--database", at)
+    assert result.returncode == 1
+    problems = " | ".join(json.loads(result.stdout)["problems"])
+    for sign in breaks.values():
+        assert sign in problems
+
+
+def test_a_long_import_shows_its_progress_on_a_terminal(at: str, sample_paths: list[Path]) -> None:
+    main, side = pty.openpty()
+    command = [sys.executable, "-m", "lexarium", "import", *map(str, sample_paths), "--database", at]
+    process = subprocess.Popen(command, stderr=side, stdout=side, env={**os.environ, "TERM": "xterm-256color"})
+    os.close(side)
+    seen = b""
+    while select.select([main], [], [], 30)[0]:
+        try:
+            piece = os.read(main, 65536)
+        except OSError:  # the other side is closed
+            break
+        seen += piece
+        if not piece:
+            break
+    os.close(main)
+    assert process.wait(30) == 0
+    assert b"reading" in seen
+    assert b"writing" in seen
+    assert b"100%" in seen
+
+
+def test_a_closed_pipe_ends_an_export_quietly(at: str, sample_paths: list[Path]) -> None:
+    run("import", *sample_paths, "--database", at)
+    command = f"{sys.executable} -m lexarium export --format v-alpha --database {at} | head -c 10"
+    result = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert "Traceback" not in result.stderr
+    assert result.stderr == ""
+
+
+def test_sigterm_ends_the_server_in_order(at: str) -> None:
+    server = Server(at, "--workers", "2")
+    with server:
+        assert server.get("/healthz").status == 200
+    assert "Traceback" not in server.log
+
+
+def test_logs_are_one_json_object_a_line(at: str) -> None:
+    with Server(at) as server:
+        server.get("/")
+    lines = [line for line in server.log.splitlines() if not line.startswith("Serving")]
+    assert lines
+    assert all({"at", "level", "message"} <= set(json.loads(line)) for line in lines)
+
+
+def test_the_home_page_tells_what_the_catalogue_holds(at: str) -> None:
+    with Server(at, "--sample", LEXARIUM_TITLE="<b>Ours</b>") as server:
+        page = server.get("/")
+        assert page.status == 200
+        assert "default-src 'self'" in page.headers["content-security-policy"]
+        text = page.body.decode()
+        assert "&lt;b&gt;Ours&lt;/b&gt;" in text
+        assert "/api/v-alpha/search" in text
+        assert server.get("/static/style.css").status == 200
+        assert server.get("/readyz").json["revision"] > 0
+        assert server.get("/api").json["versions"] == {"v-alpha": "/api/v-alpha"}

@@ -1,0 +1,369 @@
+"""The read interface, to the letter, derived from the registry: on the sample, on nothing, on the real catalogue."""
+
+import gzip
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zstandard
+
+from lexarium.domain.collections import COLLECTIONS
+from lexarium.web.valpha.resources import RESOURCES
+from tests.conftest import ENGINES
+from tests.server import Server, run
+
+NAMES = list(RESOURCES)
+WITH_RECORDS = [name for name in NAMES if name != "search"]
+ALLOW = {name: "GET, POST, HEAD, OPTIONS" for name in WITH_RECORDS} | {"search": "GET, HEAD, OPTIONS"}
+TYPES = {name: COLLECTIONS[name].types for name in WITH_RECORDS} | {
+    "search": {"id": str, "name": str, "definition_text": str, "alias": str, "ID(c)": int}
+}
+STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
+FORMS = {
+    "id": re.compile(r"(trm|tsk|dso)_[0-9A-Za-z]+"),
+    "id_user": re.compile(r"usr_[0-9A-Za-z]+"),
+    "def_id_user": re.compile(r"usr_[0-9A-Za-z]+"),
+    "def_id": re.compile(r"def_[0-9A-Za-z]+"),
+    "id_concept_class": re.compile(r"(ctp_[0-9A-Za-z]+)?"),
+    "event_stamp": STAMP,
+    "def_event_stamp": STAMP,
+}
+ODD_HEADERS: list[dict[str, str]] = [
+    {},
+    {"Accept": "text/html"},
+    {"Accept": "application/xml;q=0.9, */*;q=0.1"},
+    {"Accept": "garbage"},
+    {"Accept-Encoding": "gzip"},
+    {"Accept-Encoding": "zstd, gzip;q=0.5, br"},
+    {"Accept-Encoding": "identity;q=0, *;q=0"},
+    {"Accept-Encoding": "gzip;q=nonsense"},
+    {"Origin": "https://example.org"},
+    {"Origin": "null", "Accept": "*/*", "Accept-Encoding": "deflate"},
+]
+
+
+@pytest.fixture(scope="module", params=["empty", "sample", "real"])
+def catalogue(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    url = f"sqlite:///{tmp_path_factory.mktemp('contract')}/catalogue.db"
+    options = []
+    if request.param == "sample":
+        options = ["--sample"]
+    elif request.param == "real":
+        folder: Path = request.getfixturevalue("real_catalogue")
+        assert run("import", *sorted(folder.glob("*.json")), "--database", url).returncode == 0
+    with Server(url, *options) as server:
+        yield server
+
+
+def targets(server: Server, name: str) -> list[str]:
+    """Addresses of one resource that answer 200, of every kind there is."""
+    path = f"/api/v-alpha/{name}"
+    found = [path, f"{path}?format=api", f"{path}?format=json", f"{path}?unknown=1&format=api"]
+    if name == "search":
+        return [*found, f"{path}?q=memory", f"{path}?q=nothing-matches-this"]
+    records = server.get(path).json
+    if records:
+        found.append(f"{path}?id={records[0]['id']}")
+        named = next(record["name"] for record in records if record["name"])
+        found.append(f"{path}?name={named.replace(' ', '%20')}")
+    if name == "concept":
+        found.append(f"{path}?contrast_id=cnt_0")
+    return found
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_answer_has_exactly_the_contracts_headers_whatever_a_client_sends(catalogue: Server, name: str) -> None:
+    for target in targets(catalogue, name):
+        for headers in ODD_HEADERS:
+            for method in ("GET", "HEAD"):
+                answer = catalogue.request(method, target, headers)
+                assert answer.status == 200
+                assert answer.headers["content-type"] == "application/json"
+                assert answer.headers["vary"] == "Accept"
+                assert answer.headers["allow"] == ALLOW[name]
+                assert answer.headers["access-control-allow-origin"] == "*"
+                assert "access-control-allow-credentials" not in answer.headers
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_collection_is_one_array_of_records_with_exactly_the_contracts_fields(catalogue: Server, name: str) -> None:
+    records = catalogue.get(f"/api/v-alpha/{name}").json
+    assert isinstance(records, list)
+    for record in records:
+        assert {key: type(value) for key, value in record.items()} == TYPES[name]
+        for key, form in FORMS.items():
+            assert key not in record or form.fullmatch(record[key]), (key, record)
+        if "creation_time" in record:
+            assert record["creation_time"] == record["last_updated"]
+
+
+def test_an_empty_catalogue_answers_empty_arrays(tmp_path: Path) -> None:
+    with Server(f"sqlite:///{tmp_path}/empty.db") as server:
+        for name in NAMES:
+            assert server.get(f"/api/v-alpha/{name}").body == b"[]"
+
+
+def test_disorders_come_by_id_as_text(catalogue: Server) -> None:
+    ids = [record["id"] for record in catalogue.get("/api/v-alpha/disorder").json]
+    assert ids == sorted(ids)
+
+
+@pytest.mark.parametrize("name", ["concept", "task"])
+def test_terms_come_by_name_ignoring_case_then_id(catalogue: Server, name: str) -> None:
+    records = catalogue.get(f"/api/v-alpha/{name}").json
+    assert records == sorted(records, key=lambda record: (record["name"].casefold(), record["id"]))
+
+
+def test_search_holds_every_trm_term_by_name_numbered_from_one(catalogue: Server) -> None:
+    hits = catalogue.get("/api/v-alpha/search").json
+    terms = [record for name in ("concept", "task") for record in catalogue.get(f"/api/v-alpha/{name}").json]
+    terms = [term for term in terms if term["id"].startswith("trm_")]
+    terms.sort(key=lambda term: (term["name"].casefold(), term["id"]))
+    assert [hit["ID(c)"] for hit in hits] == list(range(1, len(terms) + 1))
+    kept = ("id", "name", "definition_text", "alias")
+    assert [{key: hit[key] for key in kept} for hit in hits] == [{key: term[key] for key in kept} for term in terms]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_head_is_get_without_a_body(catalogue: Server, name: str) -> None:
+    for target in targets(catalogue, name):
+        got, head = catalogue.get(target), catalogue.request("HEAD", target)
+        assert head.body == b""
+        assert {**head.headers, "date": ""} == {**got.headers, "date": ""}
+        assert int(head.headers["content-length"]) == len(got.body)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_options_describes_the_collection(catalogue: Server, name: str) -> None:
+    answer = catalogue.request("OPTIONS", f"/api/v-alpha/{name}")
+    assert answer.status == 200
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.headers["allow"] == ALLOW[name]
+    told = {field["name"]: field["type"] for field in answer.json["fields"]}
+    assert told == {key: "integer" if kind is int else "string" for key, kind in TYPES[name].items()}
+    assert all(field["description"] for field in answer.json["fields"])
+    assert answer.json["methods"] == ALLOW[name].split(", ")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_browser_may_read_from_another_origin(catalogue: Server, name: str) -> None:
+    headers = {"Origin": "https://example.org", "Access-Control-Request-Method": "GET"}
+    answer = catalogue.request("OPTIONS", f"/api/v-alpha/{name}", headers)
+    assert answer.status == 200
+    assert answer.headers["access-control-allow-origin"] == "*"
+    assert "GET" in answer.headers["access-control-allow-methods"]
+    assert "access-control-allow-credentials" not in answer.headers
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE", "TRACE", "PROPFIND", "REPORT"])
+def test_other_methods_are_refused_with_allow(catalogue: Server, name: str, method: str) -> None:
+    answer = catalogue.request(method, f"/api/v-alpha/{name}")
+    assert answer.status == 405
+    assert answer.headers["allow"] == ALLOW[name]
+    assert answer.headers["content-type"] == "application/problem+json"
+
+
+def test_search_takes_no_post(catalogue: Server) -> None:
+    assert catalogue.post_json("/api/v-alpha/search", {}).status == 405
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_slash_at_the_end_redirects_and_keeps_the_query(catalogue: Server, name: str) -> None:
+    answer = catalogue.get(f"/api/v-alpha/{name}/?format=api&x=%20y")
+    assert answer.status == 308
+    assert answer.headers["location"] == f"/api/v-alpha/{name}?format=api&x=%20y"
+    assert catalogue.get(f"/api/v-alpha/{name}/").headers["location"] == f"/api/v-alpha/{name}"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_unknown_format_is_not_acceptable(catalogue: Server, name: str) -> None:
+    answer = catalogue.get(f"/api/v-alpha/{name}?format=xml")
+    assert answer.status == 406
+    assert "xml" in answer.json["detail"]
+    assert catalogue.get(f"/api/v-alpha/{name}?format=").status == 200
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_compressed_answers_hold_the_same_bytes_and_have_their_own_etag(catalogue: Server, name: str) -> None:
+    for target in targets(catalogue, name):
+        plain = catalogue.get(target)
+        zipped = catalogue.get(target, Accept_Encoding="gzip")
+        zstd = catalogue.get(target, Accept_Encoding="gzip;q=0.5, zstd")
+        assert "content-encoding" not in plain.headers
+        assert (zipped.headers["content-encoding"], zstd.headers["content-encoding"]) == ("gzip", "zstd")
+        assert gzip.decompress(zipped.body) == plain.body
+        assert zstandard.ZstdDecompressor().decompressobj().decompress(zstd.body) == plain.body
+        assert len({answer.headers["etag"] for answer in (plain, zipped, zstd)}) == 3
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_answer_that_a_client_has_is_not_sent_again(catalogue: Server, name: str) -> None:
+    for target in targets(catalogue, name):
+        for encoding in ("identity", "gzip", "zstd"):
+            first = catalogue.get(target, Accept_Encoding=encoding)
+            etag = first.headers["etag"]
+            assert re.fullmatch(r'"[^"]+"', etag)
+            assert first.headers["cache-control"] == "no-cache"
+            for known in (etag, f"W/{etag}", f'"other", {etag}', "*"):
+                again = catalogue.get(target, Accept_Encoding=encoding, If_None_Match=known)
+                assert (again.status, again.body) == (304, b"")
+                assert again.headers["etag"] == etag
+                assert again.headers["vary"] == "Accept"
+            assert catalogue.get(target, Accept_Encoding=encoding, If_None_Match='"other"').status == 200
+
+
+def test_an_etag_of_one_encoding_is_not_that_of_another(catalogue: Server) -> None:
+    etag = catalogue.get("/api/v-alpha/concept", Accept_Encoding="gzip").headers["etag"]
+    assert catalogue.get("/api/v-alpha/concept", If_None_Match=etag).status == 200
+
+
+@pytest.mark.parametrize("name", WITH_RECORDS)
+def test_one_record_by_id_is_its_list_fields_its_type_and_its_relations(catalogue: Server, name: str) -> None:
+    records = catalogue.get(f"/api/v-alpha/{name}").json
+    keys = {view.key for view in COLLECTIONS[name].views}
+    for record in records[::25]:
+        one = catalogue.get(f"/api/v-alpha/{name}?id={record['id']}").json
+        assert {key: one[key] for key in record} == record
+        assert one["type"] == name
+        assert set(one) == {*record, "type", *keys}
+        assert all(isinstance(one[key], list) for key in keys)
+
+
+@pytest.mark.parametrize("name", WITH_RECORDS)
+@pytest.mark.parametrize("parameter", ["id", "name"])
+def test_what_is_not_there_is_not_found(catalogue: Server, name: str, parameter: str) -> None:
+    for value in ("nope", "%00", "%ff%fe", "%ED%A0%80", "'; DROP TABLE record; --".replace(" ", "%20"), "x" * 5000):
+        answer = catalogue.get(f"/api/v-alpha/{name}?{parameter}={value}")
+        assert answer.status == 404, value
+        assert answer.headers["content-type"] == "application/problem+json"
+        assert answer.headers["allow"] == ALLOW[name]
+        assert answer.json["status"] == 404
+        assert answer.json["detail"]
+
+
+def test_an_id_of_another_collection_is_not_found(catalogue: Server) -> None:
+    for record in catalogue.get("/api/v-alpha/task").json[:3]:
+        assert catalogue.get(f"/api/v-alpha/concept?id={record['id']}").status == 404
+
+
+def related(server: Server, name: str) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    for record in server.get(f"/api/v-alpha/{name}").json[::10]:
+        one = server.get(f"/api/v-alpha/{name}?id={record['id']}").json
+        for view in COLLECTIONS[name].views:
+            for entry in one[view.key]:
+                yield one, entry
+
+
+def test_a_concepts_relations_show_on_both_sides(catalogue: Server) -> None:
+    turned = {"parent": "child", "child": "parent"}
+    for one, entry in related(catalogue, "concept"):
+        assert set(entry) == {"id", "name", "relationship", "direction"}
+        assert entry["relationship"] in ("KINDOF", "PARTOF")
+        other = catalogue.get(f"/api/v-alpha/concept?id={entry['id']}").json
+        assert other["name"] == entry["name"]
+        back = {
+            "id": one["id"],
+            "name": one["name"],
+            "relationship": entry["relationship"],
+            "direction": turned[entry["direction"]],
+        }
+        assert back in other["relationships"]
+
+
+def test_a_tasks_and_a_disorders_relations_have_their_shapes(catalogue: Server) -> None:
+    for _, entry in related(catalogue, "task"):
+        assert set(entry) in ({"concept_id", "name", "relationship"}, {"id", "name"})
+        assert entry.get("relationship", "ASSERTS") == "ASSERTS"
+    for one, entry in related(catalogue, "disorder"):
+        assert set(entry) == {"id", "name", "relationship"}
+        assert entry["relationship"] == "ISA"
+        assert entry["id"] != one["id"]
+
+
+def test_search_finds_ignoring_case_and_accents(catalogue: Server) -> None:
+    every = catalogue.get("/api/v-alpha/search").json
+    if not every:
+        assert catalogue.get("/api/v-alpha/search?q=memory").json == []
+        return
+    plain = catalogue.get("/api/v-alpha/search?q=memory").json
+    assert plain
+    assert plain == catalogue.get("/api/v-alpha/search?q=M%C3%89MORY").json
+    assert [hit["ID(c)"] for hit in plain] == list(range(1, len(plain) + 1))
+    assert all(hit["id"].startswith("trm_") for hit in plain)
+    assert plain[0]["name"].casefold().startswith("memory")
+    assert catalogue.get("/api/v-alpha/search?q=%20").json == every
+
+
+ODD_TARGETS = [
+    "/api/v-alpha/concept?" + "&".join(f"a{number}=1" for number in range(2000)),
+    "/api/v-alpha/concept?id",
+    "/api/v-alpha/concept?%",
+    "/api/v-alpha/concept?=&=&;",
+    "/api/v-alpha/concept?%zz=%zz",
+    "/api/v-alpha/search?q=%00",
+    "/api/v-alpha/search?q=%22%27%5C%25_*()",
+    "/api/v-alpha/search?q=" + "a%20" * 3000,
+    "/api/v-alpha/concept?contrast_id=%00",
+    "/api/v-alpha/concept?name=%F0%9F%A7%A0",
+    "/api/v-alpha/CONCEPT",
+    "/api/v-alpha/contrast",
+    "/api/v-alpha/concept/x",
+    "/api/v-alpha/",
+    "/api/v-alpha//concept",
+    "/api/v-alpha/concept%2f..%2f..",
+    "/api/v-beta/concept",
+    "/api/v2",
+    "/api/",
+    "/nothing/here",
+    "//example.org/",
+    "/static/../settings.py",
+    "/static/%2e%2e/app.py",
+]
+
+
+@pytest.mark.parametrize("target", ODD_TARGETS)
+def test_odd_addresses_get_an_answer_or_a_problem(catalogue: Server, target: str) -> None:
+    answer = catalogue.get(target)
+    assert answer.status < 500
+    if answer.status != 200:
+        assert answer.status in (308, 404, 406)
+        assert answer.status == 308 or answer.headers["content-type"] == "application/problem+json"
+
+
+def test_an_unknown_version_names_those_there_are(catalogue: Server) -> None:
+    answer = catalogue.get("/api/v9/concept")
+    assert answer.status == 404
+    assert "v-alpha" in answer.json["detail"]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_both_engines_serve_the_same_bytes(engine: str, new_url: Any, tmp_path: Path) -> None:
+    one = f"sqlite:///{tmp_path}/one.db"
+    other = new_url(engine)
+    with Server(one, "--sample") as first, Server(other, "--sample") as second:
+        for name in NAMES:
+            assert first.get(f"/api/v-alpha/{name}").body == second.get(f"/api/v-alpha/{name}").body
+
+
+def test_the_real_catalogue_is_served_as_it_came(real_catalogue: Path, url: str) -> None:
+    files = sorted(real_catalogue.glob("*.json"))
+    assert run("import", *files, "--database", url).returncode == 0
+    with Server(url) as server:
+        for name in WITH_RECORDS:
+            served = server.get(f"/api/v-alpha/{name}").json
+            given = json.loads((real_catalogue / f"{name}.json").read_text())
+            if name != "task":  # whose order the contract leaves open
+                assert served == given
+            assert {record["id"]: record for record in served} == {record["id"]: record for record in given}
+            whole = json.loads((real_catalogue / f"{name}.full.json").read_text())
+            for record in whole[::20]:
+                assert _sorted(server.get(f"/api/v-alpha/{name}?id={record['id']}").json) == _sorted(record)
+
+
+def _sorted(record: dict[str, Any]) -> dict[str, Any]:
+    """The record with its relations in one order; the contract gives them none."""
+    return {key: sorted(value, key=json.dumps) if isinstance(value, list) else value for key, value in record.items()}

@@ -1,0 +1,300 @@
+"""Importing v-alpha JSON: what it takes, what it refuses, and that it is all or nothing."""
+
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lexarium.domain.collections import COLLECTIONS
+from lexarium.domain.errors import ImportRefused
+from lexarium.domain.identifiers import SYSTEM_USER
+from lexarium.service.checking import check
+from lexarium.service.exporting import export_valpha
+from lexarium.service.importing import Report, import_files
+from lexarium.service.reading import reading
+from lexarium.store.database import Database
+from lexarium.store.migrate import migrate
+
+CONCEPT, TASK = COLLECTIONS["concept"], COLLECTIONS["task"]
+
+
+def term(suffix: str, **fields: Any) -> dict[str, Any]:
+    whole = {
+        "id": f"trm_{suffix}",
+        "name": suffix,
+        "alias": "",
+        "definition_text": f"What {suffix} is.",
+        "id_concept_class": "",
+        "id_user": "usr_1",
+        "event_stamp": "2020-01-02T03:04:05",
+        "def_id": f"def_{suffix}",
+        "def_id_user": "usr_2",
+        "def_event_stamp": "2020-01-02T03:04:06",
+        "creation_time": 1577934245000,
+        "last_updated": 1577934245000,
+    }
+    return whole | fields
+
+
+def kind_of(parent: str) -> dict[str, str]:
+    return {"id": f"trm_{parent}", "name": parent, "relationship": "KINDOF", "direction": "parent"}
+
+
+def write(path: Path, records: object) -> Path:
+    path.write_text(json.dumps(records), "utf-8")
+    return path
+
+
+def imported(database: Database, tmp_path: Path, name: str, records: object, **options: Any) -> Report:
+    return import_files(database, [write(tmp_path / name, records)], **options)
+
+
+def listed(database: Database, name: str = "concept") -> list[dict[str, Any]]:
+    with reading(database) as now:
+        found: list[dict[str, Any]] = json.loads(b"".join(now.whole(COLLECTIONS[name])))
+        return found
+
+
+def one(database: Database, identifier: str) -> dict[str, Any]:
+    with reading(database) as now:
+        stored = now.any(identifier)
+        found: dict[str, Any] = json.loads(now.shape(COLLECTIONS[stored.collection], stored))
+        return found
+
+
+def exported(database: Database) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(b"".join(export_valpha(database, list(COLLECTIONS.values()))))
+    return found
+
+
+def test_records_come_in_as_they_are(database: Database, tmp_path: Path) -> None:
+    records = [term("b", name='Ä "x"\r\ny\u2028'), term("a", name="a")]
+    report = imported(database, tmp_path, "concept.json", records)
+    assert dict(report.created) == {"concept": 2}
+    assert report.warnings.count == 0
+    assert {record["id"]: record for record in listed(database)} == {record["id"]: record for record in records}
+
+
+def test_a_second_import_changes_nothing(database: Database, sample_paths: list[Path]) -> None:
+    first = import_files(database, sample_paths)
+    position = database.position()
+    second = import_files(database, sample_paths)
+    assert first.changed
+    assert not second.changed
+    assert second.unchanged == first.created
+    assert database.position() == position
+
+
+def test_a_dry_run_reports_the_same_and_changes_nothing(database: Database, sample_paths: list[Path]) -> None:
+    dry = import_files(database, sample_paths, dry_run=True)
+    assert listed(database) == []
+    assert database.position().revision == 0
+    wet = import_files(database, sample_paths)
+    assert (dry.created, dry.relations_added) == (wet.created, wet.relations_added)
+
+
+def test_an_edit_is_an_update_with_a_new_version(database: Database, tmp_path: Path) -> None:
+    imported(database, tmp_path, "concept.json", [term("a"), term("b")])
+    report = imported(database, tmp_path, "concept.json", [term("a", name="A new name"), term("b")])
+    assert (dict(report.updated), dict(report.unchanged)) == ({"concept": 1}, {"concept": 1})
+    with reading(database) as now:
+        assert (now.any("trm_a").version, now.any("trm_b").version) == (2, 1)
+    assert check(database).problems == []
+
+
+def test_the_order_of_files_does_not_matter(new_url: Any, sample_paths: list[Path]) -> None:
+    results = []
+    for order in itertools.islice(itertools.permutations(sample_paths), 0, 120, 40):
+        database = Database(new_url("sqlite"))
+        migrate(database)
+        import_files(database, list(order))
+        results.append(exported(database))
+        database.close()
+    assert results[0] == results[1] == results[2]
+
+    migrate(database)
+
+
+def test_files_one_by_one_end_where_all_at_once_do(new_url: Any, sample_paths: list[Path]) -> None:
+    together, apart = Database(new_url("sqlite")), Database(new_url("sqlite"))
+    for database in (together, apart):
+        migrate(database)
+    import_files(together, sample_paths)
+    for path in reversed(sample_paths):
+        import_files(apart, [path])
+    assert exported(together) == exported(apart)
+    assert check(apart).problems == []
+    together.close()
+    apart.close()
+
+
+def test_a_list_and_its_shape_with_relations_are_one_record(database: Database, tmp_path: Path) -> None:
+    plain = write(tmp_path / "concept.json", [term("a"), term("b")])
+    full = write(tmp_path / "concept.full.json", [term("a", type="concept", relationships=[kind_of("b")])])
+    report = import_files(database, [full, plain])
+    assert dict(report.created) == {"concept": 2}
+    assert report.relations_added == 1
+    assert not import_files(database, [plain]).changed, "a list says nothing of relations, so it takes none away"
+    assert one(database, "trm_a")["relationships"] == [kind_of("b")]
+
+
+def test_a_relation_to_a_record_that_is_not_there_shows_once_it_is(database: Database, tmp_path: Path) -> None:
+    imported(database, tmp_path, "concept.json", [term("a", relationships=[kind_of("b")])])
+    assert one(database, "trm_a")["relationships"] == []
+    imported(database, tmp_path, "concept.json", [term("b")])
+    assert one(database, "trm_a")["relationships"] == [kind_of("b")]
+    assert [each["id"] for each in one(database, "trm_b")["relationships"]] == ["trm_a"]
+
+
+def test_a_relation_told_by_the_other_end_waits_for_its_source(database: Database, tmp_path: Path) -> None:
+    child = {"id": "trm_a", "name": "a", "relationship": "KINDOF", "direction": "child"}
+    imported(database, tmp_path, "concept.json", [term("b", relationships=[child])])
+    imported(database, tmp_path, "concept.json", [term("a")])
+    assert one(database, "trm_a")["relationships"] == [kind_of("b")]
+    assert check(database).problems == []
+
+
+def test_a_relation_that_is_told_no_more_goes(database: Database, tmp_path: Path) -> None:
+    both = [term("a", relationships=[kind_of("b"), kind_of("c")]), term("b"), term("c")]
+    imported(database, tmp_path, "concept.json", both)
+    report = imported(database, tmp_path, "concept.json", [term("a", relationships=[kind_of("c")])])
+    assert (report.relations_added, report.relations_removed) == (0, 1)
+    assert one(database, "trm_a")["relationships"] == [kind_of("c")]
+    assert check(database).problems == []
+
+
+def test_the_collection_is_told_by_option_then_type_then_file_name(database: Database, tmp_path: Path) -> None:
+    imported(database, tmp_path, "concept.json", [term("a", type="task")])
+    imported(database, tmp_path, "task.2020.json", [term("b")])
+    imported(database, tmp_path, "whatever.json", term("c"), collection=CONCEPT)
+    assert [record["id"] for record in listed(database, "task")] == ["trm_a", "trm_b"]
+    assert [record["id"] for record in listed(database)] == ["trm_c"]
+    with pytest.raises(ImportRefused) as refused:
+        imported(database, tmp_path, "whatever.json", [term("d")])
+    assert "--collection" in refused.value.problems[0].detail
+
+
+def test_a_missing_key_is_filled_with_a_warning_and_stays_so(database: Database, tmp_path: Path) -> None:
+    bare = {"id": "trm_x", "name": "x", "creation_time": 1577934245000, "alias": None}
+    report = imported(database, tmp_path, "concept.json", [bare])
+    assert any("alias" in note.detail for note in report.warnings.kept)
+    (record,) = listed(database)
+    assert set(record) == set(term("x"))
+    assert record["id_user"] == record["def_id_user"] == SYSTEM_USER
+    assert record["event_stamp"] == record["def_event_stamp"] == "2020-01-02T03:04:05"
+    assert record["last_updated"] == bare["creation_time"]
+    assert record["def_id"].startswith("def_")
+    assert not imported(database, tmp_path, "concept.json", [bare]).changed
+    assert listed(database) == [record]
+
+
+def test_what_a_server_holds_is_taken_with_a_warning(database: Database, tmp_path: Path) -> None:
+    odd = [
+        term("a", name="", event_stamp="yesterday", id_user="someone", relationships=[kind_of("a")]),
+        term("b", id="weird id", id_concept_class="ctp_gone", unknown_key=1),
+    ]
+    report = imported(database, tmp_path, "concept.json", odd)
+    said = " | ".join(note.detail for note in report.warnings.kept)
+    for sign in ("empty name", "yesterday", "someone", "weird id", "ctp_gone", "unknown_key", "where it began"):
+        assert sign in said
+    records = {record["id"]: record for record in listed(database)}
+    assert records["trm_a"]["event_stamp"] == "yesterday"
+    assert "unknown_key" not in records["weird id"]
+    assert one(database, "trm_a")["relationships"][0]["id"] == "trm_a"
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "reason"),
+    [
+        ("", 1, "empty"),
+        ("nonsense", 1, "array of objects"),
+        ("5", 1, "array of objects"),
+        ('[\n{"id": "trm_a"},\n]', 3, "object"),
+        ('[{"id": "trm_a"}\n{"id": "trm_b"}]', 2, "comma"),
+        ('[{"id": "trm_a"}', 1, "comma"),
+        ('[{"id": "trm_a", }]', 1, "property name"),
+        ('[{"id": "trm_a"}]\n\nmore', 3, "after the end"),
+        ('[{"id": "trm_a"}, 5]', 1, "object"),
+        ('[{"id": "trm_a", "x": ' + "[" * 100_000, 1, "nested"),
+        ('[{"id": "trm_a", "x": ' + "9" * 5_000 + "}]", 1, "digits"),
+        ('[{"name": "no id"}]', 1, "no id"),
+        ('[{"id": ""}]', 1, "no id"),
+        ('[{"id": "trm_a", "name": 5}]', 1, "name of trm_a is not text"),
+        ('[{"id": "trm_a", "name": "a\\u0000b"}]', 1, "U+0000"),
+        ('[{"id": "trm_a", "alias": "\\ud800"}]', 1, "U+D800"),
+        ('[{"id": "trm_a", "creation_time": "now"}]', 1, "not a whole number"),
+        ('[{"id": "trm_a", "creation_time": true}]', 1, "not a whole number"),
+        ('[{"id": "trm_a", "creation_time": 99999999999999999999}]', 1, "too large"),
+        ('[{"id": "trm_a", "creation_time": NaN}]', 1, "not a whole number"),
+        ('[{"id": "trm_a", "relationships": {}}]', 1, "not a list"),
+        ('[{"id": "trm_a", "relationships": [{"id": "trm_b", "relationship": "EATS"}]}]', 1, "cannot be read"),
+        ('[{"id": "trm_a", "type": "animal"}]', 1, "animal"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_taken_is_refused_with_file_line_and_reason(
+    tmp_path: Path, new_url: Any, text: str, line: int, reason: str
+) -> None:
+    database = Database(new_url("sqlite"))
+    migrate(database)
+    good = write(tmp_path / "task.json", [term("good")])
+    bad = tmp_path / "concept.json"
+    bad.write_text(text)
+    with pytest.raises(ImportRefused) as refused:
+        import_files(database, [good, bad])
+    (problem,) = refused.value.problems
+    assert problem.field.startswith(f"{bad}, line {line}")
+    assert reason in problem.detail
+    assert listed(database, "task") == []
+    assert database.position().revision == 0
+    database.close()
+
+
+def test_bytes_that_are_not_utf8_are_refused_with_their_line(database: Database, tmp_path: Path) -> None:
+    path = tmp_path / "concept.json"
+    path.write_bytes(b'[\n{"id": "trm_a"},\n{"id": "trm_b", "name": "caf\xe9"}]')
+    with pytest.raises(ImportRefused) as refused:
+        import_files(database, [path])
+    assert "line 3" in refused.value.problems[0].field
+    assert "UTF-8" in refused.value.problems[0].detail
+
+
+def test_every_problem_of_every_file_is_told_at_once(database: Database, tmp_path: Path) -> None:
+    one = write(tmp_path / "concept.json", [term("a", name=1, alias=2), term("b", name=3)])
+    other = write(tmp_path / "task.json", [term("c", name=None, def_id=[])])
+    with pytest.raises(ImportRefused) as refused:
+        import_files(database, [one, other, tmp_path / "absent.json"])
+    assert len(refused.value.problems) == 5
+
+
+def test_an_id_cannot_be_in_two_collections(database: Database, tmp_path: Path) -> None:
+    imported(database, tmp_path, "concept.json", [term("a")])
+    with pytest.raises(ImportRefused):
+        imported(database, tmp_path, "task.json", [term("a"), term("b")])
+    with pytest.raises(ImportRefused):
+        import_files(
+            database, [write(tmp_path / "concept.json", [term("c")]), write(tmp_path / "task.json", [term("c")])]
+        )
+    assert listed(database, "task") == []
+
+
+def test_records_longer_than_the_window_are_read_whole(database: Database, tmp_path: Path) -> None:
+    records = [term(f"n{number}", definition_text="é\n" * 300_000) for number in range(5)]
+    imported(database, tmp_path, "concept.json", records)
+    assert listed(database) == records
+
+
+def test_an_export_of_all_comes_in_again_as_it_was(
+    database: Database, sample_paths: list[Path], new_url: Any, tmp_path: Path
+) -> None:
+    import_files(database, sample_paths)
+    path = tmp_path / "all.json"
+    path.write_bytes(b"".join(export_valpha(database, list(COLLECTIONS.values()))))
+    other = Database(new_url("sqlite"))
+    migrate(other)
+    report = import_files(other, [path])
+    assert report.warnings.count == 0
+    assert exported(other) == exported(database)
+    assert not import_files(database, [path]).changed
+    other.close()

@@ -1,0 +1,147 @@
+"""What must hold for any text: identifiers, folding, order, and the way through JSON."""
+
+import io
+import json
+import unicodedata
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lexarium.domain.collections import COLLECTIONS, HIT_FIELDS
+from lexarium.domain.completion import complete
+from lexarium.domain.hierarchy import cycles
+from lexarium.domain.identifiers import has_prefix, mint
+from lexarium.domain.relations import Edge
+from lexarium.domain.rendering import parse, render
+from lexarium.domain.stamps import milliseconds_of, text_of
+from lexarium.domain.text import fold, forbidden, name_key, unstorable
+from lexarium.exchange.incoming import Malformed
+from lexarium.exchange.json_stream import objects
+from lexarium.web.encodings import chosen
+
+storable = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"))
+collections = st.sampled_from(list(COLLECTIONS.values()))
+
+
+@st.composite
+def records(draw: st.DrawFn) -> tuple[Any, dict[str, Any]]:
+    collection = draw(collections)
+    integers = st.integers(-(2**63), 2**63 - 1)
+    fields = {name: draw(storable if kind is str else integers) for name, kind in collection.types.items()}
+    return collection, fields
+
+
+@given(st.sampled_from(["trm", "dso", "usr", "def", "tok"]))
+def test_a_minted_identifier_has_its_form_and_no_other(prefix: str) -> None:
+    identifier = mint(prefix)
+    assert has_prefix(identifier, (prefix,))
+    assert not has_prefix(identifier, ("xyz",))
+    assert not has_prefix(identifier + "\n", (prefix,))
+    assert identifier != mint(prefix)
+
+
+@given(storable)
+def test_a_name_key_ignores_case_and_unicode_form(name: str) -> None:
+    key = name_key(name)
+    assert name_key(unicodedata.normalize("NFD", name)) == name_key(unicodedata.normalize("NFC", name))
+    assert name_key(name.casefold()) == key or not name.isascii()
+    if name.isascii():
+        assert name_key(name.upper()) == name_key(name.lower()) == key
+
+
+@given(storable)
+def test_folding_ignores_case_and_accents_and_is_stable(text: str) -> None:
+    folded = fold(text)
+    assert not any(unicodedata.combining(char) for char in folded)
+    if text.isascii():
+        assert fold(text.upper()) == folded == fold(folded)
+
+
+@given(records())
+def test_a_record_goes_through_its_rendering_unchanged(made: tuple[Any, dict[str, Any]]) -> None:
+    collection, fields = made
+    rendering = render(collection, fields)
+    assert parse(rendering.body) == json.loads(rendering.body) == fields
+    if rendering.hit_length:
+        hit = json.loads(rendering.body[: rendering.hit_length] + b"}")
+        assert hit == {name: fields[name] for name in HIT_FIELDS}
+
+
+@given(records(), st.sets(st.sampled_from(["alias", "def_id", "event_stamp", "creation_time", "last_updated", "name"])))
+def test_completing_keeps_what_is_given_and_misses_nothing(
+    made: tuple[Any, dict[str, Any]], left_out: set[str]
+) -> None:
+    collection, fields = made
+    some = {name: value for name, value in fields.items() if name not in left_out}
+    whole = complete(collection, some, 1_700_000_000_000)
+    assert list(whole) == list(collection.fields)
+    assert {name: whole[name] for name in some} == some
+    assert {name: type(value) for name, value in whole.items()} == collection.types
+    assert complete(collection, whole, 0) == whole
+
+
+@given(st.lists(storable, max_size=8))
+def test_order_is_that_of_the_names_ignoring_case(names: list[str]) -> None:
+    collection = COLLECTIONS["concept"]
+    made = [complete(collection, {"id": f"trm_{i}", "name": name}, 0) for i, name in enumerate(names)]
+    by_key = sorted(made, key=lambda fields: (render(collection, fields).order_key, fields["id"]))
+    assert by_key == sorted(made, key=lambda fields: (fields["name"].casefold(), fields["id"]))
+    # Both engines compare the bytes of UTF-8; that is the order of code points.
+    keys = [render(collection, fields).order_key for fields in made]
+    assert sorted(keys) == sorted(keys, key=lambda key: key.encode())
+
+
+@given(st.lists(records(), max_size=5), st.integers(0, 4))
+def test_a_json_array_is_read_back_object_by_object(made: list[tuple[Any, dict[str, Any]]], indent: int) -> None:
+    given_records = [fields for _, fields in made]
+    text = json.dumps(given_records, indent=indent or None, ensure_ascii=indent % 2 == 0)
+    read = list(objects(io.BytesIO(text.encode())))
+    assert [record for _, record in read] == given_records
+    lines = text.split("\n")
+    assert all(lines[line - 1].lstrip(" [,").startswith("{") for line, _ in read)
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_records_or_malformed(data: bytes) -> None:
+    try:
+        for _, record in objects(io.BytesIO(data)):
+            assert isinstance(record, dict)
+    except Malformed as error:
+        assert str(error).startswith("line ")
+
+
+@given(st.text())
+def test_what_cannot_be_stored_can_not_be_written_either(text: str) -> None:
+    if unstorable(text):
+        assert forbidden(text)
+    if not forbidden(text):
+        assert text.encode().decode() == text
+
+
+@given(st.integers(0, 253402300799))
+def test_a_stamp_says_its_second(seconds: int) -> None:
+    assert milliseconds_of(text_of(seconds * 1000)) == seconds * 1000
+
+
+@given(st.integers())
+def test_any_number_has_a_stamp_of_the_right_length(number: int) -> None:
+    assert len(text_of(number)) == len("2020-01-01T00:00:00")
+
+
+@given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=15))
+def test_cycles_are_found_where_there_are_any(pairs: list[tuple[int, int]]) -> None:
+    edges = {Edge(str(a), "KINDOF", str(b)) for a, b in pairs}
+    found = cycles(edges)
+    for cycle in found:
+        assert cycle[0] == cycle[-1]
+        assert all(Edge(a, "KINDOF", b) in edges for a, b in zip(cycle, cycle[1:], strict=False))
+    reach = {(edge.source, edge.target) for edge in edges}
+    for _ in range(8):
+        reach |= {(a, d) for a, b in reach for c, d in reach if b == c}
+    assert bool(found) == any(a == b for a, b in reach)
+
+
+@given(st.binary(max_size=60))
+def test_any_accept_encoding_gets_an_encoding(accept: bytes) -> None:
+    assert chosen(accept) in ("identity", "gzip", "zstd")

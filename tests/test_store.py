@@ -1,0 +1,198 @@
+"""The store, on both engines: transactions, the log, migrations."""
+
+import sqlite3
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy import select, text
+
+from lexarium.domain.changes import Action, State
+from lexarium.domain.collections import COLLECTIONS, Collection
+from lexarium.domain.completion import complete
+from lexarium.domain.errors import NotACatalogue, TooNew, Unavailable
+from lexarium.domain.relations import Edge
+from lexarium.domain.rendering import render
+from lexarium.store import edges, integrity, log, records
+from lexarium.store.database import Database, Transaction
+from lexarium.store.migrate import migrate, open_database
+from lexarium.store.schema import change, metadata
+from tests.conftest import NewUrl
+
+
+def entry(name: str, *, kind: str = "concept", suffix: str = "", version: int = 1) -> log.Entry:
+    collection: Collection = COLLECTIONS[kind]
+    fields = complete(collection, {"id": f"{collection.prefixes[0]}_{suffix or name}", "name": name}, 1_600_000_000_000)
+    return log.Entry(collection, fields, render(collection, fields), State.PUBLISHED, version, frozenset())
+
+
+def save(transaction: Transaction, *entries: log.Entry) -> None:
+    log.save(transaction, entries, actor="usr_test", at=1_700_000_000_000)
+
+
+def ids_in_order(database: Database, kind: str) -> list[str]:
+    with database.read() as connection:
+        return [stored.id for batch in records.published(connection, COLLECTIONS[kind]) for stored in batch]
+
+
+def test_a_write_is_the_record_and_its_row_in_the_log(database: Database) -> None:
+    with database.write() as transaction:
+        save(transaction, entry("one"), entry("two"))
+    with database.write() as transaction:
+        save(transaction, entry("other", suffix="one", version=2))
+    with database.read() as connection:
+        rows = connection.execute(select(change).order_by(change.c.seq)).all()
+        stored = records.find(connection, "trm_one")
+    assert [(row.seq, row.record, row.version, row.action) for row in rows] == [
+        (1, "trm_one", 1, Action.CREATE),
+        (2, "trm_two", 1, Action.CREATE),
+        (3, "trm_one", 2, Action.UPDATE),
+    ]
+    assert stored is not None
+    assert stored.version == 2
+    assert stored.body in rows[2].document
+    assert database.position().revision == 3
+
+
+def test_a_write_that_fails_leaves_nothing(database: Database) -> None:
+    with pytest.raises(RuntimeError, match="on purpose"), database.write() as transaction:
+        save(transaction, entry("one"))
+        log.relate(transaction, [Edge("trm_one", "KINDOF", "trm_two")], [])
+        raise RuntimeError("on purpose")
+    with database.read() as connection:
+        assert records.count(connection) == {}
+        assert edges.touching(connection, ["trm_one"]) == set()
+        assert integrity.log_extent(connection).count == 0
+    assert database.position().revision == 0
+
+
+def test_a_reader_sees_one_state_while_others_write(database: Database) -> None:
+    with database.write() as transaction:
+        save(transaction, entry("one"))
+    with database.read() as connection:
+        assert records.count(connection) == {"concept": 1}
+        with database.write() as transaction:
+            save(transaction, entry("two"))
+        assert records.count(connection) == {"concept": 1}
+    assert ids_in_order(database, "concept") == ["trm_one", "trm_two"]
+
+
+def test_writers_take_turns_and_seq_has_no_gaps(database: Database) -> None:
+    def write(number: int) -> None:
+        with database.write() as transaction:
+            save(transaction, entry(f"n{number}"))
+
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(write, range(40)))
+    with database.read() as connection:
+        extent = integrity.log_extent(connection)
+    assert (extent.count, extent.last) == (40, 40)
+    assert database.position().revision == 40
+
+
+def test_another_process_hears_of_a_write(url: str) -> None:
+    one, other = open_database(url), open_database(url)
+    assert other.position().revision == 0
+    with one.write() as transaction:
+        save(transaction, entry("one"))
+    assert one.position().revision == 1
+    if url.startswith("sqlite"):
+        assert other.position().revision == 1
+    else:
+        heard = threading.Event()
+        for _ in range(200):
+            if other.position().revision == 1:
+                break
+            heard.wait(0.01)
+        assert other.position().revision == 1
+    one.close()
+    other.close()
+
+
+def test_order_is_by_code_point(database: Database) -> None:
+    names = ["b", "a", "B", "A", "ä", "Z", "z", "_", "é", "e", "~", "\U0001f9e0", "\uffee", "a b", "a-b", "ab"]
+    with database.write() as transaction:
+        save(transaction, *(entry(name, suffix=str(number)) for number, name in enumerate(names)))
+        save(transaction, *(entry(str(number), kind="disorder", suffix=name) for number, name in enumerate("bBaA_09é")))
+    expected = sorted(range(len(names)), key=lambda number: (names[number].casefold(), f"trm_{number}"))
+    assert ids_in_order(database, "concept") == [f"trm_{number}" for number in expected]
+    assert ids_in_order(database, "disorder") == [f"dso_{name}" for name in sorted("bBaA_09é")]
+
+
+def test_a_name_is_found_as_spelt_then_ignoring_case_then_by_lowest_id(database: Database) -> None:
+    names = {"3": "Straße", "1": "STRASSE", "2": "strasse", "5": "Cafe\u0301", "6": "I"}
+    with database.write() as transaction:
+        save(transaction, *(entry(name, suffix=suffix) for suffix, name in names.items()))
+    found: Callable[[str], str | None]
+    with database.read() as connection:
+
+        def found(name: str) -> str | None:
+            stored = records.find_named(connection, COLLECTIONS["concept"], name)
+            return None if stored is None else stored.id
+
+        assert [found(name) for name in ("Straße", "strasse", "sTRASSE", "STRAßE")] == [
+            "trm_3",
+            "trm_2",
+            "trm_1",
+            "trm_1",
+        ]
+        assert found("CAFÉ") == "trm_5", "the same text in another Unicode form"
+        assert found("i") == "trm_6"
+        assert found("none") is None
+
+
+def test_a_new_database_gets_an_epoch_of_its_own(new_url: NewUrl) -> None:
+    databases = [open_database(new_url("sqlite")) for _ in range(2)]
+    assert len({database.position().epoch for database in databases}) == 2
+    for database in databases:
+        database.close()
+
+
+def test_migrating_again_does_nothing(database: Database) -> None:
+    version = migrate(database)[1]
+    assert migrate(database) == (version, version)
+
+
+def test_the_migrations_end_at_the_schema(database: Database) -> None:
+    with database.read() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": True})
+        assert compare_metadata(context, metadata) == []
+
+
+def test_two_that_migrate_at_once_agree(url: str) -> None:
+    with ThreadPoolExecutor(4) as threads:
+        databases = list(threads.map(lambda _: open_database(url), range(4)))
+    assert len({database.position() for database in databases}) == 1
+    for database in databases:
+        database.close()
+
+
+def test_a_newer_database_is_refused_with_a_clear_sentence(database: Database) -> None:
+    with database.write() as transaction:
+        transaction.connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    with pytest.raises(TooNew, match=r"newer Lexarium.*9999.*Upgrade"):
+        migrate(database)
+
+
+def test_a_damaged_file_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "broken.db"
+    open_database(f"sqlite:///{path}").close()
+    path.write_bytes(b"x" * 5000)
+    with pytest.raises(NotACatalogue, match=r"broken\.db"):
+        open_database(f"sqlite:///{path}")
+
+
+def test_a_writer_that_waits_too_long_is_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lexarium.store.sqlite._WAIT_SECONDS", 0)
+    path = tmp_path / "busy.db"
+    database = open_database(f"sqlite:///{path}")
+    blocker = sqlite3.connect(path, isolation_level=None)
+    blocker.execute("BEGIN IMMEDIATE")
+    with pytest.raises(Unavailable, match="locked"), database.write():
+        pass
+    blocker.close()
+    database.close()

@@ -1,0 +1,86 @@
+"""A collection past the cache limit: the same answer, streamed."""
+
+import gzip
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from tests.server import Server, run
+from tests.test_import import term
+
+COUNT = 6_000
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, list[dict[str, object]]]]:
+    folder = tmp_path_factory.mktemp("large")
+    records = [term(f"n{number:06}", definition_text=f"Definition {number} " * 20) for number in range(COUNT)]
+    path = folder / "concept.json"
+    path.write_text(json.dumps(records))
+    url = f"sqlite:///{folder}/large.db"
+    assert run("import", path, "--database", url).returncode == 0
+    with Server(url, LEXARIUM_CACHE_MB="1") as server:
+        yield server, records
+
+
+Large = tuple[Server, list[dict[str, object]]]
+
+
+def test_a_collection_past_the_limit_is_whole(large: Large) -> None:
+    server, records = large
+    for _ in range(2):
+        answer = server.get("/api/v-alpha/concept")
+        assert answer.json == records
+        assert "content-length" not in answer.headers
+        assert answer.headers["allow"] == "GET, POST, HEAD, OPTIONS"
+        assert answer.headers["vary"] == "Accept"
+        assert answer.headers["content-type"] == "application/json"
+
+
+def test_it_is_compressed_as_it_streams(large: Large) -> None:
+    server, records = large
+    zipped = server.get("/api/v-alpha/concept", Accept_Encoding="gzip")
+    assert json.loads(gzip.decompress(zipped.body)) == records
+    zstd = server.get("/api/v-alpha/concept", Accept_Encoding="zstd")
+    assert json.loads(zstandard.ZstdDecompressor().decompressobj().decompress(zstd.body)) == records
+
+
+def test_it_has_an_etag_and_a_head(large: Large) -> None:
+    server, _ = large
+    etag = server.get("/api/v-alpha/concept").headers["etag"]
+    assert server.get("/api/v-alpha/concept", If_None_Match=etag).status == 304
+    head = server.request("HEAD", "/api/v-alpha/concept")
+    assert (head.status, head.body, head.headers["etag"]) == (200, b"", etag)
+
+
+def test_search_streams_too(large: Large) -> None:
+    server, records = large
+    hits = server.get("/api/v-alpha/search").json
+    assert [hit["ID(c)"] for hit in hits] == list(range(1, len(records) + 1))
+
+
+def test_one_record_of_it_is_kept(large: Large) -> None:
+    server, records = large
+    answer = server.get(f"/api/v-alpha/concept?id={records[5]['id']}")
+    assert answer.json["name"] == records[5]["name"]
+    assert "content-length" in answer.headers
+
+
+def test_clients_that_leave_in_the_middle_leave_nothing_open(large: Large) -> None:
+    server, records = large
+    for _ in range(30):
+        connection = server.connect()
+        connection.request("GET", "/api/v-alpha/concept")
+        connection.getresponse().read(1000)
+        connection.close()
+    assert len(server.get("/api/v-alpha/concept").json) == COUNT
+
+
+def test_a_worker_without_a_cache_still_answers(tmp_path: Path) -> None:
+    with Server(f"sqlite:///{tmp_path}/x.db", "--sample", LEXARIUM_CACHE_MB="0") as server:
+        records = server.get("/api/v-alpha/task").json
+        assert server.get(f"/api/v-alpha/task?id={records[0]['id']}").json["type"] == "task"
+        assert server.get("/api/v-alpha/task?id=none").status == 404
