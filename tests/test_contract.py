@@ -17,7 +17,7 @@ from tests.server import Server, run
 
 NAMES = list(RESOURCES)
 WITH_RECORDS = [name for name in NAMES if name != "search"]
-ALLOW = {name: "GET, POST, HEAD, OPTIONS" for name in WITH_RECORDS} | {"search": "GET, HEAD, OPTIONS"}
+ALLOW = dict.fromkeys(WITH_RECORDS, "GET, POST, HEAD, OPTIONS") | {"search": "GET, HEAD, OPTIONS"}
 TYPES = {name: COLLECTIONS[name].types for name in WITH_RECORDS} | {
     "search": {"id": str, "name": str, "definition_text": str, "alias": str, "ID(c)": int}
 }

@@ -3,6 +3,8 @@
 import io
 import json
 import unicodedata
+from contextlib import suppress
+from itertools import pairwise
 from typing import Any
 
 from hypothesis import given
@@ -104,11 +106,8 @@ def test_a_json_array_is_read_back_object_by_object(made: list[tuple[Any, dict[s
 
 @given(st.binary(max_size=200))
 def test_any_bytes_are_records_or_malformed(data: bytes) -> None:
-    try:
-        for _, record in objects(io.BytesIO(data)):
-            assert isinstance(record, dict)
-    except Malformed as error:
-        assert str(error).startswith("line ")
+    with suppress(Malformed):
+        assert all(isinstance(record, dict) for _, record in objects(io.BytesIO(data)))
 
 
 @given(st.text())
@@ -135,7 +134,7 @@ def test_cycles_are_found_where_there_are_any(pairs: list[tuple[int, int]]) -> N
     found = cycles(edges)
     for cycle in found:
         assert cycle[0] == cycle[-1]
-        assert all(Edge(a, "KINDOF", b) in edges for a, b in zip(cycle, cycle[1:], strict=False))
+        assert all(Edge(a, "KINDOF", b) in edges for a, b in pairwise(cycle))
     reach = {(edge.source, edge.target) for edge in edges}
     for _ in range(8):
         reach |= {(a, d) for a, b in reach for c, d in reach if b == c}

@@ -70,7 +70,7 @@ def test_one_record_of_it_is_kept(large: Large) -> None:
 
 
 def test_clients_that_leave_in_the_middle_leave_nothing_open(large: Large) -> None:
-    server, records = large
+    server, _ = large
     for _ in range(30):
         connection = server.connect()
         connection.request("GET", "/api/v-alpha/concept")

@@ -9,7 +9,8 @@ from lexarium.domain.hierarchy import cycles
 from lexarium.domain.relations import RELATIONS, Edge
 from lexarium.domain.rendering import Rendering, parse, render
 from lexarium.store import edges, integrity, log
-from lexarium.store.database import Database, read_position
+from lexarium.store.backend import read_position
+from lexarium.store.database import Database
 from lexarium.store.records import Stored
 
 

@@ -12,8 +12,8 @@ from lexarium.domain.relations import MEASUREDBY
 from lexarium.domain.text import fold, unstorable
 from lexarium.exchange import valpha
 from lexarium.store import edges, records
-from lexarium.store.backend import Position, Snapshot
-from lexarium.store.database import Database, read_position
+from lexarium.store.backend import Position, Snapshot, read_position
+from lexarium.store.database import Database
 from lexarium.store.records import Stored
 
 
@@ -84,7 +84,9 @@ class Reading:
 def reading(database: Database) -> Iterator[Reading]:
     """A view of the catalogue as it is now, unchanging until the block ends."""
     with database.read() as snapshot:
-        yield Reading(snapshot)
+        now = Reading(snapshot)
+        database.notice(now.position)
+        yield now
 
 
 def _array(batches: Iterator[Sequence[bytes]]) -> Iterator[bytes]:

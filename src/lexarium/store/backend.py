@@ -1,12 +1,12 @@
 """What the two engines do differently: the narrow contract that `sqlite` and `postgres` fulfil."""
 
-from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection, Engine, select
 from sqlalchemy.exc import DBAPIError
 
 from lexarium.domain.errors import StoreError
+from lexarium.store.schema import catalogue
 
 Snapshot = Connection
 """A connection within a transaction that reads: what is read through it is of one state of the catalogue."""
@@ -19,6 +19,12 @@ class Position(NamedTuple):
     revision: int
 
 
+def read_position(connection: Connection) -> Position:
+    """The catalogue's position as this transaction sees it."""
+    row = connection.execute(select(catalogue.c.epoch, catalogue.c.revision)).one()
+    return Position(row.epoch, row.revision)
+
+
 class Watch(Protocol):
     """Tells the catalogue's position, cheaply enough to be asked at every request, from one thread."""
 
@@ -26,7 +32,7 @@ class Watch(Protocol):
         """The position that a read begun now may expect to see, at least."""
 
     def advance(self, position: Position) -> None:
-        """Hear of a position that this process has just committed."""
+        """Hear of a position that this process has read or committed."""
 
     def close(self) -> None:
         """Stop watching. Closing twice does no harm."""
@@ -51,8 +57,8 @@ class Backend(Protocol):
     def announce(self, connection: Connection) -> None:
         """Tell other nodes, when this transaction commits, that the catalogue has moved."""
 
-    def watch(self, read: Callable[[Connection], Position]) -> Watch:
-        """Start to watch the catalogue's position; `read` reads it from the database."""
+    def watch(self) -> Watch:
+        """Start to watch the catalogue's position."""
 
     def explain(self, error: DBAPIError) -> StoreError | None:
         """The error as a sentence for people, or None where it is a fault of ours."""

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, update
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
 from lexarium.domain.errors import SettingError
-from lexarium.store.backend import Backend, Position, Watch
+from lexarium.store.backend import Backend, Position, Watch, read_position
 from lexarium.store.postgres import PostgresBackend
 from lexarium.store.schema import catalogue
 from lexarium.store.sqlite import SqliteBackend
@@ -53,16 +53,19 @@ class Database:
             if after != before:
                 connection.execute(update(catalogue).values(revision=after.revision))
                 self.backend.announce(connection)
-        if self._watch is not None:
-            self._watch.advance(after)
+        self.notice(after)
 
     def position(self) -> Position:
         """Where the catalogue stands now. To be called from one thread."""
         if self._watch is None:
             with self.errors_explained():
-                self._watch = self.backend.watch(read_position)
-        with self.errors_explained():
-            return self._watch.current()
+                self._watch = self.backend.watch()
+        return self._watch.current()
+
+    def notice(self, position: Position) -> None:
+        """Hear of a position that was read or written: never again is an older one told."""
+        if self._watch is not None:
+            self._watch.advance(position)
 
     @contextmanager
     def errors_explained(self) -> Iterator[None]:
@@ -81,12 +84,6 @@ class Database:
             self._watch.close()
             self._watch = None
         self.backend.engine.dispose()
-
-
-def read_position(connection: Connection) -> Position:
-    """The catalogue's position as this transaction sees it."""
-    row = connection.execute(select(catalogue.c.epoch, catalogue.c.revision)).one()
-    return Position(row.epoch, row.revision)
 
 
 def _backend(url: str) -> Backend:

@@ -2,7 +2,6 @@
 
 import logging
 import threading
-from collections.abc import Callable
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
@@ -10,7 +9,7 @@ from sqlalchemy import Connection, Engine, create_engine, text
 from sqlalchemy.exc import DBAPIError
 
 from lexarium.domain.errors import SettingError, StoreError, Unavailable
-from lexarium.store.backend import Position, Watch
+from lexarium.store.backend import Position, Watch, read_position
 
 log = logging.getLogger(__name__)
 
@@ -22,14 +21,13 @@ _POLL_SECONDS = 1.0
 class PostgresWatch:
     """Listens, in a thread, for word of commits on other nodes; this node's own are told to it."""
 
-    def __init__(self, address: str, engine: Engine, read: Callable[[Connection], Position]) -> None:
+    def __init__(self, address: str, engine: Engine) -> None:
         self._address = address
         self._engine = engine
-        self._read = read
         self._closed = threading.Event()
         self._lock = threading.Lock()
         with engine.connect() as connection:
-            self._position = read(connection)
+            self._position = read_position(connection)
         self._thread = threading.Thread(target=self._follow, name="lexarium-watch", daemon=True)
         self._thread.start()
 
@@ -52,7 +50,7 @@ class PostgresWatch:
                     listener.execute(f"LISTEN {_CHANNEL}")
                     while not self._closed.is_set():
                         with self._engine.connect() as connection:
-                            self.advance(self._read(connection))
+                            self.advance(read_position(connection))
                         for _ in listener.notifies(timeout=_POLL_SECONDS, stop_after=1):
                             pass
             except (psycopg.OperationalError, DBAPIError) as error:
@@ -88,8 +86,8 @@ class PostgresBackend:
     def announce(self, connection: Connection) -> None:
         connection.execute(text(f"NOTIFY {_CHANNEL}"))
 
-    def watch(self, read: Callable[[Connection], Position]) -> Watch:
-        return PostgresWatch(self._address, self.engine, read)
+    def watch(self) -> Watch:
+        return PostgresWatch(self._address, self.engine)
 
     def explain(self, error: DBAPIError) -> StoreError | None:
         if isinstance(error.orig, psycopg.OperationalError):

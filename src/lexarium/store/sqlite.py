@@ -1,7 +1,6 @@
 """SQLite in WAL mode: the embedded engine."""
 
 import sqlite3
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError
 
 from lexarium.domain.errors import NotACatalogue, SettingError, StoreError, Unavailable
-from lexarium.store.backend import Position, Watch
+from lexarium.store.backend import Position, Watch, read_position
 
 _WRITE = {"lexarium_write": True}
 """Execution options of a connection whose transaction begins as a writer's."""
@@ -21,9 +20,8 @@ _WAIT_SECONDS = 30
 class SqliteWatch:
     """Asks SQLite's own counter of commits, on a connection that does nothing else: microseconds a call."""
 
-    def __init__(self, engine: Engine, read: Callable[[Connection], Position]) -> None:
+    def __init__(self, engine: Engine) -> None:
         self._connection = engine.connect()
-        self._read = read
         driver = self._connection.connection.driver_connection
         assert isinstance(driver, sqlite3.Connection)
         self._execute = driver.execute
@@ -31,11 +29,14 @@ class SqliteWatch:
         self._position = Position("", -1)
 
     def current(self) -> Position:
-        commits = self._execute("PRAGMA data_version").fetchone()[0]
-        if commits != self._commits:
-            with self._connection.begin():
-                self._position = self._read(self._connection)
-            self._commits = commits
+        try:
+            commits = self._execute("PRAGMA data_version").fetchone()[0]
+            if commits != self._commits:
+                with self._connection.begin():
+                    self._position = read_position(self._connection)
+                self._commits = commits
+        except (DBAPIError, sqlite3.Error) as error:
+            raise Unavailable(f"The database cannot be read now: {error}.") from error
         return self._position
 
     def advance(self, position: Position) -> None:
@@ -70,8 +71,8 @@ class SqliteBackend:
     def announce(self, connection: Connection) -> None:
         """Nothing to do: SQLite counts commits for every reader."""
 
-    def watch(self, read: Callable[[Connection], Position]) -> Watch:
-        return SqliteWatch(self.engine, read)
+    def watch(self) -> Watch:
+        return SqliteWatch(self.engine)
 
     def explain(self, error: DBAPIError) -> StoreError | None:
         reason = str(error.orig)

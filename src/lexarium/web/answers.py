@@ -21,11 +21,12 @@ _OVERHEAD = 2_000
 class Answer:
     """An answer to GET, with the one a client gets instead that has it already."""
 
-    __slots__ = ("body", "etag", "not_modified", "size", "start")
+    __slots__ = ("body", "etag", "not_modified", "position", "size", "start")
 
-    def __init__(self, body: bytes, etag: bytes, headers: Sequence[Header], encoding: str) -> None:
-        own = [*headers, (b"etag", etag)]
-        self.etag = etag
+    def __init__(self, position: Position, body: bytes, headers: Sequence[Header], encoding: str) -> None:
+        self.position = position
+        self.etag = etag_of(position, encoding)
+        own = [*headers, (b"etag", self.etag)]
         self.size = len(body) + _OVERHEAD
         self.not_modified = _start(304, own)
         self.start = _start(200, [*own, *encoding_headers(encoding), (b"content-length", b"%d" % len(body))])
@@ -93,8 +94,9 @@ class Answers:
         self._kept.move_to_end(key)
         return answer
 
-    def keep(self, position: Position, key: Key, answer: Answer) -> None:
-        """Keep an answer that was read at a position, unless newer ones are kept, or it is too large."""
+    def keep(self, key: Key, answer: Answer) -> None:
+        """Keep an answer, unless newer ones are kept, or it is too large."""
+        position = answer.position
         if position != self._read_at:
             if self._read_at and position.epoch == self._read_at.epoch and position.revision < self._read_at.revision:
                 return

@@ -25,7 +25,7 @@ def routes(database: Database, answers: Answers) -> list[Route]:
     for resource in RESOURCES.values():
         path = f"{PATH}/{resource.name}"
         found.append(Route(path, ValphaEndpoint(resource, database, answers)))
-        found.append(Route(path + "/", WithoutSlash()))
+        found.append(Route(path + "/", WithoutSlash(resource)))
     return found
 
 
@@ -48,11 +48,11 @@ class ValphaEndpoint:
                 raise HttpProblem(405, f"{scope['method']} is not allowed here; {self._resource.allow} are.")
             response = await method(request)
         except (LexariumError, HttpProblem) as error:
-            response = respond(error, self._resource.headers)
+            response = respond(error, self._resource.headers(scope["method"]))
         await response(scope, receive, send)
 
     async def _options(self, request: Request) -> Response:
-        headers = dict(self._resource.headers)
+        headers = self._resource.headers("OPTIONS")
         if "access-control-request-method" in request.headers:
             headers |= {
                 "access-control-allow-methods": "GET, HEAD, OPTIONS",
@@ -72,14 +72,18 @@ class ValphaEndpoint:
         else:
             status, location = 202, f"/api/v1/proposals/{made.id}"
             body = orjson.dumps({"proposal": made.id, "state": "open", "collection": collection.name, **made.fields})
-        headers = {**self._resource.headers, "location": location}
+        headers = {**self._resource.headers("POST"), "location": location}
         return Response(body, status, headers, media_type="application/json")
 
 
 class WithoutSlash:
     """Redirects to the same address without its last slash."""
 
+    def __init__(self, resource: Resource) -> None:
+        self._resource = resource
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         query = scope["query_string"].decode("latin-1")
         path = scope["path"].rstrip("/")
-        await RedirectResponse(f"{path}?{query}" if query else path, 308)(scope, receive, send)
+        headers = self._resource.headers(scope["method"])
+        await RedirectResponse(f"{path}?{query}" if query else path, 308, headers)(scope, receive, send)

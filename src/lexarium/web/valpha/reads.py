@@ -77,15 +77,19 @@ class Reads:
 
     async def _make(self, key: Key, read: Read) -> Answer | None:
         path, query, encoding = key
-        made = await run_in_threadpool(self._make_body, read)
-        if made is None:
-            return None
-        position, body = made
-        answer = self._answer(position, body, IDENTITY)
-        self._answers.keep(position, (path, query, IDENTITY), answer)
-        if encoding != IDENTITY:
-            answer = self._answer(position, await run_in_threadpool(encoded, encoding, body), encoding)
-            self._answers.keep(position, key, answer)
+        plain_key = (path, query, IDENTITY)
+        plain = self._answers.get(plain_key)
+        if plain is None:
+            made = await run_in_threadpool(self._make_body, read)
+            if made is None:
+                return None
+            plain = Answer(*made, self._read_headers(), IDENTITY)
+            self._answers.keep(plain_key, plain)
+        if encoding == IDENTITY:
+            return plain
+        body = await run_in_threadpool(encoded, encoding, plain.body["body"])
+        answer = Answer(plain.position, body, self._read_headers(), encoding)
+        self._answers.keep(key, answer)
         return answer
 
     def _make_body(self, read: Read) -> tuple[Position, bytes] | None:
@@ -99,11 +103,8 @@ class Reads:
                     return None
             return now.position, b"".join(pieces)
 
-    def _answer(self, position: Position, body: bytes, encoding: str) -> Answer:
-        return Answer(body, etag_of(position, encoding), self._read_headers(), encoding)
-
     def _read_headers(self) -> list[Header]:
-        named = {"content-type": "application/json", **self._resource.headers, "cache-control": "no-cache"}
+        named = {"content-type": "application/json", **self._resource.headers("GET"), "cache-control": "no-cache"}
         return [(name.encode(), value.encode()) for name, value in named.items()]
 
     async def _streamed(self, method: str, read: Read, encoding: str, if_none_match: bytes | None) -> Response:
@@ -119,9 +120,7 @@ class Reads:
         if method == "HEAD":
             await run_in_threadpool(closing.close)
             return _bare(200, headers)
-        response = StreamingResponse(self._in_threads(encoded_pieces(encoding, self._measured(read(now))), closing))
-        response.raw_headers = headers
-        return response
+        return _Streamed(encoded_pieces(encoding, self._measured(read(now))), headers, closing)
 
     def _measured(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
         """The same pieces; once they have ended it is known whether they would fit."""
@@ -130,12 +129,6 @@ class Reads:
             size += len(piece)
             yield piece
         self._past_limit = self._past_limit and size > self._answers.limit
-
-    async def _in_threads(self, pieces: Iterator[bytes], closing: ExitStack) -> AsyncIterator[bytes]:
-        """Pieces that are made in threads; what they are read from is closed, whether they are all taken or not."""
-        with closing:
-            while (piece := await run_in_threadpool(next, pieces, None)) is not None:
-                yield piece
 
 
 class _Finished(Response):
@@ -147,6 +140,24 @@ class _Finished(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._answer.deliver(send, self._if_none_match)
+
+
+class _Streamed(StreamingResponse):
+    """Pieces made in threads; what they are read from is closed at the end, whether all are taken or not."""
+
+    def __init__(self, pieces: Iterator[bytes], headers: list[Header], closing: ExitStack) -> None:
+        super().__init__(_in_threads(pieces))
+        self.raw_headers = headers
+        self._closing = closing
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self._closing:
+            await super().__call__(scope, receive, send)
+
+
+async def _in_threads(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
+    while (piece := await run_in_threadpool(next, pieces, None)) is not None:
+        yield piece
 
 
 def _bare(status: int, headers: list[Header]) -> Response:

@@ -27,15 +27,12 @@ class Resource:
         """The methods, in the contract's order."""
         return "GET, POST, HEAD, OPTIONS" if self.collection else "GET, HEAD, OPTIONS"
 
-    @property
-    def headers(self) -> dict[str, str]:
-        """What every answer carries."""
-        return {
-            "vary": "Accept",
-            "allow": self.allow,
-            "access-control-allow-origin": "*",
-            "access-control-expose-headers": _EXPOSED,
-        }
+    def headers(self, method: str) -> dict[str, str]:
+        """What every answer to a method carries. Pages of any origin may read; none may write."""
+        headers = {"vary": "Accept", "allow": self.allow}
+        if method in ("GET", "HEAD", "OPTIONS"):
+            headers |= {"access-control-allow-origin": "*", "access-control-expose-headers": _EXPOSED}
+        return headers
 
 
 def _resources() -> dict[str, Resource]:
