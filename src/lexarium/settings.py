@@ -24,7 +24,7 @@ class Settings:
     port: int = _setting(8000, "The port the server listens on; 0 takes a free one")
     workers: int = _setting(1, "How many processes serve")
     cache_mb: int = _setting(
-        64, "How many megabytes of finished answers a worker keeps; what does not fit is streamed from the database"
+        32, "How many megabytes of finished answers a worker keeps; what does not fit is streamed from the database"
     )
     title: str = _setting("Lexarium", "What the catalogue is called")
     log: str = _setting(

@@ -15,6 +15,7 @@ from lexarium.service.sample import load_sample
 from lexarium.settings import Settings
 from lexarium.store.migrate import open_database
 from lexarium.web.logs import logging_config
+from lexarium.web.protocol import FinishedReplies
 
 app = typer.Typer(add_completion=False)
 
@@ -44,6 +45,7 @@ def serve(
         "lexarium.bootstrap:application",
         factory=True,
         workers=settings.workers,
+        http=FinishedReplies,
         ws="none",
         access_log=False,
         server_header=False,

@@ -89,7 +89,7 @@ _UNAVAILABLE = ("locked", "unable to open", "readonly", "full", "disk I/O")
 def _set_up(connection: sqlite3.Connection, _record: Any) -> None:
     # The driver would begin transactions by itself, and too late; `_begin` does.
     connection.isolation_level = None
-    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "cache_size=-16000"):
+    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "cache_size=-4000"):
         connection.execute(f"PRAGMA {pragma}").close()
 
 

@@ -1,10 +1,10 @@
 """Finished answers: bytes and headers, kept for as long as the catalogue stands where it stood."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from starlette.types import Scope, Send
+from starlette.types import Send
 
 from lexarium.domain import rendering
 from lexarium.store.backend import Position
@@ -18,28 +18,43 @@ _OVERHEAD = 2_000
 """What an answer costs in memory beside its body, roughly, in bytes."""
 
 
-class Answer:
-    """An answer to GET, with the one a client gets instead that has it already."""
+class Reply:
+    """A whole response: as messages for an ASGI server, and as the bytes that go on the wire."""
 
-    __slots__ = ("body", "etag", "not_modified", "position", "size", "start")
+    __slots__ = ("body", "end", "head", "start", "status")
+
+    def __init__(self, status: int, headers: Sequence[Header], body: bytes) -> None:
+        self.status = status
+        self.body = body
+        self.start: dict[str, Any] = {"type": "http.response.start", "status": status, "headers": headers}
+        self.end: dict[str, Any] = {"type": "http.response.body", "body": body}
+        self.head = b"".join(b"%b: %b\r\n" % header for header in headers) + b"\r\n"
+        """Its headers as they go on the wire, and the empty line after them."""
+
+    async def deliver(self, send: Send) -> None:
+        """Send it as ASGI messages."""
+        await send(self.start)
+        await send(self.end)
+
+
+class Answer:
+    """An answer to GET, with the reply a client gets instead that has it already."""
+
+    __slots__ = ("etag", "not_modified", "position", "size", "whole")
 
     def __init__(self, position: Position, body: bytes, headers: Sequence[Header], encoding: str) -> None:
         self.position = position
         self.etag = etag_of(position, encoding)
-        own = [*headers, (b"etag", self.etag)]
         self.size = len(body) + _OVERHEAD
-        self.not_modified = _start(304, own)
-        self.start = _start(200, [*own, *encoding_headers(encoding), (b"content-length", b"%d" % len(body))])
-        self.body: dict[str, Any] = {"type": "http.response.body", "body": body}
+        own = [*headers, (b"etag", self.etag)]
+        self.not_modified = Reply(304, own, b"")
+        self.whole = Reply(200, [*own, *encoding_headers(encoding), (b"content-length", b"%d" % len(body))], body)
 
-    async def deliver(self, send: Send, if_none_match: bytes | None) -> None:
-        """Send it; or, to a client whose `If-None-Match` says that it has it, only that it still holds."""
+    def reply(self, if_none_match: bytes | None) -> Reply:
+        """What a client gets that sent this `If-None-Match`."""
         if if_none_match is not None and matches(self.etag, if_none_match):
-            await send(self.not_modified)
-            await send({"type": "http.response.body"})
-        else:
-            await send(self.start)
-            await send(self.body)
+            return self.not_modified
+        return self.whole
 
 
 def etag_of(position: Position, encoding: str) -> bytes:
@@ -60,7 +75,7 @@ def matches(etag: bytes, if_none_match: bytes) -> bool:
     return named == [b"*"] or any(part.removeprefix(b"W/") == etag for part in named)
 
 
-def conditions(scope: Scope) -> tuple[bytes, bytes | None]:
+def conditions(scope: Mapping[str, Any]) -> tuple[bytes, bytes | None]:
     """A request's `Accept-Encoding`, and its `If-None-Match` if it has one."""
     accept, if_none_match = b"", None
     for name, value in scope["headers"]:
@@ -110,7 +125,3 @@ class Answers:
         while self._size > self.limit:
             _, oldest = self._kept.popitem(last=False)
             self._size -= oldest.size
-
-
-def _start(status: int, headers: list[Header]) -> dict[str, Any]:
-    return {"type": "http.response.start", "status": status, "headers": headers}

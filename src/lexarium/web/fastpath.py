@@ -3,10 +3,13 @@
 No routing table, no model, no JSON, no thread. Whatever has no finished answer falls through.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lexarium.domain.errors import StoreError
-from lexarium.web.answers import Answers, conditions
+from lexarium.web.answers import Answers, Reply, conditions
 from lexarium.web.encodings import chosen
 
 
@@ -18,13 +21,19 @@ class FastPath:
         self._answers = answers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["method"] in ("GET", "HEAD"):
-            accept, if_none_match = conditions(scope)
-            try:
-                answer = self._answers.get((scope["raw_path"], scope["query_string"], chosen(accept)))
-            except StoreError:
-                answer = None  # The framework's error handler says what is wrong.
-            if answer is not None:
-                await answer.deliver(send, if_none_match)
-                return
-        await self._app(scope, receive, send)
+        reply = self.finished(scope) if scope["type"] == "http" else None
+        if reply is not None:
+            await reply.deliver(send)
+        else:
+            await self._app(scope, receive, send)
+
+    def finished(self, scope: Mapping[str, Any]) -> Reply | None:
+        """The reply to an HTTP request, where it is finished."""
+        if scope["method"] not in ("GET", "HEAD"):
+            return None
+        accept, if_none_match = conditions(scope)
+        try:
+            answer = self._answers.get((scope["raw_path"], scope["query_string"], chosen(accept)))
+        except StoreError:
+            return None  # The framework's error handler says what is wrong.
+        return None if answer is None else answer.reply(if_none_match)

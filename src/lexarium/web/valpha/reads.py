@@ -14,7 +14,7 @@ from lexarium.domain.collections import CONCEPT
 from lexarium.service.reading import Reading, reading
 from lexarium.store.backend import Position
 from lexarium.store.database import Database
-from lexarium.web.answers import Answer, Answers, Header, Key, conditions, encoding_headers, etag_of, matches
+from lexarium.web.answers import Answer, Answers, Header, Key, Reply, conditions, encoding_headers, etag_of, matches
 from lexarium.web.encodings import IDENTITY, chosen, encoded, encoded_pieces
 from lexarium.web.problems import HttpProblem
 from lexarium.web.valpha.resources import FORMATS, Resource
@@ -46,7 +46,7 @@ class Reads:
             key = (request.scope["raw_path"], request.scope["query_string"], encoding)
             answer = await self._finished(key, read)
             if answer is not None:
-                return _Finished(answer, if_none_match)
+                return _Finished(answer.reply(if_none_match))
             self._past_limit = whole
         return await self._streamed(request.method, read, encoding, if_none_match)
 
@@ -87,7 +87,7 @@ class Reads:
             self._answers.keep(plain_key, plain)
         if encoding == IDENTITY:
             return plain
-        body = await run_in_threadpool(encoded, encoding, plain.body["body"])
+        body = await run_in_threadpool(encoded, encoding, plain.whole.body)
         answer = Answer(plain.position, body, self._read_headers(), encoding)
         self._answers.keep(key, answer)
         return answer
@@ -132,14 +132,13 @@ class Reads:
 
 
 class _Finished(Response):
-    """A finished answer as a response."""
+    """A finished reply as a response."""
 
-    def __init__(self, answer: Answer, if_none_match: bytes | None) -> None:
-        self._answer = answer
-        self._if_none_match = if_none_match
+    def __init__(self, reply: Reply) -> None:
+        self._reply = reply
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._answer.deliver(send, self._if_none_match)
+        await self._reply.deliver(send)
 
 
 class _Streamed(StreamingResponse):

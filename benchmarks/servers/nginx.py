@@ -1,0 +1,62 @@
+"""nginx with the answers as static files: the limit."""
+
+import os
+import pwd
+from pathlib import Path
+
+from benchmarks.answers import HOST
+from benchmarks.catalogue import Catalogue
+from benchmarks.processes import Server, free_port
+from benchmarks.records import as_json
+from benchmarks.tools import Tools
+
+_CONFIGURATION = """\
+daemon off;
+worker_processes 1;
+pid nginx.pid;
+error_log stderr;
+{user}
+events {{ worker_connections 1024; }}
+http {{
+    access_log off;
+    sendfile on;
+    tcp_nopush on;
+    etag on;
+    default_type application/json;
+    keepalive_requests 1000000000;
+    client_body_temp_path temp;
+    proxy_temp_path temp;
+    fastcgi_temp_path temp;
+    uwsgi_temp_path temp;
+    scgi_temp_path temp;
+    server {{
+        listen {host}:{port};
+        root files;
+    }}
+}}
+"""
+
+
+def nginx(catalogue: Catalogue, folder: Path, tools: Tools) -> Server:
+    """Write the whole collection and one record as files."""
+    files = folder / "files"
+    files.mkdir()
+    (files / "collection").write_bytes(as_json(catalogue.concepts))
+    # The same bytes that a service answers for one record without relations.
+    (files / "record").write_bytes(as_json({**catalogue.example, "type": "concept", "relationships": []}))
+    port = free_port()
+    configuration = folder / "nginx.conf"
+    configuration.write_text(_CONFIGURATION.format(user=_user(), host=HOST, port=port))
+    return Server(
+        name="nginx",
+        command=(tools.nginx, "-p", str(folder), "-c", str(configuration), "-e", "stderr"),
+        port=port,
+        collection_path="/collection",
+        record_path="/record",
+        folder=folder,
+    )
+
+
+def _user() -> str:
+    """Started by root, nginx would serve as another user, who may not read the files."""
+    return f"user {pwd.getpwuid(0).pw_name};" if os.geteuid() == 0 else ""
