@@ -181,10 +181,10 @@ def test_check_finds_what_was_changed_behind_its_back(at: str, tmp_path: Path, s
     run("import", *sample_paths, "--database", at)
     breaks = {
         "UPDATE record SET name = 'other' WHERE rowid = 1": "not rendered",
-        "UPDATE record SET version = 9 WHERE rowid = 2": "version 9",
+        "UPDATE record SET version = 9 WHERE rowid = 2": "version 9 of",
         "DELETE FROM record WHERE rowid = 3": "in the log but not",
         "DELETE FROM relation WHERE relation = 'ISA'": "not what the log says",
-        "DELETE FROM change WHERE seq = 4": "no change of the log",
+        "DELETE FROM change WHERE seq = 4": "is not in the log",
         "UPDATE catalogue SET revision = 5": "revision 5",
     }
     with sqlite3.connect(tmp_path / "catalogue.db") as file:

@@ -11,12 +11,11 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import select, text
 
-from lexarium.domain.changes import Action, State
+from lexarium.domain.changes import Action, Whole
 from lexarium.domain.collections import COLLECTIONS, Collection
 from lexarium.domain.completion import complete
 from lexarium.domain.errors import NotACatalogue, TooNew, Unavailable
 from lexarium.domain.relations import Edge
-from lexarium.domain.rendering import render
 from lexarium.store import edges, integrity, log, records
 from lexarium.store.database import Database, Transaction
 from lexarium.store.migrate import migrate, open_database
@@ -27,7 +26,8 @@ from tests.conftest import NewUrl
 def entry(name: str, *, kind: str = "concept", suffix: str = "", version: int = 1) -> log.Entry:
     collection: Collection = COLLECTIONS[kind]
     fields = complete(collection, {"id": f"{collection.prefixes[0]}_{suffix or name}", "name": name}, 1_600_000_000_000)
-    return log.Entry(collection, fields, render(collection, fields), State.PUBLISHED, version, frozenset())
+    action = Action.CREATE if version == 1 else Action.UPDATE
+    return log.Entry(Whole(collection, fields), version, action)
 
 
 def save(transaction: Transaction, *entries: log.Entry) -> None:

@@ -1,13 +1,18 @@
-"""One row of the log: what happened to one record, and the whole of it afterwards."""
+"""What a record is at a version, and what made it so: one row of the log."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from typing import Any
 
 import orjson
 
+from lexarium.domain.aliases import Alias, split
+from lexarium.domain.collections import COLLECTIONS, Collection
+from lexarium.domain.records import Fields
 from lexarium.domain.relations import Edge
+from lexarium.domain.rendering import Rendering, render
 
 
 class Action(StrEnum):
@@ -15,6 +20,9 @@ class Action(StrEnum):
 
     CREATE = "create"
     UPDATE = "update"
+    RETIRE = "retire"
+    MERGE = "merge"
+    REVERT = "revert"
 
 
 class State(StrEnum):
@@ -25,9 +33,87 @@ class State(StrEnum):
     MERGED = "merged"
 
 
+@dataclass(frozen=True)
+class Whole:
+    """All that a record is at one version."""
+
+    collection: Collection
+    fields: Fields
+    """Every field of the collection, in its order."""
+    edges: frozenset[Edge] = frozenset()
+    """Every relation of which it is the source."""
+    state: State = State.PUBLISHED
+    replaced_by: str | None = None
+    """The record that stands in for one that is retired or merged."""
+    aliases: tuple[Alias, ...] | None = None
+    """None until someone edits the list: then `alias` itself tells them."""
+    sources: tuple[str, ...] = ()
+    """Where its definition comes from."""
+
+    @property
+    def id(self) -> str:
+        """Its identifier."""
+        identifier: str = self.fields["id"]
+        return identifier
+
+    @cached_property
+    def rendering(self) -> Rendering:
+        """What the store keeps of its fields."""
+        return render(self.collection, self.fields)
+
+    @property
+    def alias_list(self) -> tuple[Alias, ...]:
+        """Its other names."""
+        return split(self.fields.get("alias", "")) if self.aliases is None else self.aliases
+
+    @property
+    def relations(self) -> dict[str, list[str]]:
+        """The targets of its relations, by relation."""
+        found: dict[str, list[str]] = {}
+        for edge in sorted(self.edges):
+            found.setdefault(edge.relation, []).append(edge.target)
+        return found
+
+    def document(self) -> bytes:
+        """It as bytes, for the log."""
+        whole: dict[str, Any] = {
+            "state": self.state,
+            "record": orjson.Fragment(self.rendering.body),
+            "relations": self.relations,
+        }
+        if self.replaced_by is not None:
+            whole["replaced_by"] = self.replaced_by
+        if self.aliases is not None:
+            whole["aliases"] = [alias.model_dump() for alias in self.aliases]
+        if self.sources:
+            whole["sources"] = self.sources
+        return orjson.dumps(whole)
+
+
+def whole_of(collection: str, document: bytes) -> Whole:
+    """What `Whole.document` made bytes of."""
+    given = orjson.loads(document)
+    fields = given["record"]
+    aliases = given.get("aliases")
+    return Whole(
+        collection=COLLECTIONS[collection],
+        fields=fields,
+        edges=edges_of(fields["id"], given["relations"]),
+        state=State(given["state"]),
+        replaced_by=given.get("replaced_by"),
+        aliases=None if aliases is None else tuple(Alias.model_construct(**alias) for alias in aliases),
+        sources=tuple(given.get("sources", ())),
+    )
+
+
+def edges_of(source: str, relations: dict[str, Iterable[str]]) -> frozenset[Edge]:
+    """The edges of a record, from the targets of its relations."""
+    return frozenset(Edge(source, name, target) for name, targets in relations.items() for target in targets)
+
+
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change of one record. `document` is the record as it is from then on, as `document()` makes it."""
+    """A change of one record, and the record as it is from then on."""
 
     seq: int
     at: int
@@ -38,11 +124,6 @@ class Change:
     version: int
     document: bytes
 
-
-def document(state: State, body: bytes, edges: Iterable[Edge]) -> bytes:
-    """The whole of a record: its state, its fields as rendered, and the relations of which it is the source."""
-    relations: dict[str, list[str]] = {}
-    for edge in sorted(edges):
-        relations.setdefault(edge.relation, []).append(edge.target)
-    whole: dict[str, Any] = {"state": state, "record": orjson.Fragment(body), "relations": relations}
-    return orjson.dumps(whole)
+    def whole(self) -> Whole:
+        """The record as it is from then on."""
+        return whole_of(self.collection, self.document)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from lexarium.domain.changes import Change, document
+from lexarium.domain.changes import Change
 from lexarium.domain.collections import COLLECTIONS
 from lexarium.domain.hierarchy import cycles
 from lexarium.domain.relations import RELATIONS, Edge
@@ -73,8 +73,8 @@ def _rendered_wrongly(stored: Stored, rendering: Rendering, name: str) -> Iterat
 
 def _logged_wrongly(stored: Stored, own: set[Edge], change: Change | None) -> Iterator[str]:
     if change is None:
-        yield f"{stored.id} is in no change of the log"
-    elif change.version != stored.version:
-        yield f"{stored.id} has version {stored.version}, in the log {change.version}"
-    elif change.document != document(stored.state, stored.body, own):
+        yield f"version {stored.version} of {stored.id} is not in the log"
+        return
+    whole = change.whole()
+    if (whole.rendering.body, whole.edges, whole.state) != (stored.body, own, stored.state):
         yield f"{stored.id} is not what the log says it is"

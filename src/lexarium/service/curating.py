@@ -8,13 +8,12 @@ import orjson
 
 from lexarium.domain import drafts
 from lexarium.domain.accounts import Proposal
-from lexarium.domain.changes import State
+from lexarium.domain.changes import Action, State, Whole
 from lexarium.domain.collections import Collection
 from lexarium.domain.completion import complete
 from lexarium.domain.errors import Invalid, Problem
 from lexarium.domain.identifiers import mint
 from lexarium.domain.records import Fields
-from lexarium.domain.rendering import render
 from lexarium.domain.stamps import now
 from lexarium.service.access import Caller, Deed
 from lexarium.store import accounts, log, records
@@ -52,9 +51,9 @@ def create(
             return _propose(transaction, caller, collection, draft, at)
         authorship = {"id_user": caller.account.id, "def_id_user": caller.account.id}
         fields = complete(collection, {"id": mint(collection.prefixes[0]), **draft, **authorship}, at)
-        entry = log.Entry(collection, fields, render(collection, fields), State.PUBLISHED, 1, frozenset())
-        log.save(transaction, [entry], actor=caller.account.id, at=at)
-    return Created(fields["id"], entry.rendering.body)
+        whole = Whole(collection, fields)
+        log.save(transaction, [log.Entry(whole, 1, Action.CREATE)], actor=caller.account.id, at=at)
+    return Created(whole.id, whole.rendering.body)
 
 
 def _checked(database: Database, collection: Collection, given: Mapping[str, Any], *, text: bool) -> Fields:

@@ -2,23 +2,22 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from lexarium.domain.changes import State
+from lexarium.domain.changes import Action, Change, Whole
 from lexarium.domain.collections import COLLECTIONS, Collection
 from lexarium.domain.completion import complete
 from lexarium.domain.errors import ImportRefused, Problem
 from lexarium.domain.hierarchy import cycles
 from lexarium.domain.identifiers import SYSTEM_USER
 from lexarium.domain.relations import RELATIONS, Edge
-from lexarium.domain.rendering import parse, render
 from lexarium.domain.stamps import now
 from lexarium.exchange import valpha
 from lexarium.exchange.incoming import Incoming, Malformed
 from lexarium.store import edges, log, records
 from lexarium.store.database import Database, Transaction
-from lexarium.store.records import BATCH, Stored
+from lexarium.store.records import BATCH
 from lexarium.store.staging import Stage, Staged
 
 KEPT = 1_000
@@ -180,20 +179,18 @@ class _Application:
     def _apply(self, identifiers: list[str]) -> None:
         first, last = identifiers[0], identifiers[-1]
         staged = self._stage.staged(first, last)
-        stored = records.find_many(self._connection, identifiers)
+        before = log.latest(self._connection, identifiers)
         present = edges.of_sources(self._connection, identifiers)
         told, dropped = set(self._stage.edges(first, last)), set(self._stage.dropped(first, last))
         there = {edge for several in present.values() for edge in several}
         added, removed = told - there, dropped & there
-        changed = {edge.source for edge in added | removed}
         by_source: dict[str, set[Edge]] = {identifier: set() for identifier in identifiers}
         for edge in (there | added) - removed:
             by_source[edge.source].add(edge)
         entries = []
         for identifier in identifiers:
-            entry = self._entry(
-                staged.get(identifier), stored.get(identifier), by_source[identifier], identifier in changed
-            )
+            own = frozenset(by_source[identifier])
+            entry = self._entry(staged.get(identifier), before.get(identifier), own)
             if entry is not None:
                 entries.append(entry)
         log.save(self._transaction, entries, actor=SYSTEM_USER, at=self._at)
@@ -201,36 +198,35 @@ class _Application:
         self._report.relations_added += len(added)
         self._report.relations_removed += len(removed)
 
-    def _entry(
-        self, staged: Staged | None, stored: Stored | None, own: set[Edge], related_anew: bool
-    ) -> log.Entry | None:
+    def _entry(self, staged: Staged | None, before: Change | None, own: frozenset[Edge]) -> log.Entry | None:
         """The record as it shall be; None where it stays as it is, or is not there and only has relations."""
-        if staged is None:
-            if stored is None:
+        if before is None:
+            if staged is None:
                 return None
-            collection, fields = COLLECTIONS[stored.collection], parse(stored.body)
-        else:
             collection = COLLECTIONS[staged.collection]
-            if stored is not None and stored.collection != staged.collection:
-                self._problems.add(
-                    staged.origin,
-                    f"{staged.id} is a {staged.collection} here, but a {stored.collection} in the catalogue",
-                )
-                return None
-            before = parse(stored.body) if stored else {}
-            fields = complete(collection, before | staged.fields, self._at)
-            for name, refers in collection.references.items():
-                if refers.collection and fields[name]:
-                    self._references.setdefault(fields[name], staged.origin)
-        rendering = render(collection, fields)
-        if stored is None:
             self._report.created[collection.name] += 1
-            return log.Entry(collection, fields, rendering, State.PUBLISHED, 1, frozenset(own))
-        if rendering.body == stored.body and not related_anew:
-            self._report.unchanged[collection.name] += 1
+            whole = Whole(collection, complete(collection, staged.fields, self._at), own)
+            self._note_references(whole, staged.origin)
+            return log.Entry(whole, 1, Action.CREATE)
+        was = before.whole()
+        whole = replace(was, edges=own)
+        if staged is not None:
+            if staged.collection != before.collection:
+                what = f"{staged.id} is a {staged.collection} here, but a {before.collection} in the catalogue"
+                self._problems.add(staged.origin, what)
+                return None
+            whole = replace(whole, fields=complete(was.collection, was.fields | staged.fields, self._at))
+            self._note_references(whole, staged.origin)
+        if whole == was:
+            self._report.unchanged[before.collection] += 1
             return None
-        self._report.updated[collection.name] += 1
-        return log.Entry(collection, fields, rendering, stored.state, stored.version + 1, frozenset(own))
+        self._report.updated[before.collection] += 1
+        return log.Entry(whole, before.version + 1, Action.UPDATE)
+
+    def _note_references(self, whole: Whole, origin: str) -> None:
+        for name, refers in whole.collection.references.items():
+            if refers.collection and whole.fields[name]:
+                self._references.setdefault(whole.fields[name], origin)
 
     def _warn_of_missing_references(self) -> None:
         names = sorted(self._references)

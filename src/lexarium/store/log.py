@@ -6,11 +6,8 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
-from lexarium.domain.changes import Action, Change, State, document
-from lexarium.domain.collections import Collection
-from lexarium.domain.records import Fields
+from lexarium.domain.changes import Action, Change, Whole
 from lexarium.domain.relations import Edge
-from lexarium.domain.rendering import Rendering
 from lexarium.store.database import Transaction
 from lexarium.store.schema import change, record, relation
 
@@ -21,47 +18,20 @@ _UPDATE = update(record).where(record.c.id == bindparam("this"))
 class Entry:
     """A record as it shall be from now on."""
 
-    collection: Collection
-    fields: Fields
-    rendering: Rendering
-    state: State
+    whole: Whole
     version: int
     """1 for a new record, else one more than it had."""
-    edges: frozenset[Edge]
-    """Every relation of which it is the source."""
+    action: Action
 
 
 def save(transaction: Transaction, entries: Sequence[Entry], *, actor: str, at: int) -> None:
     """Write these records and log the changes. Their relations are written by `relate`."""
-    rows = [
-        {
-            "id": entry.fields["id"],
-            "collection": entry.collection.name,
-            "state": entry.state,
-            "version": entry.version,
-            "name": entry.fields["name"],
-            "order_key": entry.rendering.order_key,
-            "name_key": entry.rendering.name_key,
-            "hit_length": entry.rendering.hit_length,
-            "body": entry.rendering.body,
-        }
-        for entry in entries
-    ]
+    rows = [_record_row(entry) for entry in entries]
     _execute(transaction, insert(record), [row for row in rows if row["version"] == 1])
     _execute(transaction, _UPDATE, [{"this": row["id"], **row} for row in rows if row["version"] != 1])
-    changes = [
-        {
-            "seq": seq,
-            "at": at,
-            "actor": actor,
-            "action": Action.CREATE if entry.version == 1 else Action.UPDATE,
-            "collection": entry.collection.name,
-            "record": entry.fields["id"],
-            "version": entry.version,
-            "document": document(entry.state, entry.rendering.body, entry.edges),
-        }
-        for seq, entry in enumerate(entries, transaction.revision + 1)
-    ]
+    seqs = range(transaction.revision + 1, transaction.revision + 1 + len(entries))
+    shared = {"actor": actor, "at": at}
+    changes = [{"seq": seq, **shared, **_change_row(entry)} for seq, entry in zip(seqs, entries, strict=True)]
     _execute(transaction, insert(change), changes)
     transaction.revision += len(changes)
 
@@ -76,8 +46,40 @@ def relate(transaction: Transaction, added: Iterable[Edge], removed: Iterable[Ed
 
 def latest(connection: Connection, identifiers: Sequence[str]) -> dict[str, Change]:
     """The last change of each of these records (at most `records.BATCH`); one that has none is left out."""
-    query = select(change).where(change.c.record.in_(identifiers)).order_by(change.c.record, change.c.version)
+    newest = (change.c.record == record.c.id) & (change.c.version == record.c.version)
+    query = select(change).join(record, newest).where(record.c.id.in_(identifiers))
     return {row.record: _change(row) for row in connection.execute(query)}
+
+
+def _record_row(entry: Entry) -> dict[str, Any]:
+    whole, rendering = entry.whole, entry.whole.rendering
+    return {
+        "id": whole.id,
+        "collection": whole.collection.name,
+        "state": whole.state,
+        "version": entry.version,
+        "name": whole.fields["name"],
+        "order_key": rendering.order_key,
+        "name_key": rendering.name_key,
+        "hit_length": rendering.hit_length,
+        "body": rendering.body,
+    }
+
+
+def _change_row(entry: Entry) -> dict[str, Any]:
+    whole = entry.whole
+    return {
+        "action": entry.action,
+        "collection": whole.collection.name,
+        "record": whole.id,
+        "version": entry.version,
+        "state": whole.state,
+        "order_key": whole.rendering.order_key,
+        "class_id": whole.fields.get("id_concept_class", ""),
+        "owner": whole.fields.get("id_user", ""),
+        "flagged": bool(whole.fields.get("flag_for_curator")),
+        "document": whole.document(),
+    }
 
 
 def _row(edge: Edge) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     CheckConstraint,
     Column,
     ForeignKey,
@@ -73,8 +74,14 @@ change = Table(
     Column("collection", Key, nullable=False),
     Column("record", Key, nullable=False),
     Column("version", Integer, nullable=False),
+    Column("state", Key, nullable=False),
+    Column("order_key", Key, nullable=False),
+    Column("class_id", Key, nullable=False),
+    Column("owner", Key, nullable=False),
+    Column("flagged", Boolean, nullable=False),
     Column("document", LargeBinary, nullable=False, comment="the whole record from this change on"),
     Index("change_of_record", "record", "version", unique=True),
+    Index("change_in_order", "collection", "order_key", "record"),
 )
 
 account = Table(

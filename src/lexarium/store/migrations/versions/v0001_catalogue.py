@@ -57,8 +57,14 @@ def upgrade() -> None:
         sa.Column("collection", KEY, nullable=False),
         sa.Column("record", KEY, nullable=False),
         sa.Column("version", sa.Integer, nullable=False),
+        sa.Column("state", KEY, nullable=False),
+        sa.Column("order_key", KEY, nullable=False),
+        sa.Column("class_id", KEY, nullable=False),
+        sa.Column("owner", KEY, nullable=False),
+        sa.Column("flagged", sa.Boolean, nullable=False),
         sa.Column("document", sa.LargeBinary, nullable=False, comment="the whole record from this change on"),
         sa.Index("change_of_record", "record", "version", unique=True),
+        sa.Index("change_in_order", "collection", "order_key", "record"),
     )
     op.create_table(
         "account",
