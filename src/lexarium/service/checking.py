@@ -47,7 +47,7 @@ def check(database: Database) -> Findings:
             changes = log.latest(connection, identifiers)
             for stored, rendering, name in batch:
                 found.problems += _rendered_wrongly(stored, rendering, name)
-                found.problems += _logged_wrongly(stored, own.get(stored.id, set()), changes.get(stored.id))
+                found.problems += _logged_wrongly(stored, own.get(stored.id, frozenset()), changes.get(stored.id))
         found.problems += [
             f"{gone} is in the log but not in the catalogue" for gone in integrity.only_in_log(connection)
         ]
@@ -71,7 +71,7 @@ def _rendered_wrongly(stored: Stored, rendering: Rendering, name: str) -> Iterat
         yield f"{stored.id} is not rendered as it should be"
 
 
-def _logged_wrongly(stored: Stored, own: set[Edge], change: Change | None) -> Iterator[str]:
+def _logged_wrongly(stored: Stored, own: frozenset[Edge], change: Change | None) -> Iterator[str]:
     if change is None:
         yield f"version {stored.version} of {stored.id} is not in the log"
         return

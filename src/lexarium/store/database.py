@@ -21,6 +21,8 @@ class Transaction:
         self.connection = connection
         self.revision = position.revision
         """The last seq given out; whoever adds changes to the log counts it up."""
+        self.batch = self.revision + 1
+        """The first seq of this write: what its changes have in common."""
 
 
 class Database:

@@ -14,12 +14,12 @@ from lexarium.store.schema import record, relation
 _EDGE = (relation.c.source, relation.c.relation, relation.c.target)
 
 
-def of_sources(connection: Connection, sources: Items[str]) -> dict[str, set[Edge]]:
+def of_sources(connection: Connection, sources: Items[str]) -> dict[str, frozenset[Edge]]:
     """The edges of which these (at most `records.BATCH`) are the source, by source."""
     found: dict[str, set[Edge]] = defaultdict(set)
     for edge in _edges(connection, relation.c.source.in_(sources)):
         found[edge.source].add(edge)
-    return found
+    return {source: frozenset(several) for source, several in found.items()}
 
 
 def touching(connection: Connection, identifiers: Items[str]) -> set[Edge]:

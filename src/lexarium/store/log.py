@@ -30,7 +30,7 @@ def save(transaction: Transaction, entries: Sequence[Entry], *, actor: str, at: 
     _execute(transaction, insert(record), [row for row in rows if row["version"] == 1])
     _execute(transaction, _UPDATE, [{"this": row["id"], **row} for row in rows if row["version"] != 1])
     seqs = range(transaction.revision + 1, transaction.revision + 1 + len(entries))
-    shared = {"actor": actor, "at": at}
+    shared = {"actor": actor, "at": at, "batch": transaction.batch}
     changes = [{"seq": seq, **shared, **_change_row(entry)} for seq, entry in zip(seqs, entries, strict=True)]
     _execute(transaction, insert(change), changes)
     transaction.revision += len(changes)

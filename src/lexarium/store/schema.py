@@ -70,6 +70,7 @@ change = Table(
     Column("seq", Number, primary_key=True, autoincrement=False),
     Column("at", BigInteger, nullable=False),
     Column("actor", Key, nullable=False),
+    Column("batch", BigInteger, nullable=False, comment="the first seq of the write that made this change"),
     Column("action", Key, nullable=False),
     Column("collection", Key, nullable=False),
     Column("record", Key, nullable=False),
@@ -82,6 +83,7 @@ change = Table(
     Column("document", LargeBinary, nullable=False, comment="the whole record from this change on"),
     Index("change_of_record", "record", "version", unique=True),
     Index("change_in_order", "collection", "order_key", "record"),
+    Index("change_in_batch", "batch"),
 )
 
 account = Table(
@@ -90,6 +92,7 @@ account = Table(
     Column("id", Key, primary_key=True),
     Column("name", Key, nullable=False, unique=True),
     Column("role", Key, nullable=False),
+    Column("password", Text, comment="argon2 hash"),
     Column("created", BigInteger, nullable=False),
 )
 
@@ -98,10 +101,12 @@ token = Table(
     metadata,
     Column("id", Key, primary_key=True),
     Column("account", Key, ForeignKey("account.id"), nullable=False),
+    Column("name", Text, nullable=False),
     Column("role", Key, nullable=False),
     Column("hash", Key, nullable=False, unique=True),
     Column("created", BigInteger, nullable=False),
     Column("expires", BigInteger),
+    Column("used", BigInteger),
     Column("revoked", BigInteger),
 )
 
@@ -110,11 +115,35 @@ proposal = Table(
     metadata,
     Column("id", Key, primary_key=True),
     Column("collection", Key, nullable=False),
-    Column("record", Key),
+    Column("record", Key, comment="none: a new one is proposed"),
     Column("base_version", Integer),
     Column("change", LargeBinary, nullable=False, comment="the fields proposed, as JSON"),
     Column("author", Key, ForeignKey("account.id"), nullable=False),
     Column("made", BigInteger, nullable=False),
     Column("state", Key, nullable=False),
-    Index("proposal_by_state", "state", "made"),
+    Column("decider", Key),
+    Column("decided", BigInteger),
+    Column("reason", Text, nullable=False),
+    Index("proposal_by_state", "state", "made", "id"),
+)
+
+release = Table(
+    "release",
+    metadata,
+    Column("name", Key, primary_key=True),
+    Column("revision", BigInteger, nullable=False),
+    Column("note", Text, nullable=False),
+    Column("author", Key, nullable=False),
+    Column("made", BigInteger, nullable=False),
+)
+
+idempotency = Table(
+    "idempotency",
+    metadata,
+    Column("account", Key, primary_key=True),
+    Column("key", Key, primary_key=True),
+    Column("request", Key, nullable=False, comment="hash of method, path and body"),
+    Column("answer", LargeBinary, nullable=False),
+    Column("made", BigInteger, nullable=False),
+    Index("idempotency_by_age", "made"),
 )

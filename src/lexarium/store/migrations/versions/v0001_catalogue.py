@@ -1,4 +1,4 @@
-"""The catalogue: records, relations, the log, accounts, tokens, proposals."""
+"""The catalogue: records, relations, the log; accounts, tokens, proposals, releases."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -53,6 +53,7 @@ def upgrade() -> None:
         sa.Column("seq", NUMBER, primary_key=True, autoincrement=False),
         sa.Column("at", sa.BigInteger, nullable=False),
         sa.Column("actor", KEY, nullable=False),
+        sa.Column("batch", sa.BigInteger, nullable=False, comment="the first seq of the write that made this change"),
         sa.Column("action", KEY, nullable=False),
         sa.Column("collection", KEY, nullable=False),
         sa.Column("record", KEY, nullable=False),
@@ -65,33 +66,57 @@ def upgrade() -> None:
         sa.Column("document", sa.LargeBinary, nullable=False, comment="the whole record from this change on"),
         sa.Index("change_of_record", "record", "version", unique=True),
         sa.Index("change_in_order", "collection", "order_key", "record"),
+        sa.Index("change_in_batch", "batch"),
     )
     op.create_table(
         "account",
         sa.Column("id", KEY, primary_key=True),
         sa.Column("name", KEY, nullable=False, unique=True),
         sa.Column("role", KEY, nullable=False),
+        sa.Column("password", sa.Text, comment="argon2 hash"),
         sa.Column("created", sa.BigInteger, nullable=False),
     )
     op.create_table(
         "token",
         sa.Column("id", KEY, primary_key=True),
         sa.Column("account", KEY, sa.ForeignKey("account.id"), nullable=False),
+        sa.Column("name", sa.Text, nullable=False),
         sa.Column("role", KEY, nullable=False),
         sa.Column("hash", KEY, nullable=False, unique=True),
         sa.Column("created", sa.BigInteger, nullable=False),
         sa.Column("expires", sa.BigInteger),
+        sa.Column("used", sa.BigInteger),
         sa.Column("revoked", sa.BigInteger),
     )
     op.create_table(
         "proposal",
         sa.Column("id", KEY, primary_key=True),
         sa.Column("collection", KEY, nullable=False),
-        sa.Column("record", KEY),
+        sa.Column("record", KEY, comment="none: a new one is proposed"),
         sa.Column("base_version", sa.Integer),
         sa.Column("change", sa.LargeBinary, nullable=False, comment="the fields proposed, as JSON"),
         sa.Column("author", KEY, sa.ForeignKey("account.id"), nullable=False),
         sa.Column("made", sa.BigInteger, nullable=False),
         sa.Column("state", KEY, nullable=False),
-        sa.Index("proposal_by_state", "state", "made"),
+        sa.Column("decider", KEY),
+        sa.Column("decided", sa.BigInteger),
+        sa.Column("reason", sa.Text, nullable=False),
+        sa.Index("proposal_by_state", "state", "made", "id"),
+    )
+    op.create_table(
+        "release",
+        sa.Column("name", KEY, primary_key=True),
+        sa.Column("revision", sa.BigInteger, nullable=False),
+        sa.Column("note", sa.Text, nullable=False),
+        sa.Column("author", KEY, nullable=False),
+        sa.Column("made", sa.BigInteger, nullable=False),
+    )
+    op.create_table(
+        "idempotency",
+        sa.Column("account", KEY, primary_key=True),
+        sa.Column("key", KEY, primary_key=True),
+        sa.Column("request", KEY, nullable=False, comment="hash of method, path and body"),
+        sa.Column("answer", sa.LargeBinary, nullable=False),
+        sa.Column("made", sa.BigInteger, nullable=False),
+        sa.Index("idempotency_by_age", "made"),
     )
