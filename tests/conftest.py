@@ -16,7 +16,7 @@ from lexarium.store.migrate import open_database
 from tests.server import Server
 
 ENGINES = ("sqlite", "postgres")
-REAL = Path(__file__).parents[1] / ".." / "shared" / "cognitive-atlas"
+REAL = Path(os.environ.get("LEXARIUM_REAL_CATALOGUE", Path(__file__).parents[1] / ".." / "shared" / "cognitive-atlas"))
 
 
 @pytest.fixture(scope="session")
@@ -97,5 +97,5 @@ def sample_paths() -> Iterator[list[Path]]:
 def real_catalogue() -> Path:
     """The folder of the real catalogue; tests that use it skip where it is absent."""
     if not REAL.is_dir():
-        pytest.skip("the real catalogue is not on this machine")
+        pytest.skip("no real catalogue: LEXARIUM_REAL_CATALOGUE names its folder")
     return REAL

@@ -3,6 +3,7 @@
 import json
 import re
 import subprocess
+import sys
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -84,15 +85,15 @@ def test_the_readmes_way_to_write_works(tmp_path: Path) -> None:
     block = next(block for block in re.findall(r"```sh\n(.*?)```", README, re.DOTALL) if "token create" in block)
     with Server(f"sqlite:///{tmp_path}/write.db") as server:
         script = block.replace("http://127.0.0.1:8000", f"http://127.0.0.1:{server.port}")
-        script = script.replace("curl ", "curl -sS ").replace("lexarium ", f"{ROOT / '.venv/bin/lexarium'} ")
+        script = script.replace("curl ", "curl -sS ").replace(". .venv/bin/activate", "")
         result = subprocess.run(
             ["bash", "-euc", script],
-            env={"LEXARIUM_DATABASE": server.url, "PATH": "/usr/bin:/bin"},
+            env={"LEXARIUM_DATABASE": server.url, "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin"},
             capture_output=True,
             text=True,
             check=True,
         )
-        assert json.loads(result.stdout.splitlines()[-1])["name"] == "prospective memory"
+        assert json.loads(result.stdout.splitlines()[-1])["name"] == "mental time travel"
         assert len(server.get("/api/v-alpha/concept").json) == 1
 
 
@@ -102,6 +103,12 @@ def test_the_map_names_every_module() -> None:
         if path.stem.startswith("__") or "versions" in path.parts or path.parent.name in ("cli", "migrations"):
             continue
         assert re.search(rf"\b{path.stem}\b", told), f"docs/architecture.md does not name {path.name}"
+
+
+def test_every_link_between_documents_leads_somewhere() -> None:
+    for path in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")):
+        for target in re.findall(r"\]\(([^)#:]+)\)", path.read_text()):
+            assert (path.parent / target).exists(), f"{path.name} links {target}"
 
 
 def test_the_changelog_has_the_version() -> None:

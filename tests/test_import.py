@@ -165,6 +165,36 @@ def test_a_relation_that_is_told_no_more_goes(database: Database, tmp_path: Path
     assert check(database).problems == []
 
 
+def test_an_export_keeps_relations_that_wait_for_a_record(database: Database, tmp_path: Path) -> None:
+    imported(database, tmp_path, "concept.json", [term("a", relationships=[kind_of("b")])])
+    path = tmp_path / "all.json"
+    path.write_bytes(b"".join(export_valpha(database, [CONCEPT])))
+    report = import_files(database, [path])
+    assert not report.changed
+    assert one(database, "trm_a")["relationships"] == []
+    imported(database, tmp_path, "concept.json", [term("a", relationships=[])])
+    imported(database, tmp_path, "concept.json", [term("b")])
+    assert one(database, "trm_a")["relationships"] == [kind_of("b")], "its teller could not have told of it"
+
+
+def test_another_definition_without_an_id_gets_a_new_one(database: Database, tmp_path: Path) -> None:
+    imported(database, tmp_path, "concept.json", [term("a")])
+    imported(database, tmp_path, "concept.json", [{"id": "trm_a", "definition_text": "Another."}])
+    (record,) = listed(database)
+    assert record["definition_text"] == "Another."
+    assert record["def_id"] != "def_a"
+    assert record["creation_time"] == term("a")["creation_time"]
+
+
+def test_a_relation_between_the_wrong_collections_does_not_show(database: Database, tmp_path: Path) -> None:
+    contrast = {"id": "cnt_1", "name": "c", "concepts": [{"id": "trm_t", "name": "t", "relationship": "MEASUREDBY"}]}
+    imported(database, tmp_path, "contrast.json", [contrast])
+    imported(database, tmp_path, "task.json", [term("t")])
+    with reading(database) as now:
+        assert b"".join(now.measured_by("cnt_1")) == b"[]"
+    assert one(database, "cnt_1")["concepts"] == []
+
+
 def test_the_collection_is_told_by_option_then_type_then_file_name(database: Database, tmp_path: Path) -> None:
     imported(database, tmp_path, "concept.json", [term("a", type="task")])
     imported(database, tmp_path, "task.2020.json", [term("b")])
@@ -172,8 +202,9 @@ def test_the_collection_is_told_by_option_then_type_then_file_name(database: Dat
     assert [record["id"] for record in listed(database, "task")] == ["trm_a", "trm_b"]
     assert [record["id"] for record in listed(database)] == ["trm_c"]
     with pytest.raises(ImportRefused) as refused:
-        imported(database, tmp_path, "whatever.json", [term("d")])
-    assert "--collection" in refused.value.problems[0].detail
+        imported(database, tmp_path, "whatever.json", [term("d"), term("e")])
+    (problem,) = refused.value.problems
+    assert "--collection" in problem.detail
 
 
 def test_a_missing_key_is_filled_with_a_warning_and_stays_so(database: Database, tmp_path: Path) -> None:

@@ -17,9 +17,10 @@ from lexarium.domain.completion import complete
 from lexarium.domain.errors import NotACatalogue, TooNew, Unavailable
 from lexarium.domain.relations import Edge
 from lexarium.store import edges, integrity, log, records
-from lexarium.store.database import Database, Transaction
+from lexarium.store.database import Database
 from lexarium.store.migrate import migrate, open_database
 from lexarium.store.schema import change, metadata
+from lexarium.store.transaction import Transaction
 from tests.conftest import NewUrl
 
 

@@ -5,11 +5,11 @@ import os
 from starlette.types import ASGIApp
 
 from lexarium.settings import Settings
-from lexarium.store.database import Database
+from lexarium.store.migrate import open_database
 from lexarium.web.app import make_app
 
 
 def application() -> ASGIApp:
     """The service with the settings of the environment: what each worker process runs."""
     settings = Settings.read(os.environ)
-    return make_app(settings, Database(settings.database))
+    return make_app(settings, open_database(settings.database))

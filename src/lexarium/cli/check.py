@@ -15,7 +15,7 @@ app = typer.Typer(add_completion=False)
 @app.command("check")
 def check_command(json_output: JsonOption = False, database: DatabaseOption = None) -> None:
     """Check that the catalogue agrees with itself: records, relations, log. Exit code 1 where it does not."""
-    found = check(opened(database))
+    found = check(opened(database, reading=True))
     if json_output:
         print(json.dumps(asdict(found)))
     else:

@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -33,7 +34,7 @@ def export(
     database: DatabaseOption = None,
 ) -> None:
     """Export published records with their relations; every collection, unless one is named."""
-    pieces = export_valpha(opened(database), [collection] if collection else list(COLLECTIONS.values()))
+    pieces = export_valpha(opened(database, reading=True), [collection] if collection else list(COLLECTIONS.values()))
     if output is None:
         for piece in pieces:
             sys.stdout.buffer.write(piece)
@@ -43,16 +44,22 @@ def export(
 
 
 def _write_whole(path: Path, pieces: Iterator[bytes]) -> None:
-    """Write a file that is there only once it is whole."""
-    unfinished = path.with_name(path.name + ".unfinished")
+    """Write a file that is there only once it is whole; a pipe or a device is written as it comes."""
     try:
-        with unfinished.open("wb") as file:
-            for piece in pieces:
-                file.write(piece)
-            file.flush()
-            os.fsync(file.fileno())
-        unfinished.replace(path)
+        target = path.resolve()
+        if target.exists() and not target.is_file():
+            with target.open("wb") as special:
+                special.writelines(pieces)
+            return
+        unfinished = target.with_name(f".{target.name}.{os.getpid()}.unfinished")
+        try:
+            with unfinished.open("xb") as file:
+                file.writelines(pieces)
+                file.flush()
+                os.fsync(file.fileno())
+            unfinished.replace(target)
+        finally:
+            with suppress(OSError):
+                unfinished.unlink()
     except OSError as error:
         raise LexariumError(f"Cannot write {path}: {error.strerror or error}.") from None
-    finally:
-        unfinished.unlink(missing_ok=True)

@@ -1,6 +1,7 @@
 """`lexarium import`"""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +11,7 @@ from rich.table import Table
 from lexarium.cli.options import CollectionOption, DatabaseOption, JsonOption, opened
 from lexarium.cli.terminal import err, out, progress_bar, say_lines
 from lexarium.domain.collections import COLLECTIONS
+from lexarium.domain.errors import ImportRefused, Problem
 from lexarium.service.importing import Report, import_files
 
 app = typer.Typer(add_completion=False)
@@ -28,8 +30,13 @@ def import_command(
     The collection is told by --collection, by the records' type, or by the file's name.
     """
     store = opened(database)
-    with progress_bar() as progress:
-        report = import_files(store, files, collection=collection, dry_run=dry_run, progress=progress)
+    try:
+        with progress_bar() as progress:
+            report = import_files(store, files, collection=collection, dry_run=dry_run, progress=progress)
+    except ImportRefused as error:
+        if json_output:
+            print(json.dumps({"error": str(error), "problems": _notes(error.problems)}))
+        raise
     if json_output:
         print(json.dumps(_as_json(report)))
     else:
@@ -46,13 +53,17 @@ def _as_json(report: Report) -> dict[str, object]:
         "relations_added": report.relations_added,
         "relations_removed": report.relations_removed,
         "warning_count": report.warnings.count,
-        "warnings": [{"where": each.field, "what": each.detail} for each in report.warnings.kept],
+        "warnings": _notes(report.warnings.kept),
     }
+
+
+def _notes(problems: Sequence[Problem]) -> list[dict[str, str]]:
+    return [{"where": each.field, "what": each.detail} for each in problems]
 
 
 def _tell(report: Report) -> None:
     if report.warnings.count:
-        err.print(f"[yellow]{report.warnings.count:,} warnings[/]")
+        err.print(f"[yellow]{report.warnings.count:,} {'warning' if report.warnings.count == 1 else 'warnings'}[/]")
         lines = [f"{each.field}: {each.detail}" for each in report.warnings.kept]
         say_lines(lines, report.warnings.count, "yellow")
     table = Table("collection", "created", "updated", "unchanged", box=None, pad_edge=False)

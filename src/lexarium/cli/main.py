@@ -66,6 +66,7 @@ def run() -> None:
         complain(error)
         sys.exit(1)
     except KeyboardInterrupt:
+        err.print("Stopped; nothing half-done was kept.")
         sys.exit(130)
     except Exception as error:
         sys.exit(_confess(error))

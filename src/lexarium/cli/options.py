@@ -6,10 +6,12 @@ from typing import Annotated
 
 import typer
 
+from lexarium.cli.terminal import err
 from lexarium.domain.collections import COLLECTIONS, Collection
+from lexarium.domain.errors import NotFound
 from lexarium.settings import Settings
 from lexarium.store.database import Database
-from lexarium.store.migrate import open_database
+from lexarium.store.migrate import migrate
 
 HELP = {each.name: each.metadata["help"] for each in fields(Settings)}
 
@@ -34,6 +36,15 @@ CollectionOption = Annotated[
 ]
 
 
-def opened(database: str | None) -> Database:
-    """The database that the option or the environment names, ready for use."""
-    return open_database(Settings.read(os.environ, database=database).database)
+def opened(database: str | None, *, reading: bool = False) -> Database:
+    """The database that the option or the environment names, ready for use.
+
+    A command that only reads does not make a new one: whoever asks what is in it has mistyped its name.
+    """
+    store = Database(Settings.read(os.environ, database=database).database)
+    if reading and not store.backend.exists():
+        raise NotFound(f"There is no catalogue at {store.place}. `lexarium import` or `lexarium serve` make one.")
+    before, _ = migrate(store)
+    if before is None:
+        err.print(f"Made a new catalogue: {store.place}", markup=False)
+    return store

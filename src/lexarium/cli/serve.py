@@ -1,7 +1,10 @@
 """`lexarium serve`"""
 
+import logging
+import logging.config
 import os
 import socket
+from contextlib import suppress
 from typing import Annotated
 
 import typer
@@ -18,6 +21,7 @@ from lexarium.web.logs import logging_config
 from lexarium.web.protocol import FinishedReplies
 
 app = typer.Typer(add_completion=False)
+log = logging.getLogger(__name__)
 
 _DRAIN_SECONDS = 10
 
@@ -34,11 +38,13 @@ def serve(
 ) -> None:
     """Serve the catalogue over HTTP."""
     settings = Settings.read(os.environ, database=database, host=host, port=port, workers=workers)
+    logs = logging_config(settings.log, err.is_terminal)
+    logging.config.dictConfig(logs)
     listener = _listen(settings.host, settings.port)
     store = open_database(settings.database)
     if sample:
         loaded = load_sample(store)
-        err.print("The sample catalogue is loaded." if loaded else "The catalogue has records; no sample was loaded.")
+        log.info("The sample catalogue is loaded." if loaded else "The catalogue has records; no sample was loaded.")
     store.close()
     os.environ.update(settings.environment())
     config = uvicorn.Config(
@@ -51,14 +57,15 @@ def serve(
         server_header=False,
         proxy_headers=False,
         timeout_graceful_shutdown=_DRAIN_SECONDS,
-        log_config=logging_config(settings.log, err.is_terminal),
+        log_config=logs,
     )
     address = f"[{settings.host}]" if ":" in settings.host else settings.host
-    err.print(f"Serving {store.place} on http://{address}:{listener.getsockname()[1]} (Ctrl-C stops)")
+    log.info("Serving %s on http://%s:%d (Ctrl-C stops)", store.place, address, listener.getsockname()[1])
     if settings.workers > 1:
         Multiprocess(config, sockets=[listener]).run()
     else:
-        uvicorn.Server(config).run(sockets=[listener])
+        with suppress(KeyboardInterrupt):  # Ctrl-C has been heeded: it is how a server is meant to end
+            uvicorn.Server(config).run(sockets=[listener])
 
 
 def _listen(host: str, port: int) -> socket.socket:
@@ -70,6 +77,9 @@ def _listen(host: str, port: int) -> socket.socket:
         # Before anything else is done, so that a second server fails here.
         listener.listen(2048)
     except OSError as error:
-        raise LexariumError(f"Cannot listen on {host} port {port}: {error.strerror or error}.") from None
+        reason = error.strerror or error
+        raise LexariumError(
+            f"Cannot listen on {host} port {port}: {reason}. --port or LEXARIUM_PORT takes another."
+        ) from None
     listener.set_inheritable(True)
     return listener

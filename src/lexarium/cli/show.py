@@ -22,7 +22,7 @@ def show(
     database: DatabaseOption = None,
 ) -> None:
     """Show one record with its relations."""
-    with reading(opened(database)) as now:
+    with reading(opened(database, reading=True)) as now:
         stored = now.any(id)
         shape = now.shape(COLLECTIONS[stored.collection], stored)
     if json_output:

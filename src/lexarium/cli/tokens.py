@@ -27,10 +27,11 @@ def create(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The account the token is for.")],
     role: Annotated[Role | None, typer.Option(help="A role no higher than the account's own.")] = None,
     days: Annotated[int | None, typer.Option(min=1, max=36_500, help="How long it is good for; else for good.")] = None,
+    label: Annotated[str, typer.Option(help="What it is for.")] = "",
     database: DatabaseOption = None,
 ) -> None:
     """Make a token, and print it, alone, on standard output. It is shown this once."""
-    made, secret = create_token(opened(database), name, role, days)
+    made, secret = create_token(opened(database), name, role, days, label)
     err.print(f"The token {made.id} of {name} has the role {made.role}. It is shown only now:", markup=False)
     print(secret)
 
@@ -38,14 +39,16 @@ def create(
 @app.command("list")
 def list_command(json_output: JsonOption = False, database: DatabaseOption = None) -> None:
     """List every token; the secrets are kept nowhere."""
-    tokens = list_tokens(opened(database))
+    tokens = list_tokens(opened(database, reading=True))
     if json_output:
         print(json.dumps([asdict(each) for each in tokens]))
         return
-    table = Table("id", "account", "role", "created", "state", box=None, pad_edge=False)
+    table = Table("id", "account", "label", "role", "created", "last used", "state", box=None, pad_edge=False)
     table.columns[0].no_wrap = True
     for each in tokens:
-        table.add_row(each.id, Text(each.account.name), each.role, text_of(each.created), _state(each))
+        used = "never" if each.used is None else text_of(each.used)
+        who = (each.id, Text(each.account.name), Text(each.label), each.role)
+        table.add_row(*who, text_of(each.created), used, _state(each))
     out.print(table)
 
 

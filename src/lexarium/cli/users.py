@@ -26,6 +26,7 @@ def add(
     """Make an account, and print its identifier."""
     account = add_account(opened(database), name, role)
     err.print(
-        f"{account.name} is a {account.role} now. `lexarium token create` makes a token to write with.", markup=False
+        f"{account.name} has the role {account.role} now. `lexarium token create` makes a token to write with.",
+        markup=False,
     )
     print(account.id)

@@ -36,7 +36,13 @@ class Proposal:
     """The fields proposed, as JSON."""
     author: str
     made: int
+    record: str | None = None
+    """The record that would change; None where it would be a new one."""
+    base_version: int | None = None
     state: str = "open"
+    decider: str | None = None
+    decided: int | None = None
+    reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -45,8 +51,12 @@ class Token:
 
     id: str
     account: Account
+    label: str
+    """What it is for, in its owner's words."""
     role: Role
     """No higher than the account's."""
     created: int
     expires: int | None
-    revoked: int | None
+    used: int | None = None
+    """When it was last used, to the minute."""
+    revoked: int | None = None

@@ -118,6 +118,8 @@ class Change:
     seq: int
     at: int
     actor: str
+    batch: int
+    """The first seq of the write that made it: what the changes of one write have in common."""
     action: Action
     collection: str
     record: str

@@ -18,6 +18,7 @@ class Collection:
     """A kind of record."""
 
     name: str
+    description: str
     record: type[BaseModel]
     prefixes: tuple[str, ...]
     """Prefixes of its identifiers; a new record gets the first."""
@@ -65,6 +66,7 @@ class Collection:
 
 CONCEPT = Collection(
     "concept",
+    "A mental process or structure that can be studied.",
     Term,
     ("trm",),
     searched_prefix="trm",
@@ -79,6 +81,7 @@ CONCEPT = Collection(
 )
 TASK = Collection(
     "task",
+    "What people are asked to do so that concepts can be measured.",
     Term,
     ("trm", "tsk"),
     searched_prefix="trm",
@@ -89,6 +92,7 @@ TASK = Collection(
 )
 DISORDER = Collection(
     "disorder",
+    "A disorder of mind or brain.",
     Disorder,
     ("dso",),
     ordered_by_name=False,
@@ -96,12 +100,15 @@ DISORDER = Collection(
 )
 CONTRAST = Collection(
     "contrast",
+    "A comparison of conditions within a task, by which concepts are measured.",
     Contrast,
     ("cnt",),
     on_valpha=False,
     views=(RelationView("concepts", (MEASUREDBY,), ("target",)),),
 )
-CONCEPT_CLASS = Collection("concept_class", ConceptClass, ("ctp",), on_valpha=False)
+CONCEPT_CLASS = Collection(
+    "concept_class", "A class that concepts and tasks are sorted into.", ConceptClass, ("ctp",), on_valpha=False
+)
 
 COLLECTIONS: dict[str, Collection] = {
     collection.name: collection for collection in (CONCEPT, TASK, DISORDER, CONTRAST, CONCEPT_CLASS)

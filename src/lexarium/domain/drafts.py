@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints, ValidationError, create_model
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError, create_model
 
+from lexarium.domain.aliases import Alias
 from lexarium.domain.collections import COLLECTIONS, Collection
 from lexarium.domain.errors import Invalid, Problem
 from lexarium.domain.records import Fields
@@ -13,29 +14,71 @@ from lexarium.domain.text import forbidden
 
 # What a JSON number of every client and an integer column of every engine can hold.
 _LARGEST_INTEGER = 2**53 - 1
+_MANY = 1_000
 
 
-def checked(collection: Collection, given: Mapping[str, Any], *, text: bool = False) -> Fields:
-    """The writable fields of a new record, or `Invalid` with every problem.
+def checked_valpha(collection: Collection, given: Mapping[str, Any], *, text: bool = False) -> Fields:
+    """The writable fields of a new record as v-alpha has them, or `Invalid` with every problem.
 
     Fields that are the server's own are passed over; unknown ones are refused. `text` says that the values come
     from a form, where an integer is written as text.
     """
+    model = valpha_model(collection.name)
     theirs = {
-        name: value for name, value in given.items() if name in collection.written or name not in collection.fields
+        name: value for name, value in given.items() if name in model.model_fields or name not in collection.fields
     }
-    model = _model(collection.name)
     try:
         draft = model.model_validate_strings(theirs) if text else model.model_validate(theirs)
     except ValidationError as error:
-        problems = [Problem(str(item["loc"][0]), _sentence(item["type"], item["msg"])) for item in error.errors()]
-        raise Invalid(f"This is not a valid {collection.name}.", problems) from None
+        raise _invalid(collection, error) from None
     return draft.model_dump()
 
 
+def checked(collection: Collection, given: Mapping[str, Any], kept: Mapping[str, Any] | None = None) -> Fields:
+    """All that is writable of a record as v1 has it, or `Invalid` with every problem.
+
+    What is left out gets its default. Fields that are as `kept` says are not held to the rules: an old record may
+    break them.
+    """
+    unchanged = {name: value for name, value in given.items() if kept is not None and kept.get(name) == value}
+    model = draft_model(collection.name)
+    stand_ins = {name: model.model_fields[name].get_default(call_default_factory=True) for name in unchanged}
+    if "name" in stand_ins:
+        stand_ins["name"] = "x"
+    try:
+        draft = model.model_validate({**given, **stand_ins})
+    except ValidationError as error:
+        raise _invalid(collection, error) from None
+    return {**draft.model_dump(), **unchanged}
+
+
 @cache
-def _model(name_of_collection: str) -> type[BaseModel]:
-    collection = COLLECTIONS[name_of_collection]
+def valpha_model(name: str) -> type[BaseModel]:
+    """What v-alpha takes of a new record of this collection."""
+    return _model(f"{name}_valpha", _written(COLLECTIONS[name]))
+
+
+@cache
+def draft_model(name: str) -> type[BaseModel]:
+    """What v1 takes of a record of this collection: `aliases` for `alias`, and what v-alpha does not show."""
+    fields = _written(COLLECTIONS[name])
+    fields.pop("alias", None)
+    fields["aliases"] = (
+        list[Alias],
+        Field(default_factory=list, max_length=_MANY, description="Other names, with their language and scope."),
+    )
+    fields["sources"] = (
+        list[Annotated[str, StringConstraints(min_length=1, max_length=2_000), AfterValidator(_plain)]],
+        Field(default_factory=list, max_length=_MANY, description="Where the definition comes from."),
+    )
+    fields["relations"] = (
+        dict[str, list[Annotated[str, StringConstraints(min_length=1, max_length=2_000), AfterValidator(_plain)]]],
+        Field(default_factory=dict, description="The targets of its relations, by relation."),
+    )
+    return _model(f"{name}_draft", fields)
+
+
+def _written(collection: Collection) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     for name, mark in collection.written.items():
         info = collection.fields[name]
@@ -45,18 +88,20 @@ def _model(name_of_collection: str) -> type[BaseModel]:
             rule = Annotated[str, StringConstraints(max_length=mark.limit), AfterValidator(_plain)]
         if name == "name":
             rule = Annotated[rule, AfterValidator(_not_blank)]
-        fields[name] = (rule, ... if info.is_required() else info.default)
-    return create_model(
-        f"{collection.record.__name__}Draft", __config__=ConfigDict(strict=True, extra="forbid"), **fields
-    )
+        fields[name] = (rule, Field(... if info.is_required() else info.default, description=info.description))
+    return fields
+
+
+def _model(name: str, fields: dict[str, Any]) -> type[BaseModel]:
+    title = "".join(part.capitalize() for part in name.split("_"))
+    return create_model(title, __config__=ConfigDict(strict=True, extra="forbid"), **fields)
 
 
 def _plain(text: str) -> str:
     char = forbidden(text)
     if char:
-        raise ValueError(
-            f"holds the character {char}, which is not allowed: of control characters, only tab and line breaks are."
-        )
+        allowed = "of control characters, only tab and line breaks are"
+        raise ValueError(f"holds the character {char}, which is not allowed: {allowed}.")
     return text
 
 
@@ -72,6 +117,18 @@ def _safe_integer(number: int) -> int:
     return number
 
 
+def _invalid(collection: Collection, error: ValidationError) -> Invalid:
+    return Invalid(f"This is not a valid {collection.name}.", problems_of(error))
+
+
+def problems_of(error: ValidationError) -> list[Problem]:
+    """What pydantic found, each as a field (with `/` between the parts of its place) and a sentence about it."""
+    return [
+        Problem("/".join(str(part) for part in item["loc"]), _sentence(item["type"], item["msg"]))
+        for item in error.errors(include_url=False)
+    ]
+
+
 def _sentence(kind: str, message: str) -> str:
     """Pydantic's message as a sentence of ours that follows the name of a field."""
     if kind == "missing":
@@ -79,7 +136,7 @@ def _sentence(kind: str, message: str) -> str:
     if kind == "extra_forbidden":
         return "is not a field that can be written here."
     message = message.removeprefix("Value error, ")
-    for start in ("String should", "Input should"):
+    for start in ("String should", "Input should", "List should", "Dictionary should"):
         if message.startswith(start):
             return "should" + message.removeprefix(start) + "."
     return message

@@ -1,10 +1,13 @@
 """Points in time: milliseconds since the Unix epoch, and the contract's text form of them. All in UTC."""
 
+import re
 import time
 from datetime import UTC, datetime
 
-# The last second that `datetime` can say; larger numbers are kept in records but have no text form.
+# The ends of what `datetime` can say; numbers beyond are kept in records but have no text form of their own.
+_FIRST = datetime.min.replace(tzinfo=UTC)
 _LAST = datetime.max.replace(tzinfo=UTC, microsecond=0)
+_FORM = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
 
 
 def now() -> int:
@@ -17,8 +20,13 @@ def text_of(milliseconds: int) -> str:
     try:
         moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
     except (ValueError, OverflowError, OSError):
-        moment = _LAST
+        moment = _LAST if milliseconds > 0 else _FIRST
     return moment.replace(tzinfo=None).isoformat(timespec="seconds")
+
+
+def is_stamp(text: str) -> bool:
+    """Whether a text is a date and time in the form that `text_of` gives."""
+    return _FORM.fullmatch(text) is not None and milliseconds_of(text) is not None
 
 
 def milliseconds_of(text: str) -> int | None:

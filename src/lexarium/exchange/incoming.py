@@ -12,6 +12,9 @@ class Malformed(LexariumError):
 
     def __init__(self, reason: str, line: int, column: int) -> None:
         super().__init__(f"line {line}, column {column}: {reason}")
+        self.reason = reason
+        self.line = line
+        self.column = column
 
 
 @dataclass(slots=True)

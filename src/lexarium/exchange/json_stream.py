@@ -80,7 +80,7 @@ class _Text:
                 if len(self._window) - self._place < _LARGEST_OBJECT and self._more():
                     continue
                 self._go_to(error.pos)
-                raise self.malformed(error.msg[0].lower() + error.msg[1:]) from None
+                raise self.malformed(error.msg[0].lower() + error.msg[1:].removesuffix(" starting at")) from None
             except RecursionError:
                 raise self.malformed("the record is nested too deeply") from None
             except ValueError:

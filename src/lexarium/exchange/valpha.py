@@ -1,5 +1,6 @@
 """The JSON of a v-alpha server: the list shape, and the `?id=` shape with relations."""
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, BinaryIO
 
@@ -8,9 +9,9 @@ import orjson
 from lexarium.domain.collections import COLLECTIONS, HIT_NUMBER, Collection
 from lexarium.domain.identifiers import has_prefix
 from lexarium.domain.relations import Edge, Related, RelationView
-from lexarium.domain.stamps import milliseconds_of
+from lexarium.domain.stamps import is_stamp
 from lexarium.domain.text import unstorable
-from lexarium.exchange.incoming import Incoming
+from lexarium.exchange.incoming import Incoming, Malformed
 from lexarium.exchange.json_stream import objects
 
 _INTEGERS = range(-(2**63), 2**63)
@@ -61,7 +62,10 @@ def _kind(given: dict[str, Any], fallback: Collection | None, incoming: Incoming
     told = given.get("type")
     if told is None:
         if fallback is None:
-            incoming.problems.append("nothing tells which collection the record belongs to; name it with --collection")
+            what = (
+                "nothing tells which collection the records belong to: name it with --collection, or in the file's name"
+            )
+            raise Malformed(f"{what}, as in {next(iter(COLLECTIONS))}.json", incoming.line, 1)
         return fallback
     kind = COLLECTIONS.get(told) if isinstance(told, str) else None
     if kind is None:
@@ -119,8 +123,8 @@ def _doubt(collection: Collection, incoming: Incoming) -> None:
             incoming.warnings.append(f"{name} of {identifier} does not have the form {refers.prefix}_…: {value}")
     for name in collection.moments:
         value = fields.get(name)
-        if value is not None and milliseconds_of(value) is None:
-            incoming.warnings.append(f"{name} of {identifier} is not a date and time: {value}")
+        if value is not None and not is_stamp(value):
+            incoming.warnings.append(f"{name} of {identifier} does not have the form YYYY-MM-DDThh:mm:ss: {value}")
 
 
 def _relate(view: RelationView, identifier: str, value: Any, incoming: Incoming) -> None:
@@ -130,10 +134,14 @@ def _relate(view: RelationView, identifier: str, value: Any, incoming: Incoming)
     for entry in value:
         edge = _edge(view, identifier, entry)
         if edge is None:
-            incoming.problems.append(f"{view.key} of {identifier} has an entry that cannot be read: {entry!r:.200}")
+            incoming.problems.append(f"{view.key} of {identifier} has an entry that cannot be read: {_json(entry)}")
         else:
             incoming.edges.append(edge)
     incoming.told += [(relation.name, side) for relation in view.relations for side in view.sides]
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)[:200]
 
 
 def _edge(view: RelationView, identifier: str, entry: Any) -> Edge | None:

@@ -13,8 +13,11 @@ from lexarium.domain.stamps import now
 from lexarium.domain.text import forbidden, unstorable
 from lexarium.store import accounts
 from lexarium.store.database import Database
+from lexarium.store.transaction import Transaction
 
 _NAME_LIMIT = 200
+_USE_NOTED_EVERY = 60_000
+"""In milliseconds: the last use of a token need not be known better, and is not worth a write a request."""
 _AUTHORIZATION = re.compile(r"(?:bearer|token) +(\S+) *", re.IGNORECASE)
 
 
@@ -55,6 +58,8 @@ def identify(database: Database, authorization: str | None) -> Caller:
         raise Unauthenticated("The token is not valid.")
     if token.expires is not None and token.expires <= now():
         raise Unauthenticated("The token has expired.")
+    if token.used is None or now() - token.used > _USE_NOTED_EVERY:
+        database.run(lambda transaction: accounts.note_use(transaction, token.id, at=now()))
     return Caller(token.account, min(token.role, token.account.role, key=lambda role: role.rank))
 
 
@@ -70,14 +75,19 @@ def add_account(database: Database, name: str, role: Role) -> Account:
     if wrong:
         raise Invalid("This is not a valid account.", [Problem("name", wrong)])
     account = Account(mint("usr"), name, role)
-    with database.write() as transaction:
+
+    def work(transaction: Transaction) -> Account:
         if accounts.find_account(transaction.connection, name):
             raise Conflict(f"There is an account named {name!r} already.")
         accounts.add_account(transaction, account, at=now())
-    return account
+        return account
+
+    return database.run(work)
 
 
-def create_token(database: Database, name: str, role: Role | None = None, days: int | None = None) -> tuple[Token, str]:
+def create_token(
+    database: Database, name: str, role: Role | None = None, days: int | None = None, label: str = ""
+) -> tuple[Token, str]:
     """Make a token for an account, and its secret, which is kept nowhere and cannot be had again."""
     secret = f"lex_{secrets.token_urlsafe(32)}"
     created = now()
@@ -90,10 +100,10 @@ def create_token(database: Database, name: str, role: Role | None = None, days: 
         token = Token(
             id=mint("tok"),
             account=account,
+            label=label,
             role=role or account.role,
             created=created,
             expires=None if days is None else created + days * 86_400_000,
-            revoked=None,
         )
         accounts.add_token(transaction, token, _digest(secret))
     return token, secret

@@ -30,7 +30,7 @@ def check(database: Database) -> Findings:
     """Hold the records against the log, the relations against the records, and the file against itself."""
     found = Findings()
     with database.read() as connection:
-        found.problems += integrity.damage(connection)
+        found.problems += database.backend.damage(connection)
         if found.problems:
             return found
         revision = read_position(connection).revision
@@ -66,8 +66,17 @@ def _rendered_wrongly(stored: Stored, rendering: Rendering, name: str) -> Iterat
     if collection is None:
         yield f"{stored.id} is in a collection that there is not: {stored.collection}"
         return
-    fields = parse(stored.body)
-    if render(collection, fields) != rendering or fields["name"] != name:
+    try:
+        fields = parse(stored.body)
+        right = (
+            render(collection, fields) == rendering
+            and fields["name"] == name
+            and list(fields) == list(collection.fields)
+        )
+    except (ValueError, KeyError, TypeError, AttributeError):
+        yield f"{stored.id} cannot be read"
+        return
+    if not right:
         yield f"{stored.id} is not rendered as it should be"
 
 
@@ -75,6 +84,11 @@ def _logged_wrongly(stored: Stored, own: frozenset[Edge], change: Change | None)
     if change is None:
         yield f"version {stored.version} of {stored.id} is not in the log"
         return
-    whole = change.whole()
-    if (whole.rendering.body, whole.edges, whole.state) != (stored.body, own, stored.state):
+    try:
+        whole = change.whole()
+        right = (whole.rendering.body, whole.edges, whole.state) == (stored.body, own, stored.state)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        yield f"version {stored.version} of {stored.id} cannot be read in the log"
+        return
+    if not right:
         yield f"{stored.id} is not what the log says it is"

@@ -11,14 +11,16 @@ from lexarium.domain.completion import complete
 from lexarium.domain.errors import ImportRefused, Problem
 from lexarium.domain.hierarchy import cycles
 from lexarium.domain.identifiers import SYSTEM_USER
+from lexarium.domain.records import Fields
 from lexarium.domain.relations import RELATIONS, Edge
 from lexarium.domain.stamps import now
 from lexarium.exchange import valpha
 from lexarium.exchange.incoming import Incoming, Malformed
-from lexarium.store import edges, log, records
-from lexarium.store.database import Database, Transaction
+from lexarium.store import edges, integrity, log, records
+from lexarium.store.database import Database
 from lexarium.store.records import BATCH
 from lexarium.store.staging import Stage, Staged
+from lexarium.store.transaction import Transaction
 
 KEPT = 1_000
 """How many warnings and problems are kept word by word; past that they are only counted."""
@@ -114,7 +116,7 @@ def _incoming(file: Path, collection: Collection | None, problems: Notes) -> Ite
     except OSError as error:
         problems.add(str(file), f"cannot be read: {error.strerror or error}")
     except Malformed as error:
-        problems.add(f"{file}, {str(error).split(': ', 1)[0]}", str(error).split(": ", 1)[1])
+        problems.add(f"{file}, line {error.line}, column {error.column}", error.reason)
 
 
 def _stage(stage: Stage, incoming: Incoming, where: str, problems: Notes, warnings: Notes) -> None:
@@ -136,6 +138,10 @@ def _stage(stage: Stage, incoming: Incoming, where: str, problems: Notes, warnin
             warnings.add(where, f"{name} of {item.id} is not what it is in {there.origin}; this one is kept")
         stage.replace(Staged(item.id, item.collection, there.fields | item.fields, where))
     stage.tell(item.id, incoming.edges, incoming.told)
+
+
+def _definition(fields: Fields, otherwise: Fields) -> object:
+    return fields.get("definition_text", otherwise.get("definition_text"))
 
 
 class _Application:
@@ -162,19 +168,32 @@ class _Application:
             done += len(identifiers)
             self._progress("writing", done, total)
         self._warn_of_missing_references()
-        self._warn_of_cycles()
+        if self._report.relations_added:
+            self._warn_of_waiting_edges()
+            self._warn_of_cycles()
 
     def _drop_untold_edges(self) -> None:
         """An edge goes where a record of the import tells all its relations of that kind, and no record tells it."""
         for told in self._stage.told():
             ends = {(relation, side, identifier) for identifier, relation, side in told}
             present = edges.touching(self._connection, sorted({identifier for identifier, _, _ in told}))
-            spoken_for = {
+            silent = present - self._stage.asserted(present)
+            known = self._known({edge.source for edge in silent} | {edge.target for edge in silent})
+            self._stage.drop(
                 edge
-                for edge in present
-                if (edge.relation, "source", edge.source) in ends or (edge.relation, "target", edge.target) in ends
-            }
-            self._stage.drop(spoken_for - self._stage.asserted(spoken_for))
+                for edge in silent
+                # Of a record that is not there, its teller could not have told.
+                if ((edge.relation, "source", edge.source) in ends and edge.target in known)
+                or ((edge.relation, "target", edge.target) in ends and edge.source in known)
+            )
+
+    def _known(self, identifiers: set[str]) -> set[str]:
+        """Which of these records the catalogue or the import holds."""
+        names = sorted(identifiers)
+        there = set(self._stage.holds(names))
+        for start in range(0, len(names), BATCH):
+            there |= records.existing(self._connection, names[start : start + BATCH])
+        return there
 
     def _apply(self, identifiers: list[str]) -> None:
         first, last = identifiers[0], identifiers[-1]
@@ -215,7 +234,11 @@ class _Application:
                 what = f"{staged.id} is a {staged.collection} here, but a {before.collection} in the catalogue"
                 self._problems.add(staged.origin, what)
                 return None
-            whole = replace(whole, fields=complete(was.collection, was.fields | staged.fields, self._at))
+            kept = was.fields
+            if "def_id" not in staged.fields and _definition(staged.fields, kept) != _definition(kept, kept):
+                # It is another definition, and whose and since when it is was not told.
+                kept = {name: value for name, value in kept.items() if not name.startswith("def_")}
+            whole = replace(whole, fields=complete(was.collection, kept | staged.fields, self._at))
             self._note_references(whole, staged.origin)
         if whole == was:
             self._report.unchanged[before.collection] += 1
@@ -232,10 +255,15 @@ class _Application:
         names = sorted(self._references)
         for start in range(0, len(names), BATCH):
             some = names[start : start + BATCH]
-            there = records.find_many(self._connection, some)
+            there = records.existing(self._connection, some)
             for name in some:
                 if name not in there:
                     self._report.warnings.add(self._references[name], f"the class {name} is not in the catalogue")
+
+    def _warn_of_waiting_edges(self) -> None:
+        waiting = integrity.dangling(self._connection)
+        if waiting:
+            self._report.warnings.add("relations", f"{waiting:,} wait for a record that is not in the catalogue")
 
     def _warn_of_cycles(self) -> None:
         for name in sorted(self._stage.relations()):

@@ -1,20 +1,24 @@
 """Reading the catalogue. Everything read comes with the position at which it was so."""
 
-from collections.abc import Iterator, Sequence
+import heapq
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 
 import orjson
 
 from lexarium.domain.changes import State
-from lexarium.domain.collections import HIT_NUMBER, Collection
+from lexarium.domain.collections import COLLECTIONS, HIT_NUMBER, Collection
 from lexarium.domain.errors import NotFound
 from lexarium.domain.relations import MEASUREDBY
 from lexarium.domain.text import fold, unstorable
 from lexarium.exchange import valpha
-from lexarium.store import edges, records
+from lexarium.store import edges, records, versions
 from lexarium.store.backend import Position, Snapshot, read_position
 from lexarium.store.database import Database
-from lexarium.store.records import Stored
+from lexarium.store.records import BATCH, Stored
+from lexarium.store.versions import Listing, Place, Rendered
 
 
 class Reading:
@@ -54,7 +58,7 @@ class Reading:
         """The concepts that a contrast measures, as one JSON array in pieces."""
         if unstorable(contrast):
             return _array(iter(()))
-        return _array(records.targeted_by(self._snapshot, MEASUREDBY.name, contrast))
+        return _array(records.targeted_by(self._snapshot, MEASUREDBY, contrast))
 
     def any(self, identifier: str) -> Stored:
         """The record with this identifier, of whatever collection."""
@@ -69,9 +73,9 @@ class Reading:
         return valpha.shape(collection, stored.body, related.get(stored.id, []))
 
     def shapes(self, collection: Collection) -> Iterator[bytes]:
-        """Every published record of a collection with its relations, in order."""
+        """Every published record of a collection, in order, with its relations, also those that wait for a record."""
         for batch in records.published(self._snapshot, collection):
-            related = edges.related(self._snapshot, [stored.id for stored in batch])
+            related = edges.related(self._snapshot, [stored.id for stored in batch], waiting=True)
             for stored in batch:
                 yield valpha.shape(collection, stored.body, related.get(stored.id, []))
 
@@ -89,7 +93,45 @@ def reading(database: Database) -> Iterator[Reading]:
         yield now
 
 
-def _array(batches: Iterator[Sequence[bytes]]) -> Iterator[bytes]:
+def stream_whole(database: Database, collection: Collection, position: Position) -> Iterator[bytes]:
+    """A whole collection as it was at a position, as one JSON array in pieces.
+
+    Each piece is read in a short transaction of its own, from the log where a record has changed since: however slow
+    the reader, nothing is held in the meantime.
+    """
+    return _array([each.body for each in batch] for batch in _batches(database, collection, position.revision))
+
+
+def stream_hits(database: Database, position: Position) -> Iterator[bytes]:
+    """Every search hit as it was at a position, likewise."""
+    streams = (
+        _flat(_batches(database, collection, position.revision))
+        for collection in COLLECTIONS.values()
+        if collection.searched_prefix
+    )
+    merged = heapq.merge(*streams, key=lambda each: (each.place.key, each.place.record))
+    hits = (each.body[: each.hit_length] for each in merged if each.hit_length)
+    return _array(_numbered(iter(lambda: list(islice(hits, BATCH)), [])))
+
+
+def _batches(database: Database, collection: Collection, revision: int) -> Iterator[list[Rendered]]:
+    listing = Listing(collection.name, revision)
+    after: Place | None = None
+    while True:
+        with database.read() as snapshot:
+            batch = versions.rendered(snapshot, listing, after, BATCH)
+        if not batch:
+            return
+        yield batch
+        after = batch[-1].place
+
+
+def _flat(batches: Iterator[list[Rendered]]) -> Iterator[Rendered]:
+    for batch in batches:
+        yield from batch
+
+
+def _array(batches: Iterable[Sequence[bytes]]) -> Iterator[bytes]:
     before = b"["
     for batch in batches:
         # Brackets and commas go inside the join: adding them to a long body would copy it again.
@@ -100,7 +142,7 @@ def _array(batches: Iterator[Sequence[bytes]]) -> Iterator[bytes]:
     yield b"[]" if before == b"[" else b"]"
 
 
-def _numbered(batches: Iterator[Sequence[bytes]]) -> Iterator[Sequence[bytes]]:
+def _numbered(batches: Iterable[Sequence[bytes]]) -> Iterator[Sequence[bytes]]:
     number = 1
     key = orjson.dumps(HIT_NUMBER)
     for batch in batches:
@@ -110,7 +152,7 @@ def _numbered(batches: Iterator[Sequence[bytes]]) -> Iterator[Sequence[bytes]]:
 
 def _ranked(query: str, batches: Iterator[Sequence[bytes]]) -> list[bytes]:
     """The hits that hold every word of the query, ignoring case and accents: by where, then by name."""
-    sought = fold(query).split()
+    sought = re.findall(r"\w+", fold(query)) or fold(query).split()
     whole = " ".join(sought)
     found: list[tuple[int, bytes]] = []
     for batch in batches:

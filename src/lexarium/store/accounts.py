@@ -6,8 +6,8 @@ from dataclasses import asdict
 from sqlalchemy import Connection, insert, select, update
 
 from lexarium.domain.accounts import Account, Proposal, Role, Token
-from lexarium.store.database import Transaction
 from lexarium.store.schema import account, proposal, token
+from lexarium.store.transaction import Transaction
 
 
 def find_account(connection: Connection, name: str) -> Account | None:
@@ -38,13 +38,18 @@ def add_token(transaction: Transaction, new: Token, digest: str) -> None:
     values = {
         "id": new.id,
         "account": new.account.id,
+        "label": new.label,
         "role": new.role,
         "hash": digest,
         "created": new.created,
         "expires": new.expires,
-        "revoked": new.revoked,
     }
     transaction.connection.execute(insert(token).values(values))
+
+
+def note_use(transaction: Transaction, identifier: str, *, at: int) -> None:
+    """Note that a token was used."""
+    transaction.connection.execute(update(token).where(token.c.id == identifier).values(used=at))
 
 
 def revoke_token(transaction: Transaction, identifier: str, *, at: int) -> bool:
@@ -69,9 +74,11 @@ def _tokens(connection: Connection, digest: str | None) -> Sequence[Token]:
         Token(
             id=row.id,
             account=Account(row.account, row.name, Role(row.account_role)),
+            label=row.label,
             role=Role(row.role),
             created=row.created,
             expires=row.expires,
+            used=row.used,
             revoked=row.revoked,
         )
         for row in connection.execute(query)

@@ -45,11 +45,23 @@ class Backend(Protocol):
     place: str
     """Where the database is, as a person may read it: no password."""
 
+    def exists(self) -> bool:
+        """Whether there is anything at its place."""
+
     def reading(self) -> Connection:
         """A connection whose transaction sees one unchanging state."""
 
     def writing(self) -> Connection:
         """A connection whose transaction may write."""
+
+    def settle(self) -> None:
+        """Set up what outlives a connection. Called once the database is known to be a catalogue."""
+
+    def damage(self, connection: Connection) -> list[str]:
+        """What the engine itself finds wrong with what it keeps."""
+
+    def lock_schema(self, connection: Connection) -> None:
+        """Within a writing transaction, wait until no other changes the tables."""
 
     def lock(self, connection: Connection) -> None:
         """Wait until no other transaction writes, and keep others from it until this one ends."""

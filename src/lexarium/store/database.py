@@ -6,23 +6,15 @@ from contextlib import contextmanager
 from sqlalchemy import Connection, update
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from lexarium.domain.errors import SettingError
+from lexarium.domain.errors import SettingError, Unavailable
 from lexarium.store.backend import Backend, Position, Watch, read_position
 from lexarium.store.postgres import PostgresBackend
 from lexarium.store.schema import catalogue
 from lexarium.store.sqlite import SqliteBackend
-
-
-class Transaction:
-    """A writing transaction: it holds the catalogue's one lock until it ends."""
-
-    def __init__(self, connection: Connection, position: Position) -> None:
-        self.connection = connection
-        self.revision = position.revision
-        """The last seq given out; whoever adds changes to the log counts it up."""
-        self.batch = self.revision + 1
-        """The first seq of this write: what its changes have in common."""
+from lexarium.store.transaction import Transaction
+from lexarium.store.writer import Result, Work, Writer
 
 
 class Database:
@@ -31,6 +23,7 @@ class Database:
     def __init__(self, url: str) -> None:
         self.backend = _backend(url)
         self._watch: Watch | None = None
+        self._writer = Writer(self.write)
 
     @property
     def place(self) -> str:
@@ -45,7 +38,7 @@ class Database:
 
     @contextmanager
     def write(self) -> Iterator[Transaction]:
-        """A transaction that writes: committed when the block ends, undone when it raises."""
+        """A transaction for much to be written: committed when the block ends, undone when it raises."""
         with self.errors_explained(), self.backend.writing() as connection, connection.begin():
             self.backend.lock(connection)
             before = read_position(connection)
@@ -56,6 +49,13 @@ class Database:
                 connection.execute(update(catalogue).values(revision=after.revision))
                 self.backend.announce(connection)
         self.notice(after)
+
+    def run(self, work: Work[Result]) -> Result:
+        """Do a short piece of work in a writing transaction, perhaps together with others that wait.
+
+        Returns its result once it is committed. What the work raises is raised here, and nothing of it is kept.
+        """
+        return self._writer.run(work)
 
     def position(self) -> Position:
         """Where the catalogue stands now. To be called from one thread."""
@@ -74,6 +74,8 @@ class Database:
         """Errors of the driver become errors for people, where they are not faults of ours."""
         try:
             yield
+        except PoolTimeout as error:
+            raise Unavailable(f"Every connection to the database {self.place} is in use.") from error
         except DBAPIError as error:
             explained = self.backend.explain(error)
             if explained is None:
@@ -81,7 +83,8 @@ class Database:
             raise explained from error
 
     def close(self) -> None:
-        """Let go of every connection."""
+        """Finish what waits to be written, and let go of every connection."""
+        self._writer.close()
         if self._watch is not None:
             self._watch.close()
             self._watch = None
@@ -96,5 +99,7 @@ def _backend(url: str) -> Backend:
     except (ArgumentError, ValueError):
         parsed = None
     if parsed is None or parsed.drivername != "sqlite":
-        raise SettingError(f"The database address must begin with sqlite:/// or postgresql:// , not {url!r}.")
+        # Not the whole of it: it may hold a password.
+        scheme = url.partition(":")[0]
+        raise SettingError(f"The database address must begin with sqlite:/// or postgresql:// , not with {scheme!r}.")
     return SqliteBackend(parsed)

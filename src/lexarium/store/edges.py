@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from sqlalchemy import ColumnElement, Connection, select
 
 from lexarium.domain.changes import State
-from lexarium.domain.relations import Edge, Related, Side
+from lexarium.domain.relations import RELATIONS, Edge, Related, Side
 from lexarium.store.records import STREAMED
 from lexarium.store.schema import record, relation
 
@@ -34,23 +34,27 @@ def named(connection: Connection, relations: Items[str]) -> Iterator[Edge]:
     return _edges(connection, relation.c.relation.in_(relations))
 
 
-def related(connection: Connection, identifiers: Items[str]) -> dict[str, list[Related]]:
-    """The published records related to each of these, by relation, then by name ignoring case, then by id."""
+def related(connection: Connection, identifiers: Items[str], *, waiting: bool = False) -> dict[str, list[Related]]:
+    """The published records related to each of these, by relation, then by name ignoring case, then by id.
+
+    With `waiting` also those that are not there (yet), with an empty name.
+    """
     found: dict[str, list[Related]] = defaultdict(list)
     ends: tuple[tuple[Side, Side], ...] = (("source", "target"), ("target", "source"))
     for near, far in ends:
-        query = (
-            select(relation.c[near].label("near"), record.c.id, record.c.name, relation.c.relation)
-            .join(record, record.c.id == relation.c[far])
-            .where(relation.c[near].in_(identifiers), record.c.state == State.PUBLISHED)
-        )
-        for row in connection.execute(query):
-            found[row.near].append(Related(row.id, row.name, row.relation, near))
+        there = (record.c.id == relation.c[far]) & (record.c.state == State.PUBLISHED)
+        query = select(relation.c[near].label("near"), relation.c[far].label("far"), relation.c.relation)
+        query = query.add_columns(record.c.name, record.c.collection).where(relation.c[near].in_(identifiers))
+        for row in connection.execute(query.join(record, there, isouter=waiting)):
+            expected = getattr(RELATIONS[row.relation], far)
+            if row.collection is None or row.collection == expected:
+                found[row.near].append(Related(row.far, row.name or "", row.relation, near))
     for others in found.values():
         others.sort(key=lambda other: (other.relation, other.side, other.name.casefold(), other.id))
     return found
 
 
 def _edges(connection: Connection, condition: ColumnElement[bool]) -> Iterator[Edge]:
-    for row in connection.execute(select(*_EDGE).where(condition), execution_options=STREAMED):
-        yield Edge(row.source, row.relation, row.target)
+    with connection.execute(select(*_EDGE).where(condition), execution_options=STREAMED) as result:
+        for row in result:
+            yield Edge(row.source, row.relation, row.target)

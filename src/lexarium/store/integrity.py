@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, func, select, text
+from sqlalchemy import Connection, func, select
 
 from lexarium.domain.rendering import Rendering
 from lexarium.store.records import BATCH, Stored, stored_of
@@ -16,14 +16,6 @@ class Extent:
 
     count: int
     last: int
-
-
-def damage(connection: Connection) -> list[str]:
-    """What the engine itself finds wrong with its file; PostgreSQL has no such look."""
-    if connection.dialect.name != "sqlite":
-        return []
-    rows = connection.execute(text("PRAGMA integrity_check"))
-    return [f"the database file is damaged: {row[0]}" for row in rows if row[0] != "ok"]
 
 
 def log_extent(connection: Connection) -> Extent:

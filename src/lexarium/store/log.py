@@ -8,8 +8,9 @@ from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from lexarium.domain.changes import Action, Change, Whole
 from lexarium.domain.relations import Edge
-from lexarium.store.database import Transaction
 from lexarium.store.schema import change, record, relation
+from lexarium.store.transaction import Transaction
+from lexarium.store.versions import change_of
 
 _UPDATE = update(record).where(record.c.id == bindparam("this"))
 
@@ -48,7 +49,7 @@ def latest(connection: Connection, identifiers: Sequence[str]) -> dict[str, Chan
     """The last change of each of these records (at most `records.BATCH`); one that has none is left out."""
     newest = (change.c.record == record.c.id) & (change.c.version == record.c.version)
     query = select(change).join(record, newest).where(record.c.id.in_(identifiers))
-    return {row.record: _change(row) for row in connection.execute(query)}
+    return {row.record: change_of(row) for row in connection.execute(query)}
 
 
 def _record_row(entry: Entry) -> dict[str, Any]:
@@ -75,6 +76,7 @@ def _change_row(entry: Entry) -> dict[str, Any]:
         "version": entry.version,
         "state": whole.state,
         "order_key": whole.rendering.order_key,
+        "name_key": whole.rendering.name_key,
         "class_id": whole.fields.get("id_concept_class", ""),
         "owner": whole.fields.get("id_user", ""),
         "flagged": bool(whole.fields.get("flag_for_curator")),
@@ -89,16 +91,3 @@ def _row(edge: Edge) -> dict[str, str]:
 def _execute(transaction: Transaction, statement: Any, rows: list[dict[str, Any]]) -> None:
     if rows:
         transaction.connection.execute(statement, rows)
-
-
-def _change(row: Any) -> Change:
-    return Change(
-        seq=row.seq,
-        at=row.at,
-        actor=row.actor,
-        action=Action(row.action),
-        collection=row.collection,
-        record=row.record,
-        version=row.version,
-        document=row.document,
-    )

@@ -12,9 +12,6 @@ from lexarium.domain.errors import NotACatalogue, TooNew
 from lexarium.store.database import Database
 from lexarium.store.schema import catalogue
 
-# Any number will do that no other program on the same server uses for a lock of this kind.
-_POSTGRES_LOCK = 0x1E7A
-
 
 def open_database(url: str) -> Database:
     """The database at an address, ready for use: made where there is none, upgraded where it is an older one."""
@@ -34,11 +31,16 @@ def migrate(database: Database) -> tuple[str | None, str]:
     assert head is not None
     with database.read() as connection:
         before = _version(connection)
-    if before == head:
-        return before, head
+    if before != head:
+        before = _upgrade(database, scripts, head)
+    with database.errors_explained():
+        database.backend.settle()
+    return before, head
+
+
+def _upgrade(database: Database, scripts: ScriptDirectory, head: str) -> str | None:
     with database.errors_explained(), database.backend.writing() as connection, connection.begin():
-        if connection.dialect.name == "postgresql":
-            connection.execute(text(f"SELECT pg_advisory_xact_lock({_POSTGRES_LOCK})"))
+        database.backend.lock_schema(connection)
         before = _version(connection)
         if before is None and set(inspect(connection).get_table_names()):
             raise NotACatalogue(f"{database.place} is a database, but not one of Lexarium's. Choose another.")
@@ -53,7 +55,7 @@ def migrate(database: Database) -> tuple[str | None, str]:
         command.upgrade(config, "head")
         if before is None:
             connection.execute(catalogue.insert().values(id=1, epoch=secrets.token_hex(4), revision=0))
-    return before, head
+    return before
 
 
 def _version(connection: Connection) -> str | None:

@@ -8,6 +8,7 @@ from sqlalchemy import Connection, Select, func, select
 
 from lexarium.domain.changes import State
 from lexarium.domain.collections import Collection
+from lexarium.domain.relations import Relation
 from lexarium.domain.text import name_key
 from lexarium.store.schema import record, relation
 
@@ -24,7 +25,7 @@ class Stored:
 
     id: str
     collection: str
-    state: State
+    state: str
     version: int
     body: bytes
 
@@ -42,6 +43,11 @@ def find_many(connection: Connection, identifiers: Sequence[str]) -> dict[str, S
     """The records of these identifiers (at most BATCH) by identifier; those that are not there are left out."""
     rows = connection.execute(select(*_STORED).where(record.c.id.in_(identifiers)))
     return {row.id: stored_of(row) for row in rows}
+
+
+def existing(connection: Connection, identifiers: Sequence[str]) -> set[str]:
+    """Which of these identifiers (at most BATCH) have a record."""
+    return set(connection.execute(select(record.c.id).where(record.c.id.in_(identifiers))).scalars())
 
 
 def find_named(connection: Connection, collection: Collection, name: str) -> Stored | None:
@@ -66,10 +72,9 @@ def bodies(connection: Connection, collection: Collection) -> Iterator[Sequence[
 def published(connection: Connection, collection: Collection) -> Iterator[Sequence[Stored]]:
     """The published records of a collection, in its order, some at a time."""
     query = select(*_STORED).where(record.c.collection == collection.name, _PUBLISHED)
-    query = query.order_by(record.c.order_key, record.c.id)
-    result = connection.execute(query, execution_options=STREAMED)
-    for rows in result.partitions():
-        yield [stored_of(row) for row in rows]
+    with connection.execute(query.order_by(record.c.order_key, record.c.id), execution_options=STREAMED) as result:
+        for rows in result.partitions():
+            yield [stored_of(row) for row in rows]
 
 
 def hits(connection: Connection) -> Iterator[Sequence[bytes]]:
@@ -79,12 +84,13 @@ def hits(connection: Connection) -> Iterator[Sequence[bytes]]:
     return _in_batches(connection, query.order_by(record.c.order_key, record.c.id))
 
 
-def targeted_by(connection: Connection, name: str, target: str) -> Iterator[Sequence[bytes]]:
-    """The published records that have the named relation to the target, as rendered, in order."""
+def targeted_by(connection: Connection, named: Relation, target: str) -> Iterator[Sequence[bytes]]:
+    """The published records that have the relation to the target, as rendered, in order."""
     query = (
         select(record.c.body)
         .join(relation, relation.c.source == record.c.id)
-        .where(relation.c.relation == name, relation.c.target == target, _PUBLISHED)
+        .where(relation.c.relation == named.name, relation.c.target == target)
+        .where(record.c.collection == named.source, _PUBLISHED)
     )
     return _in_batches(connection, query.order_by(record.c.order_key, record.c.id))
 
@@ -96,10 +102,11 @@ def count(connection: Connection) -> dict[str, int]:
 
 
 def _in_batches(connection: Connection, query: Select[Any]) -> Iterator[Sequence[bytes]]:
-    result = connection.execute(query, execution_options=STREAMED)
-    yield from result.scalars().partitions()
+    # Closed also where it is not read to its end: SQLite would go on seeing the state it began with.
+    with connection.execute(query, execution_options=STREAMED) as result:
+        yield from result.scalars().partitions()
 
 
 def stored_of(row: Any) -> Stored:
     """A row that has the columns of a stored record, as one."""
-    return Stored(row.id, row.collection, State(row.state), row.version, row.body)
+    return Stored(row.id, row.collection, row.state, row.version, row.body)

@@ -4,7 +4,7 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event
+from sqlalchemy import URL, Connection, Engine, create_engine, event, text
 from sqlalchemy.exc import DBAPIError
 
 from lexarium.domain.errors import NotACatalogue, SettingError, StoreError, Unavailable
@@ -13,8 +13,11 @@ from lexarium.store.backend import Position, Watch, read_position
 _WRITE = {"lexarium_write": True}
 """Execution options of a connection whose transaction begins as a writer's."""
 
-_WAIT_SECONDS = 30
-"""How long a writer waits for its turn before it gives up."""
+_WAIT_SECONDS = 10
+"""How long a writer waits for its turn, and anyone for a connection, before giving up."""
+
+_CONNECTIONS = 50
+"""More than there are threads to use them."""
 
 
 class SqliteWatch:
@@ -55,15 +58,54 @@ class SqliteBackend:
         self.place = url.database
         if not Path(self.place).absolute().parent.is_dir():
             raise Unavailable(f"The folder of the database {self.place} does not exist.")
-        self.engine = create_engine(url, connect_args={"timeout": _WAIT_SECONDS, "check_same_thread": False})
+        self.engine = create_engine(
+            url,
+            connect_args={"timeout": _WAIT_SECONDS, "check_same_thread": False},
+            pool_size=_CONNECTIONS,
+            max_overflow=0,
+            pool_timeout=_WAIT_SECONDS,
+        )
+        self._file: tuple[int, int] | None = None
         event.listen(self.engine, "connect", _set_up)
         event.listen(self.engine, "begin", _begin)
 
+    def exists(self) -> bool:
+        return Path(self.place).exists()
+
     def reading(self) -> Connection:
+        self._refuse_if_gone()
         return self.engine.connect()
 
     def writing(self) -> Connection:
+        self._refuse_if_gone()
         return self.engine.connect().execution_options(**_WRITE)
+
+    def settle(self) -> None:
+        with self.engine.connect() as connection:
+            # It cannot be changed within a transaction, and it stays in the file: not before the file is ours.
+            driver = connection.connection.driver_connection
+            assert isinstance(driver, sqlite3.Connection)
+            driver.execute("PRAGMA journal_mode=WAL").close()
+        self._file = self._identity()
+
+    def damage(self, connection: Connection) -> list[str]:
+        rows = connection.execute(text("PRAGMA integrity_check"))
+        return [f"the database file is damaged: {row[0]}" for row in rows if row[0] != "ok"]
+
+    def lock_schema(self, connection: Connection) -> None:
+        """Nothing to do: a writing transaction begins with the lock."""
+
+    def _identity(self) -> tuple[int, int] | None:
+        try:
+            status = Path(self.place).stat()
+        except OSError:
+            return None
+        return status.st_dev, status.st_ino
+
+    def _refuse_if_gone(self) -> None:
+        # What is written to a file that has no name any more is lost when it is closed.
+        if self._file is not None and self._file != self._identity():
+            raise Unavailable(f"The database file {self.place} was removed or replaced while it was in use.")
 
     def lock(self, connection: Connection) -> None:
         """Nothing to do: a writing transaction begins with the lock."""
@@ -89,7 +131,7 @@ _UNAVAILABLE = ("locked", "unable to open", "readonly", "full", "disk I/O")
 def _set_up(connection: sqlite3.Connection, _record: Any) -> None:
     # The driver would begin transactions by itself, and too late; `_begin` does.
     connection.isolation_level = None
-    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "cache_size=-4000"):
+    for pragma in ("synchronous=FULL", "foreign_keys=ON", "cache_size=-4000"):
         connection.execute(f"PRAGMA {pragma}").close()
 
 

@@ -83,6 +83,12 @@ class Stage:
         known = "SELECT 1 FROM edge WHERE source = ? AND relation = ? AND target = ?"
         return {edge for edge in edges if self._db.execute(known, (edge.source, edge.relation, edge.target)).fetchone()}
 
+    def holds(self, identifiers: Iterable[str]) -> Iterator[str]:
+        """Which of these records the import holds."""
+        for identifier in identifiers:
+            if self._db.execute("SELECT 1 FROM staged WHERE id = ?", (identifier,)).fetchone():
+                yield identifier
+
     def drop(self, edges: Iterable[Edge]) -> None:
         """Note that these edges shall go."""
         self._db.executemany(

@@ -1,5 +1,6 @@
 """Finished answers: bytes and headers, kept for as long as the catalogue stands where it stood."""
 
+import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -11,11 +12,16 @@ from lexarium.store.backend import Position
 from lexarium.web.encodings import IDENTITY
 
 Header = tuple[bytes, bytes]
-Key = tuple[bytes, bytes, str]
-"""Path and query as they came, and the encoding."""
+Asked = tuple[str, str, str]
+"""What a request asks for, however it is spelt: the resource, the parameter that counts, its value."""
+Key = tuple[Asked, str]
+"""What is asked for, and the encoding."""
 
 _OVERHEAD = 2_000
 """What an answer costs in memory beside its body, roughly, in bytes."""
+_SPELLINGS = 10_000
+"""How many spellings of requests are remembered."""
+_LONGEST_SPELLING = 500
 
 
 class Reply:
@@ -95,11 +101,23 @@ class Answers:
     """The answers of one worker, up to a size, all read at one position."""
 
     def __init__(self, limit: int, position: Callable[[], Position]) -> None:
-        self.limit = limit
+        self._limit = limit
         self._position = position
         self._read_at: Position | None = None
         self._kept: OrderedDict[Key, Answer] = OrderedDict()
         self._size = 0
+        self._spelt: OrderedDict[tuple[bytes, bytes], Asked] = OrderedDict()
+        self.making = asyncio.Semaphore(2)
+        """To be held while a body is made: however many ask, few are in the making at a time."""
+
+    def fits(self, size: int) -> bool:
+        """Whether a body of so many bytes can be kept at all."""
+        return size + _OVERHEAD <= self._limit
+
+    def find(self, path: bytes, query: bytes, encoding: str) -> Answer | None:
+        """The answer to a request spelt like this, if that is known and it is finished."""
+        asked = self._spelt.get((path, query))
+        return None if asked is None else self.get((asked, encoding))
 
     def get(self, key: Key) -> Answer | None:
         """The answer, if it is kept and the catalogue has not moved since it was read."""
@@ -118,10 +136,17 @@ class Answers:
             self._kept.clear()
             self._size = 0
             self._read_at = position
-        if key in self._kept or answer.size > self.limit:
+        if key in self._kept or answer.size > self._limit:
             return
         self._kept[key] = answer
         self._size += answer.size
-        while self._size > self.limit:
+        while self._size > self._limit:
             _, oldest = self._kept.popitem(last=False)
             self._size -= oldest.size
+
+    def remember(self, path: bytes, query: bytes, asked: Asked) -> None:
+        """Remember what a request spelt like this asks for."""
+        if len(path) + len(query) <= _LONGEST_SPELLING:
+            self._spelt[path, query] = asked
+            if len(self._spelt) > _SPELLINGS:
+                self._spelt.popitem(last=False)

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
 
@@ -23,8 +24,9 @@ def make_app(settings: Settings, database: Database) -> ASGIApp:
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        await run_in_threadpool(database.position)  # connects, so that the first request need not
         yield
-        database.close()
+        await run_in_threadpool(database.close)
 
     answers = Answers(settings.cache_mb * 1_000_000, database.position)
     app = Starlette(

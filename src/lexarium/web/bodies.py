@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import parse_qsl
 
 import orjson
-from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 from starlette.formparsers import MultiPartException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.types import Message
 
 from lexarium.web.problems import HttpProblem
@@ -24,7 +24,9 @@ async def read_fields(request: Request) -> tuple[Mapping[str, Any], bool]:
     body = await _within_limit(request)
     if kind == "application/json":
         return _json(body), False
-    return await _form(request, body), True
+    if body.lstrip().startswith(b"{"):
+        raise HttpProblem(415, "The body looks like JSON: send it with `Content-Type: application/json`.")
+    return await _form(request, kind, body), True
 
 
 async def _within_limit(request: Request) -> bytes:
@@ -33,10 +35,13 @@ async def _within_limit(request: Request) -> bytes:
     if length.isdecimal() and int(length) > LIMIT:
         raise too_large
     body = bytearray()
-    async for piece in request.stream():
-        body += piece
-        if len(body) > LIMIT:
-            raise too_large
+    try:
+        async for piece in request.stream():
+            body += piece
+            if len(body) > LIMIT:
+                raise too_large
+    except ClientDisconnect:
+        raise HttpProblem(400, "The body ended too early.") from None
     return bytes(body)
 
 
@@ -50,12 +55,20 @@ def _json(body: bytes) -> Mapping[str, Any]:
     return given
 
 
-async def _form(request: Request, body: bytes) -> Mapping[str, Any]:
+async def _form(request: Request, kind: str, body: bytes) -> Mapping[str, Any]:
+    try:
+        if kind == "application/x-www-form-urlencoded":
+            return dict(parse_qsl(body.decode(), keep_blank_values=True, errors="strict"))
+        return await _multipart(request, body)
+    except UnicodeDecodeError:
+        raise HttpProblem(400, "The form is not UTF-8.") from None
+    except (HTTPException, MultiPartException):
+        raise HttpProblem(400, "The form cannot be read: it is malformed, or holds a file.") from None
+
+
+async def _multipart(request: Request, body: bytes) -> Mapping[str, Any]:
     async def replay() -> Message:
         return {"type": "http.request", "body": body}
 
-    try:
-        async with Request(request.scope, replay).form(max_files=0, max_part_size=LIMIT) as form:
-            return {name: value for name, value in form.items() if not isinstance(value, UploadFile)}
-    except (HTTPException, MultiPartException):
-        raise HttpProblem(400, "The form cannot be read: it is malformed, or holds a file.") from None
+    async with Request(request.scope, replay).form(max_files=0, max_part_size=LIMIT) as form:
+        return {name: value for name, value in form.items() if isinstance(value, str)}

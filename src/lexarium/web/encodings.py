@@ -27,9 +27,17 @@ _COMPRESSORS: dict[str, Callable[[], Compressor]] = {
 }
 
 
-@lru_cache(maxsize=1024)
+_LONGEST_ACCEPT = 200
+"""In bytes; what is longer is no browser's, and not worth reading, let alone remembering."""
+
+
 def chosen(accept: bytes) -> str:
     """The encoding for a client that sent this `Accept-Encoding`: what it likes best of what there is."""
+    return _chosen(accept) if len(accept) <= _LONGEST_ACCEPT else IDENTITY
+
+
+@lru_cache(maxsize=1024)
+def _chosen(accept: bytes) -> str:
     best, liking = IDENTITY, 0.0
     weights = _weights(accept.decode("latin-1"))
     for name in _COMPRESSORS:

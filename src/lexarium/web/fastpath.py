@@ -33,7 +33,7 @@ class FastPath:
             return None
         accept, if_none_match = conditions(scope)
         try:
-            answer = self._answers.get((scope["raw_path"], scope["query_string"], chosen(accept)))
+            answer = self._answers.find(scope["raw_path"], scope["query_string"], chosen(accept))
         except StoreError:
             return None  # The framework's error handler says what is wrong.
         return None if answer is None else answer.reply(if_none_match)

@@ -37,4 +37,6 @@ def logging_config(kind: str, terminal: bool) -> dict[str, Any]:
             "stderr": {"class": "logging.StreamHandler", "formatter": "text" if as_text else "json"},
         },
         "root": {"handlers": ["stderr"], "level": "INFO"},
+        # What uvicorn says of its starting and stopping helps nobody.
+        "loggers": {"uvicorn.error": {"level": "WARNING"}, "alembic": {"level": "WARNING"}},
     }

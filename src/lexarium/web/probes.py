@@ -1,14 +1,18 @@
 """For whoever watches the service, and for whoever asks what there is."""
 
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
+from lexarium.service.reading import reading
 from lexarium.store.database import Database
-from lexarium.web.problems import HttpProblem
+from lexarium.web.problems import HttpProblem, respond
 from lexarium.web.valpha.resources import PATH, RESOURCES
 
 VERSIONS = {"v-alpha": PATH}
+_OPEN = {"access-control-allow-origin": "*"}
 
 
 class Probes:
@@ -18,15 +22,16 @@ class Probes:
         self._database = database
 
     def routes(self) -> list[Route]:
-        """Their addresses."""
+        """Their addresses; last of all that begin alike, since the last two match everything."""
+        no_collection = f"There is no such collection under {PATH}; there are {', '.join(RESOURCES)}."
+        no_version = f"There is no such version of the interface; there is {', '.join(VERSIONS)}."
         return [
             Route("/healthz", self.health),
             Route("/readyz", self.ready),
-            Route("/api", self.versions),
-            Route("/api/v-alpha", self.collections),
-            Route("/api/v-alpha/{rest:path}", self.unknown_collection, methods=None),
-            Route("/api/{version}", self.unknown_version, methods=None),
-            Route("/api/{version}/{rest:path}", self.unknown_version, methods=None),
+            *(Route(f"/api{slash}", self.versions) for slash in ("", "/")),
+            *(Route(f"{PATH}{slash}", self.collections) for slash in ("", "/")),
+            Route(PATH + "/{rest:path}", NotThere(no_collection)),
+            Route("/api/{rest:path}", NotThere(no_version)),
         ]
 
     async def health(self, request: Request) -> Response:
@@ -35,21 +40,26 @@ class Probes:
 
     async def ready(self, request: Request) -> Response:
         """The process can read its database; a 503 where it cannot."""
-        return JSONResponse({"status": "ok", "revision": self._database.position().revision})
+        return JSONResponse({"status": "ok", "revision": await run_in_threadpool(self._revision)})
+
+    def _revision(self) -> int:
+        with reading(self._database) as now:
+            return now.position.revision
 
     async def versions(self, request: Request) -> Response:
         """The versions of the interface."""
-        return JSONResponse({"versions": VERSIONS})
+        return JSONResponse({"versions": VERSIONS}, headers=_OPEN)
 
     async def collections(self, request: Request) -> Response:
         """The collections of v-alpha."""
-        return JSONResponse({"collections": {name: f"{PATH}/{name}" for name in RESOURCES}})
+        return JSONResponse({"collections": {name: f"{PATH}/{name}" for name in RESOURCES}}, headers=_OPEN)
 
-    async def unknown_collection(self, request: Request) -> Response:
-        """There is no such collection."""
-        raise HttpProblem(404, f"There is no such collection under {PATH}; there are {', '.join(RESOURCES)}.")
 
-    async def unknown_version(self, request: Request) -> Response:
-        """There is no such version."""
-        asked = request.path_params["version"]
-        raise HttpProblem(404, f"There is no version {asked!r} of the interface; there is {', '.join(VERSIONS)}.")
+class NotThere:
+    """Answers, to every method, that there is nothing, and what there is instead."""
+
+    def __init__(self, detail: str) -> None:
+        self._detail = detail
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await respond(HttpProblem(404, self._detail), _OPEN)(scope, receive, send)

@@ -1,5 +1,6 @@
 """Errors as answers: `application/problem+json`, everywhere (RFC 9457). One table maps the domain's errors."""
 
+import logging
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
@@ -18,6 +19,8 @@ from lexarium.domain.errors import (
     StoreError,
     Unauthenticated,
 )
+
+log = logging.getLogger(__name__)
 
 _STATUS: dict[type[LexariumError], int] = {
     Invalid: 422,
@@ -48,12 +51,13 @@ def respond(error: Exception, headers: Mapping[str, str] | None = None) -> Respo
     elif isinstance(error, LexariumError):
         status = next((status for kind, status in _STATUS.items() if isinstance(error, kind)), 500)
         detail = str(error)
-        # Where the database is, and what its driver says, is for the log.
         if status == 503:
+            # Where the database is, and what its driver says, is for the log.
+            log.warning("%s", error)
             detail = "The catalogue's database cannot be used at this moment. Try again."
         if isinstance(error, Invalid):
             extra["errors"] = [
-                {"pointer": f"/{each.field}", "detail": f"{each.field} {each.detail}"} for each in error.problems
+                {"pointer": _pointer(each.field), "detail": f"{each.field} {each.detail}"} for each in error.problems
             ]
             detail = " ".join([detail, *(each["detail"] for each in extra["errors"])])
     else:
@@ -65,6 +69,11 @@ def respond(error: Exception, headers: Mapping[str, str] | None = None) -> Respo
         {**(headers or {}), **_HEADERS.get(status, {}), **own},
         media_type="application/problem+json",
     )
+
+
+def _pointer(field: str) -> str:
+    """A field's place as a JSON pointer; a `/` stands between the parts of a place, so it cannot stand for itself."""
+    return "/" + field.replace("~", "~0")
 
 
 async def handle_error(request: Request, error: Exception) -> Response:

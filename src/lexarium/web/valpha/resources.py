@@ -8,6 +8,8 @@ from lexarium.domain.records import SearchHit
 
 PATH = "/api/v-alpha"
 FORMATS = ("json", "api")
+WHOLE = ""
+"""Stands for a parameter where a request has none that counts: the whole is asked for."""
 _FORMAT_HELP = "`json` or `api`: both answer the same."
 _EXPOSED = "Allow, ETag, Location, Retry-After"
 
@@ -20,6 +22,7 @@ class Resource:
     description: str
     order: str
     parameters: dict[str, str]
+    """Each with what it does; the first that a request gives a value to is the one that counts."""
     collection: Collection | None = None
 
     @property
@@ -29,7 +32,7 @@ class Resource:
 
     def headers(self, method: str) -> dict[str, str]:
         """What every answer to a method carries. Pages of any origin may read; none may write."""
-        headers = {"vary": "Accept", "allow": self.allow}
+        headers = {"vary": "Accept", "allow": self.allow, "cache-control": "no-cache"}
         if method in ("GET", "HEAD", "OPTIONS"):
             headers |= {"access-control-allow-origin": "*", "access-control-expose-headers": _EXPOSED}
         return headers
@@ -46,8 +49,7 @@ def _resources() -> dict[str, Resource]:
             if collection is CONCEPT:
                 parameters["contrast_id"] = "Answers the concepts that this contrast measures."
             order = "name ignoring case, then id" if collection.ordered_by_name else "id"
-            description = (collection.record.__doc__ or "").strip()
-            found[collection.name] = Resource(collection.name, description, order, parameters, collection)
+            found[collection.name] = Resource(collection.name, collection.description, order, parameters, collection)
     parameters = {"q": "Words that name, alias and definition are searched for. Without it: every term."}
     found["search"] = Resource("search", "A term as a search shows it.", HIT_NUMBER, parameters)
     return found

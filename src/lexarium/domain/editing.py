@@ -1,0 +1,106 @@
+"""Editing a record: what of it is writable, how a change is applied, and what differs."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from lexarium.domain.aliases import Alias, join, split
+from lexarium.domain.changes import Whole, edges_of
+from lexarium.domain.collections import Collection
+from lexarium.domain.completion import complete
+from lexarium.domain.identifiers import mint
+from lexarium.domain.records import Fields
+from lexarium.domain.stamps import text_of
+
+
+def draft_of(whole: Whole) -> dict[str, Any]:
+    """All that is writable of a record, as v1 has it."""
+    draft = {name: whole.fields[name] for name in whole.collection.written if name != "alias"}
+    return {
+        **draft,
+        "aliases": [alias.model_dump() for alias in whole.alias_list],
+        "sources": list(whole.sources),
+        "relations": whole.relations,
+    }
+
+
+def created(collection: Collection, draft: Mapping[str, Any], author: str, at: int) -> Whole:
+    """A new record. `draft` is a checked one, of v1 or of v-alpha."""
+    identifier = mint(collection.prefixes[0])
+    given = {name: draft[name] for name in collection.written if name in draft}
+    given |= {"id": identifier, "id_user": author, "def_id_user": author}
+    whole = Whole(collection, complete(collection, given, at))
+    return _with_lists(whole, draft)
+
+
+def edited(whole: Whole, draft: Mapping[str, Any], author: str, at: int) -> Whole:
+    """The record with a whole checked draft in place of what it had; itself where nothing differs."""
+    given = {name: draft[name] for name in whole.collection.written if name in draft}
+    new = _with_lists(replace(whole, fields={**whole.fields, **given}), draft)
+    if new == whole:
+        return whole
+    return replace(new, fields=_stamped(whole.fields, new.fields, author, at))
+
+
+def _with_lists(whole: Whole, draft: Mapping[str, Any]) -> Whole:
+    if "aliases" not in draft:
+        return whole
+    aliases = tuple(Alias.model_construct(**alias) for alias in draft["aliases"])
+    fields = whole.fields
+    if aliases == whole.alias_list:
+        aliases_kept = whole.aliases
+    else:
+        aliases_kept = aliases
+        if "alias" in fields:
+            fields = {**fields, "alias": join(aliases)}
+            # A list that v-alpha can say whole needs no second keeping.
+            aliases_kept = None if split(fields["alias"]) == aliases else aliases
+    return replace(
+        whole,
+        fields=fields,
+        aliases=aliases_kept,
+        sources=tuple(draft["sources"]),
+        edges=edges_of(whole.id, draft["relations"]),
+    )
+
+
+def _stamped(before: Fields, after: Fields, author: str, at: int) -> Fields:
+    """The fields with the marks of an edit: a new definition is someone's, at a time, under an id of its own."""
+    stamped = dict(after)
+    if "last_updated" in after:
+        stamped["last_updated"] = at
+    if "def_id" in after and after["definition_text"] != before["definition_text"]:
+        stamped |= {"def_id": mint("def"), "def_id_user": author, "def_event_stamp": text_of(at)}
+    return stamped
+
+
+def merge_patch(target: Any, patch: Any) -> Any:
+    """A JSON merge patch applied (RFC 7396)."""
+    if not isinstance(patch, dict):
+        return patch
+    merged = dict(target) if isinstance(target, dict) else {}
+    for name, value in patch.items():
+        if value is None:
+            merged.pop(name, None)
+        else:
+            merged[name] = merge_patch(merged.get(name), value)
+    return merged
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One field that two versions do not have alike."""
+
+    field: str
+    before: Any
+    after: Any
+
+
+def differences(before: Whole, after: Whole) -> list[Difference]:
+    """Field by field, what differs between two versions."""
+    one, other = _flat(before), _flat(after)
+    return [Difference(name, one.get(name), other.get(name)) for name in other if one.get(name) != other.get(name)]
+
+
+def _flat(whole: Whole) -> dict[str, Any]:
+    return {**whole.fields, **draft_of(whole), "state": whole.state, "replaced_by": whole.replaced_by}

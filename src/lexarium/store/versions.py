@@ -1,0 +1,165 @@
+"""Reading the log as the catalogue's past: any record, any list, at any revision."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Select, and_, case, exists, func, literal, or_, select, tuple_
+
+from lexarium.domain.changes import Action, Change, State, whole_of
+from lexarium.store.schema import change, record
+
+_later = change.alias("later")
+
+SORTS: dict[str, Any] = {"name": change.c.order_key, "id": change.c.record, "updated": change.c.at}
+"""What a list may be sorted by; records that are alike in it come by id."""
+
+
+@dataclass(frozen=True)
+class Listing:
+    """A list of records as it was at a revision; what is None or empty is not asked."""
+
+    collection: str
+    revision: int
+    sort: str = "name"
+    descending: bool = False
+    state: State | None = State.PUBLISHED
+    ids: tuple[str, ...] = ()
+    name_key: str | None = None
+    class_id: str | None = None
+    owner: str | None = None
+    flagged: bool | None = None
+    updated_since: int | None = None
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a page ends: the sort key and the id of its last record."""
+
+    key: str | int
+    record: str
+
+
+def find(connection: Connection, identifier: str, revision: int) -> Change | None:
+    """The last change of a record up to a revision."""
+    query = select(change).where(change.c.record == identifier, change.c.seq <= revision)
+    row = connection.execute(query.order_by(change.c.version.desc()).limit(1)).one_or_none()
+    return None if row is None else change_of(row)
+
+
+def find_version(connection: Connection, identifier: str, version: int) -> Change | None:
+    """A version of a record."""
+    query = select(change).where(change.c.record == identifier, change.c.version == version)
+    row = connection.execute(query).one_or_none()
+    return None if row is None else change_of(row)
+
+
+def history(connection: Connection, identifier: str, revision: int) -> list[Change]:
+    """Every change of a record up to a revision, the newest first."""
+    query = select(change).where(change.c.record == identifier, change.c.seq <= revision)
+    return [change_of(row) for row in connection.execute(query.order_by(change.c.version.desc()))]
+
+
+def in_batch(connection: Connection, batch: int) -> list[Change]:
+    """The changes that one write made, in order."""
+    return [
+        change_of(row)
+        for row in connection.execute(select(change).where(change.c.batch == batch).order_by(change.c.seq))
+    ]
+
+
+def since(connection: Connection, seq: int, limit: int, collections: Sequence[str] = ()) -> list[Change]:
+    """The changes after a seq, in order, at most so many."""
+    query = select(change).where(change.c.seq > seq).order_by(change.c.seq).limit(limit)
+    if collections:
+        query = query.where(change.c.collection.in_(collections))
+    return [change_of(row) for row in connection.execute(query)]
+
+
+def page(connection: Connection, listing: Listing, after: Place | None, limit: int) -> list[Change]:
+    """The next records of a list."""
+    key = SORTS[listing.sort]
+    query = _as_of(listing)
+    if after is not None:
+        past = key < after.key if listing.descending else key > after.key
+        query = query.where(or_(past, and_(key == after.key, change.c.record > after.record)))
+    query = query.order_by(key.desc() if listing.descending else key, change.c.record).limit(limit)
+    return [change_of(row) for row in connection.execute(query)]
+
+
+def total(connection: Connection, listing: Listing) -> int:
+    """How many records a list has."""
+    number: int = connection.execute(select(func.count()).select_from(_as_of(listing).subquery())).scalar_one()
+    return number
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """A record as rendered, and its place in its collection."""
+
+    place: Place
+    body: bytes
+    hit_length: int
+
+
+def rendered(connection: Connection, listing: Listing, after: Place | None, limit: int) -> list[Rendered]:
+    """The next records of a list by name, as rendered: as they are kept where they have not changed since."""
+    current = (record.c.id == change.c.record) & (record.c.version == change.c.version)
+    # The document, which is the larger part, is fetched only where it is needed.
+    document = case((record.c.id.is_(None), change.c.document))
+    query = _as_of(listing).with_only_columns(
+        change.c.order_key, change.c.record, document.label("document"), record.c.body, record.c.hit_length
+    )
+    query = query.join(record, current, isouter=True).order_by(change.c.order_key, change.c.record).limit(limit)
+    if after is not None:
+        query = query.where(
+            tuple_(change.c.order_key, change.c.record) > tuple_(literal(after.key), literal(after.record))
+        )
+    found = []
+    for row in connection.execute(query):
+        place = Place(row.order_key, row.record)
+        if row.document is None:
+            found.append(Rendered(place, row.body, row.hit_length))
+        else:
+            past = whole_of(listing.collection, row.document).rendering
+            found.append(Rendered(place, past.body, past.hit_length))
+    return found
+
+
+def change_of(row: Any) -> Change:
+    """A row of the log as a change."""
+    return Change(
+        seq=row.seq,
+        at=row.at,
+        actor=row.actor,
+        batch=row.batch,
+        action=Action(row.action),
+        collection=row.collection,
+        record=row.record,
+        version=row.version,
+        document=row.document,
+    )
+
+
+def _as_of(wanted: Listing) -> Select[Any]:
+    newer = exists().where(
+        _later.c.record == change.c.record, _later.c.version == change.c.version + 1, _later.c.seq <= wanted.revision
+    )
+    return select(change).where(change.c.seq <= wanted.revision, ~newer, *_conditions(wanted))
+
+
+def _conditions(wanted: Listing) -> Iterator[ColumnElement[bool]]:
+    yield change.c.collection == wanted.collection
+    if wanted.ids:
+        yield change.c.record.in_(wanted.ids)
+    for column, value in (
+        (change.c.state, wanted.state),
+        (change.c.name_key, wanted.name_key),
+        (change.c.class_id, wanted.class_id),
+        (change.c.owner, wanted.owner),
+        (change.c.flagged, wanted.flagged),
+    ):
+        if value is not None:
+            yield column == value
+    if wanted.updated_since is not None:
+        yield change.c.at >= wanted.updated_since

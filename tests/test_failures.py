@@ -1,0 +1,118 @@
+"""What a server does when something under it fails."""
+
+import os
+import signal
+import sqlite3
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from lexarium.domain.accounts import Role
+from lexarium.domain.errors import Unavailable
+from lexarium.service.access import add_account, create_token
+from lexarium.store.database import Database
+from lexarium.store.migrate import open_database
+from lexarium.store.transaction import Transaction
+from tests.conftest import NewUrl
+from tests.server import Server
+
+
+def test_a_write_that_was_answered_survives_a_kill(url: str) -> None:
+    server = Server(url)
+    with server:
+        token = server.token("curator")
+        ids = {server.post_json("/api/v-alpha/task", {"name": str(number)}, token).json["id"] for number in range(5)}
+        os.kill(server.pid, signal.SIGKILL)
+    with Server(url) as again:
+        assert {record["id"] for record in again.get("/api/v-alpha/task").json} == ids
+
+
+def test_a_database_file_that_is_removed_takes_no_more_writes(tmp_path: Path) -> None:
+    with Server(f"sqlite:///{tmp_path}/gone.db") as server:
+        token = server.token("curator")
+        assert server.get("/readyz").status == 200
+        for path in tmp_path.glob("gone.db*"):
+            path.unlink()
+        answer = server.post_json("/api/v-alpha/task", {"name": "lost"}, token)
+        assert answer.status == 503
+        assert answer.headers["retry-after"]
+        assert "gone.db" not in answer.body.decode()
+    assert "removed or replaced" in server.log
+
+
+def test_a_writer_that_cannot_have_its_turn_gets_a_503_and_readers_go_on(tmp_path: Path) -> None:
+    path = tmp_path / "busy.db"
+    with Server(f"sqlite:///{path}") as server:
+        token = server.token("curator")
+        server.post_json("/api/v-alpha/task", {"name": "first"}, token)
+        blocker = sqlite3.connect(path, isolation_level=None)
+        blocker.execute("BEGIN IMMEDIATE")
+        answer = server.post_json("/api/v-alpha/task", {"name": "second"}, token)
+        assert answer.status == 503
+        assert len(server.get("/api/v-alpha/task").json) == 1
+        blocker.close()
+        assert server.post_json("/api/v-alpha/task", {"name": "third"}, token).status == 201
+
+
+def test_a_lost_connection_to_postgresql_is_survived(new_url: NewUrl, postgres_server: str) -> None:
+    url = new_url("postgres")
+    with Server(url) as server:
+        token = server.token("curator")
+        assert server.post_json("/api/v-alpha/task", {"name": "before"}, token).status == 201
+        name = url.split("@/")[1].split("?")[0]
+        with psycopg.connect(postgres_server, autocommit=True) as other:
+            other.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [name])
+        statuses = [server.post_json("/api/v-alpha/task", {"name": "after"}, token).status for _ in range(3)]
+        assert set(statuses) <= {201, 503}
+        assert statuses[-1] == 201
+        assert len(server.get("/api/v-alpha/task").json) == 1 + statuses.count(201)
+
+
+def test_a_postgresql_that_cannot_be_read_is_not_ready(new_url: NewUrl, postgres_server: str) -> None:
+    url = new_url("postgres")
+    with Server(url) as server:
+        assert server.get("/readyz").status == 200
+        name = url.split("@/")[1].split("?")[0]
+        with psycopg.connect(postgres_server, autocommit=True) as other:
+            other.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
+            other.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [name])
+            assert server.get("/readyz").status == 503
+            assert server.get("/healthz").status == 200
+            other.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS true")
+        assert server.get("/readyz").status == 200
+
+
+def test_an_expired_token_is_good_no_more(database: Database, monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+    add_account(database, "ada", Role.CURATOR)
+    _, secret = create_token(database, "ada", days=1)
+    with database.write() as transaction:
+        transaction.connection.exec_driver_sql("UPDATE token SET expires = 1")
+    with Server(url) as server:
+        answer = server.post_json("/api/v-alpha/task", {"name": "late"}, secret)
+        assert answer.status == 401
+        assert "expired" in answer.json["detail"]
+
+
+def test_one_failed_write_does_not_take_others_with_it(url: str) -> None:
+    database = open_database(url)
+
+    def good(transaction: Transaction) -> int:
+        transaction.revision += 1
+        return transaction.revision
+
+    def bad(transaction: Transaction) -> int:
+        transaction.revision += 1
+        raise RuntimeError("on purpose")
+
+    assert database.run(good) == 1
+    with pytest.raises(RuntimeError, match="on purpose"):
+        database.run(bad)
+    assert database.run(good) == 2
+    assert database.position().revision == 2
+    database.close()
+
+
+def test_a_database_that_is_gone_is_unavailable(new_url: NewUrl) -> None:
+    with pytest.raises(Unavailable):
+        open_database(new_url("postgres").replace("/test_", "/absent_"))
