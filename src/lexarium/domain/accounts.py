@@ -27,25 +27,6 @@ class Account:
 
 
 @dataclass(frozen=True)
-class Proposal:
-    """What a contributor would change: no record yet, until a curator accepts it."""
-
-    id: str
-    collection: str
-    change: bytes
-    """The fields proposed, as JSON."""
-    author: str
-    made: int
-    record: str | None = None
-    """The record that would change; None where it would be a new one."""
-    base_version: int | None = None
-    state: str = "open"
-    decider: str | None = None
-    decided: int | None = None
-    reason: str = ""
-
-
-@dataclass(frozen=True)
 class Token:
     """A way for an account to prove itself. The secret itself is kept nowhere."""
 

@@ -1,6 +1,6 @@
 """What a record is at a version, and what made it so: one row of the log."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -106,7 +106,7 @@ def whole_of(collection: str, document: bytes) -> Whole:
     )
 
 
-def edges_of(source: str, relations: dict[str, Iterable[str]]) -> frozenset[Edge]:
+def edges_of(source: str, relations: Mapping[str, Iterable[str]]) -> frozenset[Edge]:
     """The edges of a record, from the targets of its relations."""
     return frozenset(Edge(source, name, target) for name, targets in relations.items() for target in targets)
 

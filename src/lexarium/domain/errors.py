@@ -7,15 +7,19 @@ LexariumError
 │   ├── TooNew             a newer Lexarium made it
 │   └── Unavailable        it cannot be reached or written now
 ├── NotFound               no such record, account or token
+│   ├── Gone               the record is retired; perhaps another stands in for it
+│   └── Moved              the record is merged into another
 ├── Unauthenticated        no token, or one that is not valid
 ├── Forbidden              the role does not allow it
-├── Conflict               it is there already
+├── Conflict               it is there already, or what is there does not go with it
+│   └── Stale              it has been changed since it was read
 └── Invalid                what was given breaks rules; carries every problem found
     └── ImportRefused      the same, of files
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 
 class LexariumError(Exception):
@@ -46,6 +50,23 @@ class NotFound(LexariumError):
     """There is no such record, account or token."""
 
 
+class Gone(NotFound):
+    """The record is retired."""
+
+    def __init__(self, identifier: str, replaced_by: str | None) -> None:
+        stand_in = f" {replaced_by} stands in for it." if replaced_by else ""
+        super().__init__(f"{identifier} is retired.{stand_in}")
+        self.replaced_by = replaced_by
+
+
+class Moved(NotFound):
+    """The record is merged into another."""
+
+    def __init__(self, identifier: str, survivor: str) -> None:
+        super().__init__(f"{identifier} is merged into {survivor}.")
+        self.survivor = survivor
+
+
 class Unauthenticated(LexariumError):
     """No token was given, or one that is not valid."""
 
@@ -55,7 +76,15 @@ class Forbidden(LexariumError):
 
 
 class Conflict(LexariumError):
-    """What should be made is there already."""
+    """What should be made is there already, or what is there does not go with it; `details` say what is there."""
+
+    def __init__(self, message: str, **details: Any) -> None:
+        super().__init__(message)
+        self.details = details
+
+
+class Stale(Conflict):
+    """What should be changed has been changed since it was read."""
 
 
 @dataclass(frozen=True)

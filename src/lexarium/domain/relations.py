@@ -12,8 +12,10 @@ class Relation:
     """A kind of edge, read as a sentence: source, name, target."""
 
     name: str
-    source: str
-    target: str
+    source: str | None
+    """The collection of its sources; None: any."""
+    target: str | None
+    """The collection of its targets; None: what it points to is outside the catalogue, an IRI or a CURIE."""
     hierarchical: bool = False
     """The target is the broader one, and a chain of these should not come back to where it began."""
 
@@ -60,6 +62,11 @@ ASSERTS = Relation("ASSERTS", "task", "concept")
 HASCONTRAST = Relation("HASCONTRAST", "task", "contrast")
 MEASUREDBY = Relation("MEASUREDBY", "concept", "contrast")
 
+# The mappings of SKOS: to the same, or something like it, in another vocabulary.
+MAPPINGS = tuple(
+    Relation(name, None, None) for name in ("exactMatch", "closeMatch", "broadMatch", "narrowMatch", "relatedMatch")
+)
+
 RELATIONS: dict[str, Relation] = {
-    relation.name: relation for relation in (KINDOF, PARTOF, ISA, ASSERTS, HASCONTRAST, MEASUREDBY)
+    relation.name: relation for relation in (KINDOF, PARTOF, ISA, ASSERTS, HASCONTRAST, MEASUREDBY, *MAPPINGS)
 }

@@ -26,6 +26,7 @@ class Deed(Enum):
 
     PROPOSE = Role.CONTRIBUTOR
     PUBLISH = Role.CURATOR
+    ADMINISTER = Role.ADMIN
 
 
 @dataclass(frozen=True)
@@ -114,6 +115,12 @@ def revoke_token(database: Database, identifier: str) -> None:
     with database.write() as transaction:
         if unstorable(identifier) or not accounts.revoke_token(transaction, identifier, at=now()):
             raise NotFound(f"There is no token with the id {identifier!r}. `lexarium token list` shows them.")
+
+
+def list_accounts(database: Database) -> list[Account]:
+    """Every account, by name."""
+    with database.read() as connection:
+        return accounts.all_accounts(connection)
 
 
 def list_tokens(database: Database) -> list[Token]:

@@ -14,7 +14,8 @@ from lexarium.domain.errors import NotFound
 from lexarium.domain.relations import MEASUREDBY
 from lexarium.domain.text import fold, unstorable
 from lexarium.exchange import valpha
-from lexarium.store import edges, records, versions
+from lexarium.service.desk import refuse_gone
+from lexarium.store import edges, log, records, versions
 from lexarium.store.backend import Position, Snapshot, read_position
 from lexarium.store.database import Database
 from lexarium.store.records import BATCH, Stored
@@ -43,8 +44,10 @@ class Reading:
     def one(self, collection: Collection, identifier: str) -> bytes:
         """A published record of this collection with its relations."""
         found = None if unstorable(identifier) else records.find(self._snapshot, identifier)
-        if found is None or found.collection != collection.name or found.state != State.PUBLISHED:
+        if found is None or found.collection != collection.name:
             raise NotFound(f"There is no {collection.name} with the id {identifier!r}.")
+        if found.state != State.PUBLISHED:
+            refuse_gone(log.latest(self._snapshot, [identifier])[identifier].whole())
         return self.shape(collection, found)
 
     def one_named(self, collection: Collection, name: str) -> bytes:
@@ -109,7 +112,7 @@ def stream_hits(database: Database, position: Position) -> Iterator[bytes]:
         for collection in COLLECTIONS.values()
         if collection.searched_prefix
     )
-    merged = heapq.merge(*streams, key=lambda each: (each.place.key, each.place.record))
+    merged = heapq.merge(*streams, key=lambda each: (each.key, each.record))
     hits = (each.body[: each.hit_length] for each in merged if each.hit_length)
     return _array(_numbered(iter(lambda: list(islice(hits, BATCH)), [])))
 
@@ -123,7 +126,7 @@ def _batches(database: Database, collection: Collection, revision: int) -> Itera
         if not batch:
             return
         yield batch
-        after = batch[-1].place
+        after = Place(batch[-1].key, batch[-1].record)
 
 
 def _flat(batches: Iterator[list[Rendered]]) -> Iterator[Rendered]:

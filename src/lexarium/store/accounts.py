@@ -1,12 +1,11 @@
-"""Accounts, tokens and proposals in the store."""
+"""Accounts and tokens in the store."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
 
 from sqlalchemy import Connection, insert, select, update
 
-from lexarium.domain.accounts import Account, Proposal, Role, Token
-from lexarium.store.schema import account, proposal, token
+from lexarium.domain.accounts import Account, Role, Token
+from lexarium.store.schema import account, token
 from lexarium.store.transaction import Transaction
 
 
@@ -14,6 +13,12 @@ def find_account(connection: Connection, name: str) -> Account | None:
     """The account of this name, or None."""
     row = connection.execute(select(account).where(account.c.name == name)).one_or_none()
     return None if row is None else Account(row.id, row.name, Role(row.role))
+
+
+def all_accounts(connection: Connection) -> list[Account]:
+    """Every account, by name."""
+    rows = connection.execute(select(account).order_by(account.c.name))
+    return [Account(row.id, row.name, Role(row.role)) for row in rows]
 
 
 def add_account(transaction: Transaction, new: Account, *, at: int) -> None:
@@ -58,11 +63,6 @@ def revoke_token(transaction: Transaction, identifier: str, *, at: int) -> bool:
     unrevoked = (token.c.id == identifier) & token.c.revoked.is_(None)
     transaction.connection.execute(update(token).where(unrevoked).values(revoked=at))
     return known is not None
-
-
-def add_proposal(transaction: Transaction, new: Proposal) -> None:
-    """Keep a proposal."""
-    transaction.connection.execute(insert(proposal).values(asdict(new)))
 
 
 def _tokens(connection: Connection, digest: str | None) -> Sequence[Token]:

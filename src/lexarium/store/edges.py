@@ -8,7 +8,7 @@ from sqlalchemy import ColumnElement, Connection, select
 
 from lexarium.domain.changes import State
 from lexarium.domain.relations import RELATIONS, Edge, Related, Side
-from lexarium.store.records import STREAMED
+from lexarium.store.records import BATCH, STREAMED
 from lexarium.store.schema import record, relation
 
 _EDGE = (relation.c.source, relation.c.relation, relation.c.target)
@@ -32,6 +32,26 @@ def touching(connection: Connection, identifiers: Items[str]) -> set[Edge]:
 def named(connection: Connection, relations: Items[str]) -> Iterator[Edge]:
     """Every edge of these relations."""
     return _edges(connection, relation.c.relation.in_(relations))
+
+
+def walk(connection: Connection, start: str, relations: Items[str], *, upward: bool, deepest: int) -> dict[str, int]:
+    """The records reached from one along these relations, each with the least number of steps, at most so many.
+
+    Level by level, each record once: a cycle ends the walk like any other way.
+    """
+    near, far = (relation.c.source, relation.c.target) if upward else (relation.c.target, relation.c.source)
+    reached: dict[str, int] = {}
+    level = [start]
+    for depth in range(1, deepest + 1):
+        found: set[str] = set()
+        for batch in (level[at : at + BATCH] for at in range(0, len(level), BATCH)):
+            query = select(far).where(near.in_(batch), relation.c.relation.in_(relations))
+            found.update(connection.execute(query).scalars())
+        level = sorted(found - reached.keys())
+        if not level:
+            break
+        reached.update(dict.fromkeys(level, depth))
+    return reached
 
 
 def related(connection: Connection, identifiers: Items[str], *, waiting: bool = False) -> dict[str, list[Related]]:

@@ -50,6 +50,12 @@ def existing(connection: Connection, identifiers: Sequence[str]) -> set[str]:
     return set(connection.execute(select(record.c.id).where(record.c.id.in_(identifiers))).scalars())
 
 
+def names(connection: Connection, identifiers: Sequence[str]) -> dict[str, str]:
+    """The names of those of these records (at most BATCH) that are published."""
+    query = select(record.c.id, record.c.name).where(record.c.id.in_(identifiers), _PUBLISHED)
+    return dict(connection.execute(query).all())
+
+
 def find_named(connection: Connection, collection: Collection, name: str) -> Stored | None:
     """The published record of this name: spelt so, else ignoring case; the lowest identifier where several are."""
     key = name_key(name)

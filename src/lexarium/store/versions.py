@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, Select, and_, case, exists, func, literal, or_, select, tuple_
 
 from lexarium.domain.changes import Action, Change, State, whole_of
+from lexarium.store.backend import read_position
 from lexarium.store.schema import change, record
 
 _later = change.alias("later")
@@ -93,17 +94,22 @@ def total(connection: Connection, listing: Listing) -> int:
     return number
 
 
-@dataclass(frozen=True, slots=True)
-class Rendered:
+class Rendered(NamedTuple):
     """A record as rendered, and its place in its collection."""
 
-    place: Place
+    key: str
+    record: str
     body: bytes
     hit_length: int
 
 
 def rendered(connection: Connection, listing: Listing, after: Place | None, limit: int) -> list[Rendered]:
-    """The next records of a list by name, as rendered: as they are kept where they have not changed since."""
+    """The next published records of a collection, as rendered.
+
+    While nothing has changed since the listing's revision they are read as they are kept, which is much faster.
+    """
+    if read_position(connection).revision == listing.revision:
+        return _rendered_now(connection, listing.collection, after, limit)
     current = (record.c.id == change.c.record) & (record.c.version == change.c.version)
     # The document, which is the larger part, is fetched only where it is needed.
     document = case((record.c.id.is_(None), change.c.document))
@@ -116,14 +122,22 @@ def rendered(connection: Connection, listing: Listing, after: Place | None, limi
             tuple_(change.c.order_key, change.c.record) > tuple_(literal(after.key), literal(after.record))
         )
     found = []
-    for row in connection.execute(query):
-        place = Place(row.order_key, row.record)
-        if row.document is None:
-            found.append(Rendered(place, row.body, row.hit_length))
+    for key, identifier, document_then, body, hit_length in connection.execute(query).all():
+        if document_then is None:
+            found.append(Rendered(key, identifier, body, hit_length))
         else:
-            past = whole_of(listing.collection, row.document).rendering
-            found.append(Rendered(place, past.body, past.hit_length))
+            past = whole_of(listing.collection, document_then).rendering
+            found.append(Rendered(key, identifier, past.body, past.hit_length))
     return found
+
+
+def _rendered_now(connection: Connection, collection: str, after: Place | None, limit: int) -> list[Rendered]:
+    query = select(record.c.order_key, record.c.id, record.c.body, record.c.hit_length)
+    query = query.where(record.c.collection == collection, record.c.state == State.PUBLISHED)
+    query = query.order_by(record.c.order_key, record.c.id).limit(limit)
+    if after is not None:
+        query = query.where(tuple_(record.c.order_key, record.c.id) > tuple_(literal(after.key), literal(after.record)))
+    return [Rendered._make(row) for row in connection.execute(query).all()]
 
 
 def change_of(row: Any) -> Change:

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
+from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from lexarium.domain.errors import LexariumError
@@ -13,6 +14,7 @@ from lexarium.settings import Settings
 from lexarium.store.database import Database
 from lexarium.web.answers import Answers
 from lexarium.web.fastpath import FastPath
+from lexarium.web.lazy import Lazy
 from lexarium.web.pages import Pages
 from lexarium.web.probes import Probes
 from lexarium.web.problems import HttpProblem, handle_error
@@ -29,9 +31,11 @@ def make_app(settings: Settings, database: Database) -> ASGIApp:
         await run_in_threadpool(database.close)
 
     answers = Answers(settings.cache_mb * 1_000_000, database.position)
+    v1 = Lazy("lexarium.web.v1.app", lambda module: module.make_v1(database, settings.title))
     app = Starlette(
         routes=[
             *endpoint.routes(database, answers),
+            *(Route(path, v1) for path in ("/api/v1", "/api/v1/{rest:path}", "/openapi.json", "/docs")),
             *Probes(database).routes(),
             *Pages(database, settings.title).routes(),
         ],

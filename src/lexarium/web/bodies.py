@@ -21,7 +21,7 @@ async def read_fields(request: Request) -> tuple[Mapping[str, Any], bool]:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind not in ("application/json", *_FORMS):
         raise HttpProblem(415, f"The body must be application/json or a form ({' or '.join(_FORMS)}).")
-    body = await _within_limit(request)
+    body = await within_limit(request)
     if kind == "application/json":
         return _json(body), False
     if body.lstrip().startswith(b"{"):
@@ -29,7 +29,8 @@ async def read_fields(request: Request) -> tuple[Mapping[str, Any], bool]:
     return await _form(request, kind, body), True
 
 
-async def _within_limit(request: Request) -> bytes:
+async def within_limit(request: Request) -> bytes:
+    """The whole body; raises where it is too large. The request keeps it, so that it may be read again."""
     too_large = HttpProblem(413, f"The body must have at most {LIMIT} bytes.")
     length = request.headers.get("content-length", "")
     if length.isdecimal() and int(length) > LIMIT:
@@ -42,7 +43,8 @@ async def _within_limit(request: Request) -> bytes:
                 raise too_large
     except ClientDisconnect:
         raise HttpProblem(400, "The body ended too early.") from None
-    return bytes(body)
+    request._body = bytes(body)
+    return request._body
 
 
 def _json(body: bytes) -> Mapping[str, Any]:

@@ -16,7 +16,7 @@ from lexarium.store.database import Database
 from lexarium.web.valpha.resources import PATH, RESOURCES
 
 _FOLDER = Path(__file__).parent
-_HEADERS = {
+SECURITY_HEADERS = {
     "content-security-policy": "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
     "referrer-policy": "same-origin",
     "x-content-type-options": "nosniff",
@@ -45,7 +45,7 @@ class Pages:
             "addresses": {name: f"{PATH}/{name}" for name in RESOURCES},
             "base": str(request.base_url).rstrip("/"),
         }
-        return _templates.TemplateResponse(request, "home.html", context, headers=_HEADERS)
+        return _templates.TemplateResponse(request, "home.html", context, headers=SECURITY_HEADERS)
 
     def _counts(self) -> dict[str, int]:
         with reading(self._database) as now:

@@ -11,7 +11,7 @@ from lexarium.store.database import Database
 from lexarium.web.problems import HttpProblem, respond
 from lexarium.web.valpha.resources import PATH, RESOURCES
 
-VERSIONS = {"v-alpha": PATH}
+VERSIONS = {"v-alpha": PATH, "v1": "/api/v1"}
 _OPEN = {"access-control-allow-origin": "*"}
 
 

@@ -13,9 +13,12 @@ from starlette.responses import Response
 from lexarium.domain.errors import (
     Conflict,
     Forbidden,
+    Gone,
     Invalid,
     LexariumError,
+    Moved,
     NotFound,
+    Stale,
     StoreError,
     Unauthenticated,
 )
@@ -24,7 +27,10 @@ log = logging.getLogger(__name__)
 
 _STATUS: dict[type[LexariumError], int] = {
     Invalid: 422,
+    Gone: 410,
+    Moved: 308,
     NotFound: 404,
+    Stale: 412,
     Unauthenticated: 401,
     Forbidden: 403,
     Conflict: 409,
@@ -55,6 +61,13 @@ def respond(error: Exception, headers: Mapping[str, str] | None = None) -> Respo
             # Where the database is, and what its driver says, is for the log.
             log.warning("%s", error)
             detail = "The catalogue's database cannot be used at this moment. Try again."
+        if isinstance(error, Gone):
+            extra["replaced_by"] = error.replaced_by
+        if isinstance(error, Moved):
+            extra["merged_into"] = error.survivor
+            own = {"location": f"/api/v1/records/{error.survivor}"}
+        if isinstance(error, Conflict):
+            extra |= error.details
         if isinstance(error, Invalid):
             extra["errors"] = [
                 {"pointer": _pointer(each.field), "detail": f"{each.field} {each.detail}"} for each in error.problems

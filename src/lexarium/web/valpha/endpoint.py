@@ -9,7 +9,8 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from lexarium.domain.errors import LexariumError
+from lexarium.domain.errors import Gone, LexariumError, Moved
+from lexarium.domain.proposals import Proposal
 from lexarium.service import access, curating
 from lexarium.store.database import Database
 from lexarium.web.answers import Answers
@@ -47,6 +48,11 @@ class ValphaEndpoint:
             if method is None:
                 raise HttpProblem(405, f"{scope['method']} is not allowed here; {self._resource.allow} are.")
             response = await method(request)
+        except Gone as error:
+            response = respond(HttpProblem(404, str(error)), self._resource.headers(scope["method"]))
+        except Moved as error:
+            moved = HttpProblem(308, str(error), {"location": f"{PATH}/{self._resource.name}?id={error.survivor}"})
+            response = respond(moved, self._resource.headers(scope["method"]))
         except (LexariumError, HttpProblem) as error:
             response = respond(error, self._resource.headers(scope["method"]))
         await response(scope, receive, send)
@@ -67,11 +73,12 @@ class ValphaEndpoint:
         caller = await run_in_threadpool(access.identify, self._database, request.headers.get("authorization"))
         given, text = await read_fields(request)
         made = await run_in_threadpool(partial(curating.create, self._database, caller, collection, given, text=text))
-        if isinstance(made, curating.Created):
-            status, body, location = 201, made.body, f"{PATH}/{collection.name}?id={made.id}"
-        else:
+        if isinstance(made, Proposal):
             status, location = 202, f"/api/v1/proposals/{made.id}"
-            body = orjson.dumps({"proposal": made.id, "state": "open", "collection": collection.name, **made.fields})
+            body = orjson.dumps({"proposal": made.id, "state": made.state, "change": orjson.Fragment(made.change)})
+        else:
+            status, location = 201, f"{PATH}/{collection.name}?id={made.whole.id}"
+            body = made.whole.rendering.body
         headers = {**self._resource.headers("POST"), "location": location}
         return Response(body, status, headers, media_type="application/json")
 

@@ -1,0 +1,154 @@
+"""Looking into the catalogue as v1 does: any record or list, now or at any revision."""
+
+import base64
+import binascii
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import orjson
+
+from lexarium.domain.changes import Change
+from lexarium.domain.collections import Collection
+from lexarium.domain.editing import Difference, differences
+from lexarium.domain.errors import Invalid, NotFound, Problem
+from lexarium.domain.relations import RELATIONS
+from lexarium.domain.text import unstorable
+from lexarium.service.desk import refuse_gone
+from lexarium.store import edges, log, records, releases, versions
+from lexarium.store.backend import Snapshot, read_position
+from lexarium.store.versions import SORTS, Listing, Place
+
+_DEEPEST = 100
+
+
+@dataclass(frozen=True)
+class Page:
+    """Some records of a list, and the cursor of the next ones."""
+
+    items: list[Change]
+    next: str | None
+    total: int
+
+
+def revision_of(snapshot: Snapshot, release: str | None, as_of: int | None) -> int:
+    """The revision that a request wants to read: a release's, or an earlier one, or the present."""
+    present = read_position(snapshot).revision
+    if release is not None:
+        found = None if unstorable(release) else releases.find(snapshot, release)
+        if found is None:
+            raise NotFound(f"There is no release {release!r}.")
+        return found.revision
+    if as_of is not None and as_of > present:
+        raise Invalid(
+            "That revision is not there yet.", [Problem("as_of", f"is past the present revision, {present}.")]
+        )
+    return present if as_of is None else as_of
+
+
+def record(snapshot: Snapshot, identifier: str, revision: int, collection: Collection | None = None) -> Change:
+    """A record as it was at a revision; raises where it was not there, retired or merged."""
+    found = None if unstorable(identifier) else versions.find(snapshot, identifier, revision)
+    if found is None or (collection is not None and found.collection != collection.name):
+        raise NotFound(f"There is no {collection.name if collection else 'record'} with the id {identifier!r}.")
+    refuse_gone(found.whole())
+    return found
+
+
+def page(snapshot: Snapshot, listing: Listing, cursor: str | None, limit: int) -> Page:
+    """The records of a list after a cursor. All pages of a list are of the revision that the first was of."""
+    after = None
+    if cursor is not None:
+        listing, after = _resumed(listing, cursor)
+    found = versions.page(snapshot, listing, after, limit + 1)
+    more = len(found) > limit
+    items = found[:limit]
+    return Page(
+        items=items,
+        next=_cursor(listing, items[-1]) if more else None,
+        total=versions.total(snapshot, listing),
+    )
+
+
+def _cursor(listing: Listing, last: Change) -> str:
+    keys: dict[str, Any] = {"name": last.whole().rendering.order_key, "id": last.record, "updated": last.at}
+    told = orjson.dumps([listing.revision, listing.sort, listing.descending, keys[listing.sort], last.record])
+    return base64.urlsafe_b64encode(told).decode().rstrip("=")
+
+
+def _resumed(listing: Listing, cursor: str) -> tuple[Listing, Place]:
+    try:
+        told = orjson.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+        revision, sort, descending, key, last = told
+        right = isinstance(revision, int) and sort in SORTS and isinstance(key, str | int) and isinstance(last, str)
+    except (ValueError, TypeError, binascii.Error):
+        right = False
+    if not right:
+        raise Invalid("The page cannot be found.", [Problem("cursor", "is not one that this service gave out.")])
+    return replace(listing, revision=revision, sort=sort, descending=bool(descending)), Place(key, last)
+
+
+def history(snapshot: Snapshot, collection: Collection, identifier: str, revision: int) -> list[Change]:
+    """Every version of a record, the newest first; also of one that is retired or merged."""
+    found = [] if unstorable(identifier) else versions.history(snapshot, identifier, revision)
+    if not found or found[0].collection != collection.name:
+        raise NotFound(f"There is no {collection.name} with the id {identifier!r}.")
+    return found
+
+
+def version(snapshot: Snapshot, collection: Collection, identifier: str, number: int) -> Change:
+    """A version of a record."""
+    found = None if unstorable(identifier) else versions.find_version(snapshot, identifier, number)
+    if found is None or found.collection != collection.name:
+        raise NotFound(f"There is no version {number} of a {collection.name} with the id {identifier!r}.")
+    return found
+
+
+def diff(snapshot: Snapshot, collection: Collection, identifier: str, one: int, other: int) -> list[Difference]:
+    """What differs between two versions of a record."""
+    before = version(snapshot, collection, identifier, one)
+    return differences(before.whole(), version(snapshot, collection, identifier, other).whole())
+
+
+def related(snapshot: Snapshot, change: Change) -> list[dict[str, Any]]:
+    """The records related to one, in both directions, with their names; mappings with what they point to."""
+    items = [
+        {
+            "relation": other.relation,
+            "direction": "out" if other.side == "source" else "in",
+            "id": other.id,
+            "name": other.name,
+        }
+        for other in edges.related(snapshot, [change.record]).get(change.record, [])
+    ]
+    outside = [edge for edge in sorted(change.whole().edges) if RELATIONS[edge.relation].target is None]
+    items += [{"relation": edge.relation, "direction": "out", "id": edge.target, "name": ""} for edge in outside]
+    return items
+
+
+def reached(snapshot: Snapshot, change: Change, relation: str | None, *, upward: bool) -> list[dict[str, Any]]:
+    """The records above or below one in the hierarchies, the nearest first."""
+    names = [name for name, each in RELATIONS.items() if each.hierarchical and relation in (None, name)]
+    if not names:
+        raise Invalid("That is no hierarchy.", [Problem("relation", "is not the name of a hierarchy.")])
+    depths = edges.walk(snapshot, change.record, names, upward=upward, deepest=_DEEPEST)
+    named = _names(snapshot, sorted(depths))
+    found = [{"id": each, "name": named[each], "depth": depth} for each, depth in depths.items() if each in named]
+    return sorted(found, key=lambda each: (each["depth"], str(each["name"]).casefold(), each["id"]))
+
+
+def _names(snapshot: Snapshot, identifiers: Sequence[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for start in range(0, len(identifiers), records.BATCH):
+        found |= records.names(snapshot, identifiers[start : start + records.BATCH])
+    return found
+
+
+def changes_since(snapshot: Snapshot, since: int, limit: int, collections: Sequence[str] = ()) -> list[Change]:
+    """The changes after a seq, in order."""
+    return versions.since(snapshot, since, limit, collections)
+
+
+def latest(snapshot: Snapshot, identifiers: Sequence[str]) -> dict[str, Change]:
+    """The records of these identifiers as they are."""
+    return log.latest(snapshot, identifiers)

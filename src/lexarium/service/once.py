@@ -1,0 +1,59 @@
+"""Doing a write once, however often it is asked for under one key."""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from lexarium.domain.errors import Conflict
+from lexarium.domain.stamps import now
+from lexarium.service.access import Caller
+from lexarium.store import idempotency
+from lexarium.store.database import Database
+from lexarium.store.idempotency import Kept
+from lexarium.store.transaction import Transaction
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a write answers; kept as it is, so that it can be answered again."""
+
+    status: int
+    content: Any
+    location: str | None = None
+    etag: str | None = None
+
+
+@dataclass(frozen=True)
+class Ask:
+    """A request as its key knows it."""
+
+    key: str | None
+    """What the client calls it; None: it may be done again."""
+    what: bytes
+    """All that makes it what it is: method, path and body."""
+
+
+def once(database: Database, caller: Caller, ask: Ask, work: Callable[[Transaction], Outcome]) -> Outcome:
+    """Do a write, unless this caller has had it done under this key: then answer as then.
+
+    The answer is kept in the write's own transaction. Raises `Conflict` where the key was used for another request.
+    """
+    if ask.key is None:
+        return database.run(work)
+    key, digest, account = ask.key, hashlib.sha256(ask.what).hexdigest(), caller.account.id
+
+    def kept_work(transaction: Transaction) -> Outcome:
+        kept = idempotency.find(transaction.connection, account, key, at=now())
+        if kept is not None:
+            if kept.request != digest:
+                raise Conflict("This Idempotency-Key was used for another request. Use a new one.")
+            return Outcome(**orjson.loads(kept.answer))
+        outcome = work(transaction)
+        answer = orjson.dumps(outcome)
+        idempotency.keep(transaction, account, key, Kept(digest, answer), at=now())
+        return outcome
+
+    return database.run(kept_work)

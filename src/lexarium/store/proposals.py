@@ -1,0 +1,64 @@
+"""Proposals in the store."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from sqlalchemy import Connection, insert, select, tuple_, update
+
+from lexarium.domain.proposals import Decision, Proposal
+from lexarium.store.schema import proposal
+from lexarium.store.transaction import Transaction
+
+
+def add(transaction: Transaction, new: Proposal) -> None:
+    """Keep a new proposal."""
+    transaction.connection.execute(insert(proposal).values(asdict(new)))
+
+
+def find(connection: Connection, identifier: str) -> Proposal | None:
+    """The proposal of this id, or None."""
+    row = connection.execute(select(proposal).where(proposal.c.id == identifier)).one_or_none()
+    return None if row is None else _proposal(row)
+
+
+def page(
+    connection: Connection, state: Decision | None, author: str | None, after: tuple[int, str] | None, limit: int
+) -> Sequence[Proposal]:
+    """The next proposals, the oldest first; `after` is when the last of the page before was made, and its id."""
+    query = select(proposal).order_by(proposal.c.made, proposal.c.id).limit(limit)
+    if state is not None:
+        query = query.where(proposal.c.state == state)
+    if author is not None:
+        query = query.where(proposal.c.author == author)
+    if after is not None:
+        query = query.where(tuple_(proposal.c.made, proposal.c.id) > after)
+    return [_proposal(row) for row in connection.execute(query)]
+
+
+def decide(transaction: Transaction, decided: Proposal) -> None:
+    """Write what became of a proposal."""
+    values = {
+        "state": decided.state,
+        "decider": decided.decider,
+        "decided": decided.decided,
+        "reason": decided.reason,
+        "record": decided.record,
+    }
+    transaction.connection.execute(update(proposal).where(proposal.c.id == decided.id).values(values))
+
+
+def _proposal(row: Any) -> Proposal:
+    return Proposal(
+        id=row.id,
+        collection=row.collection,
+        change=row.change,
+        author=row.author,
+        made=row.made,
+        record=row.record,
+        base_version=row.base_version,
+        state=Decision(row.state),
+        decider=row.decider,
+        decided=row.decided,
+        reason=row.reason,
+    )

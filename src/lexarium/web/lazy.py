@@ -1,0 +1,26 @@
+"""An application that is loaded with the first request for it."""
+
+import asyncio
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+
+class Lazy:
+    """Stands for the application that a function of a module makes."""
+
+    def __init__(self, module: str, make: Callable[[Any], ASGIApp]) -> None:
+        self._module = module
+        self._make = make
+        self._app: ASGIApp | None = None
+        self._loading = asyncio.Lock()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._app is None:
+            async with self._loading:
+                if self._app is None:
+                    self._app = await run_in_threadpool(lambda: self._make(import_module(self._module)))
+        await self._app(scope, receive, send)

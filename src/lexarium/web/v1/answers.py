@@ -1,0 +1,51 @@
+"""What the addresses of v1 answer with."""
+
+from typing import Any
+
+import orjson
+from starlette.responses import Response
+
+from lexarium.domain.changes import Change
+from lexarium.service.once import Outcome
+from lexarium.service.views import record_view
+
+PATH = "/api/v1"
+
+
+class Json(Response):
+    """JSON, rendered fast. Pages of any origin may read what GET answers."""
+
+    media_type = "application/json"
+
+    def render(self, content: Any) -> bytes:
+        return orjson.dumps(content)
+
+
+def read(content: Any, **headers: str) -> Json:
+    """The answer to a read."""
+    return Json(content, headers={"access-control-allow-origin": "*", "cache-control": "no-cache", **headers})
+
+
+def record(change: Change, if_none_match: str | None = None) -> Response:
+    """A record; or, to who has this version, that it still holds."""
+    etag = etag_of(change.version)
+    headers = {"etag": etag, "access-control-allow-origin": "*", "cache-control": "no-cache"}
+    if if_none_match is not None and etag in [part.strip().removeprefix("W/") for part in if_none_match.split(",")]:
+        return Response(status_code=304, headers=headers)
+    return Json(record_view(change), headers=headers)
+
+
+def written(outcome: Outcome) -> Json:
+    """The answer to a write."""
+    headers = {"location": outcome.location, "etag": outcome.etag}
+    return Json(outcome.content, outcome.status, {name: value for name, value in headers.items() if value})
+
+
+def etag_of(version: int) -> str:
+    """The ETag of a version."""
+    return f'"{version}"'
+
+
+def address(collection: str, identifier: str) -> str:
+    """Where a record is."""
+    return f"{PATH}/{collection}/{identifier}"

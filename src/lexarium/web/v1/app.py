@@ -1,0 +1,75 @@
+"""v1 as one FastAPI application. Loaded with the first request for it, so that starting stays fast."""
+
+from typing import Any
+
+from fastapi import Depends, FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.openapi.utils import get_openapi
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from lexarium import __version__
+from lexarium.domain.errors import Invalid, LexariumError, Problem
+from lexarium.store.database import Database
+from lexarium.web.problems import HttpProblem, handle_error, respond
+from lexarium.web.v1 import (
+    accounts,
+    answers,
+    batch,
+    changes,
+    history,
+    proposals,
+    records,
+    reference,
+    relations,
+    releases,
+    service,
+)
+from lexarium.web.v1.requests import refuse_unknown_parameters
+from lexarium.web.v1.schemas import components, problems
+
+
+def make_v1(database: Database, title: str) -> FastAPI:
+    """The application, with every address of v1 and its OpenAPI document."""
+    app = FastAPI(
+        title=title,
+        version=__version__,
+        docs_url=None,
+        redoc_url=None,
+        responses=problems(),
+        dependencies=[Depends(refuse_unknown_parameters)],
+        exception_handlers={
+            **dict.fromkeys([HTTPException, HttpProblem, LexariumError, Exception], handle_error),
+            RequestValidationError: _handle_invalid,
+        },
+    )
+    app.state.database = database
+    app.router.redirect_slashes = False
+    # The fixed names first: `records` and the like must not be taken for a collection's.
+    for router in (service.router, changes.router, batch.router, proposals.router, releases.router, accounts.router):
+        app.include_router(router, prefix=answers.PATH)
+    for router in (*history.routers(), *relations.routers(), *records.routers()):
+        app.include_router(router, prefix=answers.PATH)
+    app.include_router(reference.router)
+    app.openapi = lambda: _document(app)  # type: ignore[method-assign]
+    return app
+
+
+def _document(app: FastAPI) -> dict[str, Any]:
+    if app.openapi_schema is None:
+        document = get_openapi(title=app.title, version=app.version, routes=app.routes)
+        schemas = document.setdefault("components", {}).setdefault("schemas", {})
+        schemas |= components()
+        document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+        document["security"] = [{}, {"token": []}]
+        app.openapi_schema = document
+    return app.openapi_schema
+
+
+async def _handle_invalid(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    found = [
+        Problem(str(item["loc"][-1]), f"{item['msg'][0].lower()}{item['msg'][1:]}.".replace("input should", "should"))
+        for item in error.errors()
+    ]
+    return respond(Invalid("The request is not valid.", found))

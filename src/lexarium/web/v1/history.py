@@ -1,0 +1,76 @@
+"""What a record was: every version, what changed between two, and the way back."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from starlette.responses import Response
+
+from lexarium.domain.collections import COLLECTIONS, Collection
+from lexarium.domain.errors import Invalid, Problem
+from lexarium.service import looking
+from lexarium.service.desk import Desk
+from lexarium.service.once import Outcome
+from lexarium.service.views import difference_view, record_view, version_view
+from lexarium.store.backend import read_position
+from lexarium.store.transaction import Transaction
+from lexarium.web.v1 import answers
+from lexarium.web.v1.records import published
+from lexarium.web.v1.requests import BodyOf, CuratorOf, StoreOf, VersionOf, taken
+from lexarium.web.v1.schemas import body_of
+
+Version = Annotated[int, Query(ge=1, le=2**31 - 1)]
+
+
+def routers() -> list[APIRouter]:
+    """A router a collection."""
+    return [_router(collection) for collection in COLLECTIONS.values()]
+
+
+def _router(collection: Collection) -> APIRouter:
+    router = APIRouter(prefix=f"/{collection.name}/{{id}}", tags=[collection.name])
+
+    @router.get("/history", summary="Every version, the newest first")
+    def history(database: StoreOf, id: str) -> Response:
+        with database.read() as snapshot:
+            found = looking.history(snapshot, collection, id, read_position(snapshot).revision)
+        return answers.read({"items": [version_view(change) for change in found]})
+
+    @router.get("/history/{version}", summary="One version")
+    def one_version(database: StoreOf, id: str, version: int) -> Response:
+        if not 1 <= version < 2**31:
+            raise Invalid("That is no version.", [Problem("version", "should be a whole number from 1 on.")])
+        with database.read() as snapshot:
+            return answers.read(record_view(looking.version(snapshot, collection, id, version)))
+
+    @router.get("/diff", summary="What differs between two versions, field by field")
+    def diff(database: StoreOf, id: str, from_: Annotated[Version, Query(alias="from")], to: Version) -> Response:
+        with database.read() as snapshot:
+            found = looking.diff(snapshot, collection, id, from_, to)
+        return answers.read({"from": from_, "to": to, "items": [difference_view(each) for each in found]})
+
+    @router.post(
+        "/revert", summary="Make it what it was at a version, as a new version", openapi_extra=body_of("Revert")
+    )
+    def revert(database: StoreOf, caller: CuratorOf, id: str, version: VersionOf, body: BodyOf) -> Response:
+        (to,) = taken(body, version=int)
+        if to is None or not 1 <= to < 2**31:
+            raise Invalid("The body is not valid.", [Problem("version", "is required: the version to go back to.")])
+
+        def work(transaction: Transaction) -> Outcome:
+            past = looking.version(transaction.connection, collection, id, to)
+            return published(transaction, Desk(transaction, caller).revert(past, version))
+
+        return answers.written(database.run(work))
+
+    @router.post("/merge", summary="Merge it into another; answers the survivor", openapi_extra=body_of("Merge"))
+    def merge(database: StoreOf, caller: CuratorOf, id: str, version: VersionOf, body: BodyOf) -> Response:
+        (into,) = taken(body, into=str)
+        if into is None:
+            raise Invalid("The body is not valid.", [Problem("into", "is required: the id of the survivor.")])
+
+        def work(transaction: Transaction) -> Outcome:
+            return published(transaction, Desk(transaction, caller).merge(collection, id, version, into))
+
+        return answers.written(database.run(work))
+
+    return router

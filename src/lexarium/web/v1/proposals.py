@@ -1,0 +1,104 @@
+"""Proposals: made, seen, accepted, rejected, withdrawn."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from starlette.responses import Response
+
+from lexarium.domain.collections import COLLECTIONS
+from lexarium.domain.errors import Invalid, Problem
+from lexarium.domain.proposals import Decision, Proposal
+from lexarium.service import proposals
+from lexarium.service.access import Deed
+from lexarium.service.once import Outcome, once
+from lexarium.service.views import proposal_view
+from lexarium.store import proposals as kept
+from lexarium.store.transaction import Transaction
+from lexarium.web.v1 import answers
+from lexarium.web.v1.records import proposed, published
+from lexarium.web.v1.requests import AskOf, BodyOf, CallerOf, CuratorOf, StoreOf, taken
+from lexarium.web.v1.schemas import body_of
+
+router = APIRouter(prefix="/proposals", tags=["proposals"])
+
+
+@router.get("", summary="The proposals: a curator's all, a contributor's own, the oldest first")
+def list_proposals(
+    database: StoreOf,
+    caller: CallerOf,
+    state: Annotated[Decision | None, Query(description="Only those that stand so.")] = None,
+    limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
+    after: Annotated[str | None, Query(max_length=100, description="`next` of the page before.")] = None,
+) -> Response:
+    author = None if caller.may(Deed.PUBLISH) else caller.account.id
+    with database.read() as snapshot:
+        found = kept.page(snapshot, state, author, _place(after), limit + 1)
+    more = len(found) > limit
+    items = found[:limit]
+    next_page = f"{items[-1].made}-{items[-1].id}" if more else None
+    return answers.read({"items": [proposal_view(each) for each in items], "next": next_page})
+
+
+@router.post("", summary="Propose a new record, or a change of one", status_code=202, openapi_extra=body_of("Propose"))
+def propose(database: StoreOf, caller: CallerOf, body: BodyOf, ask: AskOf) -> Response:
+    """Also a curator may, to let others decide."""
+    collection, record, change = taken(body, collection=str, record=str, change=dict)
+    problems = []
+    if collection not in COLLECTIONS:
+        problems.append(Problem("collection", f"should be one of {', '.join(COLLECTIONS)}."))
+    if change is None:
+        problems.append(Problem("change", "is required."))
+    if problems:
+        raise Invalid("The body is not valid.", problems)
+
+    def work(transaction: Transaction) -> Outcome:
+        kind = COLLECTIONS[collection]
+        if record is None:
+            return proposed(proposals.propose_record(transaction, caller, kind, change))
+        return proposed(proposals.propose_edit(transaction, caller, kind, record, change))
+
+    return answers.written(once(database, caller, ask, work))
+
+
+@router.get("/{id}", summary="A proposal, and where the record has moved on under it")
+def read_proposal(database: StoreOf, caller: CallerOf, id: str) -> Response:
+    with database.read() as snapshot:
+        found = proposals.visible(snapshot, caller, id)
+        clashes = proposals.conflicts(snapshot, found) if found.state == Decision.OPEN else []
+    return answers.read({**proposal_view(found), "conflicts": clashes})
+
+
+@router.post("/{id}/accept", summary="Make it so, or, with `change`, that instead", openapi_extra=body_of("Accept"))
+def accept(database: StoreOf, caller: CuratorOf, id: str, body: BodyOf) -> Response:
+    (change,) = taken(body, change=dict)
+
+    def work(transaction: Transaction) -> Outcome:
+        return published(transaction, proposals.accept(transaction, caller, id, change))
+
+    return answers.written(database.run(work))
+
+
+@router.post("/{id}/reject", summary="Turn it down, with a reason", openapi_extra=body_of("Reject"))
+def reject(database: StoreOf, caller: CuratorOf, id: str, body: BodyOf) -> Response:
+    (reason,) = taken(body, reason=str)
+    if not reason or len(reason) > 5_000 or "\x00" in reason:
+        raise Invalid("The body is not valid.", [Problem("reason", "is required, with at most 5000 characters.")])
+    return answers.written(database.run(lambda transaction: _told(proposals.reject(transaction, caller, id, reason))))
+
+
+@router.post("/{id}/withdraw", summary="Take one's own proposal back")
+def withdraw(database: StoreOf, caller: CallerOf, id: str) -> Response:
+    return answers.written(database.run(lambda transaction: _told(proposals.withdraw(transaction, caller, id))))
+
+
+def _told(proposal: Proposal) -> Outcome:
+    return Outcome(200, proposal_view(proposal))
+
+
+def _place(after: str | None) -> tuple[int, str] | None:
+    if after is None:
+        return None
+    made, _, identifier = after.partition("-")
+    if not (made.isdecimal() and made.isascii() and identifier and len(made) < 19):
+        raise Invalid("The page cannot be found.", [Problem("after", "is not one that this service gave out.")])
+    return int(made), identifier

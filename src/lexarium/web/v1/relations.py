@@ -1,0 +1,78 @@
+"""How a record relates to others: both directions, and what is above and below it."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from starlette.responses import Response
+
+from lexarium.domain.collections import COLLECTIONS, Collection
+from lexarium.domain.errors import Invalid, Problem
+from lexarium.service import looking
+from lexarium.service.desk import Desk
+from lexarium.service.once import Outcome
+from lexarium.store.backend import read_position
+from lexarium.store.transaction import Transaction
+from lexarium.web.v1 import answers
+from lexarium.web.v1.records import published
+from lexarium.web.v1.requests import BodyOf, CuratorOf, StoreOf, VersionOf, taken
+from lexarium.web.v1.schemas import body_of
+
+Relation = Annotated[str | None, Query(max_length=100, description="Only along this hierarchy; else along all.")]
+
+
+def routers() -> list[APIRouter]:
+    """A router a collection."""
+    return [_router(collection) for collection in COLLECTIONS.values()]
+
+
+def _router(collection: Collection) -> APIRouter:
+    router = APIRouter(prefix=f"/{collection.name}/{{id}}", tags=[collection.name])
+
+    @router.get("/relations", summary="Its relations, in both directions, with names")
+    def relations(database: StoreOf, id: str) -> Response:
+        with database.read() as snapshot:
+            change = looking.record(snapshot, id, read_position(snapshot).revision, collection)
+            return answers.read({"items": looking.related(snapshot, change)}, etag=answers.etag_of(change.version))
+
+    @router.put("/relations", summary="Add a relation", openapi_extra=body_of("Relate"))
+    def relate(database: StoreOf, caller: CuratorOf, id: str, version: VersionOf, body: BodyOf) -> Response:
+        relation, target = taken(body, relation=str, target=str)
+        missing = [
+            Problem(name, "is required.") for name, value in (("relation", relation), ("target", target)) if not value
+        ]
+        if missing:
+            raise Invalid("The body is not valid.", missing)
+
+        def work(transaction: Transaction) -> Outcome:
+            return published(transaction, Desk(transaction, caller).relate(collection, id, version, relation, target))
+
+        return answers.written(database.run(work))
+
+    @router.delete("/relations", summary="Take a relation away")
+    def unrelate(
+        database: StoreOf,
+        caller: CuratorOf,
+        id: str,
+        version: VersionOf,
+        relation: Annotated[str, Query(max_length=100)],
+        target: Annotated[str, Query(max_length=2_000)],
+    ) -> Response:
+        def work(transaction: Transaction) -> Outcome:
+            return published(transaction, Desk(transaction, caller).unrelate(collection, id, version, relation, target))
+
+        return answers.written(database.run(work))
+
+    @router.get("/ancestors", summary="What is above it, the nearest first")
+    def ancestors(database: StoreOf, id: str, relation: Relation = None) -> Response:
+        return _reached(database, id, relation, upward=True)
+
+    @router.get("/descendants", summary="What is below it, the nearest first")
+    def descendants(database: StoreOf, id: str, relation: Relation = None) -> Response:
+        return _reached(database, id, relation, upward=False)
+
+    def _reached(database: StoreOf, identifier: str, relation: str | None, *, upward: bool) -> Response:
+        with database.read() as snapshot:
+            change = looking.record(snapshot, identifier, read_position(snapshot).revision, collection)
+            return answers.read({"items": looking.reached(snapshot, change, relation, upward=upward)})
+
+    return router
