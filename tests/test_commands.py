@@ -47,6 +47,15 @@ def test_token_create_prints_the_token_alone(url: str) -> None:
     assert made.stdout.strip() not in json.dumps(listed)
 
 
+def test_a_password_is_read_from_standard_input(at: str) -> None:
+    run("user", "add", "ada", "--role", "admin", "--database", at)
+    command = [sys.executable, "-m", "lexarium", "user", "password", "ada", "--database", at]
+    for given, code in (("a long enough one", 0), ("short", 1)):
+        result = subprocess.run(command, input=given + "\n", capture_output=True, text=True, check=False)
+        assert result.returncode == code
+        assert given not in result.stdout + result.stderr
+
+
 def test_no_secret_is_kept(at: str, tmp_path: Path) -> None:
     run("user", "add", "ada", "--role", "admin", "--database", at)
     secret = run("token", "create", "ada", "--database", at).stdout.strip()
@@ -290,4 +299,4 @@ def test_the_home_page_tells_what_the_catalogue_holds(at: str) -> None:
         assert "/api/v-alpha/search" in text
         assert server.get("/static/style.css").status == 200
         assert server.get("/readyz").json["revision"] > 0
-        assert server.get("/api").json["versions"] == {"v-alpha": "/api/v-alpha"}
+        assert server.get("/api").json["versions"] == {"v-alpha": "/api/v-alpha", "v1": "/api/v1"}

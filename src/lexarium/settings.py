@@ -7,6 +7,15 @@ from typing import Any, Self
 from lexarium.domain.errors import SettingError
 
 PREFIX = "LEXARIUM_"
+_RANGES = {
+    "port": (0, 65_535),
+    "workers": (1, 256),
+    "cache_mb": (0, 1_000_000),
+    "body_kb": (1, 1_000_000),
+    "write_rate": (1, 1_000_000),
+    "write_burst": (1, 1_000_000),
+    "sign_in_rate": (1, 1_000_000),
+}
 
 
 def _setting(default: str | int, help: str, choices: tuple[str, ...] = ()) -> Any:
@@ -26,6 +35,10 @@ class Settings:
     cache_mb: int = _setting(
         32, "How many megabytes of finished answers a worker keeps; what does not fit is streamed from the database"
     )
+    body_kb: int = _setting(1024, "The largest body of a request, in kibibytes; batches may be larger")
+    write_rate: int = _setting(100, "How many writes a second a token may send, to each node")
+    write_burst: int = _setting(200, "How many writes a token may send at once")
+    sign_in_rate: int = _setting(5, "How many times a minute one may try to sign in to an account")
     title: str = _setting("Lexarium", "What the catalogue is called")
     log: str = _setting(
         "auto", "How the server logs: text, json, or auto (text on a terminal, else json)", ("auto", "text", "json")
@@ -50,7 +63,7 @@ class Settings:
         return {variable(each): str(getattr(self, each.name)) for each in fields(self)}
 
     def _check(self) -> None:
-        for name, least, most in (("port", 0, 65_535), ("workers", 1, 256), ("cache_mb", 0, 1_000_000)):
+        for name, (least, most) in _RANGES.items():
             if not least <= getattr(self, name) <= most:
                 raise SettingError(f"The setting {name} must be from {least} to {most}, not {getattr(self, name)}.")
         for each in fields(self):

@@ -22,11 +22,15 @@ _AUTHORIZATION = re.compile(r"(?:bearer|token) +(\S+) *", re.IGNORECASE)
 
 
 class Deed(Enum):
-    """What someone may want to do, with the least role that may."""
+    """What someone may want to do that needs a role."""
 
-    PROPOSE = Role.CONTRIBUTOR
-    PUBLISH = Role.CURATOR
-    ADMINISTER = Role.ADMIN
+    PROPOSE = "propose a record or a change, and withdraw one's own proposal"
+    PUBLISH = "create, change, relate, retire, merge and revert records; decide proposals; name releases; send batches"
+    ADMINISTER = "make accounts, make and revoke the tokens of others"
+
+
+LEAST_ROLE = {Deed.PROPOSE: Role.CONTRIBUTOR, Deed.PUBLISH: Role.CURATOR, Deed.ADMINISTER: Role.ADMIN}
+"""Who may do what: the one table. Reading needs no role."""
 
 
 @dataclass(frozen=True)
@@ -35,15 +39,17 @@ class Caller:
 
     account: Account
     role: Role
+    token: str
+    """The id of the token that was sent."""
 
     def may(self, deed: Deed) -> bool:
         """Whether the role allows it."""
-        return self.role.rank >= deed.value.rank
+        return self.role.rank >= LEAST_ROLE[deed].rank
 
     def require(self, deed: Deed) -> None:
         """Raise `Forbidden` where the role does not allow it."""
         if not self.may(deed):
-            raise Forbidden(f"This needs the role {deed.value}; the token has the role {self.role}.")
+            raise Forbidden(f"This needs the role {LEAST_ROLE[deed]}; the token has the role {self.role}.")
 
 
 def identify(database: Database, authorization: str | None) -> Caller:
@@ -61,7 +67,7 @@ def identify(database: Database, authorization: str | None) -> Caller:
         raise Unauthenticated("The token has expired.")
     if token.used is None or now() - token.used > _USE_NOTED_EVERY:
         database.run(lambda transaction: accounts.note_use(transaction, token.id, at=now()))
-    return Caller(token.account, min(token.role, token.account.role, key=lambda role: role.rank))
+    return Caller(token.account, min(token.role, token.account.role, key=lambda role: role.rank), token.id)
 
 
 def add_account(database: Database, name: str, role: Role) -> Account:

@@ -27,6 +27,18 @@ def add_account(transaction: Transaction, new: Account, *, at: int) -> None:
     transaction.connection.execute(insert(account).values(values))
 
 
+def set_password(transaction: Transaction, name: str, digest: str) -> bool:
+    """Keep the hash of an account's password. False where there is no such account."""
+    changed = transaction.connection.execute(update(account).where(account.c.name == name).values(password=digest))
+    return changed.rowcount == 1
+
+
+def password(connection: Connection, name: str) -> str | None:
+    """The hash of an account's password; None where it has none, or there is no such account."""
+    found: str | None = connection.execute(select(account.c.password).where(account.c.name == name)).scalar()
+    return found
+
+
 def find_token(connection: Connection, digest: str) -> Token | None:
     """The token whose secret has this hash, or None; whether it is still good is for the caller to see."""
     found = _tokens(connection, digest)

@@ -15,6 +15,7 @@ from lexarium.store.database import Database
 from lexarium.web.answers import Answers
 from lexarium.web.fastpath import FastPath
 from lexarium.web.lazy import Lazy
+from lexarium.web.limits import Limits
 from lexarium.web.pages import Pages
 from lexarium.web.probes import Probes
 from lexarium.web.problems import HttpProblem, handle_error
@@ -30,11 +31,12 @@ def make_app(settings: Settings, database: Database) -> ASGIApp:
         yield
         await run_in_threadpool(database.close)
 
+    limits = Limits(settings)
     answers = Answers(settings.cache_mb * 1_000_000, database.position)
-    v1 = Lazy("lexarium.web.v1.app", lambda module: module.make_v1(database, settings.title))
+    v1 = Lazy("lexarium.web.v1.app", lambda module: module.make_v1(database, limits, settings.title))
     app = Starlette(
         routes=[
-            *endpoint.routes(database, answers),
+            *endpoint.routes(database, answers, limits),
             *(Route(path, v1) for path in ("/api/v1", "/api/v1/{rest:path}", "/openapi.json", "/docs")),
             *Probes(database).routes(),
             *Pages(database, settings.title).routes(),

@@ -7,44 +7,26 @@ from urllib.parse import parse_qsl
 import orjson
 from starlette.exceptions import HTTPException
 from starlette.formparsers import MultiPartException
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.types import Message
 
+from lexarium.web.limits import Limits
 from lexarium.web.problems import HttpProblem
 
-LIMIT = 1 << 20
 _FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 
 
-async def read_fields(request: Request) -> tuple[Mapping[str, Any], bool]:
+async def read_fields(request: Request, limits: Limits) -> tuple[Mapping[str, Any], bool]:
     """The fields of a body, and whether they came from a form, where every value is text."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind not in ("application/json", *_FORMS):
         raise HttpProblem(415, f"The body must be application/json or a form ({' or '.join(_FORMS)}).")
-    body = await within_limit(request)
+    body = await limits.body(request)
     if kind == "application/json":
         return _json(body), False
     if body.lstrip().startswith(b"{"):
         raise HttpProblem(415, "The body looks like JSON: send it with `Content-Type: application/json`.")
     return await _form(request, kind, body), True
-
-
-async def within_limit(request: Request) -> bytes:
-    """The whole body; raises where it is too large. The request keeps it, so that it may be read again."""
-    too_large = HttpProblem(413, f"The body must have at most {LIMIT} bytes.")
-    length = request.headers.get("content-length", "")
-    if length.isdecimal() and int(length) > LIMIT:
-        raise too_large
-    body = bytearray()
-    try:
-        async for piece in request.stream():
-            body += piece
-            if len(body) > LIMIT:
-                raise too_large
-    except ClientDisconnect:
-        raise HttpProblem(400, "The body ended too early.") from None
-    request._body = bytes(body)
-    return request._body
 
 
 def _json(body: bytes) -> Mapping[str, Any]:
@@ -72,5 +54,5 @@ async def _multipart(request: Request, body: bytes) -> Mapping[str, Any]:
     async def replay() -> Message:
         return {"type": "http.request", "body": body}
 
-    async with Request(request.scope, replay).form(max_files=0, max_part_size=LIMIT) as form:
+    async with Request(request.scope, replay).form(max_files=0, max_part_size=len(body)) as form:
         return {name: value for name, value in form.items() if isinstance(value, str)}

@@ -10,12 +10,12 @@ from lexarium.domain.accounts import Account, Token
 from lexarium.domain.drafts import problems_of
 from lexarium.domain.errors import Forbidden, Invalid, NotFound
 from lexarium.domain.stamps import text_of
-from lexarium.service import access
+from lexarium.service import access, passwords
 from lexarium.service.access import Deed
 from lexarium.service.once import Outcome
 from lexarium.web.v1 import answers
-from lexarium.web.v1.requests import AdminOf, BodyOf, CallerOf, StoreOf
-from lexarium.web.v1.schemas import NewToken, NewUser, body_of
+from lexarium.web.v1.requests import AdminOf, BodyOf, CallerOf, LimitsOf, StoreOf
+from lexarium.web.v1.schemas import NewToken, NewUser, SignIn, body_of
 
 router = APIRouter(tags=["accounts"])
 
@@ -23,6 +23,17 @@ router = APIRouter(tags=["accounts"])
 @router.get("/me", summary="Who the token is of")
 def me(caller: CallerOf) -> Response:
     return answers.Json({**_account(caller.account), "token_role": caller.role})
+
+
+@router.post("/sign-in", summary="A token for a name and a password, good for a day", openapi_extra=body_of("SignIn"))
+def sign_in(database: StoreOf, limits: LimitsOf, body: BodyOf) -> Response:
+    try:
+        given = SignIn.model_validate(body, strict=True, extra="forbid")
+    except ValidationError as error:
+        raise Invalid("This cannot be signed in with.", problems_of(error)) from None
+    limits.sign_ins.take(given.name)
+    token, secret = passwords.sign_in(database, given.name, given.password)
+    return answers.written(Outcome(200, {**_token(token), "token": secret}))
 
 
 @router.get("/users", summary="Every account")

@@ -7,10 +7,12 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.utils import get_openapi
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lexarium import __version__
 from lexarium.domain.errors import Invalid, LexariumError, Problem
 from lexarium.store.database import Database
+from lexarium.web.limits import Limits
 from lexarium.web.problems import HttpProblem, handle_error, respond
 from lexarium.web.v1 import (
     accounts,
@@ -29,7 +31,7 @@ from lexarium.web.v1.requests import refuse_unknown_parameters
 from lexarium.web.v1.schemas import components, problems
 
 
-def make_v1(database: Database, title: str) -> FastAPI:
+def make_v1(database: Database, limits: Limits, title: str) -> ASGIApp:
     """The application, with every address of v1 and its OpenAPI document."""
     app = FastAPI(
         title=title,
@@ -44,6 +46,7 @@ def make_v1(database: Database, title: str) -> FastAPI:
         },
     )
     app.state.database = database
+    app.state.limits = limits
     app.router.redirect_slashes = False
     # The fixed names first: `records` and the like must not be taken for a collection's.
     for router in (service.router, changes.router, batch.router, proposals.router, releases.router, accounts.router):
@@ -52,7 +55,24 @@ def make_v1(database: Database, title: str) -> FastAPI:
         app.include_router(router, prefix=answers.PATH)
     app.include_router(reference.router)
     app.openapi = lambda: _document(app)  # type: ignore[method-assign]
-    return app
+    return RateTold(app)
+
+
+class RateTold:
+    """Adds to an answer what its request was told of its rate."""
+
+    def __init__(self, app: FastAPI) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def tell(message: Message) -> None:
+            rate = scope.get("state", {}).get("rate")
+            if rate and message["type"] == "http.response.start":
+                told = [(name.lower().encode(), value.encode()) for name, value in rate.items()]
+                message = {**message, "headers": [*message["headers"], *told]}
+            await send(message)
+
+        await self._app(scope, receive, tell)
 
 
 def _document(app: FastAPI) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from lexarium.service import access
 from lexarium.service.access import Caller, Deed
 from lexarium.service.once import Ask
 from lexarium.store.database import Database
-from lexarium.web.bodies import within_limit
+from lexarium.web.limits import Limits
 from lexarium.web.problems import HttpProblem
 
 _JSON = ("application/json", "application/merge-patch+json")
@@ -27,8 +27,19 @@ def _database(request: Request) -> Database:
 StoreOf = Annotated[Database, Depends(_database)]
 
 
-def _identified(request: Request, database: StoreOf) -> Caller:
-    return access.identify(database, request.headers.get("authorization"))
+def _limits(request: Request) -> Limits:
+    limits: Limits = request.app.state.limits
+    return limits
+
+
+LimitsOf = Annotated[Limits, Depends(_limits)]
+
+
+def _identified(request: Request, database: StoreOf, limits: LimitsOf) -> Caller:
+    caller = access.identify(database, request.headers.get("authorization"))
+    if request.method != "GET":
+        request.state.rate = limits.writes.take(caller.token)
+    return caller
 
 
 CallerOf = Annotated[Caller, Depends(_identified)]
@@ -50,12 +61,12 @@ def _admin(caller: CallerOf) -> Caller:
 AdminOf = Annotated[Caller, Depends(_admin)]
 
 
-async def _json_body(request: Request) -> dict[str, Any]:
+async def _json_body(request: Request, limits: LimitsOf) -> dict[str, Any]:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind not in _JSON:
         raise HttpProblem(415, f"The body must be {' or '.join(_JSON)}.")
     try:
-        given = orjson.loads(await within_limit(request))
+        given = orjson.loads(await limits.body(request))
     except orjson.JSONDecodeError as error:
         raise HttpProblem(400, f"The body is not JSON: {error}.") from None
     if not isinstance(given, dict):
@@ -80,14 +91,14 @@ VersionOf = Annotated[int, Depends(_version)]
 
 async def _ask(
     request: Request,
+    limits: LimitsOf,
     idempotency_key: Annotated[
         str | None, Header(description="Done once, however often it is sent, for a day.")
     ] = None,
 ) -> Ask:
     if idempotency_key is not None and not 0 < len(idempotency_key) <= _LONGEST_KEY:
         raise HttpProblem(400, f"An Idempotency-Key must have from 1 to {_LONGEST_KEY} characters.")
-    # The body has been read, within the limit, by whoever needs it; the request keeps it.
-    what = f"{request.method} {request.url.path}?{request.url.query}\n".encode() + await request.body()
+    what = f"{request.method} {request.url.path}?{request.url.query}\n".encode() + await limits.body(request)
     return Ask(idempotency_key, what)
 
 

@@ -69,6 +69,13 @@ class NewUser(BaseModel):
     role: Role
 
 
+class SignIn(BaseModel):
+    """Who, and the proof of it."""
+
+    name: str = Field(min_length=1, max_length=200)
+    password: str = Field(min_length=1, max_length=1_000)
+
+
 class NewToken(BaseModel):
     """A token for oneself, or, by an admin, for another."""
 
@@ -89,7 +96,7 @@ class ProblemAnswer(BaseModel):
 
 
 _BODIES: tuple[type[BaseModel], ...] = (
-    Revert, Merge, Relate, Propose, Accept, Reject, NewRelease, NewUser, NewToken, ProblemAnswer,
+    Revert, Merge, Relate, Propose, Accept, Reject, NewRelease, NewUser, NewToken, SignIn, ProblemAnswer,
 )  # fmt: skip
 _REFERENCE = "#/components/schemas/{model}"
 
@@ -127,6 +134,7 @@ def problems() -> dict[int | str, dict[str, Any]]:
         401: "No token, or one that is not valid",
         403: "The role does not allow it",
         404: "Not there",
+        408: "The body took too long",
         409: "It does not go with what is there",
         410: "The record is retired",
         412: "Changed since it was read",

@@ -9,16 +9,15 @@ from lexarium import __version__
 from lexarium.domain.collections import COLLECTIONS
 from lexarium.service import looking
 from lexarium.service.reading import reading
-from lexarium.web.bodies import LIMIT
 from lexarium.web.v1 import answers
 from lexarium.web.v1.records import AsOf, Release
-from lexarium.web.v1.requests import StoreOf
+from lexarium.web.v1.requests import LimitsOf, StoreOf
 
 router = APIRouter(tags=["service"])
 
 
 @router.get("", summary="What the service holds, and where to go on")
-def service(database: StoreOf) -> Response:
+def service(database: StoreOf, limits: LimitsOf) -> Response:
     with reading(database) as now:
         counts = now.counts()
     return answers.read(
@@ -28,7 +27,7 @@ def service(database: StoreOf) -> Response:
             "revision": now.position.revision,
             "counts": {name: counts.get(name, 0) for name in COLLECTIONS},
             "limits": {
-                "body_bytes": LIMIT,
+                "body_bytes": limits.body_bytes,
                 **{
                     f"{name}.{field}": mark.limit
                     for name, collection in COLLECTIONS.items()

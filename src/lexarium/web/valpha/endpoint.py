@@ -15,17 +15,18 @@ from lexarium.service import access, curating
 from lexarium.store.database import Database
 from lexarium.web.answers import Answers
 from lexarium.web.bodies import read_fields
+from lexarium.web.limits import Limits
 from lexarium.web.problems import HttpProblem, respond
 from lexarium.web.valpha.reads import Reads
 from lexarium.web.valpha.resources import PATH, RESOURCES, Resource, describe
 
 
-def routes(database: Database, answers: Answers) -> list[Route]:
+def routes(database: Database, answers: Answers, limits: Limits) -> list[Route]:
     """The routes of v-alpha."""
     found = []
     for resource in RESOURCES.values():
         path = f"{PATH}/{resource.name}"
-        found.append(Route(path, ValphaEndpoint(resource, database, answers)))
+        found.append(Route(path, ValphaEndpoint(resource, database, answers, limits)))
         found.append(Route(path + "/", WithoutSlash(resource)))
     return found
 
@@ -33,9 +34,10 @@ def routes(database: Database, answers: Answers) -> list[Route]:
 class ValphaEndpoint:
     """Answers one resource. An ASGI application."""
 
-    def __init__(self, resource: Resource, database: Database, answers: Answers) -> None:
+    def __init__(self, resource: Resource, database: Database, answers: Answers, limits: Limits) -> None:
         self._resource = resource
         self._database = database
+        self._limits = limits
         reads = Reads(resource, database, answers)
         self._methods = {"GET": reads.get, "HEAD": reads.get, "OPTIONS": self._options}
         if resource.collection:
@@ -71,7 +73,8 @@ class ValphaEndpoint:
         collection = self._resource.collection
         assert collection is not None
         caller = await run_in_threadpool(access.identify, self._database, request.headers.get("authorization"))
-        given, text = await read_fields(request)
+        rate = self._limits.writes.take(caller.token)
+        given, text = await read_fields(request, self._limits)
         made = await run_in_threadpool(partial(curating.create, self._database, caller, collection, given, text=text))
         if isinstance(made, Proposal):
             status, location = 202, f"/api/v1/proposals/{made.id}"
@@ -79,7 +82,7 @@ class ValphaEndpoint:
         else:
             status, location = 201, f"{PATH}/{collection.name}?id={made.whole.id}"
             body = made.whole.rendering.body
-        headers = {**self._resource.headers("POST"), "location": location}
+        headers = {**self._resource.headers("POST"), **rate, "location": location}
         return Response(body, status, headers, media_type="application/json")
 
 
