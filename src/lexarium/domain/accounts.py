@@ -14,7 +14,10 @@ class Role(StrEnum):
     @property
     def rank(self) -> int:
         """Its place among the roles, the least first."""
-        return list(Role).index(self)
+        return _RANKS[self]
+
+
+_RANKS = {role: rank for rank, role in enumerate(Role)}
 
 
 @dataclass(frozen=True)

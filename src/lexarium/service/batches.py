@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from lexarium.domain.changes import Whole
 from lexarium.domain.collections import COLLECTIONS
 from lexarium.domain.errors import Invalid, LexariumError, Problem
 from lexarium.service.access import Caller, Deed
@@ -25,28 +26,27 @@ def run_batch(database: Database, caller: Caller, lines: Sequence[Mapping[str, A
     A `version` may be left out: the record is then changed as it is found.
     """
     caller.require(Deed.PUBLISH)
-    problems: list[Problem] = []
-    saved: list[Saved] = []
-    for number, line in enumerate(lines, 1):
-        problems += _malformed(number, line)
+    problems = [problem for number, line in enumerate(lines, 1) for problem in _malformed(number, line)]
     _refuse(problems)
+    saved: list[Saved] = []
+    new: list[Whole] = []
     with database.write() as transaction:
         desk = Desk(transaction, caller)
         for number, line in enumerate(lines, 1):
-            savepoint = transaction.connection.begin_nested()
-            revision = transaction.revision
             try:
+                if line["op"] == "create":
+                    # New records are saved together: a statement for each would take most of the time.
+                    new.append(desk.draft_new(COLLECTIONS[line["collection"]], line["record"]))
+                    continue
+                saved += desk.save_new(new)
+                new = []
                 saved.append(_DEEDS[line["op"]](desk, line))
             except Invalid as error:
                 problems += [Problem(f"{number}/{each.field}", each.detail) for each in error.problems]
             except LexariumError as error:
                 problems.append(Problem(str(number), str(error)))
-            else:
-                savepoint.commit()
-                continue
-            savepoint.rollback()
-            transaction.revision = revision
         _refuse(problems)
+        saved += desk.save_new(new)
     return saved
 
 
@@ -80,7 +80,6 @@ def _target(desk: Desk, line: Mapping[str, Any]) -> tuple[Any, str, int]:
 
 
 _DEEDS: dict[str, Callable[[Desk, Mapping[str, Any]], Saved]] = {
-    "create": lambda desk, line: desk.create(COLLECTIONS[line["collection"]], line["record"]),
     "update": lambda desk, line: desk.patch(*_patch(desk, line)),
     "retire": lambda desk, line: desk.retire(*_target(desk, line), line.get("replaced_by")),
     "relate": lambda desk, line: desk.relate(*_target(desk, line), line["relation"], line["target"]),

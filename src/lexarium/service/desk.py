@@ -26,7 +26,12 @@ class Saved:
     """A record as it was written."""
 
     whole: Whole
-    version: int
+    change: Change
+
+    @property
+    def version(self) -> int:
+        """The version that it has now."""
+        return self.change.version
 
 
 class Desk:
@@ -41,12 +46,20 @@ class Desk:
 
     def create(self, collection: Collection, given: Mapping[str, Any]) -> Saved:
         """Publish a new record from a draft of v1."""
-        draft = checked(self._transaction, collection, given)
-        return self._save([(None, created(collection, draft, self._author, self._at), Action.CREATE)])[0]
+        return self.save_new([self.draft_new(collection, given)])[0]
 
     def create_valpha(self, collection: Collection, draft: Mapping[str, Any]) -> Saved:
         """Publish a new record from a checked draft of v-alpha."""
-        return self._save([(None, created(collection, draft, self._author, self._at), Action.CREATE)])[0]
+        return self.save_new([created(collection, draft, self._author, self._at)])[0]
+
+    def draft_new(self, collection: Collection, given: Mapping[str, Any]) -> Whole:
+        """A new record from a draft of v1, held to the rules; it is there once `save_new` has saved it."""
+        draft = checked(self._transaction, collection, given)
+        return created(collection, draft, self._author, self._at)
+
+    def save_new(self, wholes: Sequence[Whole]) -> list[Saved]:
+        """Publish new records, many as fast as one."""
+        return self._save([(None, whole, Action.CREATE) for whole in wholes])
 
     def replace(self, collection: Collection, identifier: str, given: Mapping[str, Any], version: int) -> Saved:
         """Put a whole draft in place of what a record has; a record that stays as it is keeps its version."""
@@ -176,7 +189,7 @@ class Desk:
 
     def _edit(self, before: Change, after: Whole, action: Action) -> Saved:
         if after == before.whole():
-            return Saved(after, before.version)
+            return Saved(after, before)
         return self._save([(before, after, action)])[0]
 
     def _save(self, writes: Sequence[tuple[Change | None, Whole, Action]]) -> list[Saved]:
@@ -187,9 +200,9 @@ class Desk:
             added |= after.edges - was
             removed |= was - after.edges
             entries.append(log.Entry(after, before.version + 1 if before else 1, action))
-        log.save(self._transaction, entries, actor=self._author, at=self._at)
+        changes = log.save(self._transaction, entries, actor=self._author, at=self._at)
         log.relate(self._transaction, added, removed)
-        return [Saved(entry.whole, entry.version) for entry in entries]
+        return [Saved(entry.whole, change) for entry, change in zip(entries, changes, strict=True)]
 
 
 def refuse_gone(whole: Whole) -> None:

@@ -15,7 +15,7 @@ from lexarium.domain.errors import Invalid, NotFound, Problem
 from lexarium.domain.relations import RELATIONS
 from lexarium.domain.text import unstorable
 from lexarium.service.desk import refuse_gone
-from lexarium.store import edges, log, records, releases, versions
+from lexarium.store import edges, records, releases, versions
 from lexarium.store.backend import Snapshot, read_position
 from lexarium.store.versions import SORTS, Listing, Place
 
@@ -147,8 +147,3 @@ def _names(snapshot: Snapshot, identifiers: Sequence[str]) -> dict[str, str]:
 def changes_since(snapshot: Snapshot, since: int, limit: int, collections: Sequence[str] = ()) -> list[Change]:
     """The changes after a seq, in order."""
     return versions.since(snapshot, since, limit, collections)
-
-
-def latest(snapshot: Snapshot, identifiers: Sequence[str]) -> dict[str, Change]:
-    """The records of these identifiers as they are."""
-    return log.latest(snapshot, identifiers)

@@ -1,8 +1,9 @@
 """Accounts and tokens in the store."""
 
 from collections.abc import Sequence
+from typing import Any
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, bindparam, insert, select, update
 
 from lexarium.domain.accounts import Account, Role, Token
 from lexarium.store.schema import account, token
@@ -41,13 +42,13 @@ def password(connection: Connection, name: str) -> str | None:
 
 def find_token(connection: Connection, digest: str) -> Token | None:
     """The token whose secret has this hash, or None; whether it is still good is for the caller to see."""
-    found = _tokens(connection, digest)
-    return found[0] if found else None
+    row = connection.execute(_TOKEN, {"digest": digest}).one_or_none()
+    return None if row is None else _token(row)
 
 
 def tokens(connection: Connection) -> Sequence[Token]:
     """Every token, the oldest first."""
-    return _tokens(connection, None)
+    return [_token(row) for row in connection.execute(_TOKENS.order_by(token.c.created, token.c.id))]
 
 
 def add_token(transaction: Transaction, new: Token, digest: str) -> None:
@@ -77,21 +78,21 @@ def revoke_token(transaction: Transaction, identifier: str, *, at: int) -> bool:
     return known is not None
 
 
-def _tokens(connection: Connection, digest: str | None) -> Sequence[Token]:
-    query = select(token, account.c.name, account.c.role.label("account_role"))
-    query = query.join(account, account.c.id == token.c.account).order_by(token.c.created, token.c.id)
-    if digest is not None:
-        query = query.where(token.c.hash == digest)
-    return [
-        Token(
-            id=row.id,
-            account=Account(row.account, row.name, Role(row.account_role)),
-            label=row.label,
-            role=Role(row.role),
-            created=row.created,
-            expires=row.expires,
-            used=row.used,
-            revoked=row.revoked,
-        )
-        for row in connection.execute(query)
-    ]
+_TOKENS = select(token, account.c.name, account.c.role.label("account_role")).join(
+    account, account.c.id == token.c.account
+)
+# Built once: this is asked at every write, and to build a statement costs more than to run it.
+_TOKEN = _TOKENS.where(token.c.hash == bindparam("digest"))
+
+
+def _token(row: Any) -> Token:
+    return Token(
+        id=row.id,
+        account=Account(row.account, row.name, Role(row.account_role)),
+        label=row.label,
+        role=Role(row.role),
+        created=row.created,
+        expires=row.expires,
+        used=row.used,
+        revoked=row.revoked,
+    )

@@ -21,8 +21,10 @@ class Position(NamedTuple):
 
 def read_position(connection: Connection) -> Position:
     """The catalogue's position as this transaction sees it."""
-    row = connection.execute(select(catalogue.c.epoch, catalogue.c.revision)).one()
-    return Position(row.epoch, row.revision)
+    return Position._make(connection.execute(_POSITION).one())
+
+
+_POSITION = select(catalogue.c.epoch, catalogue.c.revision)
 
 
 class Watch(Protocol):

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from sqlalchemy import Connection, update
+from sqlalchemy import Connection, bindparam, update
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
@@ -15,6 +15,8 @@ from lexarium.store.schema import catalogue
 from lexarium.store.sqlite import SqliteBackend
 from lexarium.store.transaction import Transaction
 from lexarium.store.writer import Result, Work, Writer
+
+_MOVE = update(catalogue).values(revision=bindparam("to"))
 
 
 class Database:
@@ -46,7 +48,7 @@ class Database:
             yield transaction
             after = Position(before.epoch, transaction.revision)
             if after != before:
-                connection.execute(update(catalogue).values(revision=after.revision))
+                connection.execute(_MOVE, {"to": after.revision})
                 self.backend.announce(connection)
         self.notice(after)
 

@@ -12,7 +12,12 @@ from lexarium.store.schema import change, record, relation
 from lexarium.store.transaction import Transaction
 from lexarium.store.versions import change_of
 
+# Built once: to build a statement costs more than to run it.
+_INSERT = insert(record)
 _UPDATE = update(record).where(record.c.id == bindparam("this"))
+_LOG = insert(change)
+_RELATE = insert(relation)
+_UNRELATE = delete(relation).where(*(column == bindparam(f"this_{column.name}") for column in relation.c))
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,24 +30,35 @@ class Entry:
     action: Action
 
 
-def save(transaction: Transaction, entries: Sequence[Entry], *, actor: str, at: int) -> None:
-    """Write these records and log the changes. Their relations are written by `relate`."""
+def save(transaction: Transaction, entries: Sequence[Entry], *, actor: str, at: int) -> list[Change]:
+    """Write these records and log the changes, which are returned. Their relations are written by `relate`."""
     rows = [_record_row(entry) for entry in entries]
-    _execute(transaction, insert(record), [row for row in rows if row["version"] == 1])
+    _execute(transaction, _INSERT, [row for row in rows if row["version"] == 1])
     _execute(transaction, _UPDATE, [{"this": row["id"], **row} for row in rows if row["version"] != 1])
-    seqs = range(transaction.revision + 1, transaction.revision + 1 + len(entries))
-    shared = {"actor": actor, "at": at, "batch": transaction.batch}
-    changes = [{"seq": seq, **shared, **_change_row(entry)} for seq, entry in zip(seqs, entries, strict=True)]
-    _execute(transaction, insert(change), changes)
+    changes = [
+        Change(
+            seq=seq,
+            at=at,
+            actor=actor,
+            batch=transaction.batch,
+            action=entry.action,
+            collection=entry.whole.collection.name,
+            record=entry.whole.id,
+            version=entry.version,
+            document=entry.whole.document(),
+        )
+        for seq, entry in enumerate(entries, transaction.revision + 1)
+    ]
+    _execute(transaction, _LOG, [_change_row(made, entry.whole) for made, entry in zip(changes, entries, strict=True)])
     transaction.revision += len(changes)
+    return changes
 
 
 def relate(transaction: Transaction, added: Iterable[Edge], removed: Iterable[Edge]) -> None:
     """Add and remove relations. Those added must not be there; the records they belong to are saved by `save`."""
-    _execute(transaction, insert(relation), [_row(edge) for edge in added])
-    gone = delete(relation).where(*(column == bindparam(f"this_{column.name}") for column in relation.c))
+    _execute(transaction, _RELATE, [_row(edge) for edge in added])
     rows = [{f"this_{key}": value for key, value in _row(edge).items()} for edge in removed]
-    _execute(transaction, gone, rows)
+    _execute(transaction, _UNRELATE, rows)
 
 
 def latest(connection: Connection, identifiers: Sequence[str]) -> dict[str, Change]:
@@ -67,20 +83,23 @@ def _record_row(entry: Entry) -> dict[str, Any]:
     }
 
 
-def _change_row(entry: Entry) -> dict[str, Any]:
-    whole = entry.whole
+def _change_row(made: Change, whole: Whole) -> dict[str, Any]:
     return {
-        "action": entry.action,
-        "collection": whole.collection.name,
-        "record": whole.id,
-        "version": entry.version,
+        "seq": made.seq,
+        "at": made.at,
+        "actor": made.actor,
+        "batch": made.batch,
+        "action": made.action,
+        "collection": made.collection,
+        "record": made.record,
+        "version": made.version,
         "state": whole.state,
         "order_key": whole.rendering.order_key,
         "name_key": whole.rendering.name_key,
         "class_id": whole.fields.get("id_concept_class", ""),
         "owner": whole.fields.get("id_user", ""),
         "flagged": bool(whole.fields.get("flag_for_curator")),
-        "document": whole.document(),
+        "document": made.document,
     }
 
 

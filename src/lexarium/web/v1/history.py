@@ -58,7 +58,7 @@ def _router(collection: Collection) -> APIRouter:
 
         def work(transaction: Transaction) -> Outcome:
             past = looking.version(transaction.connection, collection, id, to)
-            return published(transaction, Desk(transaction, caller).revert(past, version))
+            return published(Desk(transaction, caller).revert(past, version))
 
         return answers.written(database.run(work))
 
@@ -69,7 +69,7 @@ def _router(collection: Collection) -> APIRouter:
             raise Invalid("The body is not valid.", [Problem("into", "is required: the id of the survivor.")])
 
         def work(transaction: Transaction) -> Outcome:
-            return published(transaction, Desk(transaction, caller).merge(collection, id, version, into))
+            return published(Desk(transaction, caller).merge(collection, id, version, into))
 
         return answers.written(database.run(work))
 

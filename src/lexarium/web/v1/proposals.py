@@ -73,7 +73,7 @@ def accept(database: StoreOf, caller: CuratorOf, id: str, body: BodyOf) -> Respo
     (change,) = taken(body, change=dict)
 
     def work(transaction: Transaction) -> Outcome:
-        return published(transaction, proposals.accept(transaction, caller, id, change))
+        return published(proposals.accept(transaction, caller, id, change))
 
     return answers.written(database.run(work))
 

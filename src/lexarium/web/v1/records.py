@@ -90,7 +90,7 @@ def _router(collection: Collection) -> APIRouter:
             if not caller.may(Deed.PUBLISH):
                 return proposed(proposals.propose_record(transaction, caller, collection, body))
             saved = Desk(transaction, caller).create(collection, body)
-            return published(transaction, saved, 201)
+            return published(saved, 201)
 
         return answers.written(once(database, caller, ask, work))
 
@@ -123,7 +123,7 @@ def _router(collection: Collection) -> APIRouter:
         replaced_by: Annotated[str | None, Query(max_length=100, description="The record to use instead.")] = None,
     ) -> Response:
         def work(transaction: Transaction) -> Outcome:
-            return published(transaction, Desk(transaction, caller).retire(collection, id, version, replaced_by))
+            return published(Desk(transaction, caller).retire(collection, id, version, replaced_by))
 
         return answers.written(database.run(work))
 
@@ -143,7 +143,7 @@ def _change(
         if caller.may(Deed.PUBLISH):
             desk = Desk(transaction, caller)
             given = draft(draft_of(desk.current(collection, identifier, version).whole()))
-            return published(transaction, desk.replace(collection, identifier, given, version))
+            return published(desk.replace(collection, identifier, given, version))
         before = looking.record(transaction.connection, identifier, transaction.revision, collection)
         given = draft(draft_of(before.whole())) if patch is None else patch
         return proposed(proposals.propose_edit(transaction, caller, collection, identifier, given))
@@ -151,9 +151,9 @@ def _change(
     return answers.written(database.run(work))
 
 
-def published(transaction: Transaction, saved: Saved, status: int = 200) -> Outcome:
+def published(saved: Saved, status: int = 200) -> Outcome:
     """The answer to a write that is published."""
-    change = looking.latest(transaction.connection, [saved.whole.id])[saved.whole.id]
+    change = saved.change
     location = answers.address(change.collection, change.record) if status == 201 else None
     return Outcome(status, record_view(change), location, answers.etag_of(change.version))
 

@@ -44,7 +44,7 @@ def _router(collection: Collection) -> APIRouter:
             raise Invalid("The body is not valid.", missing)
 
         def work(transaction: Transaction) -> Outcome:
-            return published(transaction, Desk(transaction, caller).relate(collection, id, version, relation, target))
+            return published(Desk(transaction, caller).relate(collection, id, version, relation, target))
 
         return answers.written(database.run(work))
 
@@ -58,7 +58,7 @@ def _router(collection: Collection) -> APIRouter:
         target: Annotated[str, Query(max_length=2_000)],
     ) -> Response:
         def work(transaction: Transaction) -> Outcome:
-            return published(transaction, Desk(transaction, caller).unrelate(collection, id, version, relation, target))
+            return published(Desk(transaction, caller).unrelate(collection, id, version, relation, target))
 
         return answers.written(database.run(work))
 
