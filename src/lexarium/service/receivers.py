@@ -140,13 +140,13 @@ def _cut_in_time(connection: socket.socket) -> Iterator[None]:
         cut.start()
         try:
             yield
-        except (OSError, http.client.HTTPException):
-            if cut.finished.is_set():
-                raise TimeoutError("timed out") from None
-            raise
         finally:
+            in_time = not cut.finished.is_set()
             cut.cancel()
             cut.join()
+            if not in_time:
+                # Whatever was read of an answer that was cut off, and whatever was raised about it.
+                raise TimeoutError("timed out")
 
 
 def _shut(connection: socket.socket) -> None:
