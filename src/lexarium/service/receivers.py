@@ -136,19 +136,20 @@ def _cut_in_time(connection: socket.socket) -> Iterator[None]:
     """
     # A handle of its own: encryption takes over the one that is given.
     with connection.dup() as handle:
-        cut = threading.Timer(SECONDS, _shut, [handle])
+        late = threading.Event()
+        cut = threading.Timer(SECONDS, _shut, [handle, late])
         cut.start()
         try:
             yield
         finally:
-            in_time = not cut.finished.is_set()
             cut.cancel()
             cut.join()
-            if not in_time:
+            if late.is_set():
                 # Whatever was read of an answer that was cut off, and whatever was raised about it.
                 raise TimeoutError("timed out")
 
 
-def _shut(connection: socket.socket) -> None:
+def _shut(connection: socket.socket, late: threading.Event) -> None:
+    late.set()
     with suppress(OSError):  # it may have ended by itself
         connection.shutdown(socket.SHUT_RDWR)
