@@ -43,6 +43,9 @@ class Settings:
     log: str = _setting(
         "auto", "How the server logs: text, json, or auto (text on a terminal, else json)", ("auto", "text", "json")
     )
+    webhooks_private: str = _setting(
+        "no", "Whether webhooks may be sent to private and loopback addresses: yes or no", ("yes", "no")
+    )
 
     @classmethod
     def read(cls, environment: Mapping[str, str], **options: object) -> Self:

@@ -26,7 +26,7 @@ class Deed(Enum):
 
     PROPOSE = "propose a record or a change, and withdraw one's own proposal"
     PUBLISH = "create, change, relate, retire, merge and revert records; decide proposals; name releases; send batches"
-    ADMINISTER = "make accounts, make and revoke the tokens of others"
+    ADMINISTER = "make accounts, make and revoke the tokens of others, keep webhooks"
 
 
 LEAST_ROLE = {Deed.PROPOSE: Role.CONTRIBUTOR, Deed.PUBLISH: Role.CURATOR, Deed.ADMINISTER: Role.ADMIN}

@@ -148,3 +148,39 @@ idempotency = Table(
     Column("made", BigInteger, nullable=False),
     Index("idempotency_by_age", "made"),
 )
+
+webhook = Table(
+    "webhook",
+    metadata,
+    Column("id", Key, primary_key=True),
+    Column("url", Text, nullable=False),
+    Column("secret", Text, nullable=False),
+    Column("collections", Text, nullable=False, comment="with spaces between; empty: all"),
+    Column("actions", Text, nullable=False, comment="with spaces between; empty: all"),
+    Column("seq", BigInteger, nullable=False, comment="the last change delivered or passed over"),
+    Column("created", BigInteger, nullable=False),
+    Column("attempts", Integer, nullable=False, comment="how often the next change was tried in vain"),
+    Column("due", BigInteger, nullable=False, comment="not to be tried before"),
+    Column("failing", BigInteger, comment="since when nothing could be delivered"),
+    Column("disabled", BigInteger),
+)
+
+delivery = Table(
+    "delivery",
+    metadata,
+    Column("id", Number, primary_key=True),
+    Column("webhook", Key, ForeignKey("webhook.id", ondelete="CASCADE"), nullable=False),
+    Column("seq", BigInteger, nullable=False),
+    Column("at", BigInteger, nullable=False),
+    Column("status", Integer, comment="none: there was no answer"),
+    Column("error", Text, nullable=False),
+    Index("delivery_of_webhook", "webhook", "id"),
+)
+
+lease = Table(
+    "lease",
+    metadata,
+    Column("name", Key, primary_key=True),
+    Column("holder", Key, nullable=False),
+    Column("until", BigInteger, nullable=False),
+)

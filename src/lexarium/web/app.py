@@ -10,6 +10,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from lexarium.domain.errors import LexariumError
+from lexarium.service.deliverer import Deliverer
 from lexarium.settings import Settings
 from lexarium.store.database import Database
 from lexarium.web.answers import Answers
@@ -28,12 +29,15 @@ def make_app(settings: Settings, database: Database) -> ASGIApp:
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         await run_in_threadpool(database.position)  # connects, so that the first request need not
+        deliverer = Deliverer(database, private=settings.webhooks_private == "yes")
+        deliverer.start()
         yield
+        await run_in_threadpool(deliverer.stop)
         await run_in_threadpool(database.close)
 
     limits = Limits(settings)
     answers = Answers(settings.cache_mb * 1_000_000, database.position)
-    v1 = Lazy("lexarium.web.v1.app", lambda module: module.make_v1(database, limits, settings.title))
+    v1 = Lazy("lexarium.web.v1.app", lambda module: module.make_v1(database, limits, settings))
     app = Starlette(
         routes=[
             *endpoint.routes(database, answers, limits),

@@ -11,6 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lexarium import __version__
 from lexarium.domain.errors import Invalid, LexariumError, Problem
+from lexarium.settings import Settings
 from lexarium.store.database import Database
 from lexarium.web.limits import Limits
 from lexarium.web.problems import HttpProblem, handle_error, respond
@@ -26,15 +27,16 @@ from lexarium.web.v1 import (
     relations,
     releases,
     service,
+    webhooks,
 )
 from lexarium.web.v1.requests import refuse_unknown_parameters
 from lexarium.web.v1.schemas import components, problems
 
 
-def make_v1(database: Database, limits: Limits, title: str) -> ASGIApp:
+def make_v1(database: Database, limits: Limits, settings: Settings) -> ASGIApp:
     """The application, with every address of v1 and its OpenAPI document."""
     app = FastAPI(
-        title=title,
+        title=settings.title,
         version=__version__,
         docs_url=None,
         redoc_url=None,
@@ -47,11 +49,11 @@ def make_v1(database: Database, limits: Limits, title: str) -> ASGIApp:
     )
     app.state.database = database
     app.state.limits = limits
+    app.state.settings = settings
     app.router.redirect_slashes = False
     # The fixed names first: `records` and the like must not be taken for a collection's.
-    for router in (service.router, changes.router, batch.router, proposals.router, releases.router, accounts.router):
-        app.include_router(router, prefix=answers.PATH)
-    for router in (*history.routers(), *relations.routers(), *records.routers()):
+    named = [module.router for module in (service, changes, batch, proposals, releases, accounts, webhooks)]
+    for router in (*named, *history.routers(), *relations.routers(), *records.routers()):
         app.include_router(router, prefix=answers.PATH)
     app.include_router(reference.router)
     app.openapi = lambda: _document(app)  # type: ignore[method-assign]

@@ -11,6 +11,7 @@ from lexarium.domain.errors import Invalid, Problem
 from lexarium.service import access
 from lexarium.service.access import Caller, Deed
 from lexarium.service.once import Ask
+from lexarium.settings import Settings
 from lexarium.store.database import Database
 from lexarium.web.limits import Limits
 from lexarium.web.problems import HttpProblem
@@ -25,6 +26,14 @@ def _database(request: Request) -> Database:
 
 
 StoreOf = Annotated[Database, Depends(_database)]
+
+
+def _settings(request: Request) -> Settings:
+    settings: Settings = request.app.state.settings
+    return settings
+
+
+SettingsOf = Annotated[Settings, Depends(_settings)]
 
 
 def _limits(request: Request) -> Limits:

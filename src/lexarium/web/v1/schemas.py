@@ -6,6 +6,7 @@ from pydantic import BaseModel, Field
 from pydantic.json_schema import models_json_schema
 
 from lexarium.domain.accounts import Role
+from lexarium.domain.changes import Action
 from lexarium.domain.collections import COLLECTIONS
 from lexarium.domain.drafts import draft_model
 
@@ -85,6 +86,14 @@ class NewToken(BaseModel):
     days: int | None = Field(None, ge=1, le=36_500)
 
 
+class NewWebhook(BaseModel):
+    """An address that is to be told of changes."""
+
+    url: str = Field(max_length=2_000, examples=["https://example.org/hook"])
+    collections: list[str] = Field([], max_length=100, description="Whose changes; left out or empty: of all.")
+    actions: list[Action] = Field([], max_length=100, description="Which changes; left out or empty: all.")
+
+
 class ProblemAnswer(BaseModel):
     """What went wrong (RFC 9457)."""
 
@@ -96,7 +105,7 @@ class ProblemAnswer(BaseModel):
 
 
 _BODIES: tuple[type[BaseModel], ...] = (
-    Revert, Merge, Relate, Propose, Accept, Reject, NewRelease, NewUser, NewToken, SignIn, ProblemAnswer,
+    Revert, Merge, Relate, Propose, Accept, Reject, NewRelease, NewUser, NewToken, NewWebhook, SignIn, ProblemAnswer,
 )  # fmt: skip
 _REFERENCE = "#/components/schemas/{model}"
 

@@ -1,0 +1,44 @@
+"""Webhooks: where changes are delivered, what became of each delivery, and who delivers."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0002"
+down_revision = "0001"
+
+KEY = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
+NUMBER = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+
+
+def upgrade() -> None:
+    """Make the tables."""
+    op.create_table(
+        "webhook",
+        sa.Column("id", KEY, primary_key=True),
+        sa.Column("url", sa.Text, nullable=False),
+        sa.Column("secret", sa.Text, nullable=False),
+        sa.Column("collections", sa.Text, nullable=False, comment="with spaces between; empty: all"),
+        sa.Column("actions", sa.Text, nullable=False, comment="with spaces between; empty: all"),
+        sa.Column("seq", sa.BigInteger, nullable=False, comment="the last change delivered or passed over"),
+        sa.Column("created", sa.BigInteger, nullable=False),
+        sa.Column("attempts", sa.Integer, nullable=False, comment="how often the next change was tried in vain"),
+        sa.Column("due", sa.BigInteger, nullable=False, comment="not to be tried before"),
+        sa.Column("failing", sa.BigInteger, comment="since when nothing could be delivered"),
+        sa.Column("disabled", sa.BigInteger),
+    )
+    op.create_table(
+        "delivery",
+        sa.Column("id", NUMBER, primary_key=True),
+        sa.Column("webhook", KEY, sa.ForeignKey("webhook.id", ondelete="CASCADE"), nullable=False),
+        sa.Column("seq", sa.BigInteger, nullable=False),
+        sa.Column("at", sa.BigInteger, nullable=False),
+        sa.Column("status", sa.Integer, comment="none: there was no answer"),
+        sa.Column("error", sa.Text, nullable=False),
+        sa.Index("delivery_of_webhook", "webhook", "id"),
+    )
+    op.create_table(
+        "lease",
+        sa.Column("name", KEY, primary_key=True),
+        sa.Column("holder", KEY, nullable=False),
+        sa.Column("until", sa.BigInteger, nullable=False),
+    )

@@ -1,0 +1,73 @@
+"""Webhooks and the log of their deliveries in the store."""
+
+from dataclasses import asdict
+from typing import Any
+
+from sqlalchemy import Connection, delete, insert, select, update
+
+from lexarium.domain.changes import Action
+from lexarium.domain.webhooks import Delivery, Webhook
+from lexarium.store.schema import catalogue, delivery, webhook
+from lexarium.store.transaction import Transaction
+
+KEPT = 1_000
+"""How many deliveries of a webhook are kept, the newest."""
+
+
+def add(transaction: Transaction, new: Webhook) -> None:
+    """Add a webhook whose id no other has."""
+    transaction.connection.execute(insert(webhook).values(_row(new)))
+
+
+def find(connection: Connection, identifier: str) -> Webhook | None:
+    """The webhook of this id, or None."""
+    row = connection.execute(select(webhook).where(webhook.c.id == identifier)).one_or_none()
+    return None if row is None else _webhook(row)
+
+
+def all_webhooks(connection: Connection) -> list[Webhook]:
+    """Every webhook, the oldest first."""
+    return [_webhook(row) for row in connection.execute(select(webhook).order_by(webhook.c.created, webhook.c.id))]
+
+
+def due(connection: Connection, *, at: int) -> list[Webhook]:
+    """The webhooks that have changes to look at now, the one that waits longest first."""
+    revision = select(catalogue.c.revision).scalar_subquery()
+    waiting = webhook.c.disabled.is_(None) & (webhook.c.due <= at) & (webhook.c.seq < revision)
+    return [_webhook(row) for row in connection.execute(select(webhook).where(waiting).order_by(webhook.c.seq))]
+
+
+def save(transaction: Transaction, changed: Webhook) -> None:
+    """Write how a webhook stands now; nothing is done where it is gone."""
+    transaction.connection.execute(update(webhook).where(webhook.c.id == changed.id).values(_row(changed)))
+
+
+def remove(transaction: Transaction, identifier: str) -> bool:
+    """Remove a webhook with the log of its deliveries. False where there is none of this id."""
+    result = transaction.connection.execute(delete(webhook).where(webhook.c.id == identifier))
+    return result.rowcount == 1
+
+
+def note(transaction: Transaction, made: Delivery) -> None:
+    """Log a delivery, and let go of the oldest."""
+    transaction.connection.execute(insert(delivery).values(asdict(made)))
+    own = delivery.c.webhook == made.webhook
+    newest_to_go = select(delivery.c.id).where(own).order_by(delivery.c.id.desc()).offset(KEPT).limit(1)
+    transaction.connection.execute(delete(delivery).where(own, delivery.c.id <= newest_to_go.scalar_subquery()))
+
+
+def deliveries(connection: Connection, identifier: str, limit: int) -> list[Delivery]:
+    """The deliveries of a webhook, the newest first."""
+    query = select(delivery).where(delivery.c.webhook == identifier).order_by(delivery.c.id.desc()).limit(limit)
+    return [Delivery(row.webhook, row.seq, row.at, row.status, row.error) for row in connection.execute(query)]
+
+
+def _row(given: Webhook) -> dict[str, Any]:
+    return {**asdict(given), "collections": " ".join(given.collections), "actions": " ".join(given.actions)}
+
+
+def _webhook(row: Any) -> Webhook:
+    values = dict(row._mapping)
+    values["collections"] = tuple(row.collections.split())
+    values["actions"] = tuple(Action(action) for action in row.actions.split())
+    return Webhook(**values)
