@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Header, Query
+from fastapi import APIRouter, Header, Query, Request
 from starlette.responses import Response
 
 from lexarium.domain.changes import State
@@ -15,7 +15,7 @@ from lexarium.domain.stamps import milliseconds_of
 from lexarium.domain.text import name_key
 from lexarium.service import looking, proposals
 from lexarium.service.access import Caller, Deed
-from lexarium.service.desk import Desk, Saved
+from lexarium.service.desk import Desk, Saved, refuse_stale
 from lexarium.service.once import Outcome, once
 from lexarium.service.views import proposal_view, record_view
 from lexarium.store.transaction import Transaction
@@ -42,6 +42,7 @@ def _router(collection: Collection) -> APIRouter:
 
     @router.get("", summary=f"List {collection.name} records")
     def list_records(
+        request: Request,
         database: StoreOf,
         limit: Annotated[int, Query(ge=1, le=_LARGEST_PAGE)] = 100,
         cursor: Annotated[str | None, Query(max_length=5_000, description="`next` of the page before.")] = None,
@@ -81,7 +82,8 @@ def _router(collection: Collection) -> APIRouter:
         items = [_chosen(record_view(change), fields) for change in page.items]
         headers = {}
         if page.next:
-            headers["link"] = f'<{answers.PATH}/{collection.name}?cursor={page.next}&limit={limit}>; rel="next"'
+            there = request.url.include_query_params(cursor=page.next)
+            headers["link"] = f'<{there.path}?{there.query}>; rel="next"'
         return answers.read({"items": items, "next": page.next, "total": page.total}, **headers)
 
     @router.post("", summary=f"Create a {collection.name}", status_code=201, openapi_extra=body_of(draft))
@@ -145,6 +147,7 @@ def _change(
             given = draft(draft_of(desk.current(collection, identifier, version).whole()))
             return published(transaction, desk.replace(collection, identifier, given, version))
         before = looking.record(transaction.connection, identifier, transaction.revision, collection)
+        refuse_stale(before, version)
         given = draft(draft_of(before.whole())) if patch is None else patch
         return proposed(proposals.propose_edit(transaction, caller, collection, identifier, given))
 
