@@ -22,7 +22,7 @@ from lexarium.store.transaction import Transaction
 from lexarium.store.versions import Listing
 from lexarium.web.v1 import answers
 from lexarium.web.v1.requests import AskOf, BodyOf, CallerOf, StoreOf, VersionOf
-from lexarium.web.v1.schemas import body_of, draft_name
+from lexarium.web.v1.schemas import PROPOSED, UNCHANGED, body_of, draft_name
 
 Release = Annotated[str | None, Query(max_length=100, description="Read a release instead of the present.")]
 AsOf = Annotated[int | None, Query(ge=0, le=2**53, description="Read an earlier revision instead of the present.")]
@@ -86,7 +86,13 @@ def _router(collection: Collection) -> APIRouter:
             headers["link"] = f'<{there.path}?{there.query}>; rel="next"'
         return answers.read({"items": items, "next": page.next, "total": page.total}, **headers)
 
-    @router.post("", summary=f"Create a {collection.name}", status_code=201, openapi_extra=body_of(draft))
+    @router.post(
+        "",
+        summary=f"Create a {collection.name}",
+        status_code=201,
+        responses=PROPOSED,
+        openapi_extra=body_of(draft),
+    )
     def create_record(database: StoreOf, caller: CallerOf, body: BodyOf, ask: AskOf) -> Response:
         def work(transaction: Transaction) -> Outcome:
             if not caller.may(Deed.PUBLISH):
@@ -96,7 +102,7 @@ def _router(collection: Collection) -> APIRouter:
 
         return answers.written(once(database, caller, ask, work))
 
-    @router.get("/{id}", summary=f"Read a {collection.name}")
+    @router.get("/{id}", summary=f"Read a {collection.name}", responses=UNCHANGED)
     def read_record(
         database: StoreOf,
         id: str,
@@ -108,11 +114,16 @@ def _router(collection: Collection) -> APIRouter:
             change = looking.record(snapshot, id, looking.revision_of(snapshot, release, as_of), collection)
         return answers.record(change, if_none_match)
 
-    @router.put("/{id}", summary=f"Replace a {collection.name}", openapi_extra=body_of(draft))
+    @router.put("/{id}", summary=f"Replace a {collection.name}", responses=PROPOSED, openapi_extra=body_of(draft))
     def replace_record(database: StoreOf, caller: CallerOf, id: str, version: VersionOf, body: BodyOf) -> Response:
         return _change(database, caller, collection, id, version, lambda _: body)
 
-    @router.patch("/{id}", summary=f"Change fields of a {collection.name}", openapi_extra=body_of(draft, patch=True))
+    @router.patch(
+        "/{id}",
+        summary=f"Change fields of a {collection.name}",
+        responses=PROPOSED,
+        openapi_extra=body_of(draft, patch=True),
+    )
     def patch_record(database: StoreOf, caller: CallerOf, id: str, version: VersionOf, body: BodyOf) -> Response:
         return _change(database, caller, collection, id, version, lambda before: merge_patch(before, body), body)
 

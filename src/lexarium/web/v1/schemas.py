@@ -121,6 +121,12 @@ def body_of(name: str, *, patch: bool = False) -> dict[str, Any]:
     return {"requestBody": {"required": True, "content": {kind: {"schema": schema} for kind in kinds}}}
 
 
+PROPOSED: dict[int | str, dict[str, Any]] = {
+    202: {"description": "By a contributor: it waits for a curator", "content": {"application/json": {}}}
+}
+UNCHANGED: dict[int | str, dict[str, Any]] = {304: {"description": "The version you have still holds"}}
+
+
 def problems() -> dict[int | str, dict[str, Any]]:
     """The errors that any operation may answer with."""
     content = {"application/problem+json": {"schema": {"$ref": _REFERENCE.format(model=ProblemAnswer.__name__)}}}

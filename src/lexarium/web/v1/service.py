@@ -13,6 +13,7 @@ from lexarium.web.bodies import LIMIT
 from lexarium.web.v1 import answers
 from lexarium.web.v1.records import AsOf, Release
 from lexarium.web.v1.requests import StoreOf
+from lexarium.web.v1.schemas import UNCHANGED
 
 router = APIRouter(tags=["service"])
 
@@ -46,7 +47,7 @@ def service(database: StoreOf) -> Response:
     )
 
 
-@router.get("/records/{id}", summary="Any record, whatever its collection")
+@router.get("/records/{id}", summary="Any record, whatever its collection", responses=UNCHANGED)
 def any_record(
     database: StoreOf,
     id: str,
