@@ -1,9 +1,11 @@
 """Other names of a record: one string on v-alpha, a list with language and scope on v1."""
 
 from collections.abc import Iterable
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from lexarium.domain.text import plain
 
 Scope = Literal["exact", "narrow", "broad", "related"]
 
@@ -15,7 +17,7 @@ class Alias(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
-    text: str = Field(min_length=1, max_length=500, description="The name itself.")
+    text: Annotated[str, AfterValidator(plain)] = Field(min_length=1, max_length=500, description="The name itself.")
     lang: str = Field(
         DEFAULT_LANGUAGE, pattern=r"^[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*$", description="Its language, as a BCP 47 tag."
     )

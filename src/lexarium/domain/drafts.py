@@ -10,7 +10,7 @@ from lexarium.domain.aliases import Alias
 from lexarium.domain.collections import COLLECTIONS, Collection
 from lexarium.domain.errors import Invalid, Problem
 from lexarium.domain.records import Fields
-from lexarium.domain.text import forbidden
+from lexarium.domain.text import plain
 
 # What a JSON number of every client and an integer column of every engine can hold.
 _LARGEST_INTEGER = 2**53 - 1
@@ -40,7 +40,13 @@ def checked(collection: Collection, given: Mapping[str, Any], kept: Mapping[str,
     What is left out gets its default. Fields that are as `kept` says are not held to the rules: an old record may
     break them.
     """
-    unchanged = {name: value for name, value in given.items() if kept is not None and kept.get(name) == value}
+    kept = kept or {}
+    # Of one type too: to Python, true is 1.
+    unchanged = {
+        name: value
+        for name, value in given.items()
+        if name in kept and type(value) is type(kept[name]) and value == kept[name]
+    }
     model = draft_model(collection.name)
     stand_ins = {name: model.model_fields[name].get_default(call_default_factory=True) for name in unchanged}
     if "name" in stand_ins:
@@ -68,11 +74,11 @@ def draft_model(name: str) -> type[BaseModel]:
         Field(default_factory=list, max_length=_MANY, description="Other names, with their language and scope."),
     )
     fields["sources"] = (
-        list[Annotated[str, StringConstraints(min_length=1, max_length=2_000), AfterValidator(_plain)]],
+        list[Annotated[str, StringConstraints(min_length=1, max_length=2_000), AfterValidator(plain)]],
         Field(default_factory=list, max_length=_MANY, description="Where the definition comes from."),
     )
     fields["relations"] = (
-        dict[str, list[Annotated[str, StringConstraints(min_length=1, max_length=2_000), AfterValidator(_plain)]]],
+        dict[str, list[Annotated[str, StringConstraints(min_length=1, max_length=2_000), AfterValidator(plain)]]],
         Field(default_factory=dict, description="The targets of its relations, by relation."),
     )
     return _model(f"{name}_draft", fields)
@@ -85,7 +91,7 @@ def _written(collection: Collection) -> dict[str, Any]:
         if info.annotation is int:
             rule: Any = Annotated[int, AfterValidator(_safe_integer)]
         else:
-            rule = Annotated[str, StringConstraints(max_length=mark.limit), AfterValidator(_plain)]
+            rule = Annotated[str, StringConstraints(max_length=mark.limit), AfterValidator(plain)]
         if name == "name":
             rule = Annotated[rule, AfterValidator(_not_blank)]
         fields[name] = (rule, Field(... if info.is_required() else info.default, description=info.description))
@@ -95,14 +101,6 @@ def _written(collection: Collection) -> dict[str, Any]:
 def _model(name: str, fields: dict[str, Any]) -> type[BaseModel]:
     title = "".join(part.capitalize() for part in name.split("_"))
     return create_model(title, __config__=ConfigDict(strict=True, extra="forbid"), **fields)
-
-
-def _plain(text: str) -> str:
-    char = forbidden(text)
-    if char:
-        allowed = "of control characters, only tab and line breaks are"
-        raise ValueError(f"holds the character {char}, which is not allowed: {allowed}.")
-    return text
 
 
 def _not_blank(text: str) -> str:

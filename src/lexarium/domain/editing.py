@@ -12,6 +12,9 @@ from lexarium.domain.identifiers import mint
 from lexarium.domain.records import Fields
 from lexarium.domain.stamps import text_of
 
+_DEEPEST = 10
+"""Levels of a patch: no draft has so many, and whoever checks it refuses one that has."""
+
 
 def draft_of(whole: Whole) -> dict[str, Any]:
     """All that is writable of a record, as v1 has it."""
@@ -50,11 +53,10 @@ def _with_lists(whole: Whole, draft: Mapping[str, Any]) -> Whole:
     if aliases == whole.alias_list:
         aliases_kept = whole.aliases
     else:
-        aliases_kept = aliases
         if "alias" in fields:
             fields = {**fields, "alias": join(aliases)}
-            # A list that v-alpha can say whole needs no second keeping.
-            aliases_kept = None if split(fields["alias"]) == aliases else aliases
+        # A list that v-alpha can say whole needs no second keeping.
+        aliases_kept = None if split(fields.get("alias", "")) == aliases else aliases
     return replace(
         whole,
         fields=fields,
@@ -74,16 +76,16 @@ def _stamped(before: Fields, after: Fields, author: str, at: int) -> Fields:
     return stamped
 
 
-def merge_patch(target: Any, patch: Any) -> Any:
+def merge_patch(target: Any, patch: Any, deepest: int = _DEEPEST) -> Any:
     """A JSON merge patch applied (RFC 7396)."""
-    if not isinstance(patch, dict):
+    if not isinstance(patch, dict) or deepest == 0:
         return patch
     merged = dict(target) if isinstance(target, dict) else {}
     for name, value in patch.items():
         if value is None:
             merged.pop(name, None)
         else:
-            merged[name] = merge_patch(merged.get(name), value)
+            merged[name] = merge_patch(merged.get(name), value, deepest - 1)
     return merged
 
 

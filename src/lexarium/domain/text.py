@@ -33,5 +33,14 @@ def forbidden(text: str) -> str | None:
     return _named(_CONTROL.search(text))
 
 
+def plain(text: str) -> str:
+    """The text itself; raises `ValueError` where it holds a character that people may not write."""
+    char = forbidden(text)
+    if char:
+        allowed = "of control characters, only tab and line breaks are"
+        raise ValueError(f"holds the character {char}, which is not allowed: {allowed}.")
+    return text
+
+
 def _named(match: re.Match[str] | None) -> str | None:
     return f"U+{ord(match.group()):04X}" if match else None

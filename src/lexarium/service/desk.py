@@ -1,7 +1,7 @@
 """Writing records: what one caller does within one transaction, held to every rule."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -101,17 +101,21 @@ class Desk:
         return self._edit(before, self._touched(whole), Action.UPDATE)
 
     def revert(self, past: Change, version: int) -> Saved:
-        """Make a record what it was at an earlier version, as a new version. A retired one is published again."""
+        """Make a record what it was at an earlier version, as a new version. A retired one is published again.
+
+        One that is so already keeps its version. Raises `Conflict` for a version at which it was merged.
+        """
         before = log.latest(self._connection, [past.record])[past.record]
-        _refuse_stale(before, version)
-        if before.whole().state == State.MERGED:
+        refuse_stale(before, version)
+        was, present = past.whole(), before.whole()
+        if was.state == State.MERGED:
+            raise Conflict(f"{past.record} was merged at version {past.version}. To merge it again, merge it.")
+        if present.state == State.MERGED:
             return self._unmerge(before, past)
-        was = past.whole()
-        fields = dict(was.fields)
-        for name in ("creation_time", "event_stamp"):
-            if name in fields:
-                fields[name] = before.whole().fields[name]
-        return self._edit(before, self._touched(replace(was, fields=fields)), Action.REVERT)
+        own = ("creation_time", "event_stamp", "last_updated")
+        fields = {name: present.fields[name] if name in own else value for name, value in was.fields.items()}
+        after = replace(was, fields=fields)
+        return self._edit(before, after if after == present else self._touched(after), Action.REVERT)
 
     def merge(self, collection: Collection, identifier: str, version: int, into: str) -> Saved:
         """Merge a record into another, which keeps its fields and gains names and relations; the survivor."""
@@ -131,11 +135,8 @@ class Desk:
         ).relations
         writes: list[tuple[Change | None, Whole, Action]] = [
             (before, replace(gone, state=State.MERGED, replaced_by=into, edges=frozenset()), Action.MERGE),
-            (
-                survivor,
-                edited(kept, drafts.checked(collection, draft, draft_of(kept)), self._author, self._at),
-                Action.MERGE,
-            ),
+            # Not held to the rules: an old record may break them, and what it has is not to be lost.
+            (survivor, edited(kept, draft, self._author, self._at), Action.MERGE),
         ]
         pointing = edges.touching(self._connection, [identifier])
         sources = sorted({edge.source for edge in pointing} - {identifier, into})
@@ -152,7 +153,7 @@ class Desk:
             raise NotFound(f"There is no {collection.name} with the id {identifier!r}.")
         refuse_gone(found.whole())
         if version is not None:
-            _refuse_stale(found, version)
+            refuse_stale(found, version)
         return found
 
     def any(self, identifier: str) -> Change:
@@ -171,6 +172,8 @@ class Desk:
             was = versions.find_version(self._connection, made.record, made.version - 1)
             present = log.latest(self._connection, [made.record])[made.record]
             assert was is not None
+            if present.whole().state == State.MERGED:
+                continue
             before, after, whole = was.whole(), made.whole(), present.whole()
             aliases = tuple(
                 alias for alias in whole.alias_list if alias in before.alias_list or alias not in after.alias_list
@@ -202,7 +205,17 @@ class Desk:
             entries.append(log.Entry(after, before.version + 1 if before else 1, action))
         changes = log.save(self._transaction, entries, actor=self._author, at=self._at)
         log.relate(self._transaction, added, removed)
+        if any(action in (Action.MERGE, Action.REVERT) for _, _, action in writes):
+            self._refuse_circles(added)
         return [Saved(entry.whole, change) for entry, change in zip(entries, changes, strict=True)]
+
+    def _refuse_circles(self, added: Iterable[Edge]) -> None:
+        """Raise where one of these relations, which are written already, closes a circle."""
+        for edge in sorted(added):
+            if RELATIONS[edge.relation].hierarchical:
+                above = edges.walk(self._connection, edge.target, [edge.relation], upward=True, deepest=_DEEPEST)
+                if edge.source in above or edge.source == edge.target:
+                    raise Conflict(f"{edge.source} {edge.relation} {edge.target} would close a circle.")
 
 
 def refuse_gone(whole: Whole) -> None:
@@ -214,7 +227,8 @@ def refuse_gone(whole: Whole) -> None:
         raise Moved(whole.id, whole.replaced_by)
 
 
-def _refuse_stale(found: Change, version: int) -> None:
+def refuse_stale(found: Change, version: int) -> None:
+    """Raise where a record is not at this version."""
     if found.version != version:
         what = f"{found.record} is at version {found.version} now, not at {version}."
         raise Stale(f"{what} Read it again, and change that.", version=found.version)

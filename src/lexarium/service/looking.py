@@ -59,7 +59,7 @@ def page(snapshot: Snapshot, listing: Listing, cursor: str | None, limit: int) -
     """The records of a list after a cursor. All pages of a list are of the revision that the first was of."""
     after = None
     if cursor is not None:
-        listing, after = _resumed(listing, cursor)
+        listing, after = _resumed(listing, cursor, read_position(snapshot).revision)
     found = versions.page(snapshot, listing, after, limit + 1)
     more = len(found) > limit
     items = found[:limit]
@@ -76,11 +76,22 @@ def _cursor(listing: Listing, last: Change) -> str:
     return base64.urlsafe_b64encode(told).decode().rstrip("=")
 
 
-def _resumed(listing: Listing, cursor: str) -> tuple[Listing, Place]:
+def _resumed(listing: Listing, cursor: str, present: int) -> tuple[Listing, Place]:
     try:
         told = orjson.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
         revision, sort, descending, key, last = told
-        right = isinstance(revision, int) and sort in SORTS and isinstance(key, str | int) and isinstance(last, str)
+        right = (
+            type(revision) is int
+            and 0 <= revision <= present
+            and sort in SORTS
+            and (
+                type(key) is int and abs(key) < 2**63
+                if sort == "updated"
+                else isinstance(key, str) and not unstorable(key)
+            )
+            and isinstance(last, str)
+            and not unstorable(last)
+        )
     except (ValueError, TypeError, binascii.Error):
         right = False
     if not right:

@@ -14,7 +14,7 @@ from lexarium.domain.proposals import Decision, Proposal
 from lexarium.domain.stamps import now
 from lexarium.domain.text import unstorable
 from lexarium.service.access import Caller, Deed
-from lexarium.service.desk import Desk, Saved, checked
+from lexarium.service.desk import Desk, Saved, checked, refuse_gone
 from lexarium.store import log, proposals, versions
 from lexarium.store.backend import Snapshot
 from lexarium.store.transaction import Transaction
@@ -36,10 +36,11 @@ def propose_edit(
 ) -> Proposal:
     """Propose a change of a record, as a merge patch of its draft."""
     caller.require(Deed.PROPOSE)
-    before = log.latest(transaction.connection, [identifier]).get(identifier)
+    before = None if unstorable(identifier) else log.latest(transaction.connection, [identifier]).get(identifier)
     if before is None or before.collection != collection.name:
         raise NotFound(f"There is no {collection.name} with the id {identifier!r}.")
     was = before.whole()
+    refuse_gone(was)
     checked(transaction, collection, merge_patch(draft_of(was), patch), was)
     proposal = Proposal(
         id=mint("prp"),

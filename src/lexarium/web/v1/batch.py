@@ -22,7 +22,18 @@ _NDJSON = "application/x-ndjson"
 _BODY = {"requestBody": {"required": True, "content": {_NDJSON: {"schema": {"type": "string"}}}}}
 
 
-@router.post("/batch", summary="Many writes, all or nothing: one JSON object a line", openapi_extra=_BODY)
+class Lines(Response):
+    """Results, one a line."""
+
+    media_type = _NDJSON
+
+
+@router.post(
+    "/batch",
+    summary="Many writes, all or nothing: one JSON object a line",
+    response_class=Lines,
+    openapi_extra=_BODY,
+)
 async def batch(request: Request, database: StoreOf, caller: CuratorOf) -> Response:
     """Do many writes.
 
@@ -37,7 +48,7 @@ async def batch(request: Request, database: StoreOf, caller: CuratorOf) -> Respo
     results = [
         orjson.dumps({"id": each.whole.id, "version": each.version, "state": each.whole.state}) for each in saved
     ]
-    return Response(b"".join(result + b"\n" for result in results), media_type=_NDJSON)
+    return Lines(b"".join(result + b"\n" for result in results))
 
 
 async def _parsed(request: Request) -> list[dict[str, Any]]:

@@ -8,6 +8,7 @@ from starlette.responses import Response
 from lexarium.domain.collections import COLLECTIONS
 from lexarium.domain.errors import Invalid, Problem
 from lexarium.domain.proposals import Decision, Proposal
+from lexarium.domain.text import unstorable
 from lexarium.service import proposals
 from lexarium.service.access import Deed
 from lexarium.service.once import Outcome, once
@@ -99,6 +100,6 @@ def _place(after: str | None) -> tuple[int, str] | None:
     if after is None:
         return None
     made, _, identifier = after.partition("-")
-    if not (made.isdecimal() and made.isascii() and identifier and len(made) < 19):
+    if not (made.isdecimal() and made.isascii() and identifier and len(made) < 19) or unstorable(identifier):
         raise Invalid("The page cannot be found.", [Problem("after", "is not one that this service gave out.")])
     return int(made), identifier

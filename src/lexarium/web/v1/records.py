@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Header, Query
+from fastapi import APIRouter, Header, Query, Request
 from starlette.responses import Response
 
 from lexarium.domain.changes import State
@@ -15,14 +15,14 @@ from lexarium.domain.stamps import milliseconds_of
 from lexarium.domain.text import name_key
 from lexarium.service import looking, proposals
 from lexarium.service.access import Caller, Deed
-from lexarium.service.desk import Desk, Saved
+from lexarium.service.desk import Desk, Saved, refuse_stale
 from lexarium.service.once import Outcome, once
 from lexarium.service.views import proposal_view, record_view
 from lexarium.store.transaction import Transaction
 from lexarium.store.versions import Listing
 from lexarium.web.v1 import answers
 from lexarium.web.v1.requests import AskOf, BodyOf, CallerOf, StoreOf, VersionOf
-from lexarium.web.v1.schemas import body_of, draft_name
+from lexarium.web.v1.schemas import PROPOSED, UNCHANGED, body_of, draft_name
 
 Release = Annotated[str | None, Query(max_length=100, description="Read a release instead of the present.")]
 AsOf = Annotated[int | None, Query(ge=0, le=2**53, description="Read an earlier revision instead of the present.")]
@@ -42,6 +42,7 @@ def _router(collection: Collection) -> APIRouter:
 
     @router.get("", summary=f"List {collection.name} records")
     def list_records(
+        request: Request,
         database: StoreOf,
         limit: Annotated[int, Query(ge=1, le=_LARGEST_PAGE)] = 100,
         cursor: Annotated[str | None, Query(max_length=5_000, description="`next` of the page before.")] = None,
@@ -81,10 +82,17 @@ def _router(collection: Collection) -> APIRouter:
         items = [_chosen(record_view(change), fields) for change in page.items]
         headers = {}
         if page.next:
-            headers["link"] = f'<{answers.PATH}/{collection.name}?cursor={page.next}&limit={limit}>; rel="next"'
+            there = request.url.include_query_params(cursor=page.next)
+            headers["link"] = f'<{there.path}?{there.query}>; rel="next"'
         return answers.read({"items": items, "next": page.next, "total": page.total}, **headers)
 
-    @router.post("", summary=f"Create a {collection.name}", status_code=201, openapi_extra=body_of(draft))
+    @router.post(
+        "",
+        summary=f"Create a {collection.name}",
+        status_code=201,
+        responses=PROPOSED,
+        openapi_extra=body_of(draft),
+    )
     def create_record(database: StoreOf, caller: CallerOf, body: BodyOf, ask: AskOf) -> Response:
         def work(transaction: Transaction) -> Outcome:
             if not caller.may(Deed.PUBLISH):
@@ -94,7 +102,7 @@ def _router(collection: Collection) -> APIRouter:
 
         return answers.written(once(database, caller, ask, work))
 
-    @router.get("/{id}", summary=f"Read a {collection.name}")
+    @router.get("/{id}", summary=f"Read a {collection.name}", responses=UNCHANGED)
     def read_record(
         database: StoreOf,
         id: str,
@@ -106,11 +114,16 @@ def _router(collection: Collection) -> APIRouter:
             change = looking.record(snapshot, id, looking.revision_of(snapshot, release, as_of), collection)
         return answers.record(change, if_none_match)
 
-    @router.put("/{id}", summary=f"Replace a {collection.name}", openapi_extra=body_of(draft))
+    @router.put("/{id}", summary=f"Replace a {collection.name}", responses=PROPOSED, openapi_extra=body_of(draft))
     def replace_record(database: StoreOf, caller: CallerOf, id: str, version: VersionOf, body: BodyOf) -> Response:
         return _change(database, caller, collection, id, version, lambda _: body)
 
-    @router.patch("/{id}", summary=f"Change fields of a {collection.name}", openapi_extra=body_of(draft, patch=True))
+    @router.patch(
+        "/{id}",
+        summary=f"Change fields of a {collection.name}",
+        responses=PROPOSED,
+        openapi_extra=body_of(draft, patch=True),
+    )
     def patch_record(database: StoreOf, caller: CallerOf, id: str, version: VersionOf, body: BodyOf) -> Response:
         return _change(database, caller, collection, id, version, lambda before: merge_patch(before, body), body)
 
@@ -145,6 +158,7 @@ def _change(
             given = draft(draft_of(desk.current(collection, identifier, version).whole()))
             return published(desk.replace(collection, identifier, given, version))
         before = looking.record(transaction.connection, identifier, transaction.revision, collection)
+        refuse_stale(before, version)
         given = draft(draft_of(before.whole())) if patch is None else patch
         return proposed(proposals.propose_edit(transaction, caller, collection, identifier, given))
 

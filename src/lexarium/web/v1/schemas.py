@@ -1,14 +1,17 @@
 """The bodies that v1 takes, for its OpenAPI document. The rules themselves are held by the service."""
 
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, Field
+from pydantic import AfterValidator, BaseModel, Field
 from pydantic.json_schema import models_json_schema
 
 from lexarium.domain.accounts import Role
 from lexarium.domain.changes import Action
 from lexarium.domain.collections import COLLECTIONS
 from lexarium.domain.drafts import draft_model
+from lexarium.domain.text import plain
+
+Plain = Annotated[str, AfterValidator(plain)]
 
 
 class Revert(BaseModel):
@@ -60,7 +63,7 @@ class NewRelease(BaseModel):
     """A name for the present state."""
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$", examples=["2026.1"])
-    note: str = Field("", max_length=5_000)
+    note: Plain = Field("", max_length=5_000)
 
 
 class NewUser(BaseModel):
@@ -81,7 +84,7 @@ class NewToken(BaseModel):
     """A token for oneself, or, by an admin, for another."""
 
     account: str | None = Field(None, description="The name of the account; left out, one's own.")
-    label: str = Field("", max_length=200)
+    label: Plain = Field("", max_length=200)
     role: Role | None = None
     days: int | None = Field(None, ge=1, le=36_500)
 
@@ -132,6 +135,12 @@ def body_of(name: str, *, patch: bool = False) -> dict[str, Any]:
     )
     kinds = ["application/merge-patch+json", "application/json"] if patch else ["application/json"]
     return {"requestBody": {"required": True, "content": {kind: {"schema": schema} for kind in kinds}}}
+
+
+PROPOSED: dict[int | str, dict[str, Any]] = {
+    202: {"description": "By a contributor: it waits for a curator", "content": {"application/json": {}}}
+}
+UNCHANGED: dict[int | str, dict[str, Any]] = {304: {"description": "The version you have still holds"}}
 
 
 def problems() -> dict[int | str, dict[str, Any]]:

@@ -12,6 +12,7 @@ from lexarium.service.reading import reading
 from lexarium.web.v1 import answers
 from lexarium.web.v1.records import AsOf, Release
 from lexarium.web.v1.requests import LimitsOf, StoreOf
+from lexarium.web.v1.schemas import UNCHANGED
 
 router = APIRouter(tags=["service"])
 
@@ -45,7 +46,7 @@ def service(database: StoreOf, limits: LimitsOf) -> Response:
     )
 
 
-@router.get("/records/{id}", summary="Any record, whatever its collection")
+@router.get("/records/{id}", summary="Any record, whatever its collection", responses=UNCHANGED)
 def any_record(
     database: StoreOf,
     id: str,
