@@ -217,6 +217,28 @@ def test_lists_are_filtered_sorted_and_paged(server: Server, curator: Client) ->
     assert server.get("/api/v1/concept?class=ctp_none").json["total"] == 0
 
 
+def test_head_is_get_without_a_body(server: Server, curator: Client) -> None:
+    record = curator.create(name="x")
+    for target in ("/api/v1", "/api/v1/concept", f"/api/v1/{path(record)}"):
+        got, head = server.get(target), server.request("HEAD", target)
+        assert (head.status, head.body) == (200, b"")
+        assert {**head.headers, "date": ""} == {**got.headers, "date": ""}
+
+
+def test_disorders_are_sorted_by_name_where_that_is_asked_for(server: Server, curator: Client) -> None:
+    for name in ("b", "C", "a"):
+        curator.create("disorder", name=name)
+    assert [item["name"] for item in server.get("/api/v1/disorder").json["items"]] == ["a", "b", "C"]
+
+
+def test_a_contributors_put_proposes_the_whole(server: Server, curator: Client, contributor: Client) -> None:
+    record = curator.create(name="One", definition_text="Goes.", relations={"exactMatch": ["A:1"]})
+    proposed = contributor.send("PUT", path(record), {"name": "Two"}, If_Match='"1"')
+    assert proposed.status == 202
+    accepted = curator.send("POST", f"proposals/{proposed.json['id']}/accept", {}).json
+    assert (accepted["name"], accepted["definition_text"], accepted["relations"]) == ("Two", "", {})
+
+
 def test_an_idempotency_key_makes_one_record(server: Server, curator: Client) -> None:
     first = curator.send("POST", "concept", {"name": "Once"}, Idempotency_Key="k1")
     again = curator.send("POST", "concept", {"name": "Once"}, Idempotency_Key="k1")
@@ -394,6 +416,13 @@ def test_a_batch_is_done_whole_or_not_at_all(server: Server, curator: Client) ->
     )
     assert refused.status == 422
     assert [error["pointer"] for error in refused.json["errors"]] == ["/2", "/3/name"]
+    spaced = curator.server.request(
+        "POST",
+        "/api/v1/batch",
+        {"Content-Type": "application/x-ndjson", "Authorization": f"Bearer {curator.token}"},
+        '\n\n{"op": "fly"}\n',
+    )
+    assert spaced.json["errors"][0]["pointer"] == "/3/op"
     malformed = ndjson(curator, {"op": "fly"}, {"op": "retire"}, {"op": "create", "collection": "x", "record": {}})
     assert {error["pointer"] for error in malformed.json["errors"]} == {"/1/op", "/2/id", "/3/collection"}
     assert server.get("/api/v1").json["revision"] == position

@@ -23,7 +23,7 @@ from lexarium.service.checking import check
 from lexarium.service.desk import Desk, Saved
 from lexarium.service.reading import reading
 from lexarium.service.views import record_view
-from lexarium.store import schema
+from lexarium.store import log, schema
 from lexarium.store.backend import read_position
 from lexarium.store.database import Database
 from lexarium.store.migrate import open_database
@@ -187,7 +187,7 @@ class Writes(RuleBasedStateMachine):
 
     def looks(self) -> dict[str, bytes]:
         with self.database.read() as snapshot:
-            found = looking.latest(snapshot, list(self.versions))
+            found = log.latest(snapshot, list(self.versions))
             return {each: orjson.dumps(record_view(change)) for each, change in found.items()}
 
     @rule(data=st.data(), collection=st.sampled_from(["concept", "concept", "disorder", *COLLECTIONS]))
@@ -385,7 +385,7 @@ class Writes(RuleBasedStateMachine):
     @invariant()
     def every_record_is_as_the_model_has_it(self) -> None:
         with self.database.read() as snapshot:
-            found = looking.latest(snapshot, list(self.versions))
+            found = log.latest(snapshot, list(self.versions))
             assert read_position(snapshot).revision == sum(map(len, self.versions.values()))
         for identifier in self.versions:
             view, model = record_view(found[identifier]), self.now(identifier)
@@ -488,7 +488,7 @@ def catalogue(request: pytest.FixtureRequest, new_url: NewUrl) -> Iterator[type[
         pass
 
     OnThisDatabase.database = database
-    OnThisDatabase.caller = Caller(add_account(database, "Ada", Role.CURATOR), Role.CURATOR)
+    OnThisDatabase.caller = Caller(add_account(database, "Ada", Role.CURATOR), Role.CURATOR, "tok_test")
     yield OnThisDatabase
     database.close()
 

@@ -20,19 +20,19 @@ _FIELDS: dict[str, dict[str, type]] = {
 _OPTIONAL: dict[str, dict[str, type]] = {"retire": {"replaced_by": str}}
 
 
-def run_batch(database: Database, caller: Caller, lines: Sequence[Mapping[str, Any]]) -> list[Saved]:
-    """Do every line in one transaction. Raises `Invalid` with the problems of every line; then nothing is done.
+def run_batch(database: Database, caller: Caller, lines: Sequence[tuple[int, Mapping[str, Any]]]) -> list[Saved]:
+    """Do every line, which comes with its number, in one transaction. Raises `Invalid` with the problems of every line; then nothing is done.
 
     A `version` may be left out: the record is then changed as it is found.
     """
     caller.require(Deed.PUBLISH)
-    problems = [problem for number, line in enumerate(lines, 1) for problem in _malformed(number, line)]
+    problems = [problem for number, line in lines for problem in _malformed(number, line)]
     _refuse(problems)
     saved: list[Saved] = []
     new: list[Whole] = []
     with database.write() as transaction:
         desk = Desk(transaction, caller)
-        for number, line in enumerate(lines, 1):
+        for number, line in lines:
             try:
                 if line["op"] == "create":
                     # New records are saved together: a statement for each would take most of the time.

@@ -71,7 +71,7 @@ def page(snapshot: Snapshot, listing: Listing, cursor: str | None, limit: int) -
 
 
 def _cursor(listing: Listing, last: Change) -> str:
-    keys: dict[str, Any] = {"name": last.whole().rendering.order_key, "id": last.record, "updated": last.at}
+    keys: dict[str, Any] = {"name": last.whole().rendering.name_key, "id": last.record, "updated": last.at}
     told = orjson.dumps([listing.revision, listing.sort, listing.descending, keys[listing.sort], last.record])
     return base64.urlsafe_b64encode(told).decode().rstrip("=")
 

@@ -84,6 +84,7 @@ change = Table(
     Column("document", LargeBinary, nullable=False, comment="the whole record from this change on"),
     Index("change_of_record", "record", "version", unique=True),
     Index("change_in_order", "collection", "order_key", "record"),
+    Index("change_by_name", "collection", "name_key", "record"),
     Index("change_in_batch", "batch"),
 )
 

@@ -12,7 +12,7 @@ from lexarium.store.schema import change, record
 
 _later = change.alias("later")
 
-SORTS: dict[str, Any] = {"name": change.c.order_key, "id": change.c.record, "updated": change.c.at}
+SORTS: dict[str, Any] = {"name": change.c.name_key, "id": change.c.record, "updated": change.c.at}
 """What a list may be sorted by; records that are alike in it come by id."""
 
 

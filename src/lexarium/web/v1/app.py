@@ -61,12 +61,15 @@ def make_v1(database: Database, limits: Limits, settings: Settings) -> ASGIApp:
 
 
 class RateTold:
-    """Adds to an answer what its request was told of its rate."""
+    """Adds to an answer what its request was told of its rate; and has HEAD answered as GET, of which the server sends no body."""
 
     def __init__(self, app: FastAPI) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["method"] == "HEAD":
+            scope = {**scope, "method": "GET"}
+
         async def tell(message: Message) -> None:
             rate = scope.get("state", {}).get("rate")
             if rate and message["type"] == "http.response.start":

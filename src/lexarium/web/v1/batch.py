@@ -51,8 +51,8 @@ async def batch(request: Request, database: StoreOf, caller: CuratorOf) -> Respo
     return Lines(b"".join(result + b"\n" for result in results))
 
 
-async def _parsed(request: Request) -> list[dict[str, Any]]:
-    lines: list[dict[str, Any]] = []
+async def _parsed(request: Request) -> list[tuple[int, dict[str, Any]]]:
+    lines: list[tuple[int, dict[str, Any]]] = []
     problems: list[Problem] = []
     number = 0
     async for number, line in _lines(request):
@@ -64,7 +64,7 @@ async def _parsed(request: Request) -> list[dict[str, Any]]:
             problems.append(Problem(str(number), f"is not JSON: {error}."))
             continue
         if isinstance(given, dict):
-            lines.append(given)
+            lines.append((number, given))
         else:
             problems.append(Problem(str(number), "is not a JSON object."))
     if problems:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Header, Query, Request
 from starlette.responses import Response
 
-from lexarium.domain.changes import State
+from lexarium.domain.changes import State, Whole
 from lexarium.domain.collections import COLLECTIONS, Collection
 from lexarium.domain.editing import draft_of, merge_patch
 from lexarium.domain.errors import Invalid, Problem
@@ -15,7 +15,7 @@ from lexarium.domain.stamps import milliseconds_of
 from lexarium.domain.text import name_key
 from lexarium.service import looking, proposals
 from lexarium.service.access import Caller, Deed
-from lexarium.service.desk import Desk, Saved, refuse_stale
+from lexarium.service.desk import Desk, Saved, checked, refuse_stale
 from lexarium.service.once import Outcome, once
 from lexarium.service.views import proposal_view, record_view
 from lexarium.store.transaction import Transaction
@@ -159,10 +159,17 @@ def _change(
             return published(desk.replace(collection, identifier, given, version))
         before = looking.record(transaction.connection, identifier, transaction.revision, collection)
         refuse_stale(before, version)
-        given = draft(draft_of(before.whole())) if patch is None else patch
+        given = _as_patch(transaction, before.whole(), draft({})) if patch is None else patch
         return proposed(proposals.propose_edit(transaction, caller, collection, identifier, given))
 
     return answers.written(database.run(work))
+
+
+def _as_patch(transaction: Transaction, before: Whole, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The merge patch that puts a whole draft in place of what a record has."""
+    draft = checked(transaction, before.collection, given, before)
+    none_left = dict.fromkeys(before.relations)
+    return {**draft, "relations": {**none_left, **draft["relations"]}}
 
 
 def published(saved: Saved, status: int = 200) -> Outcome:

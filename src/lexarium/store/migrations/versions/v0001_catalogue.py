@@ -67,6 +67,7 @@ def upgrade() -> None:
         sa.Column("document", sa.LargeBinary, nullable=False, comment="the whole record from this change on"),
         sa.Index("change_of_record", "record", "version", unique=True),
         sa.Index("change_in_order", "collection", "order_key", "record"),
+        sa.Index("change_by_name", "collection", "name_key", "record"),
         sa.Index("change_in_batch", "batch"),
     )
     op.create_table(
