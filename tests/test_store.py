@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from sqlalchemy import select, text
 
 from lexarium.domain.changes import Action, Whole
@@ -16,7 +17,7 @@ from lexarium.domain.collections import COLLECTIONS, Collection
 from lexarium.domain.completion import complete
 from lexarium.domain.errors import NotACatalogue, TooNew, Unavailable
 from lexarium.domain.relations import Edge
-from lexarium.store import edges, integrity, log, records
+from lexarium.store import edges, integrity, log, migrations, records
 from lexarium.store.database import Database
 from lexarium.store.migrate import migrate, open_database
 from lexarium.store.schema import change, metadata
@@ -162,6 +163,10 @@ def test_the_migrations_end_at_the_schema(database: Database) -> None:
     with database.read() as connection:
         context = MigrationContext.configure(connection, opts={"compare_type": True})
         assert compare_metadata(context, metadata) == []
+
+
+def test_the_newest_step_is_the_one_that_is_known() -> None:
+    assert ScriptDirectory(str(Path(migrations.__file__).parent)).get_current_head() == migrations.HEAD
 
 
 def test_two_that_migrate_at_once_agree(url: str) -> None:

@@ -56,6 +56,11 @@ def curator(server: Server) -> Client:
     return Client(server, "curator")
 
 
+@pytest.fixture(scope="module")
+def shared_curator(shared_server: Server) -> Client:
+    return Client(shared_server, "curator")
+
+
 @pytest.fixture
 def contributor(server: Server) -> Client:
     return Client(server, "contributor")
@@ -149,12 +154,12 @@ def test_aliases_are_the_truth_and_alias_follows(server: Server, curator: Client
     ],
 )  # fmt: skip
 def test_every_wrong_field_is_named_with_its_place(
-    server: Server, curator: Client, body: dict[str, Any], pointers: set[str]
+    shared_server: Server, shared_curator: Client, body: dict[str, Any], pointers: set[str]
 ) -> None:
-    answer = curator.send("POST", "concept", body)
+    answer = shared_curator.send("POST", "concept", body)
     assert answer.status == 422
     assert {error["pointer"] for error in answer.json["errors"]} == pointers
-    assert server.get("/api/v1/concept").json["total"] == 0
+    assert shared_server.get("/api/v1/concept").json["total"] == 0
 
 
 def test_an_old_record_is_held_to_the_rules_only_where_it_changes(
@@ -173,9 +178,9 @@ def test_an_old_record_is_held_to_the_rules_only_where_it_changes(
     [("text/plain", "{}", 415), ("application/json", "{", 400), ("application/json", "[]", 400), ("", "{}", 415),
      ("application/json", '{"name": "' + "x" * (1 << 20) + '"}', 413)],
 )  # fmt: skip
-def test_bodies_that_cannot_be_read_are_refused(curator: Client, kind: str, body: str, status: int) -> None:
-    headers = {"Content-Type": kind, "Authorization": f"Bearer {curator.token}"}
-    answer = curator.server.request("POST", "/api/v1/concept", headers, body)
+def test_bodies_that_cannot_be_read_are_refused(shared_curator: Client, kind: str, body: str, status: int) -> None:
+    headers = {"Content-Type": kind, "Authorization": f"Bearer {shared_curator.token}"}
+    answer = shared_curator.server.request("POST", "/api/v1/concept", headers, body)
     assert answer.status == status
     assert answer.headers["content-type"] == "application/problem+json"
 

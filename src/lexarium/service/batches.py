@@ -21,9 +21,10 @@ _OPTIONAL: dict[str, dict[str, type]] = {"retire": {"replaced_by": str}}
 
 
 def run_batch(database: Database, caller: Caller, lines: Sequence[tuple[int, Mapping[str, Any]]]) -> list[Saved]:
-    """Do every line, which comes with its number, in one transaction. Raises `Invalid` with the problems of every line; then nothing is done.
+    """Do every line, which comes with its number, in one transaction.
 
-    A `version` may be left out: the record is then changed as it is found.
+    Raises `Invalid` with the problems of every line; then nothing is done. A `version` may be left out: the record
+    is then changed as it is found.
     """
     caller.require(Deed.PUBLISH)
     problems = [problem for number, line in lines for problem in _malformed(number, line)]

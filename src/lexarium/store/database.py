@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 
 from sqlalchemy import Connection, bindparam, update
 from sqlalchemy.engine import make_url
@@ -10,7 +11,6 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from lexarium.domain.errors import SettingError, Unavailable
 from lexarium.store.backend import Backend, Position, Watch, read_position
-from lexarium.store.postgres import PostgresBackend
 from lexarium.store.schema import catalogue
 from lexarium.store.sqlite import SqliteBackend
 from lexarium.store.transaction import Transaction
@@ -95,7 +95,9 @@ class Database:
 
 def _backend(url: str) -> Backend:
     if url.startswith(("postgresql://", "postgres://")):
-        return PostgresBackend(url)
+        # Loaded here and not above: its driver takes long to load, and an embedded catalogue has no use for it.
+        backend: Backend = import_module("lexarium.store.postgres").PostgresBackend(url)
+        return backend
     try:
         parsed = make_url(url)
     except (ArgumentError, ValueError):

@@ -61,7 +61,10 @@ def make_v1(database: Database, limits: Limits, settings: Settings) -> ASGIApp:
 
 
 class RateTold:
-    """Adds to an answer what its request was told of its rate; and has HEAD answered as GET, of which the server sends no body."""
+    """Adds to an answer what its request was told of its rate.
+
+    And has HEAD answered as GET is: the server sends no body then.
+    """
 
     def __init__(self, app: FastAPI) -> None:
         self._app = app

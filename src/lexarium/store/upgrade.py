@@ -1,0 +1,41 @@
+"""Making and upgrading a database, step by step."""
+
+import secrets
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from alembic.script import ScriptDirectory
+from sqlalchemy import inspect
+
+from lexarium.domain.errors import NotACatalogue, TooNew
+from lexarium.store import migrations
+from lexarium.store.database import Database
+from lexarium.store.migrate import version_of
+from lexarium.store.schema import catalogue
+
+
+def upgrade(database: Database) -> str | None:
+    """Bring a database to the present schema, in one transaction: the version that it had, None where it was new.
+
+    Refuses one that is not Lexarium's, or that a newer Lexarium made. Of several processes that do this at once, one
+    does the work and the rest find it done.
+    """
+    scripts = ScriptDirectory(str(Path(migrations.__file__).parent))
+    with database.errors_explained(), database.backend.writing() as connection, connection.begin():
+        database.backend.lock_schema(connection)
+        before = version_of(connection)
+        if before is None and set(inspect(connection).get_table_names()):
+            raise NotACatalogue(f"{database.place} is a database, but not one of Lexarium's. Choose another.")
+        if before is not None and before not in {script.revision for script in scripts.walk_revisions()}:
+            raise TooNew(
+                f"{database.place} was written by a newer Lexarium (its schema is {before}, "
+                f"this one knows up to {migrations.HEAD}). Upgrade Lexarium to use it."
+            )
+        config = Config()
+        config.set_main_option("script_location", scripts.dir.replace("%", "%%"))
+        config.attributes["connection"] = connection
+        command.upgrade(config, "head")
+        if before is None:
+            connection.execute(catalogue.insert().values(id=1, epoch=secrets.token_hex(4), revision=0))
+    return before
