@@ -21,6 +21,7 @@ lint: develop
 
 bench: develop
 	$(BIN)/python -m benchmarks.read
+	$(BIN)/python -m benchmarks.write
 
 setup: .venv/set-up
 develop: .venv/developed

@@ -74,7 +74,7 @@ def markdown(tables: Iterable[Table], catalogues: Iterable[Catalogue], versions:
         f"Measured on {date.today().isoformat()} on {platform.system()} with {os.cpu_count()} cores; {told}.",
         _METHOD.strip(),
         f"The catalogues:\n\n{served}",
-        *(_markdown_table(table) for table in tables),
+        *(table_markdown(table) for table in tables),
     ]
     return "\n\n".join(page) + "\n"
 
@@ -109,7 +109,8 @@ def _figure(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def _markdown_table(table: Table) -> str:
+def table_markdown(table: Table) -> str:
+    """A table as Markdown, under a heading."""
     lines = [f"## {table.title}", "", _markdown_row(table.columns)]
     lines.append("|---|" + "---:|" * (len(table.columns) - 1))
     lines.extend(_markdown_row(row) for row in table.rows)

@@ -1,0 +1,221 @@
+"""Writing: durable creates through HTTP, and what readers feel of them.
+
+Run it from the repository's root as `python -m benchmarks.write`. It prints tables and writes them to
+`docs/benchmarks-writing.md`. It ends with 1 where an answer was wrong, or an acknowledged write is not there.
+"""
+
+import json
+import os
+import platform
+import subprocess
+import sys
+from argparse import ArgumentParser
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import date
+from http.client import HTTPConnection
+from importlib.metadata import version
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from rich.console import Console
+
+from benchmarks.answers import HOST
+from benchmarks.catalogue import about_one_megabyte
+from benchmarks.cores import choose_cores, pinned
+from benchmarks.errors import BenchmarkError, ServerFailed, WrongAnswer
+from benchmarks.processes import Server, running
+from benchmarks.report import Table, show, table_markdown
+from benchmarks.servers.lexarium import lexarium
+from benchmarks.tools import find_tools
+
+ROOT = Path(__file__).parents[1]
+WRITERS = 32
+READERS = 4
+LEAST_WRITES = 1_000
+MOST_P99_RATIO = 2.0
+_MARK = "result:"
+_BODY = json.dumps({"name": "a new concept", "definition_text": "What it is, in a sentence of some length."})
+_SCRIPT = """
+wrk.method = {method}
+wrk.body = {body}
+for name, value in pairs({headers}) do wrk.headers[name] = value end
+local threads = {{}}
+function setup(thread) threads[#threads + 1] = thread end
+wrong = 0
+function response(status) if status ~= {status} then wrong = wrong + 1 end end
+function done(summary, latency)
+  local errors = summary.errors
+  io.write("{mark} ", string.format("%d %d %d %d %d\\n", summary.requests, summary.duration,
+    latency:percentile(50), latency:percentile(99),
+    threads[1]:get("wrong") + errors.connect + errors.read + errors.write + errors.timeout))
+end
+"""
+
+
+@dataclass(frozen=True)
+class Load:
+    """A request sent over and over, and the status that every answer must have."""
+
+    path: str
+    method: str
+    status: int
+    connections: int
+    body: str = ""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a load measured."""
+
+    requests: int
+    per_second: float
+    p50_ms: float
+    p99_ms: float
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Where the server is, what loads it, and as whom."""
+
+    server: Server
+    wrk: str
+    core: int | None
+    headers: Mapping[str, str]
+    folder: Path
+
+    def start(self, load: Load, seconds: float) -> "subprocess.Popen[str]":
+        """Start a load."""
+        script = self.folder / f"{load.method}{load.path.replace('/', '_').replace('?', '_')}.lua"
+        headers = ", ".join(f"[{json.dumps(name)}] = {json.dumps(value)}" for name, value in self.headers.items())
+        values = {"method": json.dumps(load.method), "body": json.dumps(load.body), "headers": "{" + headers + "}"}
+        script.write_text(_SCRIPT.format(**values, status=load.status, mark=_MARK))
+        command = [self.wrk, "-t1", f"-c{load.connections}", f"-d{seconds:g}s", "--latency", "-s", str(script)]
+        with pinned(self.core):
+            return subprocess.Popen(
+                [*command, f"http://{HOST}:{self.server.port}{load.path}"], stdout=subprocess.PIPE, text=True
+            )
+
+    def finish(self, process: "subprocess.Popen[str]", load: Load) -> Result:
+        """Wait for a load to end; raises `WrongAnswer` where one answer was not the right one."""
+        output, _ = process.communicate()
+        line = next((line for line in output.splitlines() if line.startswith(_MARK)), None)
+        if line is None:
+            raise BenchmarkError(f"wrk gave no result: {output.strip()[-500:]}")
+        requests, duration, p50, p99, wrong = map(int, line.removeprefix(_MARK).split())
+        if wrong or not requests:
+            raise WrongAnswer(f"{wrong:,} of {requests:,} answers to {load.method} {load.path} were not {load.status}.")
+        return Result(requests, requests / duration * 1e6, p50 / 1e3, p99 / 1e3)
+
+    def count(self) -> int:
+        """How many concepts the server has."""
+        connection = HTTPConnection(HOST, self.server.port)
+        connection.request("GET", "/api/v1")
+        number: int = json.loads(connection.getresponse().read())["counts"]["concept"]
+        connection.close()
+        return number
+
+
+def measure(bench: Bench, path: str, seconds: float) -> tuple[Result, Result, Result]:
+    """The writes, and the reads of one record without and with them. Raises where a write was lost."""
+    write = Load(path, "POST", 201, WRITERS, _BODY)
+    read = Load(bench.server.record_path, "GET", 200, READERS)
+    before = bench.count()
+    idle = bench.finish(bench.start(read, seconds), read)
+    writing = bench.start(write, seconds)
+    under_load = bench.finish(bench.start(read, max(1, seconds - 1)), read)
+    written = bench.finish(writing, write)
+    there = bench.count() - before
+    if not written.requests <= there <= written.requests + WRITERS:
+        raise WrongAnswer(f"{written.requests:,} writes were acknowledged, and {there:,} are there.")
+    return written, idle, under_load
+
+
+def main() -> int:
+    """Run the benchmark as the command line says, and return its exit code."""
+    parser = ArgumentParser(prog="python -m benchmarks.write", description="Measure durable writes through HTTP.")
+    parser.add_argument("--seconds", type=float, default=8.0, help="of load for each figure (8)")
+    parser.add_argument("--output", type=Path, default=ROOT / "docs" / "benchmarks-writing.md")
+    options = parser.parse_args()
+    console = Console()
+    try:
+        tables = _run(options.seconds)
+    except BenchmarkError as error:
+        console.print(str(error), style="red", markup=False, highlight=False)
+        return 1 if isinstance(error, WrongAnswer) else 2
+    show(tables, console)
+    options.output.write_text(_page(tables))
+    console.print(f"Written to {options.output}.", highlight=False)
+    return 0
+
+
+def _run(seconds: float) -> list[Table]:
+    tools = find_tools(ROOT / ".bench")
+    real = Path(os.environ.get("LEXARIUM_REAL_CATALOGUE", ROOT.parent / "shared" / "cognitive-atlas"))
+    cores = choose_cores()
+    with TemporaryDirectory(prefix="lexarium-benchmark-") as name:
+        folder = Path(name)
+        server = lexarium(about_one_megabyte(real, ROOT / "src" / "lexarium" / "sample"), folder, tools)
+        unlimited = {"LEXARIUM_WRITE_RATE": "1000000", "LEXARIUM_WRITE_BURST": "1000000"}
+        server = replace(server, environment={**server.environment, **unlimited})
+        headers = {"Content-Type": "application/json", "Authorization": f"Bearer {_token(folder)}"}
+        with running(server, cores.server, server.record_path):
+            bench = Bench(server, tools.wrk, cores.load, headers, folder)
+            measured = {path: measure(bench, path, seconds) for path in ("/api/v-alpha/concept", "/api/v1/concept")}
+    rows = [
+        (f"POST {path}", f"{written.per_second:,.0f}", f"{written.p50_ms:.1f}", f"{written.p99_ms:.1f}",
+         f"{idle.p99_ms:.2f}", f"{loaded.p99_ms:.2f}", f"{loaded.p99_ms / idle.p99_ms:.1f}")
+        for path, (written, idle, loaded) in measured.items()
+    ]  # fmt: skip
+    columns = ("write", "a second", "p50 ms", "p99 ms", "read p99 idle, ms", "read p99 meanwhile, ms", "ratio")
+    best, idle, loaded = measured["/api/v-alpha/concept"]
+    ratio = loaded.p99_ms / idle.p99_ms
+    targets = [
+        (
+            f"durable creates, at least {LEAST_WRITES:,} a second",
+            f"{best.per_second:,.0f}",
+            _word(best.per_second >= LEAST_WRITES),
+        ),
+        (
+            f"p99 of reads meanwhile, at most {MOST_P99_RATIO:g} times idle",
+            f"{ratio:.1f}",
+            _word(ratio <= MOST_P99_RATIO),
+        ),
+    ]
+    return [Table("Targets", ("target", "measured", ""), targets), Table("Writes", columns, rows)]
+
+
+def _word(reached: bool) -> str:
+    return "reached" if reached else "missed"
+
+
+def _token(folder: Path) -> str:
+    """A curator's token for the database that the server was loaded into."""
+    database = f"sqlite:///{folder / 'catalogue.db'}"
+    secret = ""
+    for command in (["user", "add", "bench", "--role", "curator"], ["token", "create", "bench"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "lexarium", *command, "--database", database],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            raise ServerFailed(f"No token could be made: {done.stderr.strip()[-300:]}")
+        secret = done.stdout.strip()
+    return secret
+
+
+def _page(tables: list[Table]) -> str:
+    told = f"Measured on {date.today().isoformat()} on {platform.system()} with {os.cpu_count()} cores; Lexarium"
+    method = (
+        f"`make bench` repeats this. One worker on one core, SQLite with `synchronous=FULL`; wrk with {WRITERS} connections"
+        f" posts new concepts from another core, while {READERS} more read one record. Every answer must be a 201, and"
+        " every acknowledged record must be there in the end."
+    )
+    header = f"# Benchmarks: writing\n\n{told} {version('lexarium')}, Python {platform.python_version()}.\n\n{method}"
+    return "\n\n".join([header, *(table_markdown(table) for table in tables)]) + "\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
