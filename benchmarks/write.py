@@ -209,9 +209,9 @@ def _token(folder: Path) -> str:
 def _page(tables: list[Table]) -> str:
     told = f"Measured on {date.today().isoformat()} on {platform.system()} with {os.cpu_count()} cores; Lexarium"
     method = (
-        f"`make bench` repeats this. One worker on one core, SQLite with `synchronous=FULL`; wrk with {WRITERS} connections"
-        f" posts new concepts from another core, while {READERS} more read one record. Every answer must be a 201, and"
-        " every acknowledged record must be there in the end."
+        f"`make bench` repeats this. One worker on one core, SQLite with `synchronous=FULL`; wrk with {WRITERS}"
+        f" connections posts new concepts from another core, while {READERS} more read one record. Every answer"
+        " must be a 201, and every acknowledged record must be there in the end."
     )
     header = f"# Benchmarks: writing\n\n{told} {version('lexarium')}, Python {platform.python_version()}.\n\n{method}"
     return "\n\n".join([header, *(table_markdown(table) for table in tables)]) + "\n"
