@@ -98,18 +98,18 @@ def test_one_failed_write_does_not_take_others_with_it(url: str) -> None:
     database = open_database(url)
 
     def good(transaction: Transaction) -> int:
-        transaction.revision += 1
-        return transaction.revision
+        transaction.accounts_changed()
+        return transaction.finish().to.accounts
 
     def bad(transaction: Transaction) -> int:
-        transaction.revision += 1
+        transaction.accounts_changed()
         raise RuntimeError("on purpose")
 
     assert database.run(good) == 1
     with pytest.raises(RuntimeError, match="on purpose"):
         database.run(bad)
     assert database.run(good) == 2
-    assert database.position().revision == 2
+    assert database.position().accounts == 2
     database.close()
 
 

@@ -103,7 +103,6 @@ class Writes(RuleBasedStateMachine):
             for table in (schema.relation, schema.record, schema.change):
                 transaction.connection.execute(delete(table))
             transaction.connection.execute(update(schema.catalogue).values(revision=0))
-            transaction.revision = 0
         self.versions: dict[str, list[tuple[str, Model]]] = {}
         """Of each record every version's action and content."""
         self.merges: dict[str, Merge] = {}

@@ -8,11 +8,14 @@ from typing import Any
 
 import orjson
 
+from lexarium.domain import grounds
 from lexarium.domain.aliases import Alias, split
 from lexarium.domain.collections import COLLECTIONS, Collection
+from lexarium.domain.grounds import Ground
 from lexarium.domain.records import Fields
 from lexarium.domain.relations import Edge
 from lexarium.domain.rendering import Rendering, render
+from lexarium.domain.text import name_key
 
 
 class Action(StrEnum):
@@ -73,6 +76,16 @@ class Whole:
         for edge in sorted(self.edges):
             found.setdefault(edge.relation, []).append(edge.target)
         return found
+
+    @property
+    def grounds(self) -> set[Ground]:
+        """What is shaken when a record becomes this."""
+        own = {
+            grounds.of_record(self.id),
+            grounds.of_collection(self.collection.name),
+            grounds.of_name(self.collection.name, name_key(self.fields["name"])),
+        }
+        return own | {grounds.of_record(edge.target) for edge in self.edges}
 
     def document(self) -> bytes:
         """It as bytes, for the log."""

@@ -34,7 +34,8 @@ class Related:
     """A record at the other end of a relation."""
 
     id: str
-    name: str
+    name: str | None
+    """None where it is not there, or not published."""
     relation: str
     side: Side
     """The end at which the record stands that was asked about."""

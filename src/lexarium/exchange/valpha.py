@@ -50,7 +50,7 @@ def join(shapes: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _entry(view: RelationView, other: Related) -> dict[str, str]:
-    entry = {view.id_key: other.id, "name": other.name}
+    entry = {view.id_key: other.id, "name": other.name or ""}
     if view.named:
         entry["relationship"] = other.relation
     if view.directions:

@@ -3,7 +3,8 @@
 import hashlib
 import re
 import secrets
-from dataclasses import dataclass
+from collections import OrderedDict
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from lexarium.domain.accounts import Account, Role, Token
@@ -18,6 +19,8 @@ from lexarium.store.transaction import Transaction
 _NAME_LIMIT = 200
 _USE_NOTED_EVERY = 60_000
 """In milliseconds: the last use of a token need not be known better, and is not worth a write a request."""
+_REMEMBERED = 10_000
+"""How many tokens are remembered."""
 _AUTHORIZATION = re.compile(r"(?:bearer|token) +(\S+) *", re.IGNORECASE)
 
 
@@ -52,21 +55,66 @@ class Caller:
             raise Forbidden(f"This needs the role {LEAST_ROLE[deed]}; the token has the role {self.role}.")
 
 
-def identify(database: Database, authorization: str | None) -> Caller:
-    """The caller that an `Authorization` header names. Raises `Unauthenticated` where it names none."""
+class Callers:
+    """Tells who calls. One who was let in is remembered until some account or token changes."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._tokens: OrderedDict[str, Token] = OrderedDict()
+        self._known_at: tuple[str, int] | None = None
+
+    def remembered(self, authorization: str | None) -> Caller | None:
+        """The caller that an `Authorization` header names, where no look into the store is needed for it.
+
+        To be called from the thread that may ask for the catalogue's position.
+        """
+        position = self._database.position()
+        if self._known_at != (position.epoch, position.accounts):
+            self._tokens = OrderedDict()
+            self._known_at = (position.epoch, position.accounts)
+        token = self._tokens.get(_digest(_secret(authorization)))
+        if token is None or _expired(token) or _use_unnoted(token):
+            return None
+        return _caller(token)
+
+    def identify(self, authorization: str | None) -> Caller:
+        """The caller that an `Authorization` header names. Raises `Unauthenticated` where it names none."""
+        digest = _digest(_secret(authorization))
+        # What is found is remembered in the same book that was open before: a new one may have been begun since.
+        known = self._tokens
+        with self._database.read() as connection:
+            token = accounts.find_token(connection, digest)
+        if token is None or token.revoked is not None:
+            raise Unauthenticated("The token is not valid.")
+        if _expired(token):
+            raise Unauthenticated("The token has expired.")
+        if _use_unnoted(token):
+            token = replace(token, used=now())
+            self._database.run(lambda transaction: accounts.note_use(transaction, token.id, at=now()))
+        known[digest] = token
+        if len(known) > _REMEMBERED:
+            known.popitem(last=False)
+        return _caller(token)
+
+
+def _secret(authorization: str | None) -> str:
     if not authorization:
         raise Unauthenticated("This needs a token: send it as `Authorization: Bearer TOKEN`.")
     match = _AUTHORIZATION.fullmatch(authorization)
     if match is None:
         raise Unauthenticated("The Authorization header has another form than `Bearer TOKEN`.")
-    with database.read() as connection:
-        token = accounts.find_token(connection, _digest(match.group(1)))
-    if token is None or token.revoked is not None:
-        raise Unauthenticated("The token is not valid.")
-    if token.expires is not None and token.expires <= now():
-        raise Unauthenticated("The token has expired.")
-    if token.used is None or now() - token.used > _USE_NOTED_EVERY:
-        database.run(lambda transaction: accounts.note_use(transaction, token.id, at=now()))
+    return match.group(1)
+
+
+def _expired(token: Token) -> bool:
+    return token.expires is not None and token.expires <= now()
+
+
+def _use_unnoted(token: Token) -> bool:
+    return token.used is None or now() - token.used > _USE_NOTED_EVERY
+
+
+def _caller(token: Token) -> Caller:
     return Caller(token.account, min(token.role, token.account.role, key=lambda role: role.rank), token.id)
 
 

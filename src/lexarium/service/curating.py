@@ -12,16 +12,16 @@ from lexarium.domain.records import Fields
 from lexarium.service.access import Caller, Deed
 from lexarium.service.desk import Desk, Saved, dangling
 from lexarium.service.proposals import propose_record
-from lexarium.store.database import Database
 from lexarium.store.transaction import Transaction
+from lexarium.store.writer import Work
 
 
-def create(
-    database: Database, caller: Caller, collection: Collection, given: Mapping[str, Any], *, text: bool = False
-) -> Saved | Proposal:
-    """Make a record of what was given: published where the caller may, else a proposal.
+def creation(
+    caller: Caller, collection: Collection, given: Mapping[str, Any], *, text: bool = False
+) -> Work[Saved | Proposal]:
+    """The work that makes a record of what was given: published where the caller may, else a proposal.
 
-    Raises `Invalid` with every problem. `text` says that the values come from a form.
+    It raises `Invalid` with every problem. `text` says that the values come from a form.
     """
     caller.require(Deed.PROPOSE)
 
@@ -31,7 +31,7 @@ def create(
             return Desk(transaction, caller).create_valpha(collection, draft)
         return propose_record(transaction, caller, collection, _as_v1(draft))
 
-    return database.run(work)
+    return work
 
 
 def _checked(transaction: Transaction, collection: Collection, given: Mapping[str, Any], *, text: bool) -> Fields:

@@ -40,7 +40,6 @@ class Desk:
     def __init__(self, transaction: Transaction, caller: Caller) -> None:
         caller.require(Deed.PUBLISH)
         self._transaction = transaction
-        self._connection = transaction.connection
         self._author = caller.account.id
         self._at = now()
 
@@ -76,7 +75,7 @@ class Desk:
         """Take a record out of use; it keeps its history, and its identifier is never used again."""
         before = self.current(collection, identifier, version)
         if replaced_by is not None:
-            stand_in = None if unstorable(replaced_by) else records.find(self._connection, replaced_by)
+            stand_in = None if unstorable(replaced_by) else records.find(self._transaction.connection, replaced_by)
             if stand_in is None or stand_in.state != State.PUBLISHED or replaced_by == identifier:
                 raise Invalid(
                     "The record cannot be retired so.", [Problem("replaced_by", "names no published record.")]
@@ -105,7 +104,7 @@ class Desk:
 
         One that is so already keeps its version. Raises `Conflict` for a version at which it was merged.
         """
-        before = log.latest(self._connection, [past.record])[past.record]
+        before = log.latest(self._transaction.connection, [past.record])[past.record]
         refuse_stale(before, version)
         was, present = past.whole(), before.whole()
         if was.state == State.MERGED:
@@ -138,9 +137,9 @@ class Desk:
             # Not held to the rules: an old record may break them, and what it has is not to be lost.
             (survivor, edited(kept, draft, self._author, self._at), Action.MERGE),
         ]
-        pointing = edges.touching(self._connection, [identifier])
+        pointing = edges.touching(self._transaction.connection, [identifier])
         sources = sorted({edge.source for edge in pointing} - {identifier, into})
-        for change in log.latest(self._connection, sources).values():
+        for change in log.latest(self._transaction.connection, sources).values():
             whole = change.whole()
             turned = {replace(edge, target=into) if edge.target == identifier else edge for edge in whole.edges}
             writes.append((change, self._touched(replace(whole, edges=frozenset(turned))), Action.MERGE))
@@ -148,7 +147,9 @@ class Desk:
 
     def current(self, collection: Collection, identifier: str, version: int | None = None) -> Change:
         """The record as it is; raises where it is not there, gone, moved, or not at this version."""
-        found = None if unstorable(identifier) else log.latest(self._connection, [identifier]).get(identifier)
+        found = (
+            None if unstorable(identifier) else log.latest(self._transaction.connection, [identifier]).get(identifier)
+        )
         if found is None or found.collection != collection.name:
             raise NotFound(f"There is no {collection.name} with the id {identifier!r}.")
         refuse_gone(found.whole())
@@ -158,7 +159,9 @@ class Desk:
 
     def any(self, identifier: str) -> Change:
         """The record of this identifier as it is, of whatever collection and state."""
-        found = None if unstorable(identifier) else log.latest(self._connection, [identifier]).get(identifier)
+        found = (
+            None if unstorable(identifier) else log.latest(self._transaction.connection, [identifier]).get(identifier)
+        )
         if found is None:
             raise NotFound(f"There is no record with the id {identifier!r}.")
         return found
@@ -166,11 +169,11 @@ class Desk:
     def _unmerge(self, merged: Change, past: Change) -> Saved:
         """Undo a merge: what it added to other records is taken away again, whatever else they have become since."""
         writes: list[tuple[Change | None, Whole, Action]] = [(merged, self._touched(past.whole()), Action.REVERT)]
-        for made in versions.in_batch(self._connection, merged.batch):
+        for made in versions.in_batch(self._transaction.connection, merged.batch):
             if made.record == merged.record:
                 continue
-            was = versions.find_version(self._connection, made.record, made.version - 1)
-            present = log.latest(self._connection, [made.record])[made.record]
+            was = versions.find_version(self._transaction.connection, made.record, made.version - 1)
+            present = log.latest(self._transaction.connection, [made.record])[made.record]
             assert was is not None
             if present.whole().state == State.MERGED:
                 continue
@@ -213,7 +216,9 @@ class Desk:
         """Raise where one of these relations, which are written already, closes a circle."""
         for edge in sorted(added):
             if RELATIONS[edge.relation].hierarchical:
-                above = edges.walk(self._connection, edge.target, [edge.relation], upward=True, deepest=_DEEPEST)
+                above = edges.walk(
+                    self._transaction.connection, edge.target, [edge.relation], upward=True, deepest=_DEEPEST
+                )
                 if edge.source in above or edge.source == edge.target:
                     raise Conflict(f"{edge.source} {edge.relation} {edge.target} would close a circle.")
 

@@ -151,7 +151,6 @@ class _Application:
         self, transaction: Transaction, stage: Stage, report: Report, problems: Notes, progress: Progress
     ) -> None:
         self._transaction = transaction
-        self._connection = transaction.connection
         self._stage = stage
         self._report = report
         self._problems = problems
@@ -176,7 +175,7 @@ class _Application:
         """An edge goes where a record of the import tells all its relations of that kind, and no record tells it."""
         for told in self._stage.told():
             ends = {(relation, side, identifier) for identifier, relation, side in told}
-            present = edges.touching(self._connection, sorted({identifier for identifier, _, _ in told}))
+            present = edges.touching(self._transaction.connection, sorted({identifier for identifier, _, _ in told}))
             silent = present - self._stage.asserted(present)
             known = self._known({edge.source for edge in silent} | {edge.target for edge in silent})
             self._stage.drop(
@@ -192,14 +191,14 @@ class _Application:
         names = sorted(identifiers)
         there = set(self._stage.holds(names))
         for start in range(0, len(names), BATCH):
-            there |= records.existing(self._connection, names[start : start + BATCH])
+            there |= records.existing(self._transaction.connection, names[start : start + BATCH])
         return there
 
     def _apply(self, identifiers: list[str]) -> None:
         first, last = identifiers[0], identifiers[-1]
         staged = self._stage.staged(first, last)
-        before = log.latest(self._connection, identifiers)
-        present = edges.of_sources(self._connection, identifiers)
+        before = log.latest(self._transaction.connection, identifiers)
+        present = edges.of_sources(self._transaction.connection, identifiers)
         told, dropped = set(self._stage.edges(first, last)), set(self._stage.dropped(first, last))
         there = {edge for several in present.values() for edge in several}
         added, removed = told - there, dropped & there
@@ -255,18 +254,18 @@ class _Application:
         names = sorted(self._references)
         for start in range(0, len(names), BATCH):
             some = names[start : start + BATCH]
-            there = records.existing(self._connection, some)
+            there = records.existing(self._transaction.connection, some)
             for name in some:
                 if name not in there:
                     self._report.warnings.add(self._references[name], f"the class {name} is not in the catalogue")
 
     def _warn_of_waiting_edges(self) -> None:
-        waiting = integrity.dangling(self._connection)
+        waiting = integrity.dangling(self._transaction.connection)
         if waiting:
             self._report.warnings.add("relations", f"{waiting:,} wait for a record that is not in the catalogue")
 
     def _warn_of_cycles(self) -> None:
         for name in sorted(self._stage.relations()):
             if RELATIONS[name].hierarchical:
-                for cycle in cycles(edges.named(self._connection, [name])):
+                for cycle in cycles(edges.named(self._transaction.connection, [name])):
                     self._report.warnings.add(name, f"comes back to where it began: {' → '.join(cycle)}")

@@ -131,6 +131,7 @@ def related(snapshot: Snapshot, change: Change) -> list[dict[str, Any]]:
             "name": other.name,
         }
         for other in edges.related(snapshot, [change.record]).get(change.record, [])
+        if other.name is not None
     ]
     outside = [edge for edge in sorted(change.whole().edges) if RELATIONS[edge.relation].target is None]
     items += [{"relation": edge.relation, "direction": "out", "id": edge.target, "name": ""} for edge in outside]

@@ -1,7 +1,6 @@
 """Doing a write once, however often it is asked for under one key."""
 
 import hashlib
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,9 +10,9 @@ from lexarium.domain.errors import Conflict
 from lexarium.domain.stamps import now
 from lexarium.service.access import Caller
 from lexarium.store import idempotency
-from lexarium.store.database import Database
 from lexarium.store.idempotency import Kept
 from lexarium.store.transaction import Transaction
+from lexarium.store.writer import Work
 
 
 @dataclass(frozen=True)
@@ -36,13 +35,13 @@ class Ask:
     """All that makes it what it is: method, path and body."""
 
 
-def once(database: Database, caller: Caller, ask: Ask, work: Callable[[Transaction], Outcome]) -> Outcome:
-    """Do a write, unless this caller has had it done under this key: then answer as then.
+def once(caller: Caller, ask: Ask, work: Work[Outcome]) -> Work[Outcome]:
+    """The same work, unless this caller has had it done under this key: then it answers as then.
 
     The answer is kept in the write's own transaction. Raises `Conflict` where the key was used for another request.
     """
     if ask.key is None:
-        return database.run(work)
+        return work
     key, digest, account = ask.key, hashlib.sha256(ask.what).hexdigest(), caller.account.id
 
     def kept_work(transaction: Transaction) -> Outcome:
@@ -56,4 +55,4 @@ def once(database: Database, caller: Caller, ask: Ask, work: Callable[[Transacti
         idempotency.keep(transaction, account, key, Kept(digest, answer), at=now())
         return outcome
 
-    return database.run(kept_work)
+    return kept_work

@@ -8,11 +8,13 @@ from itertools import islice
 
 import orjson
 
+from lexarium.domain import grounds
 from lexarium.domain.changes import State
-from lexarium.domain.collections import COLLECTIONS, HIT_NUMBER, Collection
+from lexarium.domain.collections import COLLECTIONS, CONCEPT, HIT_NUMBER, Collection
 from lexarium.domain.errors import NotFound
+from lexarium.domain.grounds import Ground
 from lexarium.domain.relations import MEASUREDBY
-from lexarium.domain.text import fold, unstorable
+from lexarium.domain.text import fold, name_key, unstorable
 from lexarium.exchange import valpha
 from lexarium.service.desk import refuse_gone
 from lexarium.store import edges, log, records, versions
@@ -28,13 +30,17 @@ class Reading:
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         self.position: Position = read_position(snapshot)
+        self.grounds: set[Ground] = set()
+        """What all that was read rests on."""
 
     def whole(self, collection: Collection) -> Iterator[bytes]:
         """A whole collection as one JSON array, in pieces."""
+        self.grounds.add(grounds.of_collection(collection.name))
         return _array(records.bodies(self._snapshot, collection))
 
     def hits(self, query: str = "") -> Iterator[bytes]:
         """The search hits for a query, best first, as one JSON array in pieces; every term where it is empty."""
+        self.grounds |= {grounds.of_collection(each.name) for each in COLLECTIONS.values() if each.searched_prefix}
         batches = records.hits(self._snapshot)
         if query.strip():
             found = _ranked(query, batches)
@@ -52,6 +58,7 @@ class Reading:
 
     def one_named(self, collection: Collection, name: str) -> bytes:
         """The published record of this collection and name with its relations."""
+        self.grounds.add(grounds.of_name(collection.name, name_key(name)))
         found = None if unstorable(name) else records.find_named(self._snapshot, collection, name)
         if found is None:
             raise NotFound(f"There is no {collection.name} with the name {name!r}.")
@@ -59,6 +66,7 @@ class Reading:
 
     def measured_by(self, contrast: str) -> Iterator[bytes]:
         """The concepts that a contrast measures, as one JSON array in pieces."""
+        self.grounds |= {grounds.of_record(contrast), grounds.of_collection(CONCEPT.name)}
         if unstorable(contrast):
             return _array(iter(()))
         return _array(records.targeted_by(self._snapshot, MEASUREDBY, contrast))
@@ -72,13 +80,14 @@ class Reading:
 
     def shape(self, collection: Collection, stored: Stored) -> bytes:
         """A record with its relations."""
-        related = edges.related(self._snapshot, [stored.id])
-        return valpha.shape(collection, stored.body, related.get(stored.id, []))
+        related = edges.related(self._snapshot, [stored.id]).get(stored.id, [])
+        self.grounds |= {grounds.of_record(each) for each in (stored.id, *(other.id for other in related))}
+        return valpha.shape(collection, stored.body, [other for other in related if other.name is not None])
 
     def shapes(self, collection: Collection) -> Iterator[bytes]:
         """Every published record of a collection, in order, with its relations, also those that wait for a record."""
         for batch in records.published(self._snapshot, collection):
-            related = edges.related(self._snapshot, [stored.id for stored in batch], waiting=True)
+            related = edges.related(self._snapshot, [stored.id for stored in batch])
             for stored in batch:
                 yield valpha.shape(collection, stored.body, related.get(stored.id, []))
 

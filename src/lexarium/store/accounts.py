@@ -75,6 +75,7 @@ def revoke_token(transaction: Transaction, identifier: str, *, at: int) -> bool:
     known = transaction.connection.execute(select(token.c.id).where(token.c.id == identifier)).first()
     unrevoked = (token.c.id == identifier) & token.c.revoked.is_(None)
     transaction.connection.execute(update(token).where(unrevoked).values(revoked=at))
+    transaction.accounts_changed()
     return known is not None
 
 

@@ -1,11 +1,13 @@
 """What the two engines do differently: the narrow contract that `sqlite` and `postgres` fulfil."""
 
+from collections.abc import Set
 from typing import NamedTuple, Protocol
 
 from sqlalchemy import Connection, Engine, select
 from sqlalchemy.exc import DBAPIError
 
 from lexarium.domain.errors import StoreError
+from lexarium.domain.grounds import Ground
 from lexarium.store.schema import catalogue
 
 Snapshot = Connection
@@ -13,10 +15,23 @@ Snapshot = Connection
 
 
 class Position(NamedTuple):
-    """A state of a catalogue: which database, and the last change in it. Equal positions hold equal records."""
+    """A state of a catalogue. Equal positions hold equal records, and let the same people in."""
 
     epoch: str
+    """Which database."""
     revision: int
+    """The last change in it."""
+    accounts: int
+    """How often an account or a token has changed."""
+
+
+class Move(NamedTuple):
+    """How the catalogue came from one position to a later one."""
+
+    start: Position
+    to: Position
+    shaken: Set[Ground] | None
+    """None: too much has changed to tell, or it is another catalogue."""
 
 
 def read_position(connection: Connection) -> Position:
@@ -24,7 +39,7 @@ def read_position(connection: Connection) -> Position:
     return Position._make(connection.execute(_POSITION).one())
 
 
-_POSITION = select(catalogue.c.epoch, catalogue.c.revision)
+_POSITION = select(catalogue.c.epoch, catalogue.c.revision, catalogue.c.accounts)
 
 
 class Watch(Protocol):
@@ -46,6 +61,8 @@ class Backend(Protocol):
     engine: Engine
     place: str
     """Where the database is, as a person may read it: no password."""
+    embedded: bool
+    """Whether it is in this process, so that a short look takes no longer than a thread would."""
 
     def exists(self) -> bool:
         """Whether there is anything at its place."""

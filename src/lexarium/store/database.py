@@ -1,6 +1,8 @@
 """The database of one catalogue: where transactions begin and end."""
 
+from collections import deque
 from collections.abc import Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from importlib import import_module
 
@@ -10,13 +12,16 @@ from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from lexarium.domain.errors import SettingError, Unavailable
-from lexarium.store.backend import Backend, Position, Watch, read_position
+from lexarium.domain.grounds import Ground
+from lexarium.store import versions
+from lexarium.store.backend import Backend, Move, Position, Watch, read_position
 from lexarium.store.schema import catalogue
 from lexarium.store.sqlite import SqliteBackend
-from lexarium.store.transaction import Transaction
+from lexarium.store.transaction import MOST_CHANGES, Transaction
 from lexarium.store.writer import Result, Work, Writer
 
-_MOVE = update(catalogue).values(revision=bindparam("to"))
+_MOVES = 100
+_MOVE = update(catalogue).values(revision=bindparam("to"), accounts=bindparam("changed"))
 
 
 class Database:
@@ -25,12 +30,19 @@ class Database:
     def __init__(self, url: str) -> None:
         self.backend = _backend(url)
         self._watch: Watch | None = None
-        self._writer = Writer(self.write)
+        self._writer = Writer(self.write, self.errors_explained)
+        self._moves: deque[Move] = deque(maxlen=_MOVES)
+        """The last that this process made, so that it need not look up what it did itself."""
 
     @property
     def place(self) -> str:
         """Where it is, as a person may read it."""
         return self.backend.place
+
+    @property
+    def embedded(self) -> bool:
+        """Whether a short look into it may be taken where others wait meanwhile."""
+        return self.backend.embedded
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
@@ -46,18 +58,23 @@ class Database:
             before = read_position(connection)
             transaction = Transaction(connection, before)
             yield transaction
-            after = Position(before.epoch, transaction.revision)
-            if after != before:
-                connection.execute(_MOVE, {"to": after.revision})
+            move = transaction.finish()
+            if move.to != before:
+                connection.execute(_MOVE, {"to": move.to.revision, "changed": move.to.accounts})
                 self.backend.announce(connection)
-        self.notice(after)
+        self._moves.append(move)
+        self.notice(move.to)
 
     def run(self, work: Work[Result]) -> Result:
         """Do a short piece of work in a writing transaction, perhaps together with others that wait.
 
         Returns its result once it is committed. What the work raises is raised here, and nothing of it is kept.
         """
-        return self._writer.run(work)
+        return self.submit(work).result()
+
+    def submit(self, work: Work[Result]) -> Future[Result]:
+        """The same, for whoever has something else to do meanwhile."""
+        return self._writer.submit(work)
 
     def position(self) -> Position:
         """Where the catalogue stands now. To be called from one thread."""
@@ -70,6 +87,22 @@ class Database:
         """Hear of a position that was read or written: never again is an older one told."""
         if self._watch is not None:
             self._watch.advance(position)
+
+    def moved_since(self, position: Position) -> Move:
+        """What has happened since a position."""
+        shaken: set[Ground] = set()
+        to = position
+        for move in list(self._moves):
+            if move.start.revision == to.revision and move.start.epoch == to.epoch and move.shaken is not None:
+                shaken |= move.shaken
+                to = move.to
+        if to.revision >= self.position().revision and to.epoch == self.position().epoch:
+            return Move(position, to, shaken)
+        with self.read() as snapshot:
+            to = read_position(snapshot)
+            known = to.epoch == position.epoch and to.revision >= position.revision
+            found = versions.shaken(snapshot, position.revision, MOST_CHANGES) if known else None
+            return Move(position, to, found)
 
     @contextmanager
     def errors_explained(self) -> Iterator[None]:

@@ -3,8 +3,9 @@
 from collections import defaultdict
 from collections.abc import Collection as Items
 from collections.abc import Iterator
+from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, select
+from sqlalchemy import ColumnElement, Connection, Select, bindparam, select
 
 from lexarium.domain.changes import State
 from lexarium.domain.relations import RELATIONS, Edge, Related, Side
@@ -54,24 +55,35 @@ def walk(connection: Connection, start: str, relations: Items[str], *, upward: b
     return reached
 
 
-def related(connection: Connection, identifiers: Items[str], *, waiting: bool = False) -> dict[str, list[Related]]:
-    """The published records related to each of these, by relation, then by name ignoring case, then by id.
+def related(connection: Connection, identifiers: Items[str]) -> dict[str, list[Related]]:
+    """The records at the other ends of these records' relations, by relation, then by name ignoring case, then by id.
 
-    With `waiting` also those that are not there (yet), with an empty name.
+    Also those that are not there (yet) or not published: they have no name.
     """
     found: dict[str, list[Related]] = defaultdict(list)
     ends: tuple[tuple[Side, Side], ...] = (("source", "target"), ("target", "source"))
     for near, far in ends:
-        there = (record.c.id == relation.c[far]) & (record.c.state == State.PUBLISHED)
-        query = select(relation.c[near].label("near"), relation.c[far].label("far"), relation.c.relation)
-        query = query.add_columns(record.c.name, record.c.collection).where(relation.c[near].in_(identifiers))
-        for row in connection.execute(query.join(record, there, isouter=waiting)):
+        for row in connection.execute(_RELATED[near], {"identifiers": list(identifiers)}):
             expected = getattr(RELATIONS[row.relation], far)
             if row.collection is None or row.collection == expected:
-                found[row.near].append(Related(row.far, row.name or "", row.relation, near))
+                found[row.near].append(Related(row.far, row.name, row.relation, near))
     for others in found.values():
-        others.sort(key=lambda other: (other.relation, other.side, other.name.casefold(), other.id))
+        others.sort(key=lambda other: (other.relation, other.side, (other.name or "").casefold(), other.id))
     return found
+
+
+def _ends(near: Side, far: Side) -> Select[Any]:
+    there = (record.c.id == relation.c[far]) & (record.c.state == State.PUBLISHED)
+    return (
+        select(relation.c[near].label("near"), relation.c[far].label("far"), relation.c.relation)
+        .add_columns(record.c.name, record.c.collection)
+        .where(relation.c[near].in_(bindparam("identifiers", expanding=True)))
+        .join(record, there, isouter=True)
+    )
+
+
+# Built once: to build a statement costs more than to run it.
+_RELATED: dict[Side, Select[Any]] = {"source": _ends("source", "target"), "target": _ends("target", "source")}
 
 
 def _edges(connection: Connection, condition: ColumnElement[bool]) -> Iterator[Edge]:

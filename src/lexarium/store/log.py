@@ -33,8 +33,6 @@ class Entry:
 def save(transaction: Transaction, entries: Sequence[Entry], *, actor: str, at: int) -> list[Change]:
     """Write these records and log the changes, which are returned. Their relations are written by `relate`."""
     rows = [_record_row(entry) for entry in entries]
-    _execute(transaction, _INSERT, [row for row in rows if row["version"] == 1])
-    _execute(transaction, _UPDATE, [{"this": row["id"], **row} for row in rows if row["version"] != 1])
     changes = [
         Change(
             seq=seq,
@@ -49,8 +47,11 @@ def save(transaction: Transaction, entries: Sequence[Entry], *, actor: str, at: 
         )
         for seq, entry in enumerate(entries, transaction.revision + 1)
     ]
-    _execute(transaction, _LOG, [_change_row(made, entry.whole) for made, entry in zip(changes, entries, strict=True)])
-    transaction.revision += len(changes)
+    # What is new comes under an identifier that nobody has used: that can wait, and be written with more of its kind.
+    transaction.put_off(_INSERT, (row for row in rows if row["version"] == 1))
+    _execute(transaction, _UPDATE, [{"this": row["id"], **row} for row in rows if row["version"] != 1])
+    transaction.put_off(_LOG, (_change_row(made, entry.whole) for made, entry in zip(changes, entries, strict=True)))
+    transaction.logged([entry.whole for entry in entries])
     return changes
 
 

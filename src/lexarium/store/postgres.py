@@ -45,7 +45,7 @@ class PostgresWatch:
 
     def advance(self, position: Position) -> None:
         with self._lock:
-            if position.epoch != self._position.epoch or position.revision > self._position.revision:
+            if position.epoch != self._position.epoch or position > self._position:
                 self._position = position
 
     def close(self) -> None:
@@ -88,6 +88,8 @@ def _connect(address: str) -> psycopg.Connection[Any]:
 
 class PostgresBackend:
     """A PostgreSQL server. libpq reads the address itself, so that it may name several hosts."""
+
+    embedded = False
 
     def __init__(self, address: str) -> None:
         try:

@@ -28,6 +28,7 @@ catalogue = Table(
     Column("id", Integer, CheckConstraint("id = 1", name="catalogue_is_one"), primary_key=True),
     Column("epoch", Text, nullable=False, comment="minted when the database is made or restored"),
     Column("revision", BigInteger, nullable=False, comment="the last seq of the log"),
+    Column("accounts", BigInteger, nullable=False, server_default="0", comment="counts their changes"),
 )
 
 record = Table(

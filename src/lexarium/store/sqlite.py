@@ -1,5 +1,6 @@
 """SQLite in WAL mode: the embedded engine."""
 
+import mmap
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -16,41 +17,53 @@ _WRITE = {"lexarium_write": True}
 _WAIT_SECONDS = 10
 """How long a writer waits for its turn, and anyone for a connection, before giving up."""
 
+_HEAD = 48
+"""How many bytes the head of a wal-index has."""
+
 _CONNECTIONS = 50
 """More than there are threads to use them."""
 
 
 class SqliteWatch:
-    """Asks SQLite's own counter of commits, on a connection that does nothing else: microseconds a call."""
+    """Looks at the head of SQLite's wal-index, which every commit of every process changes, for a microsecond a call.
 
-    def __init__(self, engine: Engine) -> None:
+    The file and its first 48 bytes are part of SQLite's documented format. Asking SQLite itself (`PRAGMA data_version`)
+    costs ten times as much, and gives up Python's lock each time: while others write, a read waits to have it back.
+    """
+
+    def __init__(self, engine: Engine, database: str) -> None:
         self._connection = engine.connect()
-        driver = self._connection.connection.driver_connection
-        assert isinstance(driver, sqlite3.Connection)
-        self._execute = driver.execute
-        self._commits = -1
-        self._position = Position("", -1)
+        self._position = self._read()  # While this connection is open, the file stays the one that it is.
+        with Path(f"{database}-shm").open("rb") as file:
+            self._index = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
+        self._head = b""
 
     def current(self) -> Position:
-        try:
-            commits = self._execute("PRAGMA data_version").fetchone()[0]
-            if commits != self._commits:
-                with self._connection.begin():
-                    self._position = read_position(self._connection)
-                self._commits = commits
-        except (DBAPIError, sqlite3.Error) as error:
-            raise Unavailable(f"The database cannot be read now: {error}.") from error
+        head = self._index[:_HEAD]
+        if head != self._head:
+            self._position = self._read()
+            self._head = head
         return self._position
 
     def advance(self, position: Position) -> None:
-        """Nothing to hear: this connection sees commits of every other."""
+        """Nothing to hear: the index shows the commits of everyone."""
 
     def close(self) -> None:
+        self._index.close()
         self._connection.close()
+
+    def _read(self) -> Position:
+        try:
+            with self._connection.begin():
+                return read_position(self._connection)
+        except DBAPIError as error:
+            raise Unavailable(f"The database cannot be read now: {error}.") from error
 
 
 class SqliteBackend:
     """A database file."""
+
+    embedded = True
 
     def __init__(self, url: URL) -> None:
         if not url.database or url.database == ":memory:":
@@ -114,7 +127,7 @@ class SqliteBackend:
         """Nothing to do: SQLite counts commits for every reader."""
 
     def watch(self) -> Watch:
-        return SqliteWatch(self.engine)
+        return SqliteWatch(self.engine, self.place)
 
     def explain(self, error: DBAPIError) -> StoreError | None:
         reason = str(error.orig)

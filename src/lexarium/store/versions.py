@@ -4,9 +4,24 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, case, exists, func, literal, or_, select, tuple_
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Integer,
+    Select,
+    and_,
+    bindparam,
+    case,
+    exists,
+    func,
+    literal,
+    or_,
+    select,
+    tuple_,
+)
 
 from lexarium.domain.changes import Action, Change, State, whole_of
+from lexarium.domain.grounds import Ground
 from lexarium.store.backend import read_position
 from lexarium.store.schema import change, record
 
@@ -75,6 +90,18 @@ def since(connection: Connection, seq: int, limit: int, collections: Sequence[st
     if collections:
         query = query.where(change.c.collection.in_(collections))
     return [change_of(row) for row in connection.execute(query)]
+
+
+def shaken(connection: Connection, seq: int, most: int) -> set[Ground] | None:
+    """The grounds that the changes after a seq have shaken; None where there are more changes than so many."""
+    rows = connection.execute(_DOCUMENTS, {"seq": seq, "most": most + 1}).all()
+    if len(rows) > most:
+        return None
+    return {ground for row in rows for ground in whole_of(row.collection, row.document).grounds}
+
+
+_DOCUMENTS = select(change.c.collection, change.c.document).where(change.c.seq > bindparam("seq"))
+_DOCUMENTS = _DOCUMENTS.limit(bindparam("most", type_=Integer))
 
 
 def page(connection: Connection, listing: Listing, after: Place | None, limit: int) -> list[Change]:

@@ -2,6 +2,7 @@
 
 import queue
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
@@ -15,23 +16,34 @@ Work = Callable[[Transaction], Result]
 
 _WAITING = 1_000
 """How many writes may wait; one more is refused, so that a queue never grows without end."""
-_TOGETHER = 200
-"""How many writes share a commit at most, so that the first of them need not wait long."""
+_SHORTEST_TURN = 0.002
+"""In seconds: for how long writes are taken together at least. Otherwise for as long as the last commit took: so
+neither the disk nor the first of those that wait is kept waiting for much longer than the other."""
+
+
+Item = tuple[Work[Any], "Future[Any]"]
+"""A write that waits, and the promise of its result."""
 
 
 class Writer:
     """The one writer of a process. Its thread starts with the first write."""
 
-    def __init__(self, begin: Callable[[], AbstractContextManager[Transaction]]) -> None:
+    def __init__(
+        self,
+        begin: Callable[[], AbstractContextManager[Transaction]],
+        explained: Callable[[], AbstractContextManager[None]],
+    ) -> None:
         self._begin = begin
-        self._waiting: queue.Queue[tuple[Work[Any], Future[Any]] | None] = queue.Queue(_WAITING)
+        self._explained = explained
+        self._waiting: queue.Queue[Item | None] = queue.Queue(_WAITING)
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
+        self._commit_took = 0.0
 
-    def run(self, work: Work[Result]) -> Result:
-        """Do this work in a writing transaction and return its result once that is committed.
+    def submit(self, work: Work[Result]) -> "Future[Result]":
+        """Have this work done in a writing transaction: its result, once that is committed.
 
-        What the work raises is raised here, and nothing of it is kept.
+        What the work raises is the future's error, and nothing of it is kept.
         """
         self._start()
         future: Future[Result] = Future()
@@ -39,7 +51,7 @@ class Writer:
             self._waiting.put_nowait((work, future))
         except queue.Full:
             raise Unavailable("Too many writes are waiting.") from None
-        return future.result()
+        return future
 
     def close(self) -> None:
         """Finish what waits, then stop."""
@@ -55,46 +67,59 @@ class Writer:
                 self._thread.start()
 
     def _serve(self) -> None:
-        while (first := self._waiting.get()) is not None:
-            if not self._together(first):
-                return
-
-    def _together(self, first: tuple[Work[Any], Future[Any]]) -> bool:
-        """Do the first write and those that wait, in one transaction. False where it was told to stop."""
         going_on = True
+        while going_on:
+            going_on = self._together(self._waiting.get())
+
+    def _together(self, first: Item | None) -> bool:
+        """Do the first write and those that wait, in one transaction. False where it was told to stop."""
+        item = first
         done: list[tuple[Future[Any], Any]] = []
-        current: Future[Any] | None = first[1]
+        until = time.monotonic() + max(self._commit_took, _SHORTEST_TURN)
         try:
-            with self._begin() as transaction:
-                item: tuple[Work[Any], Future[Any]] | None = first
-                while item is not None:
-                    work, current = item
-                    self._one(transaction, work, current, done)
-                    current = None
-                    item = None
-                    if len(done) < _TOGETHER and not self._waiting.empty():
+            if item is not None:
+                with self._begin() as transaction:
+                    while item is not None:
+                        self._one(transaction, *item, done)
+                        if self._waiting.empty() or time.monotonic() > until:
+                            break
                         item = self._waiting.get_nowait()
-                        going_on = item is not None
+                    committing = time.monotonic()
+                self._commit_took = time.monotonic() - committing
         except Exception as error:
-            for future in [*(future for future, _ in done), *([current] if current else [])]:
-                future.set_exception(error)
+            _fail([item[1]] if item else [], error)
+            # Where no turn was to be had, each that waits would wait as long again, and in vain.
+            _fail([future for future, _ in done] or self._given_up(), error)
         else:
             for future, result in done:
                 future.set_result(result)
-        return going_on
+        return item is not None
 
     def _one(
-        self, transaction: Transaction, work: Work[Any], future: Future[Any], done: list[tuple[Future[Any], Any]]
+        self, transaction: Transaction, work: Work[Any], future: "Future[Any]", done: list[tuple["Future[Any]", Any]]
     ) -> None:
-        revision = transaction.revision
-        savepoint = transaction.connection.begin_nested()
-        transaction.batch = revision + 1
+        if not future.set_running_or_notify_cancel():
+            return  # whoever asked for it has left
+        transaction.begin()
         try:
-            result = work(transaction)
+            with self._explained():
+                result = work(transaction)
         except Exception as error:
-            savepoint.rollback()
-            transaction.revision = revision
+            transaction.undo()
             future.set_exception(error)
         else:
-            savepoint.commit()
+            transaction.end()
             done.append((future, result))
+
+    def _given_up(self) -> list["Future[Any]"]:
+        """Take away all that waits now, but for the word to stop."""
+        taken = [self._waiting.get_nowait() for _ in range(self._waiting.qsize())]
+        if None in taken:
+            self._waiting.put(None)
+        return [item[1] for item in taken if item is not None]
+
+
+def _fail(futures: list["Future[Any]"], error: Exception) -> None:
+    for future in futures:
+        if not future.done() and (future.running() or future.set_running_or_notify_cancel()):
+            future.set_exception(error)

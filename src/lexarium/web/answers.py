@@ -1,14 +1,17 @@
-"""Finished answers: bytes and headers, kept for as long as the catalogue stands where it stood."""
+"""Finished answers: bytes and headers, kept until a change touches what they rest on."""
 
 import asyncio
-from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
+from starlette.concurrency import run_in_threadpool
 from starlette.types import Send
 
 from lexarium.domain import rendering
-from lexarium.store.backend import Position
+from lexarium.domain.grounds import Ground
+from lexarium.store.backend import Move, Position
+from lexarium.store.database import Database
 from lexarium.web.encodings import IDENTITY
 
 Header = tuple[bytes, bytes]
@@ -22,6 +25,8 @@ _OVERHEAD = 2_000
 _SPELLINGS = 10_000
 """How many spellings of requests are remembered."""
 _LONGEST_SPELLING = 500
+_MOVES = 100
+"""How many moves of the catalogue are remembered, for answers that were read before them and come to be kept after."""
 
 
 class Reply:
@@ -46,10 +51,21 @@ class Reply:
 class Answer:
     """An answer to GET, with the reply a client gets instead that has it already."""
 
-    __slots__ = ("etag", "not_modified", "position", "size", "whole")
+    __slots__ = ("_encoding", "_headers", "etag", "grounds", "not_modified", "position", "size", "whole")
 
-    def __init__(self, position: Position, body: bytes, headers: Sequence[Header], encoding: str) -> None:
+    def __init__(
+        self,
+        position: Position,
+        body: bytes,
+        headers: Sequence[Header],
+        encoding: str,
+        grounds: Set[Ground] = frozenset(),
+    ) -> None:
+        self._headers = headers
+        self._encoding = encoding
         self.position = position
+        self.grounds = grounds
+        """What it rests on: it holds until a change shakes one of these."""
         self.etag = etag_of(position, encoding)
         self.size = len(body) + _OVERHEAD
         own = [*headers, (b"etag", self.etag)]
@@ -61,6 +77,10 @@ class Answer:
         if if_none_match is not None and matches(self.etag, if_none_match):
             return self.not_modified
         return self.whole
+
+    def at(self, position: Position) -> "Answer":
+        """The same answer for another position, at which it holds too."""
+        return Answer(position, self.whole.body, self._headers, self._encoding, self.grounds)
 
 
 def etag_of(position: Position, encoding: str) -> bytes:
@@ -98,14 +118,19 @@ def encoding_headers(encoding: str) -> list[Header]:
 
 
 class Answers:
-    """The answers of one worker, up to a size, all read at one position."""
+    """The answers of one worker, up to a size, all of which hold at one position."""
 
-    def __init__(self, limit: int, position: Callable[[], Position]) -> None:
+    def __init__(self, limit: int, database: Database) -> None:
         self._limit = limit
-        self._position = position
-        self._read_at: Position | None = None
+        self._database = database
+        self._holding: Position | None = None
+        """Where the catalogue stood when the answers were last held against it."""
         self._kept: OrderedDict[Key, Answer] = OrderedDict()
+        self._resting: defaultdict[Ground, set[Key]] = defaultdict(set)
+        """Which answers rest on what; nothing stands here that has none."""
         self._size = 0
+        self._moves: deque[Move] = deque(maxlen=_MOVES)
+        """The last moves that were followed."""
         self._spelt: OrderedDict[tuple[bytes, bytes], Asked] = OrderedDict()
         self.making = asyncio.Semaphore(2)
         """To be held while a body is made: however many ask, few are in the making at a time."""
@@ -120,29 +145,81 @@ class Answers:
         return None if asked is None else self.get((asked, encoding))
 
     def get(self, key: Key) -> Answer | None:
-        """The answer, if it is kept and the catalogue has not moved since it was read."""
+        """The answer, if it is kept and known to hold still."""
         answer = self._kept.get(key)
-        if answer is None or self._read_at != self._position():
+        if answer is None or self._holding is None:
             return None
+        if self._behind():
+            if not self._database.embedded:
+                return None  # To ask what has changed could take long, and every other request would wait.
+            self._follow(self._database.moved_since(self._holding))
+            return self.get(key)
+        if answer.position != self._holding:
+            answer = self._kept[key] = answer.at(self._holding)
         self._kept.move_to_end(key)
         return answer
 
-    def keep(self, key: Key, answer: Answer) -> None:
-        """Keep an answer, unless newer ones are kept, or it is too large."""
-        position = answer.position
-        if position != self._read_at:
-            if self._read_at and position.epoch == self._read_at.epoch and position.revision < self._read_at.revision:
-                return
-            self._kept.clear()
-            self._size = 0
-            self._read_at = position
-        if key in self._kept or answer.size > self._limit:
+    async def keep(self, key: Key, answer: Answer) -> None:
+        """Keep an answer, unless it may hold no longer, or is too large."""
+        await self.catch_up()
+        if self._holding is None or answer.position.epoch != self._holding.epoch:
+            self._forget(answer.position)
+        if key in self._kept or answer.size > self._limit or self._shaken_since(answer):
             return
         self._kept[key] = answer
         self._size += answer.size
+        for ground in answer.grounds:
+            self._resting[ground].add(key)
         while self._size > self._limit:
-            _, oldest = self._kept.popitem(last=False)
-            self._size -= oldest.size
+            self._drop(next(iter(self._kept)))
+
+    async def catch_up(self) -> None:
+        """Find out which answers still hold, where `get` leaves that to whoever can wait."""
+        if self._holding is not None and self._behind():
+            self._follow(await run_in_threadpool(self._database.moved_since, self._holding))
+
+    def _behind(self) -> bool:
+        now, then = self._database.position(), self._holding
+        return then is None or now.epoch != then.epoch or now.revision > then.revision
+
+    def _follow(self, move: Move) -> None:
+        """Drop what holds no longer."""
+        then = self._holding
+        if then is None or move.shaken is None or move.to.epoch != then.epoch:
+            self._forget(move.to)
+        elif move.to.revision > then.revision:
+            for ground in move.shaken & self._resting.keys():
+                for key in list(self._resting[ground]):
+                    self._drop(key)
+            self._moves.append(move)
+            self._holding = move.to
+
+    def _shaken_since(self, answer: Answer) -> bool:
+        """Whether a change since it was read may have shaken an answer."""
+        revision = answer.position.revision
+        missed = [move for move in self._moves if move.to.revision > revision]
+        assert self._holding is not None
+        if not missed:
+            return revision != self._holding.revision
+        return missed[0].start.revision > revision or any(
+            move.shaken & answer.grounds for move in missed if move.shaken
+        )
+
+    def _forget(self, position: Position) -> None:
+        """Begin anew at a position."""
+        self._kept.clear()
+        self._resting.clear()
+        self._moves.clear()
+        self._size = 0
+        self._holding = position
+
+    def _drop(self, key: Key) -> None:
+        answer = self._kept.pop(key)
+        self._size -= answer.size
+        for ground in answer.grounds:
+            self._resting[ground].discard(key)
+            if not self._resting[ground]:
+                del self._resting[ground]
 
     def remember(self, path: bytes, query: bytes, asked: Asked) -> None:
         """Remember what a request spelt like this asks for."""

@@ -10,6 +10,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from lexarium.domain.errors import LexariumError
+from lexarium.service.access import Callers
 from lexarium.service.deliverer import Deliverer
 from lexarium.settings import Settings
 from lexarium.store.database import Database
@@ -36,11 +37,12 @@ def make_app(settings: Settings, database: Database) -> ASGIApp:
         await run_in_threadpool(database.close)
 
     limits = Limits(settings)
-    answers = Answers(settings.cache_mb * 1_000_000, database.position)
-    v1 = Lazy("lexarium.web.v1.app", lambda module: module.make_v1(database, limits, settings))
+    callers = Callers(database)
+    answers = Answers(settings.cache_mb * 1_000_000, database)
+    v1 = Lazy("lexarium.web.v1.app", lambda module: module.make_v1(database, callers, limits, settings))
     app = Starlette(
         routes=[
-            *endpoint.routes(database, answers, limits),
+            *endpoint.routes(database, callers, answers, limits),
             *(Route(path, v1) for path in ("/api/v1", "/api/v1/{rest:path}", "/openapi.json", "/docs")),
             *Probes(database).routes(),
             *Pages(database, settings.title).routes(),

@@ -33,7 +33,7 @@ def sign_in(database: StoreOf, limits: LimitsOf, body: BodyOf) -> Response:
         raise Invalid("This cannot be signed in with.", problems_of(error)) from None
     limits.sign_ins.take(given.name)
     token, secret = passwords.sign_in(database, given.name, given.password)
-    return answers.written(Outcome(200, {**_token(token), "token": secret}))
+    return answers.told(Outcome(200, {**_token(token), "token": secret}))
 
 
 @router.get("/users", summary="Every account")
@@ -48,7 +48,7 @@ def add_user(database: StoreOf, caller: AdminOf, body: BodyOf) -> Response:
     except ValidationError as error:
         raise Invalid("This is not a valid account.", problems_of(error)) from None
     account = access.add_account(database, given.name, given.role)
-    return answers.written(Outcome(201, _account(account)))
+    return answers.told(Outcome(201, _account(account)))
 
 
 @router.get("/tokens", summary="One's own tokens; an admin's, everyone's")
@@ -73,7 +73,7 @@ def add_token(database: StoreOf, caller: CallerOf, body: BodyOf) -> Response:
     if role is not None and role.rank > caller.role.rank:
         raise Forbidden(f"A token with the role {caller.role} cannot make one with the role {role}.")
     token, secret = access.create_token(database, name, role, given.days, given.label)
-    return answers.written(Outcome(201, {**_token(token), "token": secret}))
+    return answers.told(Outcome(201, {**_token(token), "token": secret}))
 
 
 @router.delete("/tokens/{id}", summary="Make a token useless from now on", status_code=204)

@@ -8,6 +8,9 @@ from starlette.responses import Response
 from lexarium.domain.changes import Change
 from lexarium.service.once import Outcome
 from lexarium.service.views import record_view
+from lexarium.store.database import Database
+from lexarium.store.writer import Work
+from lexarium.web.writes import done
 
 PATH = "/api/v1"
 
@@ -35,8 +38,13 @@ def record(change: Change, if_none_match: str | None = None) -> Response:
     return Json(record_view(change), headers=headers)
 
 
-def written(outcome: Outcome) -> Json:
-    """The answer to a write."""
+async def written(database: Database, work: Work[Outcome]) -> Json:
+    """The answer to a write, once it is committed."""
+    return told(await done(database, work))
+
+
+def told(outcome: Outcome) -> Json:
+    """The answer to a write that is done."""
     headers = {"location": outcome.location, "etag": outcome.etag}
     return Json(outcome.content, outcome.status, {name: value for name, value in headers.items() if value})
 

@@ -11,6 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lexarium import __version__
 from lexarium.domain.errors import Invalid, LexariumError, Problem
+from lexarium.service.access import Callers
 from lexarium.settings import Settings
 from lexarium.store.database import Database
 from lexarium.web.limits import Limits
@@ -33,7 +34,7 @@ from lexarium.web.v1.requests import refuse_unknown_parameters
 from lexarium.web.v1.schemas import components, problems
 
 
-def make_v1(database: Database, limits: Limits, settings: Settings) -> ASGIApp:
+def make_v1(database: Database, callers: Callers, limits: Limits, settings: Settings) -> ASGIApp:
     """The application, with every address of v1 and its OpenAPI document."""
     app = FastAPI(
         title=settings.title,
@@ -48,6 +49,7 @@ def make_v1(database: Database, limits: Limits, settings: Settings) -> ASGIApp:
         },
     )
     app.state.database = database
+    app.state.callers = callers
     app.state.limits = limits
     app.state.settings = settings
     app.router.redirect_slashes = False

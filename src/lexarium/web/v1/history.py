@@ -51,7 +51,7 @@ def _router(collection: Collection) -> APIRouter:
     @router.post(
         "/revert", summary="Make it what it was at a version, as a new version", openapi_extra=body_of("Revert")
     )
-    def revert(database: StoreOf, caller: CuratorOf, id: str, version: VersionOf, body: BodyOf) -> Response:
+    async def revert(database: StoreOf, caller: CuratorOf, id: str, version: VersionOf, body: BodyOf) -> Response:
         (to,) = taken(body, version=int)
         if to is None or not 1 <= to < 2**31:
             raise Invalid("The body is not valid.", [Problem("version", "is required: the version to go back to.")])
@@ -60,10 +60,10 @@ def _router(collection: Collection) -> APIRouter:
             past = looking.version(transaction.connection, collection, id, to)
             return published(Desk(transaction, caller).revert(past, version))
 
-        return answers.written(database.run(work))
+        return await answers.written(database, work)
 
     @router.post("/merge", summary="Merge it into another; answers the survivor", openapi_extra=body_of("Merge"))
-    def merge(database: StoreOf, caller: CuratorOf, id: str, version: VersionOf, body: BodyOf) -> Response:
+    async def merge(database: StoreOf, caller: CuratorOf, id: str, version: VersionOf, body: BodyOf) -> Response:
         (into,) = taken(body, into=str)
         if into is None:
             raise Invalid("The body is not valid.", [Problem("into", "is required: the id of the survivor.")])
@@ -71,6 +71,6 @@ def _router(collection: Collection) -> APIRouter:
         def work(transaction: Transaction) -> Outcome:
             return published(Desk(transaction, caller).merge(collection, id, version, into))
 
-        return answers.written(database.run(work))
+        return await answers.written(database, work)
 
     return router

@@ -41,7 +41,7 @@ def list_proposals(
 
 
 @router.post("", summary="Propose a new record, or a change of one", status_code=202, openapi_extra=body_of("Propose"))
-def propose(database: StoreOf, caller: CallerOf, body: BodyOf, ask: AskOf) -> Response:
+async def propose(database: StoreOf, caller: CallerOf, body: BodyOf, ask: AskOf) -> Response:
     """Also a curator may, to let others decide."""
     collection, record, change = taken(body, collection=str, record=str, change=dict)
     problems = []
@@ -58,7 +58,7 @@ def propose(database: StoreOf, caller: CallerOf, body: BodyOf, ask: AskOf) -> Re
             return proposed(proposals.propose_record(transaction, caller, kind, change))
         return proposed(proposals.propose_edit(transaction, caller, kind, record, change))
 
-    return answers.written(once(database, caller, ask, work))
+    return await answers.written(database, once(caller, ask, work))
 
 
 @router.get("/{id}", summary="A proposal, and where the record has moved on under it")
@@ -70,26 +70,26 @@ def read_proposal(database: StoreOf, caller: CallerOf, id: str) -> Response:
 
 
 @router.post("/{id}/accept", summary="Make it so, or, with `change`, that instead", openapi_extra=body_of("Accept"))
-def accept(database: StoreOf, caller: CuratorOf, id: str, body: BodyOf) -> Response:
+async def accept(database: StoreOf, caller: CuratorOf, id: str, body: BodyOf) -> Response:
     (change,) = taken(body, change=dict)
 
     def work(transaction: Transaction) -> Outcome:
         return published(proposals.accept(transaction, caller, id, change))
 
-    return answers.written(database.run(work))
+    return await answers.written(database, work)
 
 
 @router.post("/{id}/reject", summary="Turn it down, with a reason", openapi_extra=body_of("Reject"))
-def reject(database: StoreOf, caller: CuratorOf, id: str, body: BodyOf) -> Response:
+async def reject(database: StoreOf, caller: CuratorOf, id: str, body: BodyOf) -> Response:
     (reason,) = taken(body, reason=str)
     if not reason or len(reason) > 5_000 or "\x00" in reason:
         raise Invalid("The body is not valid.", [Problem("reason", "is required, with at most 5000 characters.")])
-    return answers.written(database.run(lambda transaction: _told(proposals.reject(transaction, caller, id, reason))))
+    return await answers.written(database, lambda transaction: _told(proposals.reject(transaction, caller, id, reason)))
 
 
 @router.post("/{id}/withdraw", summary="Take one's own proposal back")
-def withdraw(database: StoreOf, caller: CallerOf, id: str) -> Response:
-    return answers.written(database.run(lambda transaction: _told(proposals.withdraw(transaction, caller, id))))
+async def withdraw(database: StoreOf, caller: CallerOf, id: str) -> Response:
+    return await answers.written(database, lambda transaction: _told(proposals.withdraw(transaction, caller, id)))
 
 
 def _told(proposal: Proposal) -> Outcome:

@@ -93,14 +93,14 @@ def _router(collection: Collection) -> APIRouter:
         responses=PROPOSED,
         openapi_extra=body_of(draft),
     )
-    def create_record(database: StoreOf, caller: CallerOf, body: BodyOf, ask: AskOf) -> Response:
+    async def create_record(database: StoreOf, caller: CallerOf, body: BodyOf, ask: AskOf) -> Response:
         def work(transaction: Transaction) -> Outcome:
             if not caller.may(Deed.PUBLISH):
                 return proposed(proposals.propose_record(transaction, caller, collection, body))
             saved = Desk(transaction, caller).create(collection, body)
             return published(saved, 201)
 
-        return answers.written(once(database, caller, ask, work))
+        return await answers.written(database, once(caller, ask, work))
 
     @router.get("/{id}", summary=f"Read a {collection.name}", responses=UNCHANGED)
     def read_record(
@@ -115,8 +115,10 @@ def _router(collection: Collection) -> APIRouter:
         return answers.record(change, if_none_match)
 
     @router.put("/{id}", summary=f"Replace a {collection.name}", responses=PROPOSED, openapi_extra=body_of(draft))
-    def replace_record(database: StoreOf, caller: CallerOf, id: str, version: VersionOf, body: BodyOf) -> Response:
-        return _change(database, caller, collection, id, version, lambda _: body)
+    async def replace_record(
+        database: StoreOf, caller: CallerOf, id: str, version: VersionOf, body: BodyOf
+    ) -> Response:
+        return await _change(database, caller, collection, id, version, lambda _: body)
 
     @router.patch(
         "/{id}",
@@ -124,11 +126,11 @@ def _router(collection: Collection) -> APIRouter:
         responses=PROPOSED,
         openapi_extra=body_of(draft, patch=True),
     )
-    def patch_record(database: StoreOf, caller: CallerOf, id: str, version: VersionOf, body: BodyOf) -> Response:
-        return _change(database, caller, collection, id, version, lambda before: merge_patch(before, body), body)
+    async def patch_record(database: StoreOf, caller: CallerOf, id: str, version: VersionOf, body: BodyOf) -> Response:
+        return await _change(database, caller, collection, id, version, lambda before: merge_patch(before, body), body)
 
     @router.delete("/{id}", summary=f"Retire a {collection.name}")
-    def retire_record(
+    async def retire_record(
         database: StoreOf,
         caller: CallerOf,
         id: str,
@@ -138,12 +140,12 @@ def _router(collection: Collection) -> APIRouter:
         def work(transaction: Transaction) -> Outcome:
             return published(Desk(transaction, caller).retire(collection, id, version, replaced_by))
 
-        return answers.written(database.run(work))
+        return await answers.written(database, work)
 
     return router
 
 
-def _change(
+async def _change(
     database: StoreOf,
     caller: Caller,
     collection: Collection,
@@ -162,7 +164,7 @@ def _change(
         given = _as_patch(transaction, before.whole(), draft({})) if patch is None else patch
         return proposed(proposals.propose_edit(transaction, caller, collection, identifier, given))
 
-    return answers.written(database.run(work))
+    return await answers.written(database, work)
 
 
 def _as_patch(transaction: Transaction, before: Whole, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -35,7 +35,7 @@ def _router(collection: Collection) -> APIRouter:
             return answers.read({"items": looking.related(snapshot, change)}, etag=answers.etag_of(change.version))
 
     @router.put("/relations", summary="Add a relation", openapi_extra=body_of("Relate"))
-    def relate(database: StoreOf, caller: CuratorOf, id: str, version: VersionOf, body: BodyOf) -> Response:
+    async def relate(database: StoreOf, caller: CuratorOf, id: str, version: VersionOf, body: BodyOf) -> Response:
         relation, target = taken(body, relation=str, target=str)
         missing = [
             Problem(name, "is required.") for name, value in (("relation", relation), ("target", target)) if not value
@@ -46,10 +46,10 @@ def _router(collection: Collection) -> APIRouter:
         def work(transaction: Transaction) -> Outcome:
             return published(Desk(transaction, caller).relate(collection, id, version, relation, target))
 
-        return answers.written(database.run(work))
+        return await answers.written(database, work)
 
     @router.delete("/relations", summary="Take a relation away")
-    def unrelate(
+    async def unrelate(
         database: StoreOf,
         caller: CuratorOf,
         id: str,
@@ -60,7 +60,7 @@ def _router(collection: Collection) -> APIRouter:
         def work(transaction: Transaction) -> Outcome:
             return published(Desk(transaction, caller).unrelate(collection, id, version, relation, target))
 
-        return answers.written(database.run(work))
+        return await answers.written(database, work)
 
     @router.get("/ancestors", summary="What is above it, the nearest first")
     def ancestors(database: StoreOf, id: str, relation: Relation = None) -> Response:

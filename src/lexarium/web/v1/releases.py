@@ -26,7 +26,7 @@ def list_releases(database: StoreOf) -> Response:
 
 
 @router.post("", summary="Name the present state", status_code=201, openapi_extra=body_of("NewRelease"))
-def name_state(database: StoreOf, caller: CuratorOf, body: BodyOf) -> Response:
+async def name_state(database: StoreOf, caller: CuratorOf, body: BodyOf) -> Response:
     try:
         given = NewRelease.model_validate(body, strict=True, extra="forbid")
     except ValidationError as error:
@@ -39,7 +39,7 @@ def name_state(database: StoreOf, caller: CuratorOf, body: BodyOf) -> Response:
         releases.add(transaction, release)
         return Outcome(201, _view(release), f"{answers.PATH}/releases/{release.name}")
 
-    return answers.written(database.run(work))
+    return await answers.written(database, work)
 
 
 @router.get("/{name}", summary="A release")

@@ -1,4 +1,7 @@
-"""What the addresses of v1 ask of a request: who sends it, a JSON body, a version, known parameters only."""
+"""What the addresses of v1 ask of a request: who sends it, a JSON body, a version, known parameters only.
+
+None of it is a plain function: FastAPI would give each a thread, which costs more than what it does.
+"""
 
 from typing import Annotated, Any
 
@@ -8,19 +11,19 @@ from fastapi.dependencies.utils import get_flat_params
 from fastapi.params import ParamTypes
 
 from lexarium.domain.errors import Invalid, Problem
-from lexarium.service import access
-from lexarium.service.access import Caller, Deed
+from lexarium.service.access import Caller, Callers, Deed
 from lexarium.service.once import Ask
 from lexarium.settings import Settings
 from lexarium.store.database import Database
 from lexarium.web.limits import Limits
 from lexarium.web.problems import HttpProblem
+from lexarium.web.writes import caller_of
 
 _JSON = ("application/json", "application/merge-patch+json")
 _LONGEST_KEY = 200
 
 
-def _database(request: Request) -> Database:
+async def _database(request: Request) -> Database:
     database: Database = request.app.state.database
     return database
 
@@ -28,7 +31,7 @@ def _database(request: Request) -> Database:
 StoreOf = Annotated[Database, Depends(_database)]
 
 
-def _settings(request: Request) -> Settings:
+async def _settings(request: Request) -> Settings:
     settings: Settings = request.app.state.settings
     return settings
 
@@ -36,7 +39,7 @@ def _settings(request: Request) -> Settings:
 SettingsOf = Annotated[Settings, Depends(_settings)]
 
 
-def _limits(request: Request) -> Limits:
+async def _limits(request: Request) -> Limits:
     limits: Limits = request.app.state.limits
     return limits
 
@@ -44,8 +47,9 @@ def _limits(request: Request) -> Limits:
 LimitsOf = Annotated[Limits, Depends(_limits)]
 
 
-def _identified(request: Request, database: StoreOf, limits: LimitsOf) -> Caller:
-    caller = access.identify(database, request.headers.get("authorization"))
+async def _identified(request: Request, limits: LimitsOf) -> Caller:
+    callers: Callers = request.app.state.callers
+    caller = await caller_of(request, callers)
     if request.method != "GET":
         request.state.rate = limits.writes.take(caller.token)
     return caller
@@ -54,7 +58,7 @@ def _identified(request: Request, database: StoreOf, limits: LimitsOf) -> Caller
 CallerOf = Annotated[Caller, Depends(_identified)]
 
 
-def _curator(caller: CallerOf) -> Caller:
+async def _curator(caller: CallerOf) -> Caller:
     caller.require(Deed.PUBLISH)
     return caller
 
@@ -62,7 +66,7 @@ def _curator(caller: CallerOf) -> Caller:
 CuratorOf = Annotated[Caller, Depends(_curator)]
 
 
-def _admin(caller: CallerOf) -> Caller:
+async def _admin(caller: CallerOf) -> Caller:
     caller.require(Deed.ADMINISTER)
     return caller
 
@@ -86,7 +90,9 @@ async def _json_body(request: Request, limits: LimitsOf) -> dict[str, Any]:
 BodyOf = Annotated[dict[str, Any], Depends(_json_body)]
 
 
-def _version(if_match: Annotated[str | None, Header(description="The version that is to be changed.")] = None) -> int:
+async def _version(
+    if_match: Annotated[str | None, Header(description="The version that is to be changed.")] = None,
+) -> int:
     if if_match is None:
         raise HttpProblem(428, "This needs an If-Match header with the ETag of the version that is to be changed.")
     text = if_match.strip().removeprefix("W/").strip('"')
@@ -114,8 +120,10 @@ async def _ask(
 AskOf = Annotated[Ask, Depends(_ask)]
 
 
-def refuse_unknown_parameters(request: Request) -> None:
+async def refuse_unknown_parameters(request: Request) -> None:
     """Raise `Invalid` that names every parameter which the address does not know."""
+    if not request.scope["query_string"]:
+        return
     known = {
         field.alias
         for field in get_flat_params(request.scope["route"].dependant)

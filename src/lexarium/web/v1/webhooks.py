@@ -43,7 +43,7 @@ def add_webhook(database: StoreOf, settings: SettingsOf, caller: AdminOf, body: 
         raise Invalid("This is not a valid webhook.", problems_of(error)) from None
     private = settings.webhooks_private == "yes"
     new = webhooks.create(database, given.url, given.collections, given.actions, private=private)
-    return answers.written(Outcome(201, {**_view(new), "secret": new.secret}, f"{answers.PATH}/webhooks/{new.id}"))
+    return answers.told(Outcome(201, {**_view(new), "secret": new.secret}, f"{answers.PATH}/webhooks/{new.id}"))
 
 
 @router.get("/{id}", summary="A webhook, and how it stands")
@@ -67,8 +67,8 @@ def list_deliveries(
 
 
 @router.post("/{id}/enable", summary="Try again at once, with the change where it stopped")
-def enable_webhook(database: StoreOf, caller: AdminOf, id: str) -> Response:
-    return answers.written(database.run(lambda transaction: Outcome(200, _view(webhooks.enable(transaction, id)))))
+async def enable_webhook(database: StoreOf, caller: AdminOf, id: str) -> Response:
+    return await answers.written(database, lambda transaction: Outcome(200, _view(webhooks.enable(transaction, id))))
 
 
 def _view(webhook: Webhook) -> dict[str, Any]:

@@ -1,9 +1,6 @@
 """The addresses of v-alpha: which method goes where, and what every answer carries."""
 
-from functools import partial
-
 import orjson
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
@@ -11,7 +8,8 @@ from starlette.types import Receive, Scope, Send
 
 from lexarium.domain.errors import Gone, LexariumError, Moved
 from lexarium.domain.proposals import Proposal
-from lexarium.service import access, curating
+from lexarium.service import curating
+from lexarium.service.access import Callers
 from lexarium.store.database import Database
 from lexarium.web.answers import Answers
 from lexarium.web.bodies import read_fields
@@ -19,14 +17,15 @@ from lexarium.web.limits import Limits
 from lexarium.web.problems import HttpProblem, respond
 from lexarium.web.valpha.reads import Reads
 from lexarium.web.valpha.resources import PATH, RESOURCES, Resource, describe
+from lexarium.web.writes import caller_of, done
 
 
-def routes(database: Database, answers: Answers, limits: Limits) -> list[Route]:
+def routes(database: Database, callers: Callers, answers: Answers, limits: Limits) -> list[Route]:
     """The routes of v-alpha."""
     found = []
     for resource in RESOURCES.values():
         path = f"{PATH}/{resource.name}"
-        found.append(Route(path, ValphaEndpoint(resource, database, answers, limits)))
+        found.append(Route(path, ValphaEndpoint(resource, database, callers, answers, limits)))
         found.append(Route(path + "/", WithoutSlash(resource)))
     return found
 
@@ -34,9 +33,12 @@ def routes(database: Database, answers: Answers, limits: Limits) -> list[Route]:
 class ValphaEndpoint:
     """Answers one resource. An ASGI application."""
 
-    def __init__(self, resource: Resource, database: Database, answers: Answers, limits: Limits) -> None:
+    def __init__(
+        self, resource: Resource, database: Database, callers: Callers, answers: Answers, limits: Limits
+    ) -> None:
         self._resource = resource
         self._database = database
+        self._callers = callers
         self._limits = limits
         reads = Reads(resource, database, answers)
         self._methods = {"GET": reads.get, "HEAD": reads.get, "OPTIONS": self._options}
@@ -72,10 +74,10 @@ class ValphaEndpoint:
     async def _post(self, request: Request) -> Response:
         collection = self._resource.collection
         assert collection is not None
-        caller = await run_in_threadpool(access.identify, self._database, request.headers.get("authorization"))
+        caller = await caller_of(request, self._callers)
         rate = self._limits.writes.take(caller.token)
         given, text = await read_fields(request, self._limits)
-        made = await run_in_threadpool(partial(curating.create, self._database, caller, collection, given, text=text))
+        made = await done(self._database, curating.creation(caller, collection, given, text=text))
         if isinstance(made, Proposal):
             status, location = 202, f"/api/v1/proposals/{made.id}"
             body = orjson.dumps({"proposal": made.id, "state": made.state, "change": orjson.Fragment(made.change)})

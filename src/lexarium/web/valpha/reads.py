@@ -78,22 +78,23 @@ class Reads:
     async def _make(self, key: Key) -> Answer | None:
         asked, encoding = key
         async with self._answers.making:
+            await self._answers.catch_up()
             plain = self._answers.get((asked, IDENTITY))
             if plain is None:
                 made = await run_in_threadpool(self._read, asked)
                 if made is None:
                     return None
-                plain = Answer(*made, self._headers(), IDENTITY)
-                self._answers.keep((asked, IDENTITY), plain)
+                plain = made
+                await self._answers.keep((asked, IDENTITY), plain)
             if encoding == IDENTITY:
                 return plain
             body = await run_in_threadpool(encoded, encoding, plain.whole.body)
-            answer = Answer(plain.position, body, self._headers(), encoding)
-            self._answers.keep(key, answer)
+            answer = Answer(plain.position, body, self._headers(), encoding, plain.grounds)
+            await self._answers.keep(key, answer)
             return answer
 
-    def _read(self, asked: Asked) -> tuple[Position, bytes] | None:
-        """What is asked for, and the position at which it was so; None where the whole is too large to be kept."""
+    def _read(self, asked: Asked) -> Answer | None:
+        """What is asked for, as it is now; None where the whole is too large to be kept."""
         _, parameter, value = asked
         pieces: list[bytes] = []
         size = 0
@@ -106,7 +107,7 @@ class Reads:
                     return None
             if parameter == WHOLE:
                 self._whole_size = size
-            return now.position, b"".join(pieces)
+            return Answer(now.position, b"".join(pieces), self._headers(), IDENTITY, frozenset(now.grounds))
 
     def _pieces(self, now: Reading, parameter: str, value: str) -> Iterator[bytes]:
         collection = self._resource.collection
