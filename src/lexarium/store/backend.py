@@ -36,10 +36,10 @@ class Move(NamedTuple):
 
 def read_position(connection: Connection) -> Position:
     """The catalogue's position as this transaction sees it."""
-    return Position._make(connection.execute(_POSITION).one())
+    return Position._make(connection.execute(POSITION).one())
 
 
-_POSITION = select(catalogue.c.epoch, catalogue.c.revision, catalogue.c.accounts)
+POSITION = select(catalogue.c.epoch, catalogue.c.revision, catalogue.c.accounts)
 
 
 class Watch(Protocol):

@@ -6,16 +6,19 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, text
+from sqlalchemy.dialects.sqlite.base import SQLiteDialect
 from sqlalchemy.exc import DBAPIError
 
 from lexarium.domain.errors import NotACatalogue, SettingError, StoreError, Unavailable
-from lexarium.store.backend import Position, Watch, read_position
+from lexarium.store.backend import POSITION, Position, Watch
 
 _WRITE = {"lexarium_write": True}
 """Execution options of a connection whose transaction begins as a writer's."""
 
 _WAIT_SECONDS = 10
 """How long a writer waits for its turn, and anyone for a connection, before giving up."""
+
+_POSITION = str(POSITION.compile(dialect=SQLiteDialect()))
 
 _HEAD = 48
 """How many bytes the head of a wal-index has."""
@@ -33,6 +36,9 @@ class SqliteWatch:
 
     def __init__(self, engine: Engine, database: str) -> None:
         self._connection = engine.connect()
+        driver = self._connection.connection.driver_connection
+        assert isinstance(driver, sqlite3.Connection)
+        self._execute = driver.execute
         self._position = self._read()  # While this connection is open, the file stays the one that it is.
         with Path(f"{database}-shm").open("rb") as file:
             self._index = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
@@ -53,10 +59,10 @@ class SqliteWatch:
         self._connection.close()
 
     def _read(self) -> Position:
+        # One statement is a transaction of its own.
         try:
-            with self._connection.begin():
-                return read_position(self._connection)
-        except DBAPIError as error:
+            return Position._make(self._execute(_POSITION).fetchone())
+        except sqlite3.Error as error:
             raise Unavailable(f"The database cannot be read now: {error}.") from error
 
 

@@ -53,9 +53,9 @@ def make_v1(database: Database, callers: Callers, limits: Limits, settings: Sett
     app.state.limits = limits
     app.state.settings = settings
     app.router.redirect_slashes = False
-    # The fixed names first: `records` and the like must not be taken for a collection's.
+    # The records first: they are asked for most, and every route before takes its time to say no.
     named = [module.router for module in (service, changes, batch, proposals, releases, accounts, webhooks)]
-    for router in (*named, *history.routers(), *relations.routers(), *records.routers()):
+    for router in (*records.routers(), *named, *history.routers(), *relations.routers()):
         app.include_router(router, prefix=answers.PATH)
     app.include_router(reference.router)
     app.openapi = lambda: _document(app)  # type: ignore[method-assign]
