@@ -239,7 +239,8 @@ def _page(tables: list[Table]) -> str:
     method = (
         f"`make bench` repeats this. One worker on one core, SQLite with `synchronous=FULL`; wrk with {WRITERS}"
         f" connections posts new concepts from another core, while {READERS} more read one record. Every answer"
-        f" must be a 201, and every acknowledged record must be there in the end. Medians of {ROUNDS} rounds, times in milliseconds."
+        " must be a 201, and every acknowledged record must be there in the end."
+        f" Medians of {ROUNDS} rounds, times in milliseconds."
     )
     header = f"# Benchmarks: writing\n\n{told} {version('lexarium')}, Python {platform.python_version()}.\n\n{method}"
     return "\n\n".join([header, *(table_markdown(table) for table in tables)]) + "\n"
