@@ -20,10 +20,12 @@ class Tier(IntEnum):
     """All words, in its name."""
     ALIAS_WORDS = 6
     """All words, in its name and aliases."""
-    DEFINITION_WORDS = 7
+    TYPO = 7
+    """Its name or an alias, but for a typing mistake. Looked for only where no name or alias has all words."""
+    DEFINITION_WORDS = 8
     """All words, its definition included."""
-    TYPO = 8
-    """A name or alias but for a typing mistake. Looked for only where no name or alias matched."""
+    TYPO_WORDS = 9
+    """All words in its name and aliases, but for a typing mistake in some. Looked for as typos are."""
 
     @property
     def kind(self) -> str:

@@ -1,16 +1,27 @@
 """Finding records: what is asked, what is found, and the use case that finds it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
-from lexarium.domain.changes import State
+from lexarium.domain.changes import State, Whole
+from lexarium.domain.collections import COLLECTIONS, SEARCHED
+from lexarium.domain.errors import Invalid, Problem
+from lexarium.search.documents import definition_of
+from lexarium.search.gathering import Candidate, Search
+from lexarium.search.index import View
+from lexarium.search.queries import Filter
+from lexarium.search.ranking import Span
+from lexarium.search.snippets import snippet
 from lexarium.search.tiers import EXACT, Tier
+from lexarium.service.indexing import Indexer
+from lexarium.store import log
+from lexarium.store.backend import Position, read_position
+from lexarium.store.database import Database
 
-SEARCHED = ("concept", "task", "disorder")
-"""Where a search looks that names no collection."""
 LONGEST_QUERY = 10_000
 """How many characters a query may have."""
+DEEPEST = 2_000
+"""How far one may page."""
 
 
 @dataclass(frozen=True)
@@ -25,13 +36,6 @@ class Asked:
     limit: int = 10
     offset: int = 0
     explain: bool = False
-
-
-class Span(NamedTuple):
-    """A part of a text: from `start`, up to and without `end`, in code points."""
-
-    start: int
-    end: int
 
 
 @dataclass(frozen=True)
@@ -85,19 +89,103 @@ class Suggestion:
     collection: str
     text: str
     """The name or alias that completes it."""
+    highlight: tuple[Span, ...] = ()
 
 
 class Finder:
     """Finds records of one catalogue."""
 
+    def __init__(self, database: Database, indexer: Indexer) -> None:
+        self._database = database
+        self._indexer = indexer
+
     def search(self, asked: Asked) -> Found:
-        """The hits, best first. Raises `Invalid` for a query that is too long."""
-        raise NotImplementedError
+        """The hits, best first. Raises `Invalid` for what cannot be asked."""
+        return self.search_many([asked])[0]
 
     def search_many(self, asked: Sequence[Asked]) -> list[Found]:
         """The same for many queries, all of one state of the index."""
-        raise NotImplementedError
+        for each in asked:
+            _refuse(each)
+        view = self._view()
+        return [self._one(view, each) for each in asked]
 
     def suggest(self, prefix: str, collections: Sequence[str] = (), limit: int = 10) -> list[Suggestion]:
         """The few best completions of what someone types, over the names and aliases of these collections, or all."""
-        raise NotImplementedError
+        _refuse(Asked(prefix, tuple(collections)))
+        search = Search(self._view(), prefix, Filter(tuple(collections) or tuple(COLLECTIONS)))
+        return [
+            Suggestion(each.record, each.labels[0], each.collection, each.grade.text, each.grade.spans)
+            for each in search.completions(limit)[:limit]
+        ]
+
+    def every(self, text: str, collections: Sequence[str], position: Position) -> tuple[Position, Iterator[str]]:
+        """The identifiers of every hit, best first, and the position at which it was so: if need be an earlier one."""
+        view = self._indexer.at(position)
+        revision = min(position.revision, view.standing.revision)
+        search = Search(view, text[:LONGEST_QUERY], Filter(tuple(collections)))
+        return Position(position.epoch, revision), search.all()
+
+    def _view(self) -> View:
+        with self._database.read() as snapshot:
+            position = read_position(snapshot)
+        return self._indexer.at(position)
+
+    def _one(self, view: View, asked: Asked) -> Found:
+        search = Search(view, asked.text, Filter(asked.collections, asked.states, asked.class_id))
+        best = search.best(asked.offset + asked.limit)
+        page = best[asked.offset : asked.offset + asked.limit]
+        wholes = self._wholes([each.record for each in page if _needs_more(each)])
+        facets = search.facets()
+        return Found(
+            hits=[_hit(each, wholes.get(each.record), asked) for each in page],
+            total=sum(facets["collection"].values()),
+            facets=facets,
+            did_you_mean=best[0].grade.text or None if search.close and best else None,
+            exact=sum(each.grade.tier in EXACT for each in best),
+        )
+
+    def _wholes(self, identifiers: Sequence[str]) -> dict[str, Whole]:
+        if not identifiers:
+            return {}
+        with self._database.read() as snapshot:
+            return {record: change.whole() for record, change in log.latest(snapshot, identifiers).items()}
+
+
+def _refuse(asked: Asked) -> None:
+    """Raise `Invalid`, with every problem, for what cannot be asked."""
+    problems = []
+    if len(asked.text) > LONGEST_QUERY:
+        problems.append(Problem("q", f"should have at most {LONGEST_QUERY} characters, not {len(asked.text)}."))
+    unknown = [name for name in asked.collections if name not in COLLECTIONS]
+    if unknown:
+        problems.append(Problem("collection", f"should be among {', '.join(COLLECTIONS)}, not {', '.join(unknown)}."))
+    if asked.offset + asked.limit > DEEPEST:
+        problems.append(Problem("offset", f"should lead to no further than the {DEEPEST:,}th hit."))
+    if problems:
+        raise Invalid("This cannot be looked for.", problems)
+
+
+def _needs_more(found: Candidate) -> bool:
+    """Whether a hit needs more of its record than the index holds."""
+    return found.grade.field == "definition" or found.state != State.PUBLISHED
+
+
+def _hit(found: Candidate, whole: Whole | None, asked: Asked) -> Hit:
+    given = found.grade
+    text, marked = given.text, given.spans
+    if given.field == "definition" and whole is not None:
+        text, marked = snippet(definition_of(whole), asked.text)
+    return Hit(
+        id=found.record,
+        name=found.labels[0],
+        collection=found.collection,
+        state=State(found.state),
+        replaced_by=whole.replaced_by if whole else None,
+        score=round(given.score, 4),
+        tier=given.tier,
+        field=given.field,
+        text=text,
+        highlight=marked,
+        explanation=f"{given.tier.kind}: {given.reason}" if asked.explain else None,
+    )

@@ -1,5 +1,6 @@
 """What the two engines do differently: the narrow contract that `sqlite` and `postgres` fulfil."""
 
+from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from sqlalchemy import Connection, Engine, select
@@ -46,6 +47,8 @@ class Backend(Protocol):
     engine: Engine
     place: str
     """Where the database is, as a person may read it: no password."""
+    file: Path | None
+    """Its file, where it is one."""
 
     def exists(self) -> bool:
         """Whether there is anything at its place."""

@@ -11,6 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lexarium import __version__
 from lexarium.domain.errors import Invalid, LexariumError, Problem
+from lexarium.service.finding import Finder
 from lexarium.settings import Settings
 from lexarium.store.database import Database
 from lexarium.web.limits import Limits
@@ -26,6 +27,7 @@ from lexarium.web.v1 import (
     reference,
     relations,
     releases,
+    search,
     service,
     webhooks,
 )
@@ -33,7 +35,7 @@ from lexarium.web.v1.requests import refuse_unknown_parameters
 from lexarium.web.v1.schemas import components, problems
 
 
-def make_v1(database: Database, limits: Limits, settings: Settings) -> ASGIApp:
+def make_v1(database: Database, limits: Limits, settings: Settings, finder: Finder) -> ASGIApp:
     """The application, with every address of v1 and its OpenAPI document."""
     app = FastAPI(
         title=settings.title,
@@ -50,9 +52,10 @@ def make_v1(database: Database, limits: Limits, settings: Settings) -> ASGIApp:
     app.state.database = database
     app.state.limits = limits
     app.state.settings = settings
+    app.state.finder = finder
     app.router.redirect_slashes = False
     # The fixed names first: `records` and the like must not be taken for a collection's.
-    named = [module.router for module in (service, changes, batch, proposals, releases, accounts, webhooks)]
+    named = [module.router for module in (service, changes, batch, proposals, releases, accounts, webhooks, search)]
     for router in (*named, *history.routers(), *relations.routers(), *records.routers()):
         app.include_router(router, prefix=answers.PATH)
     app.include_router(reference.router)

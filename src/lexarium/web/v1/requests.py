@@ -10,6 +10,7 @@ from fastapi.params import ParamTypes
 from lexarium.domain.errors import Invalid, Problem
 from lexarium.service import access
 from lexarium.service.access import Caller, Deed
+from lexarium.service.finding import Finder
 from lexarium.service.once import Ask
 from lexarium.settings import Settings
 from lexarium.store.database import Database
@@ -34,6 +35,14 @@ def _settings(request: Request) -> Settings:
 
 
 SettingsOf = Annotated[Settings, Depends(_settings)]
+
+
+def _finder(request: Request) -> Finder:
+    finder: Finder = request.app.state.finder
+    return finder
+
+
+FinderOf = Annotated[Finder, Depends(_finder)]
 
 
 def _limits(request: Request) -> Limits:

@@ -12,6 +12,7 @@ from starlette.types import Receive, Scope, Send
 from lexarium.domain.errors import Gone, LexariumError, Moved
 from lexarium.domain.proposals import Proposal
 from lexarium.service import access, curating
+from lexarium.service.finding import Finder
 from lexarium.store.database import Database
 from lexarium.web.answers import Answers
 from lexarium.web.bodies import read_fields
@@ -21,12 +22,14 @@ from lexarium.web.valpha.reads import Reads
 from lexarium.web.valpha.resources import PATH, RESOURCES, Resource, describe
 
 
-def routes(database: Database, answers: Answers, limits: Limits) -> list[Route]:
+def routes(database: Database, answers: Answers, limits: Limits, finder: Finder) -> list[Route]:
     """The routes of v-alpha."""
     found = []
     for resource in RESOURCES.values():
         path = f"{PATH}/{resource.name}"
-        found.append(Route(path, ValphaEndpoint(resource, database, answers, limits)))
+        found.append(
+            Route(path, ValphaEndpoint(resource, database, Reads(resource, database, answers, finder), limits))
+        )
         found.append(Route(path + "/", WithoutSlash(resource)))
     return found
 
@@ -34,11 +37,10 @@ def routes(database: Database, answers: Answers, limits: Limits) -> list[Route]:
 class ValphaEndpoint:
     """Answers one resource. An ASGI application."""
 
-    def __init__(self, resource: Resource, database: Database, answers: Answers, limits: Limits) -> None:
+    def __init__(self, resource: Resource, database: Database, reads: Reads, limits: Limits) -> None:
         self._resource = resource
         self._database = database
         self._limits = limits
-        reads = Reads(resource, database, answers)
         self._methods = {"GET": reads.get, "HEAD": reads.get, "OPTIONS": self._options}
         if resource.collection:
             self._methods["POST"] = self._post

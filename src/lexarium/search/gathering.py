@@ -1,0 +1,193 @@
+"""Runs the queries of a search, the best first, and gathers what they find until there is enough."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, NamedTuple
+
+from tantivy import DocAddress, Query
+
+from lexarium.search.documents import SEPARATOR
+from lexarium.search.index import View
+from lexarium.search.queries import Filter, Queries, some, typed
+from lexarium.search.ranking import Grade, grade
+from lexarium.search.tiers import Tier
+
+RERANKED = 200
+"""How many of the first hits are put in order of their words."""
+FACETS = ("collection", "class", "state")
+_MOST_VALUES = 100
+"""How many values of a facet are told."""
+_FEW = 30
+_LONG_KEY = 8
+"""From how many letters on a name may have two mistakes."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A record that was found, and how it matched."""
+
+    record: str
+    collection: str
+    state: str
+    labels: tuple[str, ...]
+    grade: Grade
+
+    @property
+    def order(self) -> tuple[float, int, str, str]:
+        """Best first; of equals the shorter name."""
+        name = self.labels[0]
+        return -self.grade.score, len(name), name.casefold(), self.record
+
+
+class Source(Enum):
+    """Which kind of query found a record."""
+
+    ID = "id"
+    LABEL = "label"
+    TEXT = "text"
+    CLOSE = "close"
+
+
+_Place = tuple[int, int]
+
+
+class _Found(NamedTuple):
+    address: DocAddress
+    weight: float
+    source: Source
+
+
+class Search:
+    """One search in one state of an index."""
+
+    def __init__(self, view: View, text: str, wanted: Filter) -> None:
+        self._searcher = view.searcher
+        self._typed = typed(text)
+        self._queries = Queries(view.schema, self._typed, wanted)
+        self._found: dict[_Place, _Found] = {}
+        self._close: list[Query] = []
+        """The queries that allow for typing mistakes, where they were needed."""
+
+    def best(self, count: int) -> list[Candidate]:
+        """The best hits, in order; at least so many where there are so many."""
+        self._run_labels(max(count, _FEW if len(self._typed.words) < 2 else RERANKED))
+        if not self._found:
+            self._run_close()
+        if len(self._found) < count:
+            self._run(self._queries.text(), count, Source.TEXT)
+        return sorted(self._graded(), key=lambda candidate: candidate.order)
+
+    def completions(self, count: int) -> list[Candidate]:
+        """The best hits among names and aliases, in order."""
+        self._run_labels(max(count, _FEW))
+        if not self._found:
+            self._run_close()
+        return sorted(self._graded(), key=lambda candidate: candidate.order)
+
+    def all(self) -> Iterator[str]:
+        """The records of every hit, the best first."""
+        best = [candidate.record for candidate in self.best(RERANKED)]
+        yield from best
+        seen = set(best)
+        if len(self._found) < RERANKED:
+            return
+        most = self._searcher.num_docs
+        self._run_labels(most)
+        self._run(self._queries.text(), most, Source.TEXT)
+        for found in self._found.values():
+            record = str(self._searcher.doc(found.address).get_first("record"))
+            if record not in seen:
+                yield record
+
+    def facets(self) -> dict[str, dict[str, int]]:
+        """How many hits there are by collection, class and state. After `best`."""
+        wanted = {name: {"terms": {"field": name, "size": _MOST_VALUES}} for name in FACETS}
+        counted: dict[str, Any] = self._searcher.aggregate(some(self._everything()), wanted)
+        return {
+            name: {str(bucket["key"]): int(bucket["doc_count"]) for bucket in counted[name]["buckets"] if bucket["key"]}
+            for name in FACETS
+        }
+
+    @property
+    def close(self) -> bool:
+        """Whether typing mistakes were allowed for, since no name or alias had all that was asked."""
+        return bool(self._close)
+
+    def _everything(self) -> list[Query]:
+        """Queries that find all hits between them."""
+        queries, typed_words = self._queries, self._typed.words
+        found = [queries.identifier(), *self._close]
+        if self._typed.folded.key:
+            found += [queries.key("name_key"), queries.key("alias_key")]
+        if typed_words:
+            found += [queries.label("name_grams"), queries.label("alias_grams")]
+        text = queries.text()
+        return [*found, text] if text is not None else found
+
+    def _run_labels(self, enough: int) -> None:
+        queries = self._queries
+        self._run(queries.identifier(), enough, Source.ID)
+        if self._typed.folded.key:
+            self._run(queries.key("name_key"), enough)
+            self._run(queries.key("alias_key"), enough)
+        if not self._typed.words:
+            return
+        steps: list[Callable[[], Query]] = [
+            lambda: queries.beginning(whole=True),
+            lambda: queries.beginning(whole=False),
+            lambda: queries.label("name_grams", whole=True),
+            lambda: queries.label("name_grams"),
+            lambda: queries.label("alias_grams", whole=True),
+            lambda: queries.label("alias_grams"),
+        ]
+        for step in steps:
+            if len(self._found) >= enough:
+                return
+            self._run(step(), enough)
+
+    def _run_close(self) -> None:
+        queries, key, words = self._queries, self._typed.folded.key, self._typed.words
+        if not words:
+            return
+        steps: list[Callable[[], list[Query]]] = [
+            lambda: [queries.close_key("name_key", 1), queries.close_key("alias_key", 1)],
+            lambda: [queries.close_words()],
+        ]
+        if len(key) >= _LONG_KEY:
+            steps.append(lambda: [queries.close_key("name_key", 2), queries.close_key("alias_key", 2)])
+        for step in steps:
+            self._close = step()
+            for query in self._close:
+                self._run(query, _FEW, Source.CLOSE)
+            if self._found:
+                return
+
+    def _run(self, query: Query | None, count: int, source: "Source | None" = None) -> None:
+        if query is None:
+            return
+        for weight, address in self._searcher.search(query, count, count=False).hits:
+            place = (address.segment_ord, address.doc)
+            if place not in self._found:
+                self._found[place] = _Found(address, weight, source or Source.LABEL)
+
+    def _graded(self) -> Iterator[Candidate]:
+        for found in self._found.values():
+            document = self._searcher.doc(found.address)
+            labels = tuple(str(document.get_first("labels")).split(SEPARATOR))
+            given = grade(
+                self._typed,
+                labels,
+                found.weight,
+                close=found.source is Source.CLOSE,
+                by_id=found.source is Source.ID,
+            )
+            if given.tier is Tier.DEFINITION_WORDS and found.source is not Source.TEXT:
+                continue  # A long word that only begins alike.
+            yield Candidate(
+                record=str(document.get_first("record")),
+                collection=str(document.get_first("collection")),
+                state=str(document.get_first("state")),
+                labels=labels,
+                grade=given,
+            )
