@@ -71,19 +71,15 @@ class Search:
 
     def best(self, count: int) -> list[Candidate]:
         """The best hits, in order; at least so many where there are so many."""
-        self._run_labels(max(count, _FEW if len(self._typed.words) < 2 else RERANKED))
-        if not self._found:
-            self._run_close()
-        if len(self._found) < count:
+        found = self._labels(max(count, _FEW if len(self._typed.words) < 2 else RERANKED))
+        if len(found) < count:
             self._run(self._queries.text(), count, Source.TEXT)
-        return sorted(self._graded(), key=lambda candidate: candidate.order)
+            found += self._graded(Source.TEXT)
+        return sorted(found, key=lambda candidate: candidate.order)
 
     def completions(self, count: int) -> list[Candidate]:
         """The best hits among names and aliases, in order."""
-        self._run_labels(max(count, _FEW))
-        if not self._found:
-            self._run_close()
-        return sorted(self._graded(), key=lambda candidate: candidate.order)
+        return sorted(self._labels(max(count, _FEW)), key=lambda candidate: candidate.order)
 
     def all(self) -> Iterator[str]:
         """The records of every hit, the best first."""
@@ -125,6 +121,15 @@ class Search:
         text = queries.text()
         return [*found, text] if text is not None else found
 
+    def _labels(self, enough: int) -> list[Candidate]:
+        """The records whose name or alias matches; with typing mistakes, where none does without."""
+        self._run_labels(enough)
+        found = self._graded(Source.ID, Source.LABEL)
+        if not found:
+            self._run_close()
+            found = self._graded(Source.CLOSE)
+        return found
+
     def _run_labels(self, enough: int) -> None:
         queries = self._queries
         self._run(queries.identifier(), enough, Source.ID)
@@ -147,9 +152,10 @@ class Search:
             self._run(step(), enough)
 
     def _run_close(self) -> None:
+        self._found.clear()
         queries, key, words = self._queries, self._typed.folded.key, self._typed.words
-        if not words:
-            return
+        if not words or self._typed.phrases:
+            return  # Whoever quotes wants it so and not otherwise.
         steps: list[Callable[[], list[Query]]] = [
             lambda: [queries.close_key("name_key", 1), queries.close_key("alias_key", 1)],
             lambda: [queries.close_words()],
@@ -171,23 +177,19 @@ class Search:
             if place not in self._found:
                 self._found[place] = _Found(address, weight, source or Source.LABEL)
 
-    def _graded(self) -> Iterator[Candidate]:
-        for found in self._found.values():
-            document = self._searcher.doc(found.address)
-            labels = tuple(str(document.get_first("labels")).split(SEPARATOR))
-            given = grade(
-                self._typed,
-                labels,
-                found.weight,
-                close=found.source is Source.CLOSE,
-                by_id=found.source is Source.ID,
-            )
-            if given.tier is Tier.DEFINITION_WORDS and found.source is not Source.TEXT:
-                continue  # A long word that only begins alike.
-            yield Candidate(
-                record=str(document.get_first("record")),
-                collection=str(document.get_first("collection")),
-                state=str(document.get_first("state")),
-                labels=labels,
-                grade=given,
-            )
+    def _graded(self, *sources: Source) -> list[Candidate]:
+        """What queries of these kinds found; what only begins like a long word that was asked for is left out."""
+        found = [self._candidate(each) for each in self._found.values() if each.source in sources]
+        return [each for each in found if each.grade.tier is not Tier.DEFINITION_WORDS or Source.TEXT in sources]
+
+    def _candidate(self, found: _Found) -> Candidate:
+        document = self._searcher.doc(found.address)
+        labels = tuple(str(document.get_first("labels")).split(SEPARATOR))
+        close, by_id = found.source is Source.CLOSE, found.source is Source.ID
+        return Candidate(
+            record=str(document.get_first("record")),
+            collection=str(document.get_first("collection")),
+            state=str(document.get_first("state")),
+            labels=labels,
+            grade=grade(self._typed, labels, found.weight, close=close, by_id=by_id),
+        )

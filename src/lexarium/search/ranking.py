@@ -96,8 +96,7 @@ def _by_words(sought: Typed, label: str, match: _Match, weight: float, *, is_nam
     quality = 0.5 * (begins or (0.5 if in_order else 0.0)) + 0.3 * share + 0.2 * _half(weight)
     order = "from the beginning" if begins else "in order" if in_order else "in another order"
     reason = f"all words {order}, {match.whole} of {len(sought.words)} whole; BM25 {weight:.2f}"
-    marked = tuple(Span(words[place].start, words[place].end) for place in sorted(set(places)))
-    return Grade(tier, quality, "name" if is_name else "alias", label, marked, reason)
+    return Grade(tier, quality, "name" if is_name else "alias", label, _marked(words, places), reason)
 
 
 def _match(sought: Sequence[Sought], words: Sequence[Word]) -> _Match | None:
@@ -158,22 +157,29 @@ def _by_mistake(sought: Typed, labels: Sequence[str], weight: float) -> Grade | 
                 reason = f"a whole label but for {edits} letter{'s' if edits > 1 else ''}"
                 return Grade(Tier.TYPO, quality, field, label, (Span(0, len(label)),), reason)
     for label in labels:
-        marked = _close_words(sought, spans(label))
-        if marked is not None:
+        words = spans(label)
+        places = _close_places(sought, words)
+        if places is not None:
             field = "name" if label is labels[0] else "alias"
-            reason = f"all words but for some letters; BM25 {weight:.2f}"
-            return Grade(Tier.TYPO_WORDS, _half(weight), field, label, marked, reason)
+            begins = places == list(range(len(places)))
+            reason = f"all words but for some letters{', from the beginning' if begins else ''}; BM25 {weight:.2f}"
+            quality = 0.4 * (field == "name") + 0.4 * begins + 0.2 * _half(weight)
+            return Grade(Tier.TYPO_WORDS, quality, field, label, _marked(words, places), reason)
     return None
 
 
-def _close_words(sought: Typed, words: Sequence[Word]) -> tuple[Span, ...] | None:
-    found = set()
+def _close_places(sought: Typed, words: Sequence[Word]) -> list[int] | None:
+    found = []
     for word in sought.words:
         place = next((at for at, there in enumerate(words) if _is_close(word.forms[0], there.text)), None)
         if place is None:
             return None
-        found.add(place)
-    return tuple(Span(words[place].start, words[place].end) for place in sorted(found))
+        found.append(place)
+    return found
+
+
+def _marked(words: Sequence[Word], places: Sequence[int]) -> tuple[Span, ...]:
+    return tuple(Span(words[place].start, words[place].end) for place in sorted(set(places)))
 
 
 def _is_close(typed_word: str, word: str) -> bool:

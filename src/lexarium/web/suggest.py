@@ -1,16 +1,19 @@
 """Completions as someone types: a plain route, since it is asked at every keystroke."""
 
+from typing import Any
+
 import orjson
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from lexarium.domain.collections import COLLECTIONS
 from lexarium.domain.errors import Invalid, LexariumError, Problem
-from lexarium.service.finding import Finder
+from lexarium.service.finding import LONGEST_QUERY, Finder
 from lexarium.service.views import suggestion_view
-from lexarium.web.problems import respond
+from lexarium.web.problems import HttpProblem, respond
 
 PATH = "/api/v1/suggest"
 MOST = 50
@@ -30,10 +33,16 @@ class Suggest:
 
     def route(self) -> Route:
         """Its address."""
-        return Route(PATH, self.get, methods=["GET"])
+        return Route(PATH, self)
 
-    async def get(self, request: Request) -> Response:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        response = await self._get(Request(scope, receive))
+        await response(scope, receive, send)
+
+    async def _get(self, request: Request) -> Response:
         """The few best completions of `prefix`."""
+        if request.method not in ("GET", "HEAD"):
+            return respond(HttpProblem(405, f"{request.method} is not allowed here.", {"allow": "GET, HEAD"}))
         try:
             prefix, collections, limit = _asked(request)
             found = await run_in_threadpool(self._finder.suggest, prefix, collections, limit)
@@ -41,6 +50,33 @@ class Suggest:
             return respond(error, _HEADERS)
         body = orjson.dumps({"suggestions": [suggestion_view(each) for each in found]})
         return Response(body, 200, _HEADERS, media_type="application/json")
+
+
+def describe(problems: dict[int | str, dict[str, Any]]) -> dict[str, Any]:
+    """What OpenAPI says of it."""
+    kinds = {"prefix": {"type": "string", "maxLength": LONGEST_QUERY}, "collection": {"type": "string"}}
+    whole_number = {"type": "integer", "minimum": 1, "maximum": MOST, "default": 10}
+    example = {"id": "trm_4a3fd79d0b5a7", "name": "working memory", "collection": "concept", "text": "working memory"}
+    answer = {"suggestions": [{**example, "highlight": [{"start": 0, "end": 7}, {"start": 8, "end": 14}]}]}
+    return {
+        "tags": ["search"],
+        "summary": "The few best completions of what someone types",
+        "operationId": "suggest",
+        "parameters": [
+            {
+                "name": name,
+                "in": "query",
+                "required": name == "prefix",
+                "description": told,
+                "schema": kinds.get(name, whole_number),
+            }
+            for name, told in PARAMETERS.items()
+        ],
+        "responses": {
+            "200": {"description": "The completions", "content": {"application/json": {"example": answer}}},
+            **{str(status): told for status, told in problems.items()},
+        },
+    }
 
 
 def _asked(request: Request) -> tuple[str, list[str], int]:

@@ -14,6 +14,7 @@ from lexarium.domain.errors import Invalid, LexariumError, Problem
 from lexarium.service.finding import Finder
 from lexarium.settings import Settings
 from lexarium.store.database import Database
+from lexarium.web import suggest
 from lexarium.web.limits import Limits
 from lexarium.web.problems import HttpProblem, handle_error, respond
 from lexarium.web.v1 import (
@@ -91,6 +92,7 @@ def _document(app: FastAPI) -> dict[str, Any]:
         document = get_openapi(title=app.title, version=app.version, routes=app.routes)
         schemas = document.setdefault("components", {}).setdefault("schemas", {})
         schemas |= components()
+        document["paths"][suggest.PATH] = {"get": suggest.describe(problems())}
         document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
         document["security"] = [{}, {"token": []}]
         app.openapi_schema = document
