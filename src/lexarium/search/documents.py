@@ -79,7 +79,7 @@ def document_of(whole: Whole) -> Document:
     add = document.add_text
     add("record", whole.id)
     for identifier in (whole.id, *_mappings(whole)):
-        add("ids", identifier.casefold())
+        add("ids", scope + identifier.casefold())
     add("collection", whole.collection.name)
     add("state", whole.state)
     add("class", fields.get("id_concept_class", ""))

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any, NamedTuple
 
 from tantivy import DocAddress, Query
@@ -10,12 +9,11 @@ from tantivy import DocAddress, Query
 from lexarium.search.documents import SEPARATOR
 from lexarium.search.index import View
 from lexarium.search.queries import Filter, Queries, some, typed
-from lexarium.search.ranking import Grade, grade
+from lexarium.search.ranking import Grade, Source, grade
 from lexarium.search.tiers import Tier
 
-RERANKED = 200
+RERANKED = 60
 """How many of the first hits are put in order of their words."""
-FACETS = ("collection", "class", "state")
 _MOST_VALUES = 100
 """How many values of a facet are told."""
 _FEW = 30
@@ -40,13 +38,12 @@ class Candidate:
         return -self.grade.score, len(name), name.casefold(), self.record
 
 
-class Source(Enum):
-    """Which kind of query found a record."""
+class Facets(NamedTuple):
+    """How many hits there are."""
 
-    ID = "id"
-    LABEL = "label"
-    TEXT = "text"
-    CLOSE = "close"
+    total: int
+    by: dict[str, dict[str, int]]
+    """By collection, class and state, and each of their values."""
 
 
 _Place = tuple[int, int]
@@ -64,6 +61,7 @@ class Search:
     def __init__(self, view: View, text: str, wanted: Filter) -> None:
         self._searcher = view.searcher
         self._typed = typed(text)
+        self._wanted = wanted
         self._queries = Queries(view.schema, self._typed, wanted)
         self._found: dict[_Place, _Found] = {}
         self._close: list[Query] = []
@@ -96,14 +94,20 @@ class Search:
             if record not in seen:
                 yield record
 
-    def facets(self) -> dict[str, dict[str, int]]:
-        """How many hits there are by collection, class and state. After `best`."""
-        wanted = {name: {"terms": {"field": name, "size": _MOST_VALUES}} for name in FACETS}
+    def facets(self) -> Facets:
+        """How many hits there are, and how many by collection, class and state. After `best`."""
+        # A facet that can have but one value is not counted: counting is most of what a search costs.
+        known = {"collection": self._wanted.collections, "class": (), "state": self._wanted.states}
+        wanted = {name: {"terms": {"field": name, "size": _MOST_VALUES}} for name in known if len(known[name]) != 1}
         counted: dict[str, Any] = self._searcher.aggregate(some(self._everything()), wanted)
-        return {
-            name: {str(bucket["key"]): int(bucket["doc_count"]) for bucket in counted[name]["buckets"] if bucket["key"]}
-            for name in FACETS
-        }
+        total = _total(counted["class"])
+        facets = {}
+        for name, values in known.items():
+            if name in counted:
+                facets[name] = {str(each["key"]): int(each["doc_count"]) for each in counted[name]["buckets"]}
+            else:
+                facets[name] = {values[0]: total}
+        return Facets(total, {name: _told(counts) for name, counts in facets.items()})
 
     @property
     def close(self) -> bool:
@@ -124,7 +128,7 @@ class Search:
     def _labels(self, enough: int) -> list[Candidate]:
         """The records whose name or alias matches; with typing mistakes, where none does without."""
         self._run_labels(enough)
-        found = self._graded(Source.ID, Source.LABEL)
+        found = self._graded(Source.ID, Source.KEY, Source.WORDS)
         if not found:
             self._run_close()
             found = self._graded(Source.CLOSE)
@@ -134,8 +138,8 @@ class Search:
         queries = self._queries
         self._run(queries.identifier(), enough, Source.ID)
         if self._typed.folded.key:
-            self._run(queries.key("name_key"), enough)
-            self._run(queries.key("alias_key"), enough)
+            self._run(queries.key("name_key"), enough, Source.KEY)
+            self._run(queries.key("alias_key"), enough, Source.KEY)
         if not self._typed.words:
             return
         steps: list[Callable[[], Query]] = [
@@ -169,13 +173,13 @@ class Search:
             if self._found:
                 return
 
-    def _run(self, query: Query | None, count: int, source: "Source | None" = None) -> None:
+    def _run(self, query: Query | None, count: int, source: Source = Source.WORDS) -> None:
         if query is None:
             return
         for weight, address in self._searcher.search(query, count, count=False).hits:
             place = (address.segment_ord, address.doc)
             if place not in self._found:
-                self._found[place] = _Found(address, weight, source or Source.LABEL)
+                self._found[place] = _Found(address, weight, source)
 
     def _graded(self, *sources: Source) -> list[Candidate]:
         """What queries of these kinds found; what only begins like a long word that was asked for is left out."""
@@ -185,11 +189,19 @@ class Search:
     def _candidate(self, found: _Found) -> Candidate:
         document = self._searcher.doc(found.address)
         labels = tuple(str(document.get_first("labels")).split(SEPARATOR))
-        close, by_id = found.source is Source.CLOSE, found.source is Source.ID
         return Candidate(
             record=str(document.get_first("record")),
             collection=str(document.get_first("collection")),
             state=str(document.get_first("state")),
             labels=labels,
-            grade=grade(self._typed, labels, found.weight, close=close, by_id=by_id),
+            grade=grade(self._typed, labels, found.weight, found.source),
         )
+
+
+def _total(counted: dict[str, Any]) -> int:
+    """How many were counted: every record has one class, if only the empty one."""
+    return sum(int(each["doc_count"]) for each in counted["buckets"]) + int(counted["sum_other_doc_count"])
+
+
+def _told(counts: dict[str, int]) -> dict[str, int]:
+    return {str(value): count for value, count in counts.items() if value and count}

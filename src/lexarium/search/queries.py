@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tantivy import Occur, Query, Schema
 
 from lexarium.domain.changes import State
-from lexarium.domain.collections import SEARCHED
+from lexarium.domain.collections import COLLECTIONS, SEARCHED
 from lexarium.search.documents import END, GONE, LITTLE_WORDS, LONGEST_GRAM, UNUSUAL, USUAL
 from lexarium.search.folding import Folded, fold
 
@@ -96,7 +96,7 @@ class Queries:
 
     def identifier(self) -> Query:
         """Records with this identifier, or mapped to it."""
-        return self._filtered(self._term("ids", self._typed.text.casefold()[:_LONGEST_IDENTIFIER]), always=True)
+        return self._filtered(self._any("ids", [self._typed.text.casefold()[:_LONGEST_IDENTIFIER]]))
 
     def key(self, field: str) -> Query:
         """Records whose name or alias is the whole text."""
@@ -175,17 +175,24 @@ class Queries:
             return self._term(field, term)
         return Query.fuzzy_term_query(self._schema, field, term, distance, prefix=begun)
 
-    def _filtered(self, query: Query, *, always: bool = False) -> Query:
+    def _filtered(self, query: Query) -> Query:
         """Only what is wanted. Where the scopes say all that is wanted, there is nothing to filter."""
+        wanted = self._wanted
         filters = []
-        collections, states = set(self._wanted.collections), set(self._wanted.states)
-        if always or self._scopes != [USUAL] or not collections >= set(SEARCHED):
-            filters.append(Query.term_set_query(self._schema, "collection", sorted(collections)))
-        if always or GONE in self._scopes:
-            filters.append(Query.term_set_query(self._schema, "state", sorted(states)))
-        if self._wanted.class_id is not None:
-            filters.append(self._term("class", self._wanted.class_id))
+        if not set(wanted.collections) >= self._in_scope():
+            filters.append(some([self._term("collection", name) for name in wanted.collections]))
+        if GONE in self._scopes:
+            filters.append(some([self._term("state", state) for state in wanted.states]))
+        if wanted.class_id is not None:
+            filters.append(self._term("class", wanted.class_id))
         return _all([query, *(Query.const_score_query(each, 0.0) for each in filters)])
+
+    def _in_scope(self) -> set[str]:
+        """The collections whose records the scopes hold."""
+        if GONE in self._scopes:
+            return set(COLLECTIONS)
+        usual = set(SEARCHED) if USUAL in self._scopes else set()
+        return usual | (set(COLLECTIONS) - set(SEARCHED) if UNUSUAL in self._scopes else set())
 
 
 def allowed(word: str) -> int:

@@ -1,17 +1,28 @@
 """Grades a record against what was typed: in which tier it stands, how good it is there, and which words matched."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import NamedTuple
 
 from lexarium.domain.text import name_key
-from lexarium.search.folding import Word, fold, spans
+from lexarium.search.folding import Folded, fold, spans
 from lexarium.search.queries import Sought, Typed, allowed
 from lexarium.search.tiers import Tier
 
 _MOST_EDITS = 2
 _USUAL_WEIGHT = 10.0
 """The BM25 weight that counts half."""
+
+
+class Source(Enum):
+    """Which kind of query found a record."""
+
+    ID = "id"
+    KEY = "key"
+    WORDS = "words"
+    TEXT = "text"
+    CLOSE = "close"
 
 
 class Span(NamedTuple):
@@ -21,7 +32,7 @@ class Span(NamedTuple):
     end: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Grade:
     """How a record matched."""
 
@@ -31,7 +42,8 @@ class Grade:
     field: str
     text: str
     """The label that matched; empty where it was the definition."""
-    spans: tuple[Span, ...]
+    places: tuple[int, ...] | None
+    """Which words of the label matched; None: all of it."""
     reason: str
     """The same in words."""
 
@@ -40,146 +52,156 @@ class Grade:
         """One number for tier and quality, from 0 to 1."""
         return (len(Tier) - 1 - self.tier + self.quality) / len(Tier)
 
+    @property
+    def highlight(self) -> tuple[Span, ...]:
+        """The parts of the label that matched."""
+        if self.places is None:
+            return (Span(0, len(self.text)),)
+        words = spans(self.text)
+        return tuple(Span(words[place].start, words[place].end) for place in sorted(set(self.places)))
+
+
+def grade(sought: Typed, labels: Sequence[str], weight: float, source: Source) -> Grade:
+    """Grade a record by its labels, the name first, and by the kind of query that found it."""
+    if source is Source.ID:
+        return Grade(Tier.ID, 1.0, "id", sought.text, None, "the identifier itself")
+    exact = _exact(sought, labels) if source is Source.KEY else None
+    found = exact or _by_words(sought, labels, weight)
+    if found is None and source is Source.CLOSE:
+        found = _by_mistake(sought, labels, weight)
+    reason = f"all words, definition included; BM25 {weight:.2f}"
+    return found or Grade(Tier.DEFINITION_WORDS, _half(weight), "definition", "", (), reason)
+
+
+def _exact(sought: Typed, labels: Sequence[str]) -> Grade | None:
+    key = sought.folded.key
+    for label in labels:
+        if fold(label).key == key:
+            if label is not labels[0]:
+                return Grade(Tier.ALIAS, 1.0, "alias", label, None, "an alias, folded")
+            if name_key(label.strip()) == name_key(sought.text):
+                return Grade(Tier.NAME, 1.0, "name", label, None, "the name, ignoring case")
+            return Grade(Tier.FOLDED, 1.0, "name", label, None, "the name, folded")
+    return None
+
 
 class _Match(NamedTuple):
     """Where the words of a query stand in a label."""
 
-    words: Sequence[Word]
-    """Of the label."""
     places: list[int]
     whole: int
     """How many of them are whole words there."""
 
 
-def grade(sought: Typed, labels: Sequence[str], weight: float, *, close: bool = False, by_id: bool = False) -> Grade:
-    """Grade a record by its labels, the name first; `close`: typing mistakes are allowed for."""
-    name, *aliases = labels
-    if by_id:
-        return Grade(Tier.ID, 1.0, "id", sought.text, (Span(0, len(sought.text)),), "the identifier itself")
-    exact = _exact(sought, name, aliases)
-    if exact:
-        return exact
+def _by_words(sought: Typed, labels: Sequence[str], weight: float) -> Grade | None:
+    together: list[Folded] = []
     for label in labels:
-        words = spans(label)
-        match = _match(sought.words, words)
-        if match is not None and _has_phrases(sought, words):
-            return _by_words(sought, label, match, weight, is_name=label is name)
-    together = _match(sought.words, [word for label in labels for word in spans(label)])
-    if together is not None and not sought.phrases:
-        return Grade(Tier.ALIAS_WORDS, 0.1 * _half(weight), "name", name, (), "all words, in name and aliases together")
-    found = _by_mistake(sought, labels, weight) if close else None
-    return found or Grade(
-        Tier.DEFINITION_WORDS, _half(weight), "definition", "", (), f"all words, definition included; BM25 {weight:.2f}"
-    )
-
-
-def _exact(sought: Typed, name: str, aliases: Sequence[str]) -> Grade | None:
-    key = sought.folded.key
-    if not key:
-        return None
-    if fold(name).key == key:
-        as_typed = name_key(name.strip()) == name_key(sought.text)
-        why = "the name, ignoring case" if as_typed else "the name, folded"
-        return Grade(Tier.NAME if as_typed else Tier.FOLDED, 1.0, "name", name, (Span(0, len(name)),), why)
-    for alias in aliases:
-        if fold(alias).key == key:
-            return Grade(Tier.ALIAS, 1.0, "alias", alias, (Span(0, len(alias)),), "an alias, folded")
+        folded = fold(label)
+        match = _match(sought.words, folded.words, folded.plain)
+        if match is not None and _has_phrases(sought, folded.words):
+            return _graded(sought, label, match, weight, is_name=label is labels[0])
+        together.append(folded)
+    words = [word for folded in together for word in folded.words]
+    if len(labels) > 1 and not sought.phrases and _match(sought.words, words, words) is not None:
+        why = "all words, in name and aliases together"
+        return Grade(Tier.ALIAS_WORDS, 0.1 * _half(weight), "name", labels[0], (), why)
     return None
 
 
-def _by_words(sought: Typed, label: str, match: _Match, weight: float, *, is_name: bool) -> Grade:
-    words, places = match.words, match.places
-    in_order = places == sorted(places)
+def _graded(sought: Typed, label: str, match: _Match, weight: float, *, is_name: bool) -> Grade:
+    places, count = match.places, len(sought.words)
     begins = places == list(range(len(places)))
+    in_order = begins or places == sorted(places)
     tier = Tier.ALIAS_WORDS if not is_name else Tier.BEGINNING if begins else Tier.NAME_WORDS
-    share = match.whole / max(1, len(sought.words))
-    quality = 0.5 * (begins or (0.5 if in_order else 0.0)) + 0.3 * share + 0.2 * _half(weight)
+    quality = (0.5 if begins else 0.25 if in_order else 0.0) + 0.3 * match.whole / count + 0.2 * _half(weight)
     order = "from the beginning" if begins else "in order" if in_order else "in another order"
-    reason = f"all words {order}, {match.whole} of {len(sought.words)} whole; BM25 {weight:.2f}"
-    return Grade(tier, quality, "name" if is_name else "alias", label, _marked(words, places), reason)
+    reason = f"all words {order}, {match.whole} of {count} whole; BM25 {weight:.2f}"
+    return Grade(tier, quality, "name" if is_name else "alias", label, tuple(places), reason)
 
 
-def _match(sought: Sequence[Sought], words: Sequence[Word]) -> _Match | None:
+def _match(sought: Sequence[Sought], words: Sequence[str], plain: Sequence[str]) -> _Match | None:
     """The place of each word of a query, of several the first after the one before; None where one is missing."""
     places: list[int] = []
     whole = 0
-    if not sought:
-        return None
     for word in sought:
-        found = list(_places(word, words))
-        if not found:
+        after = places[-1] + 1 if places else 0
+        place = _place(word, words, plain, after)
+        if place is not None:
+            places.append(place)
+            whole += words[place] == word.forms[0]
+            continue
+        joined = _joined(word, words)
+        if joined is None:
             return None
-        last = places[-1] if places else -1
-        best = next((each for each in found if each[0][0] > last), found[0])
-        places += best[0]
-        whole += best[1]
-    return _Match(words, places, whole)
+        places += joined
+        whole += 1
+    return _Match(places, whole) if places else None
 
 
-def _places(word: Sought, words: Sequence[Word]) -> Iterator[tuple[list[int], bool]]:
-    """Each place where a word of a query stands, and whether it is all of the word there; whole words first."""
-    begun = []
-    for place, there in enumerate(words):
-        if word.forms[0] == there.text:
-            yield [place], True
-        elif not word.whole and any(there.text.startswith(form) or there.plain.startswith(form) for form in word.forms):
-            begun.append(place)
-    for place in begun:
-        yield [place], False
-    # Words that are one with or without a hyphen or a space: `nback`, `n-back`, `n back`.
+def _place(word: Sought, words: Sequence[str], plain: Sequence[str], after: int) -> int | None:
+    """Where a word of a query stands: as a whole word if it can be, and after a place if it can be."""
+    form = word.forms[0]
+    if form in words:
+        later = form in words[after:]
+        return words.index(form, after) if later else words.index(form)
+    if word.whole:
+        return None
+    for start in (after, 0):
+        for place in range(start, len(words)):
+            if words[place].startswith(word.forms) or plain[place].startswith(word.forms):
+                return place
+    return None
+
+
+def _joined(word: Sought, words: Sequence[str]) -> list[int] | None:
+    """Where words stand that are one with or without a hyphen or a space: `nback`, `n-back`, `n back`."""
     for place in range(len(words) - 1):
-        if (words[place].text + words[place + 1].text).startswith(word.forms[0]) and place not in begun:
-            yield [place, place + 1], True
-    if word.parts:
-        parts = _match(
-            [Sought((part,), whole=place < len(word.parts) - 1) for place, part in enumerate(word.parts)], words
-        )
-        if parts is not None:
-            yield parts.places, parts.whole == len(word.parts)
+        if (words[place] + words[place + 1]).startswith(word.forms[0]):
+            return [place, place + 1]
+    if not word.parts:
+        return None
+    last = len(word.parts) - 1
+    parts = [Sought((part,), whole=place < last) for place, part in enumerate(word.parts)]
+    match = _match(parts, words, words)
+    return None if match is None else match.places
 
 
-def _has_phrases(sought: Typed, words: Sequence[Word]) -> bool:
-    texts = [word.text for word in words]
+def _has_phrases(sought: Typed, words: Sequence[str]) -> bool:
     return all(
-        any(tuple(texts[start : start + len(phrase)]) == phrase for start in range(len(texts)))
+        any(tuple(words[start : start + len(phrase)]) == phrase for start in range(len(words)))
         for phrase in sought.phrases
     )
 
 
 def _by_mistake(sought: Typed, labels: Sequence[str], weight: float) -> Grade | None:
     key = sought.folded.key
+    keys = [fold(label).key for label in labels]
     for edits in range(1, _MOST_EDITS + 1):
-        for label in labels:
-            if distance(key, fold(label).key, edits) <= edits:
-                field = "name" if label is labels[0] else "alias"
-                same = fold(label).key[:1] == key[:1]
-                quality = 0.6 / edits + 0.3 * same + 0.1 * (field == "name")
+        for label, of_label in zip(labels, keys, strict=True):
+            if distance(key, of_label, edits) <= edits:
+                is_name = label is labels[0]
+                quality = 0.6 / edits + 0.3 * (of_label[:1] == key[:1]) + 0.1 * is_name
                 reason = f"a whole label but for {edits} letter{'s' if edits > 1 else ''}"
-                return Grade(Tier.TYPO, quality, field, label, (Span(0, len(label)),), reason)
+                return Grade(Tier.TYPO, quality, "name" if is_name else "alias", label, None, reason)
     for label in labels:
-        words = spans(label)
-        places = _close_places(sought, words)
+        places = _close_places(sought, fold(label).words)
         if places is not None:
-            field = "name" if label is labels[0] else "alias"
+            is_name = label is labels[0]
             begins = places == list(range(len(places)))
             reason = f"all words but for some letters{', from the beginning' if begins else ''}; BM25 {weight:.2f}"
-            quality = 0.4 * (field == "name") + 0.4 * begins + 0.2 * _half(weight)
-            return Grade(Tier.TYPO_WORDS, quality, field, label, _marked(words, places), reason)
+            quality = 0.4 * is_name + 0.4 * begins + 0.2 * _half(weight)
+            return Grade(Tier.TYPO_WORDS, quality, "name" if is_name else "alias", label, tuple(places), reason)
     return None
 
 
-def _close_places(sought: Typed, words: Sequence[Word]) -> list[int] | None:
+def _close_places(sought: Typed, words: Sequence[str]) -> list[int] | None:
     found = []
     for word in sought.words:
-        place = next((at for at, there in enumerate(words) if _is_close(word.forms[0], there.text)), None)
+        place = next((at for at, there in enumerate(words) if _is_close(word.forms[0], there)), None)
         if place is None:
             return None
         found.append(place)
     return found
-
-
-def _marked(words: Sequence[Word], places: Sequence[int]) -> tuple[Span, ...]:
-    return tuple(Span(words[place].start, words[place].end) for place in sorted(set(places)))
 
 
 def _is_close(typed_word: str, word: str) -> bool:

@@ -115,7 +115,7 @@ class Finder:
         _refuse(Asked(prefix, tuple(collections)))
         search = Search(self._view(), prefix, Filter(tuple(collections) or tuple(COLLECTIONS)))
         return [
-            Suggestion(each.record, each.labels[0], each.collection, each.grade.text, each.grade.spans)
+            Suggestion(each.record, each.labels[0], each.collection, each.grade.text, each.grade.highlight)
             for each in search.completions(limit)[:limit]
         ]
 
@@ -139,8 +139,8 @@ class Finder:
         facets = search.facets()
         return Found(
             hits=[_hit(each, wholes.get(each.record), asked) for each in page],
-            total=sum(facets["collection"].values()),
-            facets=facets,
+            total=facets.total,
+            facets=facets.by,
             did_you_mean=best[0].grade.text or None if search.close and best else None,
             exact=sum(each.grade.tier in EXACT for each in best),
         )
@@ -173,7 +173,7 @@ def _needs_more(found: Candidate) -> bool:
 
 def _hit(found: Candidate, whole: Whole | None, asked: Asked) -> Hit:
     given = found.grade
-    text, marked = given.text, given.spans
+    text, marked = given.text, given.highlight
     if given.field == "definition" and whole is not None:
         text, marked = snippet(definition_of(whole), asked.text)
     return Hit(
