@@ -153,6 +153,16 @@ def test_an_index_that_is_removed_under_a_server_is_made_anew_while_it_serves(
     assert found(database, indexer, "beta") == ["beta"]
 
 
+def test_an_index_that_could_not_be_read_is_made_anew(database: Database, indexer: Indexer, folder: Path) -> None:
+    write(database, "alpha")
+    indexer.catch_up()
+    before = IndexFolder(folder).current()
+    indexer.distrust()
+    indexer.catch_up()
+    assert before != IndexFolder(folder).current()
+    assert found(database, indexer, "alpha") == ["alpha"]
+
+
 def test_one_writes_while_others_read_and_take_over(database: Database, folder: Path) -> None:
     write(database, "alpha")
     one, other = Indexer(database, str(folder)), Indexer(database, str(folder))

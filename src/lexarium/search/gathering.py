@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from tantivy import DocAddress, Query
 
 from lexarium.search.documents import SEPARATOR
-from lexarium.search.index import View
+from lexarium.search.index import View, explained
 from lexarium.search.queries import Filter, Queries, some, typed
 from lexarium.search.ranking import Grade, Source, grade
 from lexarium.search.tiers import Tier
@@ -99,7 +99,8 @@ class Search:
         # A facet that can have but one value is not counted: counting is most of what a search costs.
         known = {"collection": self._wanted.collections, "class": (), "state": self._wanted.states}
         wanted = {name: {"terms": {"field": name, "size": _MOST_VALUES}} for name in known if len(known[name]) != 1}
-        counted: dict[str, Any] = self._searcher.aggregate(some(self._everything()), wanted)
+        with explained():
+            counted: dict[str, Any] = self._searcher.aggregate(some(self._everything()), wanted)
         total = _total(counted["class"])
         facets = {}
         for name, values in known.items():
@@ -176,7 +177,9 @@ class Search:
     def _run(self, query: Query | None, count: int, source: Source = Source.WORDS) -> None:
         if query is None:
             return
-        for weight, address in self._searcher.search(query, count, count=False).hits:
+        with explained():
+            hits = self._searcher.search(query, count, count=False).hits
+        for weight, address in hits:
             place = (address.segment_ord, address.doc)
             if place not in self._found:
                 self._found[place] = _Found(address, weight, source)
@@ -187,7 +190,8 @@ class Search:
         return [each for each in found if each.grade.tier is not Tier.DEFINITION_WORDS or Source.TEXT in sources]
 
     def _candidate(self, found: _Found) -> Candidate:
-        document = self._searcher.doc(found.address)
+        with explained():
+            document = self._searcher.doc(found.address)
         labels = tuple(str(document.get_first("labels")).split(SEPARATOR))
         return Candidate(
             record=str(document.get_first("record")),

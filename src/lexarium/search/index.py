@@ -52,7 +52,7 @@ class OpenIndex:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        with _explained():
+        with explained():
             self._index = Index.open(str(path))
             register(self._index)
             # It is reloaded when it is known to have moved, not by a thread of its own.
@@ -61,7 +61,7 @@ class OpenIndex:
 
     def reload(self) -> None:
         """See what was committed since."""
-        with _explained():
+        with explained():
             self._index.reload()
             searcher = self._index.searcher()
             self.view = View(self._index.schema, searcher, _standing(searcher, self._index))
@@ -106,7 +106,7 @@ class Writing:
         here.add_text("position", _HERE)
         here.add_text("labels", f"{standing.epoch} {standing.revision}")
         self._writer.add_document(here)
-        with _explained():
+        with explained():
             self._writer.commit()
 
     def close(self, *, merged: bool = False) -> None:
@@ -178,7 +178,8 @@ def _standing(searcher: Searcher, index: Index) -> Standing:
 
 
 @contextmanager
-def _explained() -> Iterator[None]:
+def explained() -> Iterator[None]:
+    """What tantivy raises becomes `Broken`: it has no errors of its own that tell more."""
     try:
         yield
     except (ValueError, OSError, RuntimeError) as error:

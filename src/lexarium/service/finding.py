@@ -1,14 +1,15 @@
 """Finding records: what is asked, what is found, and the use case that finds it."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from lexarium.domain.changes import State, Whole
 from lexarium.domain.collections import COLLECTIONS, SEARCHED
-from lexarium.domain.errors import Invalid, Problem
+from lexarium.domain.errors import Invalid, Problem, Unready
 from lexarium.search.documents import definition_of
 from lexarium.search.gathering import Candidate, Search
-from lexarium.search.index import View
+from lexarium.search.index import Broken, View
 from lexarium.search.queries import Filter
 from lexarium.search.ranking import Span
 from lexarium.search.snippets import snippet
@@ -107,16 +108,19 @@ class Finder:
         """The same for many queries, all of one state of the index."""
         for each in asked:
             _refuse(each)
-        view = self._view()
-        return [self._one(view, each) for each in asked]
+        with self._trust():
+            view = self._view()
+            return [self._one(view, each) for each in asked]
 
     def suggest(self, prefix: str, collections: Sequence[str] = (), limit: int = 10) -> list[Suggestion]:
         """The few best completions of what someone types, over the names and aliases of these collections, or all."""
         _refuse(Asked(prefix, tuple(collections)))
-        search = Search(self._view(), prefix, Filter(tuple(collections) or tuple(COLLECTIONS)))
+        with self._trust():
+            search = Search(self._view(), prefix, Filter(tuple(collections) or tuple(COLLECTIONS)))
+            found = search.completions(limit)[:limit]
         return [
             Suggestion(each.record, each.labels[0], each.collection, each.grade.text, each.grade.highlight)
-            for each in search.completions(limit)[:limit]
+            for each in found
         ]
 
     def every(self, text: str, collections: Sequence[str], position: Position) -> tuple[Position, Iterator[str]]:
@@ -124,7 +128,19 @@ class Finder:
         view = self._indexer.at(position)
         revision = min(position.revision, view.standing.revision)
         search = Search(view, text[:LONGEST_QUERY], Filter(tuple(collections)))
-        return Position(position.epoch, revision), search.all()
+        return Position(position.epoch, revision), self._trusted(search.all())
+
+    def _trusted(self, found: Iterator[str]) -> Iterator[str]:
+        with self._trust():
+            yield from found
+
+    @contextmanager
+    def _trust(self) -> Iterator[None]:
+        try:
+            yield
+        except Broken as error:
+            self._indexer.distrust()
+            raise Unready("The search index is broken, and is made anew. Try again in a moment.") from error
 
     def _view(self) -> View:
         with self._database.read() as snapshot:

@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 Progress = Callable[[str, int, int], None]
 """Is told what is done, how far, and of how much."""
 
-_LOOK_SECONDS = 0.02
+_LOOK_SECONDS = 0.05
 _TROUBLE_SECONDS = 1.0
 _CHANGES = 2_000
 """How many changes are read, and committed to the index, at a time."""
@@ -52,6 +52,7 @@ class Indexer:
         self._writing: Writing | None = None
         self._moved = threading.Condition()
         self._wanted = threading.Event()
+        self._distrusted = False
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._serve, name="lexarium-indexer", daemon=True)
 
@@ -80,12 +81,17 @@ class Indexer:
             raise Unready("The search index is being built. Try again in a moment.")
         return view
 
+    def distrust(self) -> None:
+        """Hear that the index could not be read: it is made anew."""
+        self._distrusted = True
+        self._wanted.set()
+
     def follow(self, position: Position) -> None:
         """Bring the index to a position, as far as that is this process's to do."""
         self._open()
         index = self._index
-        missing = self._folder.current() is None
-        if index is None or missing or index.view.standing.epoch != position.epoch:
+        useless = self._distrusted or self._folder.current() is None
+        if index is None or useless or index.view.standing.epoch != position.epoch:
             self._make_anew()
         elif index.view.standing.revision < position.revision:
             self._follow_log(index)
@@ -103,6 +109,7 @@ class Indexer:
                 done = self._fill(writing, told)
         except Busy:
             raise Unready("Another process is building the search index.") from None
+        self._distrusted = False
         self._open()
         return done
 
