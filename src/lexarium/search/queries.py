@@ -61,7 +61,7 @@ def _loose(text: str) -> Iterable[Sought]:
     for part in text.split():
         folded = fold(part)
         if folded.compounds and len(folded.words) > 1:
-            yield Sought((folded.compounds[0],), tuple(folded.words))
+            yield Sought((folded.compounds[0],), tuple(dict.fromkeys(folded.words))[:MOST_WORDS])
         else:
             for word, plain in zip(folded.words, folded.plain, strict=True):
                 yield Sought(tuple(dict.fromkeys([word, plain])))
