@@ -76,6 +76,10 @@ class Client:
     def __init__(self, port: int) -> None:
         self._connection = HTTPConnection(HOST, port, timeout=60)
 
+    def reconnect(self) -> None:
+        """Begin a new connection."""
+        self._connection.close()
+
     def get(self, path: str) -> tuple[float, Any]:
         """An answer, and how many milliseconds it took to come."""
         began = time.perf_counter()
@@ -105,6 +109,7 @@ def measure_speed(client: Client, fts: Fts, records: Sequence[Record], scale: Sc
     """Each kind of query: how soon its answers come, from here and from the peer."""
     rows, lines = [], []
     for kind in KINDS:
+        client.reconnect()  # The peer may have taken so long that the server has hung up.
         texts = _drawn(kind, records, scale.queries)
         for text in texts[:50]:
             client.search(text)
@@ -228,6 +233,7 @@ def _run(scale: Scale) -> list[Table]:
         with running(server, cores.server, "/api/v1/search?q=memory") as started, pinned(cores.load):
             client = Client(server.port)
             speed, lines = measure_speed(client, fts, records, scale)
+            client.reconnect()
             lines += measure_quality(client, records, scale.tries)
             lines.append(measure_following(client, token, 100))
         fts.close()
