@@ -29,6 +29,10 @@ class Settings:
     database: str = _setting(
         "sqlite:///lexarium.db", "Where the catalogue is: sqlite:///FILE, or postgresql://USER@HOST/NAME"
     )
+    index: str = _setting(
+        "auto",
+        "The folder of the search index; auto: FILE-search beside an SQLite file, else lexarium-search-EPOCH here",
+    )
     host: str = _setting("127.0.0.1", "The address the server listens on")
     port: int = _setting(8000, "The port the server listens on; 0 takes a free one")
     workers: int = _setting(1, "How many processes serve")

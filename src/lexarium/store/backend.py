@@ -1,6 +1,7 @@
 """What the two engines do differently: the narrow contract that `sqlite` and `postgres` fulfil."""
 
 from collections.abc import Set
+from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from sqlalchemy import Connection, Engine, select
@@ -63,6 +64,8 @@ class Backend(Protocol):
     """Where the database is, as a person may read it: no password."""
     embedded: bool
     """Whether it is in this process, so that a short look takes no longer than a thread would."""
+    file: Path | None
+    """Its file, where it is one."""
 
     def exists(self) -> bool:
         """Whether there is anything at its place."""

@@ -84,7 +84,8 @@ class SqliteBackend:
             max_overflow=0,
             pool_timeout=_WAIT_SECONDS,
         )
-        self._file: tuple[int, int] | None = None
+        self.file: Path | None = Path(self.place)
+        self._opened: tuple[int, int] | None = None
         event.listen(self.engine, "connect", _set_up)
         event.listen(self.engine, "begin", _begin)
 
@@ -105,7 +106,7 @@ class SqliteBackend:
             driver = connection.connection.driver_connection
             assert isinstance(driver, sqlite3.Connection)
             driver.execute("PRAGMA journal_mode=WAL").close()
-        self._file = self._identity()
+        self._opened = self._identity()
 
     def damage(self, connection: Connection) -> list[str]:
         rows = connection.execute(text("PRAGMA integrity_check"))
@@ -123,7 +124,7 @@ class SqliteBackend:
 
     def _refuse_if_gone(self) -> None:
         # What is written to a file that has no name any more is lost when it is closed.
-        if self._file is not None and self._file != self._identity():
+        if self._opened is not None and self._opened != self._identity():
             raise Unavailable(f"The database file {self.place} was removed or replaced while it was in use.")
 
     def lock(self, connection: Connection) -> None:

@@ -104,6 +104,13 @@ _DOCUMENTS = select(change.c.collection, change.c.document).where(change.c.seq >
 _DOCUMENTS = _DOCUMENTS.limit(bindparam("most", type_=Integer))
 
 
+def newest(connection: Connection, after: str, limit: int) -> list[Change]:
+    """The last change of every record, of whatever collection and state, by id: those after an id, at most so many."""
+    last = (change.c.record == record.c.id) & (change.c.version == record.c.version)
+    query = select(change).join(record, last).where(record.c.id > after).order_by(record.c.id).limit(limit)
+    return [change_of(row) for row in connection.execute(query)]
+
+
 def page(connection: Connection, listing: Listing, after: Place | None, limit: int) -> list[Change]:
     """The next records of a list."""
     key = SORTS[listing.sort]

@@ -12,6 +12,8 @@ from starlette.types import ASGIApp
 from lexarium.domain.errors import LexariumError
 from lexarium.service.access import Callers
 from lexarium.service.deliverer import Deliverer
+from lexarium.service.finding import Finder
+from lexarium.service.indexing import Indexer
 from lexarium.settings import Settings
 from lexarium.store.database import Database
 from lexarium.web.answers import Answers
@@ -21,6 +23,7 @@ from lexarium.web.limits import Limits
 from lexarium.web.pages import Pages
 from lexarium.web.probes import Probes
 from lexarium.web.problems import HttpProblem, handle_error
+from lexarium.web.suggest import Suggest
 from lexarium.web.valpha import endpoint
 
 
@@ -32,17 +35,22 @@ def make_app(settings: Settings, database: Database) -> ASGIApp:
         await run_in_threadpool(database.position)  # connects, so that the first request need not
         deliverer = Deliverer(database, private=settings.webhooks_private == "yes")
         deliverer.start()
+        indexer.start()
         yield
+        await run_in_threadpool(indexer.stop)
         await run_in_threadpool(deliverer.stop)
         await run_in_threadpool(database.close)
 
     limits = Limits(settings)
     callers = Callers(database)
+    indexer = Indexer(database, settings.index)
+    finder = Finder(database, indexer)
     answers = Answers(settings.cache_mb * 1_000_000, database)
-    v1 = Lazy("lexarium.web.v1.app", lambda module: module.make_v1(database, callers, limits, settings))
+    v1 = Lazy("lexarium.web.v1.app", lambda module: module.make_v1(database, callers, limits, settings, finder))
     app = Starlette(
         routes=[
-            *endpoint.routes(database, callers, answers, limits),
+            *endpoint.routes(database, callers, answers, limits, finder),
+            Suggest(finder).route(),
             *(Route(path, v1) for path in ("/api/v1", "/api/v1/{rest:path}", "/openapi.json", "/docs")),
             *Probes(database).routes(),
             *Pages(database, settings.title).routes(),

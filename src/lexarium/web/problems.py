@@ -21,6 +21,7 @@ from lexarium.domain.errors import (
     Stale,
     StoreError,
     Unauthenticated,
+    Unready,
 )
 
 log = logging.getLogger(__name__)
@@ -35,6 +36,7 @@ _STATUS: dict[type[LexariumError], int] = {
     Forbidden: 403,
     Conflict: 409,
     StoreError: 503,
+    Unready: 503,
 }
 _HEADERS = {401: {"WWW-Authenticate": 'Bearer realm="lexarium"'}, 503: {"Retry-After": "1"}}
 
@@ -57,7 +59,7 @@ def respond(error: Exception, headers: Mapping[str, str] | None = None) -> Respo
     elif isinstance(error, LexariumError):
         status = next((status for kind, status in _STATUS.items() if isinstance(error, kind)), 500)
         detail = str(error)
-        if status == 503:
+        if isinstance(error, StoreError):
             # Where the database is, and what its driver says, is for the log.
             log.warning("%s", error)
             detail = "The catalogue's database cannot be used at this moment. Try again."

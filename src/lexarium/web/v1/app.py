@@ -12,8 +12,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from lexarium import __version__
 from lexarium.domain.errors import Invalid, LexariumError, Problem
 from lexarium.service.access import Callers
+from lexarium.service.finding import Finder
 from lexarium.settings import Settings
 from lexarium.store.database import Database
+from lexarium.web import suggest
 from lexarium.web.limits import Limits
 from lexarium.web.problems import HttpProblem, handle_error, respond
 from lexarium.web.v1 import (
@@ -27,6 +29,7 @@ from lexarium.web.v1 import (
     reference,
     relations,
     releases,
+    search,
     service,
     webhooks,
 )
@@ -34,7 +37,7 @@ from lexarium.web.v1.requests import refuse_unknown_parameters
 from lexarium.web.v1.schemas import components, problems
 
 
-def make_v1(database: Database, callers: Callers, limits: Limits, settings: Settings) -> ASGIApp:
+def make_v1(database: Database, callers: Callers, limits: Limits, settings: Settings, finder: Finder) -> ASGIApp:
     """The application, with every address of v1 and its OpenAPI document."""
     app = FastAPI(
         title=settings.title,
@@ -52,9 +55,10 @@ def make_v1(database: Database, callers: Callers, limits: Limits, settings: Sett
     app.state.callers = callers
     app.state.limits = limits
     app.state.settings = settings
+    app.state.finder = finder
     app.router.redirect_slashes = False
     # The records first: they are asked for most, and every route before takes its time to say no.
-    named = [module.router for module in (service, changes, batch, proposals, releases, accounts, webhooks)]
+    named = [module.router for module in (service, changes, batch, proposals, releases, accounts, webhooks, search)]
     for router in (*records.routers(), *named, *history.routers(), *relations.routers()):
         app.include_router(router, prefix=answers.PATH)
     app.include_router(reference.router)
@@ -90,6 +94,7 @@ def _document(app: FastAPI) -> dict[str, Any]:
         document = get_openapi(title=app.title, version=app.version, routes=app.routes)
         schemas = document.setdefault("components", {}).setdefault("schemas", {})
         schemas |= components()
+        document["paths"][suggest.PATH] = {"get": suggest.describe(problems())}
         document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
         document["security"] = [{}, {"token": []}]
         app.openapi_schema = document

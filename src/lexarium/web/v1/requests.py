@@ -12,6 +12,7 @@ from fastapi.params import ParamTypes
 
 from lexarium.domain.errors import Invalid, Problem
 from lexarium.service.access import Caller, Callers, Deed
+from lexarium.service.finding import Finder
 from lexarium.service.once import Ask
 from lexarium.settings import Settings
 from lexarium.store.database import Database
@@ -37,6 +38,14 @@ async def _settings(request: Request) -> Settings:
 
 
 SettingsOf = Annotated[Settings, Depends(_settings)]
+
+
+async def _finder(request: Request) -> Finder:
+    finder: Finder = request.app.state.finder
+    return finder
+
+
+FinderOf = Annotated[Finder, Depends(_finder)]
 
 
 async def _limits(request: Request) -> Limits:

@@ -38,7 +38,9 @@ def service(database: StoreOf, limits: LimitsOf) -> Response:
             },
             "links": {
                 **{name: f"{answers.PATH}/{name}" for name in COLLECTIONS},
-                **{name: f"{answers.PATH}/{name}" for name in ("changes", "releases", "proposals")},
+                **{
+                    name: f"{answers.PATH}/{name}" for name in ("search", "suggest", "changes", "releases", "proposals")
+                },
                 "openapi": "/openapi.json",
                 "docs": "/docs",
             },

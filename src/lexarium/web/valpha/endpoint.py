@@ -10,6 +10,7 @@ from lexarium.domain.errors import Gone, LexariumError, Moved
 from lexarium.domain.proposals import Proposal
 from lexarium.service import curating
 from lexarium.service.access import Callers
+from lexarium.service.finding import Finder
 from lexarium.store.database import Database
 from lexarium.web.answers import Answers
 from lexarium.web.bodies import read_fields
@@ -20,12 +21,13 @@ from lexarium.web.valpha.resources import PATH, RESOURCES, Resource, describe
 from lexarium.web.writes import caller_of, done
 
 
-def routes(database: Database, callers: Callers, answers: Answers, limits: Limits) -> list[Route]:
+def routes(database: Database, callers: Callers, answers: Answers, limits: Limits, finder: Finder) -> list[Route]:
     """The routes of v-alpha."""
     found = []
     for resource in RESOURCES.values():
         path = f"{PATH}/{resource.name}"
-        found.append(Route(path, ValphaEndpoint(resource, database, callers, answers, limits)))
+        reads = Reads(resource, database, answers, finder)
+        found.append(Route(path, ValphaEndpoint(resource, database, callers, reads, limits)))
         found.append(Route(path + "/", WithoutSlash(resource)))
     return found
 
@@ -33,14 +35,11 @@ def routes(database: Database, callers: Callers, answers: Answers, limits: Limit
 class ValphaEndpoint:
     """Answers one resource. An ASGI application."""
 
-    def __init__(
-        self, resource: Resource, database: Database, callers: Callers, answers: Answers, limits: Limits
-    ) -> None:
+    def __init__(self, resource: Resource, database: Database, callers: Callers, reads: Reads, limits: Limits) -> None:
         self._resource = resource
         self._database = database
         self._callers = callers
         self._limits = limits
-        reads = Reads(resource, database, answers)
         self._methods = {"GET": reads.get, "HEAD": reads.get, "OPTIONS": self._options}
         if resource.collection:
             self._methods["POST"] = self._post
