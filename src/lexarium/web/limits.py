@@ -1,6 +1,7 @@
 """How much a client may send: how large a body, how slowly, and how many writes a second."""
 
 import asyncio
+import math
 import threading
 import time
 from collections import OrderedDict
@@ -41,7 +42,7 @@ class Rate:
         with self._taking:
             left = self._left(client)
         if left < 0:
-            wait = max(1, round(-left / self._per_second))
+            wait = max(1, math.ceil(-left / self._per_second))
             headers = {"Retry-After": str(wait), **self._told(0, wait)}
             raise HttpProblem(429, f"Too many requests. Try again in {wait} s.", headers)
         return self._told(int(left), 1)

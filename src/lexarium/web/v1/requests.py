@@ -120,8 +120,9 @@ class Match:
     def agreed(self, found: Change) -> int:
         """The version that a record has, where that is one of these. Raises `Stale`, which shows the record."""
         if self.versions is not None and found.version not in self.versions:
-            named = " or ".join(str(version) for version in sorted(self.versions)) or "none that If-Match can name"
-            told = f"{found.record} is at version {found.version} now, not at {named}. Read it again, and change that."
+            named = " or ".join(str(version) for version in sorted(self.versions))
+            instead = f"not at {named}" if named else 'and If-Match names none: an ETag is such as "1"'
+            told = f"{found.record} is at version {found.version} now, {instead}. Read it again, and change that."
             raise Stale(told, version=found.version, record=record_view(found))
         return found.version
 
