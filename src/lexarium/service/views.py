@@ -5,10 +5,18 @@ from typing import Any
 import orjson
 
 from lexarium.domain.changes import Change
+from lexarium.domain.collections import Collection
 from lexarium.domain.editing import Difference
 from lexarium.domain.proposals import Proposal
 from lexarium.domain.stamps import text_of
 from lexarium.service.finding import Found, Hit, Suggestion
+
+
+def record_fields(collection: Collection) -> tuple[str, ...]:
+    """The fields of a record of this collection, as `record_view` has them."""
+    first = ("id", "collection", "version", "state", "replaced_by")
+    own = (name for name in collection.fields if name != "id")
+    return (*first, *own, "aliases", "sources", "relations", "updated", "updated_by")
 
 
 def record_view(change: Change) -> dict[str, Any]:

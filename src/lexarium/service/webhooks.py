@@ -17,6 +17,9 @@ from lexarium.store.backend import Snapshot
 from lexarium.store.database import Database
 from lexarium.store.transaction import Transaction
 
+KEPT = webhooks.KEPT
+"""How many deliveries of a webhook are kept, the newest."""
+
 
 def create(
     database: Database, url: str, collections: Sequence[str], actions: Sequence[Action], *, private: bool
@@ -51,6 +54,11 @@ def create(
         return new
 
     return database.run(work)
+
+
+def oldest_first(snapshot: Snapshot) -> list[Webhook]:
+    """Every webhook."""
+    return webhooks.all_webhooks(snapshot)
 
 
 def find(snapshot: Snapshot, identifier: str) -> Webhook:

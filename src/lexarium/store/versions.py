@@ -33,14 +33,14 @@ SORTS: dict[str, Any] = {"name": change.c.name_key, "id": change.c.record, "upda
 
 @dataclass(frozen=True)
 class Listing:
-    """A list of records as it was at a revision; what is None or empty is not asked."""
+    """A list of records as it was at a revision; what is None is not asked."""
 
     collection: str
     revision: int
     sort: str = "name"
     descending: bool = False
     state: State | None = State.PUBLISHED
-    ids: tuple[str, ...] = ()
+    ids: tuple[str, ...] | None = None
     name_key: str | None = None
     class_id: str | None = None
     owner: str | None = None
@@ -198,7 +198,7 @@ def _as_of(wanted: Listing) -> Select[Any]:
 
 def _conditions(wanted: Listing) -> Iterator[ColumnElement[bool]]:
     yield change.c.collection == wanted.collection
-    if wanted.ids:
+    if wanted.ids is not None:
         yield change.c.record.in_(wanted.ids)
     for column, value in (
         (change.c.state, wanted.state),

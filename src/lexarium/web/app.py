@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -23,6 +24,7 @@ from lexarium.web.limits import Limits
 from lexarium.web.pages import Pages
 from lexarium.web.probes import Probes
 from lexarium.web.problems import HttpProblem, handle_error
+from lexarium.web.streams import Streams
 from lexarium.web.suggest import Suggest
 from lexarium.web.valpha import endpoint
 
@@ -31,22 +33,25 @@ def make_app(settings: Settings, database: Database) -> ASGIApp:
     """The whole service as one ASGI application. It closes the database when it shuts down."""
 
     @asynccontextmanager
-    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+    async def lifespan(app: Starlette) -> AsyncIterator[dict[str, Any]]:
         await run_in_threadpool(database.position)  # connects, so that the first request need not
         deliverer = Deliverer(database, private=settings.webhooks_private == "yes")
         deliverer.start()
         indexer.start()
-        yield
+        yield {"streams": streams, "body_seconds": settings.body_seconds}  # for `protocol`
         await run_in_threadpool(indexer.stop)
         await run_in_threadpool(deliverer.stop)
         await run_in_threadpool(database.close)
 
     limits = Limits(settings)
+    streams = Streams(settings.streams)
     callers = Callers(database)
     indexer = Indexer(database, settings.index)
     finder = Finder(database, indexer)
     answers = Answers(settings.cache_mb * 1_000_000, database)
-    v1 = Lazy("lexarium.web.v1.app", lambda module: module.make_v1(database, callers, limits, settings, finder))
+    v1 = Lazy(
+        "lexarium.web.v1.app", lambda module: module.make_v1(database, callers, limits, streams, settings, finder)
+    )
     app = Starlette(
         routes=[
             *endpoint.routes(database, callers, answers, limits, finder),

@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Depends, Request
 from pydantic import ValidationError
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from lexarium.domain.accounts import Account, Token
@@ -12,9 +13,10 @@ from lexarium.domain.errors import Forbidden, Invalid, NotFound
 from lexarium.domain.stamps import text_of
 from lexarium.service import access, passwords
 from lexarium.service.access import Deed
-from lexarium.service.once import Outcome
+from lexarium.service.once import Outcome, once
+from lexarium.web.limits import address_of
 from lexarium.web.v1 import answers
-from lexarium.web.v1.requests import AdminOf, BodyOf, CallerOf, LimitsOf, StoreOf
+from lexarium.web.v1.requests import AdminOf, AskOf, BodyOf, CallerOf, LimitsOf, StoreOf, read_as, refuse_key
 from lexarium.web.v1.schemas import NewToken, NewUser, SignIn, body_of
 
 router = APIRouter(tags=["accounts"])
@@ -25,14 +27,17 @@ def me(caller: CallerOf) -> Response:
     return answers.Json({**_account(caller.account), "token_role": caller.role})
 
 
-@router.post("/sign-in", summary="A token for a name and a password, good for a day", openapi_extra=body_of("SignIn"))
-def sign_in(database: StoreOf, limits: LimitsOf, body: BodyOf) -> Response:
-    try:
-        given = SignIn.model_validate(body, strict=True, extra="forbid")
-    except ValidationError as error:
-        raise Invalid("This cannot be signed in with.", problems_of(error)) from None
-    limits.sign_ins.take(given.name)
-    token, secret = passwords.sign_in(database, given.name, given.password)
+@router.post(
+    "/sign-in",
+    summary="A token for a name and a password, good for a day",
+    openapi_extra=body_of("SignIn"),
+    dependencies=[Depends(refuse_key)],
+)
+async def sign_in(request: Request, database: StoreOf, limits: LimitsOf, body: BodyOf) -> Response:
+    given = read_as(SignIn, body)
+    limits.sign_ins.take(given.name, address_of(request))
+    async with limits.sign_ins.hashing:
+        token, secret = await run_in_threadpool(passwords.sign_in, database, given.name, given.password)
     return answers.told(Outcome(200, {**_token(token), "token": secret}))
 
 
@@ -42,13 +47,15 @@ def users(database: StoreOf, caller: AdminOf) -> Response:
 
 
 @router.post("/users", summary="Make an account", status_code=201, openapi_extra=body_of("NewUser"))
-def add_user(database: StoreOf, caller: AdminOf, body: BodyOf) -> Response:
+async def add_user(database: StoreOf, caller: AdminOf, body: BodyOf, ask: AskOf) -> Response:
     try:
         given = NewUser.model_validate(body, extra="forbid")
     except ValidationError as error:
         raise Invalid("This is not a valid account.", problems_of(error)) from None
-    account = access.add_account(database, given.name, given.role)
-    return answers.told(Outcome(201, _account(account)))
+    add = access.addition(given.name, given.role)
+    return await answers.written(
+        database, once(caller, ask, lambda transaction: Outcome(201, _account(add(transaction))))
+    )
 
 
 @router.get("/tokens", summary="One's own tokens; an admin's, everyone's")
@@ -59,7 +66,11 @@ def tokens(database: StoreOf, caller: CallerOf) -> Response:
 
 
 @router.post(
-    "/tokens", summary="Make a token; its secret is told this once", status_code=201, openapi_extra=body_of("NewToken")
+    "/tokens",
+    summary="Make a token; its secret is told this once",
+    status_code=201,
+    openapi_extra=body_of("NewToken"),
+    dependencies=[Depends(refuse_key)],
 )
 def add_token(database: StoreOf, caller: CallerOf, body: BodyOf) -> Response:
     try:

@@ -10,14 +10,22 @@ from lexarium.domain.changes import Action
 from lexarium.domain.collections import COLLECTIONS
 from lexarium.domain.drafts import draft_model
 from lexarium.domain.text import plain
+from lexarium.service import releases
 
 Plain = Annotated[str, AfterValidator(plain)]
+
+
+def known_collection(collection: str) -> str:
+    """The name itself; raises `ValueError` where no collection has it."""
+    if collection not in COLLECTIONS:
+        raise ValueError(f"should be one of {', '.join(COLLECTIONS)}.")
+    return collection
 
 
 class Revert(BaseModel):
     """Which version to go back to."""
 
-    version: int = Field(ge=1, examples=[1])
+    version: int = Field(ge=1, le=2**31 - 1, examples=[1])
 
 
 class Merge(BaseModel):
@@ -29,16 +37,16 @@ class Merge(BaseModel):
 class Relate(BaseModel):
     """A relation to add."""
 
-    relation: str = Field(examples=["KINDOF"])
+    relation: str = Field(min_length=1, examples=["KINDOF"])
     target: str = Field(
-        description="The id of a record; of a mapping, an IRI or a CURIE.", examples=["trm_4a3fd79d096be"]
+        min_length=1, description="The id of a record; of a mapping, an IRI or a CURIE.", examples=["trm_4a3fd79d096be"]
     )
 
 
 class Propose(BaseModel):
     """What is proposed."""
 
-    collection: str = Field(examples=["concept"])
+    collection: Annotated[str, AfterValidator(known_collection)] = Field(examples=["concept"])
     record: str | None = Field(None, description="The record to change; left out, a new one is proposed.")
     change: dict[str, Any] = Field(
         description="A whole draft, or of a record's draft a merge patch.", examples=[{"name": "A name"}]
@@ -56,13 +64,15 @@ class Accept(BaseModel):
 class Reject(BaseModel):
     """Why not."""
 
-    reason: str = Field(min_length=1, max_length=5_000, examples=["It is there under another name."])
+    reason: Plain = Field(min_length=1, max_length=5_000, examples=["It is there under another name."])
 
 
 class NewRelease(BaseModel):
     """A name for the present state."""
 
-    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$", examples=["2026.1"])
+    name: Annotated[str, AfterValidator(releases.checked_name)] = Field(
+        examples=["2026.1"], json_schema_extra={"pattern": f"^{releases.NAME.pattern}$"}
+    )
     note: Plain = Field("", max_length=5_000)
 
 

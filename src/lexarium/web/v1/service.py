@@ -1,18 +1,13 @@
-"""The service itself, and any record by its identifier alone."""
+"""The service itself."""
 
-from typing import Annotated
-
-from fastapi import APIRouter, Header
+from fastapi import APIRouter
 from starlette.responses import Response
 
 from lexarium import __version__
 from lexarium.domain.collections import COLLECTIONS
-from lexarium.service import looking
 from lexarium.service.reading import reading
 from lexarium.web.v1 import answers
-from lexarium.web.v1.records import AsOf, Release
 from lexarium.web.v1.requests import LimitsOf, StoreOf
-from lexarium.web.v1.schemas import UNCHANGED
 
 router = APIRouter(tags=["service"])
 
@@ -29,6 +24,9 @@ def service(database: StoreOf, limits: LimitsOf) -> Response:
             "counts": {name: counts.get(name, 0) for name in COLLECTIONS},
             "limits": {
                 "body_bytes": limits.body_bytes,
+                "body_seconds": limits.body_seconds,
+                "batch_bytes": limits.batch_bytes,
+                "batch_lines": limits.batch_lines,
                 **{
                     f"{name}.{field}": mark.limit
                     for name, collection in COLLECTIONS.items()
@@ -46,16 +44,3 @@ def service(database: StoreOf, limits: LimitsOf) -> Response:
             },
         }
     )
-
-
-@router.get("/records/{id}", summary="Any record, whatever its collection", responses=UNCHANGED)
-def any_record(
-    database: StoreOf,
-    id: str,
-    release: Release = None,
-    as_of: AsOf = None,
-    if_none_match: Annotated[str | None, Header()] = None,
-) -> Response:
-    with database.read() as snapshot:
-        change = looking.record(snapshot, id, looking.revision_of(snapshot, release, as_of))
-    return answers.record(change, if_none_match)

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Depends, Query
 from pydantic import ValidationError
 from starlette.responses import Response
 
@@ -11,10 +11,10 @@ from lexarium.domain.errors import Invalid
 from lexarium.domain.stamps import text_of
 from lexarium.domain.webhooks import Delivery, Webhook
 from lexarium.service import webhooks
-from lexarium.service.once import Outcome
-from lexarium.store import webhooks as kept
+from lexarium.service.once import Outcome, once
+from lexarium.store.transaction import Transaction
 from lexarium.web.v1 import answers
-from lexarium.web.v1.requests import AdminOf, BodyOf, SettingsOf, StoreOf
+from lexarium.web.v1.requests import AdminOf, AskOf, BodyOf, SettingsOf, StoreOf, refuse_key
 from lexarium.web.v1.schemas import NewWebhook, body_of
 
 router = APIRouter(prefix="/webhooks", tags=["webhooks"])
@@ -23,7 +23,7 @@ router = APIRouter(prefix="/webhooks", tags=["webhooks"])
 @router.get("", summary="Every webhook, the oldest first")
 def list_webhooks(database: StoreOf, caller: AdminOf) -> Response:
     with database.read() as snapshot:
-        return answers.Json({"items": [_view(each) for each in kept.all_webhooks(snapshot)]})
+        return answers.Json({"items": [_view(each) for each in webhooks.oldest_first(snapshot)]})
 
 
 @router.post(
@@ -31,6 +31,7 @@ def list_webhooks(database: StoreOf, caller: AdminOf) -> Response:
     summary="Have an address told of every change from now on; its secret is told this once",
     status_code=201,
     openapi_extra=body_of("NewWebhook"),
+    dependencies=[Depends(refuse_key)],
 )
 def add_webhook(database: StoreOf, settings: SettingsOf, caller: AdminOf, body: BodyOf) -> Response:
     """Each change is a POST with what `GET /changes` tells of it, signed as Standard Webhooks, in order, at least once.
@@ -60,15 +61,18 @@ def remove_webhook(database: StoreOf, caller: AdminOf, id: str) -> Response:
 
 @router.get("/{id}/deliveries", summary="What was sent, the newest first; the last thousand are kept")
 def list_deliveries(
-    database: StoreOf, caller: AdminOf, id: str, limit: Annotated[int, Query(ge=1, le=kept.KEPT)] = 100
+    database: StoreOf, caller: AdminOf, id: str, limit: Annotated[int, Query(ge=1, le=webhooks.KEPT)] = 100
 ) -> Response:
     with database.read() as snapshot:
         return answers.Json({"items": [_told(each) for each in webhooks.deliveries(snapshot, id, limit)]})
 
 
 @router.post("/{id}/enable", summary="Try again at once, with the change where it stopped")
-async def enable_webhook(database: StoreOf, caller: AdminOf, id: str) -> Response:
-    return await answers.written(database, lambda transaction: Outcome(200, _view(webhooks.enable(transaction, id))))
+async def enable_webhook(database: StoreOf, caller: AdminOf, id: str, ask: AskOf) -> Response:
+    def work(transaction: Transaction) -> Outcome:
+        return Outcome(200, _view(webhooks.enable(transaction, id)))
+
+    return await answers.written(database, once(caller, ask, work))
 
 
 def _view(webhook: Webhook) -> dict[str, Any]:
