@@ -29,6 +29,7 @@ _REFUSED = {
     "callback": "JSONP is not spoken here: leave `callback` out, pages of any origin may read the answer.",
     "query": "A single `query` was version 0.1: send `queries`, a JSON object of queries by key.",
 }
+"""Parameters of older versions, which would else be passed over in silence."""
 
 Handler = Callable[[Request], Awaitable[Response]]
 
@@ -62,6 +63,9 @@ class Endpoint:
             if method is None:
                 told = f"{request.method} is not allowed here; {self._allow} are."
                 raise HttpProblem(405, told, {"allow": self._allow})
+            for name, why in _REFUSED.items():
+                if name in request.query_params:
+                    raise HttpProblem(400, why)
             response = await method(request)
             response.headers.update(_OPEN)
         except (LexariumError, HttpProblem) as error:
@@ -89,9 +93,6 @@ class Service:
     async def get(self, request: Request) -> Response:
         """The manifest, where nothing is asked."""
         given = request.query_params
-        for name, told in _REFUSED.items():
-            if name in given:
-                raise HttpProblem(400, told)
         if "queries" not in given and "extend" not in given:
             return _json(answers.manifest(self._title, str(request.base_url).rstrip("/")))
         return await run_in_threadpool(self._answer, dict(given))
