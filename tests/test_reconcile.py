@@ -360,6 +360,12 @@ def test_a_record_that_says_nothing_of_it_is_neither_raised_nor_lowered(catalogu
     assert asked[0]["match"] is True
 
 
+def test_the_name_is_as_good_as_an_alias_where_an_alias_is_known(catalogue: Catalogue) -> None:
+    best = catalogue.one("WM", properties=properties(alias="Working Memory"))[0]
+    assert best["match"] is True
+    assert best["score"] > catalogue.one("WM")[0]["score"]
+
+
 def test_values_that_are_blank_count_as_not_given(catalogue: Catalogue) -> None:
     blank = [{"pid": "alias", "v": ""}, {"pid": "class", "v": []}, {"pid": "KINDOF", "v": ["  "]}]
     assert catalogue.one("working memory", properties=blank) == catalogue.one("working memory")
@@ -737,3 +743,11 @@ def test_the_answers_are_what_the_specification_says(catalogue: Catalogue, schem
     schemas.check("data-extension-response", catalogue.post(extend=extension).json)
     for kind in ("entity", "type", "property"):
         assert manifest["suggest"][kind]["service_path"].startswith("/")
+
+
+def test_the_guide_tells_the_scores_and_limits_that_hold() -> None:
+    told = (Path(__file__).parents[1] / "docs" / "reconciling.md").read_text()
+    for least, most in SCORES.values():
+        assert f"| {least} to {most} |" in told or f"| {least} |" in told
+    assert f"at most {BATCH_SIZE}; a larger one gets 413" in told
+    assert all(f"`{name}`" in told for name in COLLECTIONS)

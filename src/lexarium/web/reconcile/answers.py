@@ -9,7 +9,7 @@ from lexarium.service.properties import Property, Value
 from lexarium.service.reconciling import BATCH_SIZE, Candidate, Completion, description
 
 PATH = "/reconcile"
-_WIDTH, _HEIGHT = 400, 260
+_WIDTH, _HEIGHT = 420, 320
 
 
 def manifest(title: str, base: str) -> dict[str, Any]:
