@@ -17,6 +17,8 @@ RERANKED = 60
 _MOST_VALUES = 100
 """How many values of a facet are told."""
 _FEW = 30
+_MOST_CLOSE_WORDS = 8
+"""Up to how many words typing mistakes are looked for in each of them: it takes milliseconds a word."""
 _LONG_KEY = 8
 """From how many letters on a name may have two mistakes."""
 
@@ -162,9 +164,10 @@ class Search:
         if not words or self._typed.phrases:
             return  # Whoever quotes wants it so and not otherwise.
         steps: list[Callable[[], list[Query]]] = [
-            lambda: [queries.close_key("name_key", 1), queries.close_key("alias_key", 1)],
-            lambda: [queries.close_words()],
+            lambda: [queries.close_key("name_key", 1), queries.close_key("alias_key", 1)]
         ]
+        if len(words) <= _MOST_CLOSE_WORDS:
+            steps.append(lambda: [queries.close_words()])
         if len(key) >= _LONG_KEY:
             steps.append(lambda: [queries.close_key("name_key", 2), queries.close_key("alias_key", 2)])
         for step in steps:

@@ -61,7 +61,7 @@ def _loose(text: str) -> Iterable[Sought]:
     for part in text.split():
         folded = fold(part)
         if folded.compounds and len(folded.words) > 1:
-            yield Sought((folded.compounds[0],), tuple(folded.words))
+            yield Sought((folded.compounds[0],), tuple(dict.fromkeys(folded.words))[:MOST_WORDS])
         else:
             for word, plain in zip(folded.words, folded.plain, strict=True):
                 yield Sought(tuple(dict.fromkeys([word, plain])))
@@ -128,13 +128,15 @@ class Queries:
 
     def close_words(self) -> Query:
         """Records that have all words, or words that begin so, in name and aliases, but for some letters in each."""
-        queries = []
-        for word in self._typed.words:
-            form = word.forms[0]
-            close = [self._fuzzy("words", scope + form, allowed(form), begun=True) for scope in self._scopes]
-            # Fuzzy matches all weigh the same: a word that is right shall weigh more.
-            queries.append(some([*close, self._any("words", [form])]))
-        return self._filtered(_all(queries))
+        return self._filtered(_all([self._close_word(word) for word in self._typed.words]))
+
+    def _close_word(self, word: Sought) -> Query:
+        form = word.forms[0]
+        if not allowed(form):
+            return some([self._word(field, word, whole=False) for field in ("name_grams", "alias_grams")])
+        close = [self._fuzzy("words", scope + form, allowed(form), begun=True) for scope in self._scopes]
+        # Fuzzy matches all weigh the same: a word that is right shall weigh more.
+        return some([*close, self._any("words", [form])])
 
     def _word(self, field: str, word: Sought, *, whole: bool) -> Query:
         whole = whole or word.whole
@@ -171,8 +173,6 @@ class Queries:
         return Query.term_query(self._schema, field, term, "basic")
 
     def _fuzzy(self, field: str, term: str, distance: int, *, begun: bool = False) -> Query:
-        if not distance and not begun:
-            return self._term(field, term)
         return Query.fuzzy_term_query(self._schema, field, term, distance, prefix=begun)
 
     def _filtered(self, query: Query) -> Query:
