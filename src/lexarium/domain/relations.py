@@ -16,6 +16,10 @@ class Relation:
     """The collection of its sources; None: any."""
     target: str | None
     """The collection of its targets; None: what it points to is outside the catalogue, an IRI or a CURIE."""
+    label: str
+    """What it is called, said of its source."""
+    inverse: str = ""
+    """What it is called, said of its target; nothing where that is outside the catalogue."""
     hierarchical: bool = False
     """The target is the broader one, and a chain of these should not come back to where it began."""
 
@@ -61,16 +65,16 @@ class RelationView:
     """What an entry says as its `direction`, by the side on which the record stands; nothing where empty."""
 
 
-KINDOF = Relation("KINDOF", "concept", "concept", hierarchical=True)
-PARTOF = Relation("PARTOF", "concept", "concept", hierarchical=True)
-ISA = Relation("ISA", "disorder", "disorder", hierarchical=True)
-ASSERTS = Relation("ASSERTS", "task", "concept")
-HASCONTRAST = Relation("HASCONTRAST", "task", "contrast")
-MEASUREDBY = Relation("MEASUREDBY", "concept", "contrast")
+KINDOF = Relation("KINDOF", "concept", "concept", "kind of", "has kind", hierarchical=True)
+PARTOF = Relation("PARTOF", "concept", "concept", "part of", "has part", hierarchical=True)
+ISA = Relation("ISA", "disorder", "disorder", "is a", "includes", hierarchical=True)
+ASSERTS = Relation("ASSERTS", "task", "concept", "asserts", "asserted by")
+HASCONTRAST = Relation("HASCONTRAST", "task", "contrast", "has contrast", "contrast of")
+MEASUREDBY = Relation("MEASUREDBY", "concept", "contrast", "measured by", "measures")
 
 # The mappings of SKOS: to the same, or something like it, in another vocabulary.
 MAPPINGS = tuple(
-    Relation(name, None, None) for name in ("exactMatch", "closeMatch", "broadMatch", "narrowMatch", "relatedMatch")
+    Relation(f"{kind}Match", None, None, f"{kind} match") for kind in ("exact", "close", "broad", "narrow", "related")
 )
 
 RELATIONS: dict[str, Relation] = {

@@ -30,6 +30,8 @@ _LITTLE = """
 """
 LITTLE_WORDS = frozenset(_LITTLE.split())
 """Looked for in names and aliases, not in definitions, nearly all of which hold them."""
+DEFINITIONS = ("definition_text", "definition", "description")
+"""What the collections call the field that says what a record is."""
 
 
 def schema() -> Schema:
@@ -103,10 +105,7 @@ def document_of(whole: Whole) -> Document:
 
 def definition_of(whole: Whole) -> str:
     """What a record says it is: its longest field that people write, whatever that is called in its collection."""
-    return next((whole.fields[name] for name in _DEFINITIONS if name in whole.fields), "")
-
-
-_DEFINITIONS = ("definition_text", "definition", "description")
+    return next((whole.fields[name] for name in DEFINITIONS if name in whole.fields), "")
 
 
 def _mappings(whole: Whole) -> Iterator[str]:

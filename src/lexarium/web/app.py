@@ -15,6 +15,7 @@ from lexarium.service.access import Callers
 from lexarium.service.deliverer import Deliverer
 from lexarium.service.finding import Finder
 from lexarium.service.indexing import Indexer
+from lexarium.service.reconciling import Reconciler
 from lexarium.settings import Settings
 from lexarium.store.database import Database
 from lexarium.web.answers import Answers
@@ -24,6 +25,7 @@ from lexarium.web.limits import Limits
 from lexarium.web.pages import Pages
 from lexarium.web.probes import Probes
 from lexarium.web.problems import HttpProblem, handle_error
+from lexarium.web.reconcile import endpoint as reconcile
 from lexarium.web.streams import Streams
 from lexarium.web.suggest import Suggest
 from lexarium.web.valpha import endpoint
@@ -57,6 +59,7 @@ def make_app(settings: Settings, database: Database) -> ASGIApp:
             *endpoint.routes(database, callers, answers, limits, finder),
             Suggest(finder).route(),
             *(Route(path, v1) for path in ("/api/v1", "/api/v1/{rest:path}", "/openapi.json", "/docs")),
+            *reconcile.routes(settings.title, Reconciler(database, finder), limits),
             *Probes(database).routes(),
             *Pages(database, settings.title).routes(),
         ],

@@ -1,0 +1,1 @@
+"""Reconciliation: the W3C Reconciliation API, version 0.2."""
