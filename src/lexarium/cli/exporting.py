@@ -1,18 +1,13 @@
 """`lexarium export`"""
 
-import os
-import sys
-from collections.abc import Iterator
-from contextlib import suppress
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from lexarium.cli.options import CollectionOption, DatabaseOption, opened
+from lexarium.cli.output import OutputOption, write
 from lexarium.domain.collections import COLLECTIONS
-from lexarium.domain.errors import LexariumError
 from lexarium.service.exporting import export_valpha
 
 app = typer.Typer(add_completion=False)
@@ -28,38 +23,9 @@ class Format(StrEnum):
 def export(
     format: Annotated[Format, typer.Option("--format", help="The format to write.")],
     collection: CollectionOption = None,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Where to write; else standard output.")
-    ] = None,
+    output: OutputOption = None,
     database: DatabaseOption = None,
 ) -> None:
     """Export published records with their relations; every collection, unless one is named."""
     pieces = export_valpha(opened(database, reading=True), [collection] if collection else list(COLLECTIONS.values()))
-    if output is None:
-        for piece in pieces:
-            sys.stdout.buffer.write(piece)
-        sys.stdout.buffer.flush()
-    else:
-        _write_whole(output, pieces)
-
-
-def _write_whole(path: Path, pieces: Iterator[bytes]) -> None:
-    """Write a file that is there only once it is whole; a pipe or a device is written as it comes."""
-    try:
-        target = path.resolve()
-        if target.exists() and not target.is_file():
-            with target.open("wb") as special:
-                special.writelines(pieces)
-            return
-        unfinished = target.with_name(f".{target.name}.{os.getpid()}.unfinished")
-        try:
-            with unfinished.open("xb") as file:
-                file.writelines(pieces)
-                file.flush()
-                os.fsync(file.fileno())
-            unfinished.replace(target)
-        finally:
-            with suppress(OSError):
-                unfinished.unlink()
-    except OSError as error:
-        raise LexariumError(f"Cannot write {path}: {error.strerror or error}.") from None
+    write(output, pieces)

@@ -19,6 +19,7 @@ COMMANDS = {
     "import": "lexarium.cli.importing",
     "export": "lexarium.cli.exporting",
     "show": "lexarium.cli.show",
+    "annotate": "lexarium.cli.annotate",
     "user": "lexarium.cli.users",
     "token": "lexarium.cli.tokens",
     "migrate": "lexarium.cli.migrate",

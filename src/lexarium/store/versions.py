@@ -8,6 +8,7 @@ from sqlalchemy import ColumnElement, Connection, Select, and_, case, exists, fu
 
 from lexarium.domain.changes import Action, Change, State, whole_of
 from lexarium.store.backend import read_position
+from lexarium.store.records import STREAMED
 from lexarium.store.schema import change, record
 
 _later = change.alias("later")
@@ -75,6 +76,16 @@ def since(connection: Connection, seq: int, limit: int, collections: Sequence[st
     if collections:
         query = query.where(change.c.collection.in_(collections))
     return [change_of(row) for row in connection.execute(query)]
+
+
+def published(connection: Connection, collection: str) -> Iterator[Change]:
+    """The last change of every published record of a collection, in no order. Not all are held in memory."""
+    newest = (change.c.record == record.c.id) & (change.c.version == record.c.version)
+    query = select(change).join(record, newest)
+    query = query.where(record.c.collection == collection, record.c.state == State.PUBLISHED)
+    with connection.execute(query, execution_options=STREAMED) as result:
+        for row in result:
+            yield change_of(row)
 
 
 def page(connection: Connection, listing: Listing, after: Place | None, limit: int) -> list[Change]:

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections import OrderedDict
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 from starlette.requests import ClientDisconnect, Request
@@ -60,24 +61,37 @@ class Limits:
         self.body_bytes = settings.body_kb * 1024
         self.writes = Rate(settings.write_rate, settings.write_burst)
         self.sign_ins = Rate(settings.sign_in_rate / 60, settings.sign_in_rate)
+        self.long_work = asyncio.Semaphore(2)
+        """To be held while a piece of long work is done in a thread: however many ask, others find threads too."""
 
     async def body(self, request: Request) -> bytes:
         """The whole body; raises where it is too large or too slow. The request keeps it, so it may be asked again."""
-        too_large = HttpProblem(413, f"The body must have at most {self.body_bytes} bytes.")
-        length = request.headers.get("content-length", "")
-        if length.isdecimal() and int(length) > self.body_bytes:
-            raise too_large
         if not hasattr(request, "_body"):
-            body = bytearray()
-            try:
-                async with asyncio.timeout(_SLOWEST_BODY_SECONDS):
-                    async for piece in request.stream():
-                        body += piece
-                        if len(body) > self.body_bytes:
-                            raise too_large
-            except ClientDisconnect:
-                raise HttpProblem(400, "The body ended too early.") from None
-            except TimeoutError:
-                raise HttpProblem(408, "The body took too long.", {"Connection": "close"}) from None
-            request._body = bytes(body)
+            request._body = b"".join([piece async for piece in pieces(request, self.body_bytes)])
         return request._body
+
+
+async def pieces(request: Request, most: int, seconds: float = _SLOWEST_BODY_SECONDS) -> AsyncIterator[bytes]:
+    """A body as it comes; raises where it has more bytes than `most`, or takes longer."""
+    too_large = HttpProblem(413, f"The body must have at most {most} bytes.")
+    length = request.headers.get("content-length", "")
+    if length.isdecimal() and int(length) > most:
+        raise too_large
+    until = asyncio.get_running_loop().time() + seconds
+    stream = request.stream()
+    size = 0
+    try:
+        while True:
+            # Only while the body is waited for: whatever is done with a piece takes its own time.
+            async with asyncio.timeout_at(until):
+                piece = await anext(stream, None)
+            if piece is None:
+                return
+            size += len(piece)
+            if size > most:
+                raise too_large
+            yield piece
+    except ClientDisconnect:
+        raise HttpProblem(400, "The body ended too early.") from None
+    except TimeoutError:
+        raise HttpProblem(408, "The body took too long.", {"Connection": "close"}) from None

@@ -11,12 +11,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lexarium import __version__
 from lexarium.domain.errors import Invalid, LexariumError, Problem
+from lexarium.service.annotating import Annotating
 from lexarium.settings import Settings
 from lexarium.store.database import Database
 from lexarium.web.limits import Limits
 from lexarium.web.problems import HttpProblem, handle_error, respond
 from lexarium.web.v1 import (
     accounts,
+    annotate,
     answers,
     batch,
     changes,
@@ -50,9 +52,10 @@ def make_v1(database: Database, limits: Limits, settings: Settings) -> ASGIApp:
     app.state.database = database
     app.state.limits = limits
     app.state.settings = settings
+    app.state.annotating = Annotating(database)
     app.router.redirect_slashes = False
     # The fixed names first: `records` and the like must not be taken for a collection's.
-    named = [module.router for module in (service, changes, batch, proposals, releases, accounts, webhooks)]
+    named = [module.router for module in (service, changes, batch, annotate, proposals, releases, accounts, webhooks)]
     for router in (*named, *history.routers(), *relations.routers(), *records.routers()):
         app.include_router(router, prefix=answers.PATH)
     app.include_router(reference.router)

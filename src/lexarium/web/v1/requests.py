@@ -70,8 +70,14 @@ def _admin(caller: CallerOf) -> Caller:
 AdminOf = Annotated[Caller, Depends(_admin)]
 
 
-async def _json_body(request: Request, limits: LimitsOf) -> dict[str, Any]:
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+def kind_of(request: Request) -> str:
+    """The media type of a body, without its parameters."""
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+async def json_body(request: Request, limits: LimitsOf) -> dict[str, Any]:
+    """The body as a JSON object."""
+    kind = kind_of(request)
     if kind not in _JSON:
         raise HttpProblem(415, f"The body must be {' or '.join(_JSON)}.")
     try:
@@ -83,7 +89,7 @@ async def _json_body(request: Request, limits: LimitsOf) -> dict[str, Any]:
     return given
 
 
-BodyOf = Annotated[dict[str, Any], Depends(_json_body)]
+BodyOf = Annotated[dict[str, Any], Depends(json_body)]
 
 
 def _version(if_match: Annotated[str | None, Header(description="The version that is to be changed.")] = None) -> int:

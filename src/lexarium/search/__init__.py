@@ -1,0 +1,1 @@
+"""What finds terms: in memory, fed from the store, disposable."""
