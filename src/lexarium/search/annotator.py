@@ -148,7 +148,7 @@ class Annotator:
     def _grown(self, label: str) -> Place | None:
         """Where a name ends, made where it is not there; None for one that cannot be looked for."""
         words = parts(label)[1::2]
-        if not words or len(label) > LONGEST_LABEL:
+        if len(label) > LONGEST_LABEL or not any(map(str.isalnum, label)):
             return None
         node = _ROOT
         for word in words:
@@ -156,11 +156,12 @@ class Annotator:
             step = node << _WORDS | number
             node = self._steps.setdefault(step, len(self._steps) + 1 << _FLAGS) >> _FLAGS
         self._most_words = max(self._most_words, len(words))
-        if len(words) > 1 or not _is_cased(words[0]):
+        spelling = bare(words[0])
+        if len(words) > 1 or not _is_cased(spelling):
             self._steps[step] |= _ENDS
             return node
         self._steps[step] |= _ENDS | _CASED
-        return node, bare(words[0])
+        return node, spelling
 
 
 class _Numbers(dict[str, int]):

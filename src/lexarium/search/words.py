@@ -81,7 +81,7 @@ def form(word: str) -> str:
 def bare(word: str) -> str:
     """A word as it is spelt, but for an ending that makes it a possessive, or capitals a plural."""
     if not word.isascii():
-        word = word.translate(_PLAIN)
+        word = unicodedata.normalize("NFC", word.translate(_PLAIN))
     if word.endswith(("'s", "'S")):
         word = word[:-2]
     elif len(word) > 2 and word.endswith("s") and word[:-1].isupper():
