@@ -6,7 +6,7 @@ frequent and rare words. The same seed gives the same records, and records come 
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
-from itertools import accumulate, product
+from itertools import accumulate, islice, product
 from random import Random
 
 from benchmarks.records import Record
@@ -53,13 +53,30 @@ class _Words:
 def made_records(count: int, seed: int = 1) -> Iterator[Record]:
     """Yield `count` concepts with every field of the read interface, the same ones for the same seed."""
     random = Random(seed)
-    rare = ["".join(parts) for parts in product(_FRONTS.split(), _STEMS.split(), _ENDINGS.split())]
-    random.shuffle(rare)
+    rare = _rare(random)
     topics = _Words(_TOPIC_WORDS.split() + rare, random)
     prose = _Words(_LITTLE_WORDS.split() + _TOPIC_WORDS.split() + rare, random)
     users = [_SYSTEM_USER, *(f"usr_{random.getrandbits(52):013x}" for _ in range(40))]
     for number in range(count):
         yield _record(number, random, topics, prose, users)
+
+
+def made_names(count: int, seed: int = 1) -> list[str]:
+    """So many names like those of the records, each once."""
+    random = Random(seed)
+    topics = _Words(_TOPIC_WORDS.split() + _rare(random), random)
+    found: dict[str, None] = {}
+    while len(found) < count:
+        words = iter(topics.draw(100_000))
+        for length in random.choices((1, 2, 3, 4), weights=(2, 5, 3, 1), k=25_000):
+            found[" ".join(islice(words, length))] = None
+    return list(found)[:count]
+
+
+def _rare(random: Random) -> list[str]:
+    rare = ["".join(parts) for parts in product(_FRONTS.split(), _STEMS.split(), _ENDINGS.split())]
+    random.shuffle(rare)
+    return rare
 
 
 def _record(number: int, random: Random, topics: _Words, prose: _Words, users: Sequence[str]) -> Record:

@@ -25,7 +25,9 @@ def curator(shared_server: Server) -> str:
 
 @pytest.fixture(scope="module")
 def memory(shared_server: Server, curator: str) -> dict[str, Any]:
-    return create(shared_server, curator, "concept", "working memory", aliases=[{"text": "WM"}, {"text": "short-term store"}])
+    return create(
+        shared_server, curator, "concept", "working memory", aliases=[{"text": "WM"}, {"text": "short-term store"}]
+    )
 
 
 def create(server: Server, token: str, collection: str, name: str, **fields: Any) -> dict[str, Any]:
@@ -65,7 +67,7 @@ def mentioned(server: Server, text: str, query: str = "") -> list[str]:
 def test_every_mention_is_told_with_its_place_and_record(shared_server: Server, memory: dict[str, Any]) -> None:
     text = "𝕎 Ⱥ: Working\nmemories (WM, not wm) and a short-term store."
     about = {"id": memory["id"], "name": "working memory", "collection": "concept"}
-    spans = [(5, 21), (23, 25), (40, 56)]
+    spans = [(5, 21), (23, 25), (41, 57)]
     expected = [{"start": start, "end": end, "text": text[start:end], **about} for start, end in spans]
     assert annotations(send(shared_server, text)) == expected
     assert annotations(shared_server.post_json(ADDRESS, {"text": text})) == expected

@@ -112,11 +112,11 @@ async def annotate(
         )
     text = await _text(request, limits)
     found = annotating.mentions(text, SEARCHED if collection is None else (collection,))
-    rendered = _rendered(found)
+    answer = rendered(found)
     # The first piece before the answer begins: what can go wrong does so here, and has a status.
-    first = await _next(rendered, limits)
+    first = await _next(answer, limits)
     headers = {"access-control-allow-origin": "*", "cache-control": "no-store"}
-    return StreamingResponse(_rest(first, rendered, limits), media_type="application/json", headers=headers)
+    return StreamingResponse(_rest(first, answer, limits), media_type="application/json", headers=headers)
 
 
 async def _text(request: Request, limits: Limits) -> Iterable[str]:
@@ -165,7 +165,7 @@ def _decoded(file: "SpooledTemporaryFile[bytes]") -> Iterator[str]:
             yield decoder.decode(piece)
 
 
-def _rendered(found: Iterator[list[Mention]]) -> Iterator[bytes]:
+def rendered(found: Iterator[list[Mention]]) -> Iterator[bytes]:
     """The answer in pieces, each the work of some milliseconds; some are empty."""
     left = _MOST
     before = b'{"annotations":['
@@ -182,13 +182,13 @@ def _rendered(found: Iterator[list[Mention]]) -> Iterator[bytes]:
     yield (b"" if before == b"," else before) + b'],"truncated":false}'
 
 
-async def _next(rendered: Iterator[bytes], limits: Limits) -> bytes | None:
+async def _next(answer: Iterator[bytes], limits: Limits) -> bytes | None:
     async with limits.long_work:
-        return await run_in_threadpool(next, rendered, None)
+        return await run_in_threadpool(next, answer, None)
 
 
-async def _rest(piece: bytes | None, rendered: Iterator[bytes], limits: Limits) -> AsyncIterator[bytes]:
+async def _rest(piece: bytes | None, answer: Iterator[bytes], limits: Limits) -> AsyncIterator[bytes]:
     while piece is not None:
         if piece:
             yield piece
-        piece = await _next(rendered, limits)
+        piece = await _next(answer, limits)
