@@ -4,7 +4,7 @@ The names stand in a tree of words. It is changed in place, so it follows the ca
 into words once, however many names there are, their number hardly matters to the speed.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import NamedTuple
@@ -104,37 +104,34 @@ class Annotator:
         """The number of a word, however it is spelt; that of the unknown where no name holds it."""
         return self._words.get(form(word), _UNKNOWN) if len(word) <= LONGEST_WORD else _UNKNOWN
 
-    def longest(
-        self, words: list[str], numbers: list[int], place: int, collections: Collection[str]
-    ) -> tuple[int, tuple[Term, ...]]:
-        """How many words from a place on are one mention, and whose; 0 where they are none.
+    def first(self, word: str) -> int:
+        """The node that names beginning with this word go on from, with its flags; 0 where there are none."""
+        return self._steps.get(self.number(word), 0)
 
-        The numbers must end with that of the unknown.
+    def path(self, node: int, numbers: list[int], place: int) -> list[tuple[int, int]]:
+        """The nodes where a name may end, from the first word's on, each with the place after it.
+
+        `place` is that after the first word. The numbers must end with that of the unknown.
         """
         step = self._steps.get
-        ends: list[tuple[int, int]] = []
-        length, node = 1, step(numbers[place])
-        while node:
-            if node & _ENDS:
-                ends.append((length, node))
-            node = step(node >> _FLAGS << _WORDS | numbers[place + length])
-            length += 1
-        for length, node in reversed(ends):
-            called = self._called(node >> _FLAGS, collections)
-            if node & _CASED:
-                called += self._called((node >> _FLAGS, bare(words[place])), collections)
-            if called:
-                return length, called
-        return 0, ()
+        ends = []
+        here: int | None = node
+        while here:
+            if here & _ENDS:
+                ends.append((here, place))
+            here = step(here >> _FLAGS << _WORDS | numbers[place])
+            place += 1
+        return ends
 
-    def _called(self, place: Place, collections: Collection[str]) -> tuple[Term, ...]:
-        """The terms of these collections whose names end at a place."""
-        found = self._terms.get(place)
-        if found is None:
-            return ()
-        if isinstance(found, Term):
+    def called(self, node: int, word: str, collections: Collection[str]) -> tuple[Term, ...]:
+        """The terms of these collections whose name ends at a node; `word` is how its first word is spelt."""
+        found = self._terms.get(node >> _FLAGS)
+        if type(found) is Term and not node & _CASED:
             return (found,) if found.collection in collections else ()
-        return tuple(term for term in tuple(found.values()) if term.collection in collections)
+        terms = _several(found)
+        if node & _CASED:
+            terms += _several(self._terms.get((node >> _FLAGS, bare(word))))
+        return tuple([term for term in terms if term.collection in collections])
 
     def _call(self, place: Place, term: Term) -> None:
         there = self._terms.get(place)
@@ -164,18 +161,18 @@ class Annotator:
         return node, spelling
 
 
-class _Numbers(dict[str, int]):
-    """The numbers of words, by how they are spelt."""
+class _Memory(dict[str, int]):
+    """What is known of words, by how they are spelt."""
 
-    def __init__(self, annotator: Annotator) -> None:
+    def __init__(self, look_up: Callable[[str], int]) -> None:
         super().__init__()
-        self._annotator = annotator
+        self._look_up = look_up
 
     def __missing__(self, word: str) -> int:
         if len(self) >= _REMEMBERED:
             self.clear()
-        number = self[word] = self._annotator.number(word)
-        return number
+        known = self[word] = self._look_up(word)
+        return known
 
 
 class _Reading:
@@ -184,7 +181,8 @@ class _Reading:
     def __init__(self, annotator: Annotator, collections: Collection[str]) -> None:
         self._annotator = annotator
         self._collections = collections
-        self._numbers = _Numbers(annotator)
+        self._number = _Memory(annotator.number).__getitem__
+        self._first = _Memory(annotator.first).__getitem__
         self._open = ""
         """What may still be part of a mention that has not been found."""
         self._offset = 0
@@ -202,23 +200,25 @@ class _Reading:
         text, offset = self._open, self._offset
         cut = parts(text)
         words = cut[1::2]
-        numbers = [*map(self._numbers.__getitem__, words), _UNKNOWN]
+        numbers = [*map(self._number, words), _UNKNOWN]
         bounds = list(accumulate(map(len, cut)))
         settled = len(words) if ended else self._settled(words, numbers)
-        longest, collections = self._annotator.longest, self._collections
+        path, called, collections = self._annotator.path, self._annotator.called, self._collections
         found = []
-        place = 0
-        while place < settled:
-            if numbers[place]:
-                length, terms = longest(words, numbers, place, collections)
-                if length:
-                    start, end = bounds[2 * place], bounds[2 * (place + length) - 1]
+        after = 0
+        for place, first in enumerate(map(self._first, words[:settled])):
+            if not first or place < after:
+                continue
+            for node, beyond in reversed(path(first, numbers, place + 1)):
+                terms = called(node, words[place], collections)
+                if terms:
+                    start, end = bounds[2 * place], bounds[2 * beyond - 1]
                     found.append(Mention(offset + start, offset + end, text[start:end], terms))
-                    place += length
-                    continue
-            place += 1
-        if place < len(words):
-            self._keep(max(bounds[2 * place], bounds[2 * place + 1] - _KEPT))
+                    after = beyond
+                    break
+        after = max(after, settled)
+        if after < len(words):
+            self._keep(max(bounds[2 * after], bounds[2 * after + 1] - _KEPT))
         return found
 
     def _settled(self, words: list[str], numbers: list[int]) -> int:
@@ -239,6 +239,12 @@ class _Reading:
     def _keep(self, start: int) -> None:
         self._open = self._open[start:]
         self._offset += start
+
+
+def _several(found: Term | dict[str, Term] | None) -> tuple[Term, ...]:
+    if isinstance(found, dict):
+        return tuple(found.values())
+    return () if found is None else (found,)
 
 
 def _is_cased(word: str) -> bool:
