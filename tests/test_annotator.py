@@ -72,6 +72,11 @@ def test_a_longer_name_that_ends_within_a_word_hides_no_shorter_one() -> None:
         ("זיכרון עבודה", "\u200fזיכרון עבודה\u200f", "זיכרון עבודה"),
         ("ذاكرة", "ذاكِرة", "ذاكِرة"),
         ("working memory", "work\u00ading memory", "work\u00ading memory"),
+        ("working memory", "a work\u00ad\ning memory", "work\u00ad\ning memory"),
+        ("working memory", "a work-\ning memory", "work-\ning memory"),
+        ("working memory", "work\u2010\r\ning memo-\nries", "work\u2010\r\ning memo-\nries"),
+        ("self-report", "self-\nreports", "self-\nreports"),
+        ("working\n\nmemory", "working memory", "working memory"),
         ("IQ", "their IQs", "IQs"),
         ("IQ", "an IQ's", "IQ's"),
         ("go", "GO", "GO"),
@@ -91,6 +96,10 @@ def test_a_name_is_found_however_it_is_written(label: str, text: str, mentioned:
         ("working memory", "working\n\nmemory"),
         ("working memory", "working\r\n \r\nmemory"),
         ("working memory", "working" + " " * WIDEST_GAP + "memory"),
+        ("working memory", "working" + " -" * (WIDEST_GAP // 2) + "memory"),
+        ("working memory", "working\n \nmemory"),
+        ("working memory", "work-\n\ning memory"),
+        ("working memory", "work- ing memory"),
         ("IQ", "iq"),
         ("ACT", "an act, acts, Act"),
         ("g", "G"),
@@ -143,6 +152,8 @@ WORDS = [
     "memory",
     "memories",
     "Memory's",
+    "mem",
+    "ory",
     "AB",
     "ab",
     "é",
@@ -153,22 +164,26 @@ WORDS = [
     "作",
     "x" * 600,
 ]
-GAPS = [" ", "-", "\n", "\n\n", ", ", "'", "_", " " * 40, "/", "", "\u200f", "\x00", "’"]
+GAPS = [" ", "-", "\n", "-\n", "\n\n", "\n \n", ", ", "'", "_", " " * 40, "/", "", "\u200f", "\x00", "’"]
 TEXT = st.lists(st.sampled_from(WORDS + GAPS), max_size=40).map("".join)
 LABELS = st.lists(st.lists(st.sampled_from(WORDS + GAPS), min_size=1, max_size=5).map("".join), max_size=8)
 
 
 def plainly(labels: list[str], text: str) -> list[tuple[int, int, str]]:
     """The same by trying every name at every word."""
-    pieces = parts(text)
+    sought = [
+        (label, parts(" ".join(label.split()))[1::2])
+        for label in dict.fromkeys(labels)
+        if len(label) <= 500 and re.search("[^\\W_]", label)
+    ]
+    pieces = unbroken(parts(text), {form(word) for _, own in sought for word in own})
     words = [(len("".join(pieces[:at])), pieces[at]) for at in range(1, len(pieces), 2)]
-    sought = [(label, parts(label)[1::2]) for label in dict.fromkeys(labels) if re.search("[^\\W_]", label)]
     result = []
     place = 0
     while place < len(words):
         for length in range(len(words) - place, 0, -1):
             here = [word for _, word in words[place : place + length]]
-            ids = [label for label, own in sought if len(label) <= 500 and alike(own, here)]
+            ids = [label for label, own in sought if alike(own, here)]
             if ids:
                 start, last = words[place + length - 1]
                 result.append((words[place][0], start + len(last), ",".join(sorted(ids))))
@@ -179,10 +194,23 @@ def plainly(labels: list[str], text: str) -> list[tuple[int, int, str]]:
     return result
 
 
+def unbroken(pieces: list[str], known: set[str]) -> list[str]:
+    at = 1
+    while at + 2 < len(pieces):
+        one = "".join(pieces[at : at + 3])
+        if pieces[at + 1] == "-\n" and len(one) <= LONGEST_WORD and form(one.replace("-\n", "")) in known:
+            pieces = [*pieces[:at], one, *pieces[at + 3 :]]
+        else:
+            at += 2
+    return pieces
+
+
 def alike(label: list[str], words: list[str]) -> bool:
     if any(len(word) > LONGEST_WORD for word in words) or list(map(form, label)) != list(map(form, words)):
         return False
-    own, here = (normalize("NFC", side[0]).replace("’s", "").replace("'s", "") for side in (label, words))
+    own, here = (
+        normalize("NFC", side[0].replace("-\n", "")).replace("’s", "").replace("'s", "") for side in (label, words)
+    )
     if len(label) == 1 and re.fullmatch("\\w|[A-Z]{2,4}", own):
         return here == own or (len(own) > 1 and here == own + "s")
     return True

@@ -1,21 +1,24 @@
 """Finds the names of records in text: leftmost first, the longest of those, on the boundaries of words.
 
-The names stand in a tree of words. It is changed in place, so it follows the catalogue at once; and since a text is cut
-into words once, however many names there are, their number hardly matters to the speed.
+The names stand in a tree of words, which is changed in place, so that it follows the catalogue at once. A text is cut
+at its spaces, which is quick. What stands between two of them, a run, has mostly been met before, and then its words
+are known; and a run without a word that some name begins with, as most are, is passed over.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import NamedTuple
 
-from lexarium.search.words import LONGEST_WORD, WIDEST_GAP, bare, form, parts
+from lexarium.search.words import LONGEST_WORD, WIDEST_GAP, are_apart, bare, form, mended, parts
 
 LONGEST_LABEL = 500
 """In characters; a name that is longer is not looked for."""
 _LONGEST_CASED = 4
 _REMEMBERED = 50_000
-"""How many spellings of words are remembered while a text is read."""
+"""How many runs are remembered."""
+_LONGEST_REMEMBERED = 50
+"""In characters; a run may be as long as a text."""
 _SLICE = 1 << 16
 """How many characters are read at a time."""
 _KEPT = 2 * max(LONGEST_WORD, WIDEST_GAP)
@@ -29,8 +32,10 @@ _FLAGS = 2
 _ENDS = 1
 _CASED = 2
 
-Place = int | tuple[int, str]
-"""What ends at a node of the tree; or, where only one spelling counts, at a node if it is spelt so."""
+Ending = int | tuple[int, str]
+"""The node of the tree that a name ends at; where only one spelling counts, with that."""
+Place = tuple[int, int]
+"""Of a word in a text: which run, and which word of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +56,21 @@ class Mention(NamedTuple):
     terms: tuple[Term, ...]
 
 
+class Run(NamedTuple):
+    """What stands between two spaces, cut into words."""
+
+    beginnings: tuple[int, ...]
+    """Which of its words some name begins with."""
+    numbers: tuple[int, ...]
+    """Those of its words."""
+    cut: list[str]
+    """What stands before the first word, that word, what stands between it and the next, and so on."""
+
+
+_END = Run((), (_UNKNOWN,), ["", "", ""])
+"""Stands behind the last run of a text: what no name goes on with."""
+
+
 class Annotator:
     """The names that are looked for. One thread may change it while others read texts."""
 
@@ -59,34 +79,38 @@ class Annotator:
         """A number for the form of every word that is in a name."""
         self._steps: dict[int, int] = {}
         """The tree: from a node by a word to the next node, with flags."""
-        self._terms: dict[Place, Term | dict[str, Term]] = {}
+        self._terms: dict[Ending, Term | dict[str, Term]] = {}
         """Whose names end where: mostly one term's, else several, by id."""
-        self._places: dict[str, tuple[Place, ...]] = {}
+        self._endings: dict[str, tuple[Ending, ...]] = {}
         """Where the names of each term end, by id."""
-        self._most_words = 1
+        self.runs = _Memory(self._run)
+        """Every run, by its text. It is another one when the tree has grown."""
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._endings)
 
     def put(self, term: Term, labels: Iterable[str]) -> None:
         """Look for a term by these names, and by no others."""
         self.drop(term.id)
-        places = {place: None for place in map(self._grown, labels) if place is not None}
+        before = len(self._steps)
+        endings = {ending: None for ending in map(self._grown, labels) if ending is not None}
         # Where any spelling counts, none counts by itself.
-        own = tuple(place for place in places if isinstance(place, int) or place[0] not in places)
-        for place in own:
-            self._call(place, term)
+        own = tuple(ending for ending in endings if isinstance(ending, int) or ending[0] not in endings)
+        for ending in own:
+            self._call(ending, term)
         if own:
-            self._places[term.id] = own
+            self._endings[term.id] = own
+        if len(self._steps) > before and self.runs:
+            self.runs = _Memory(self._run)
 
     def drop(self, identifier: str) -> None:
         """Look for a term no more. One that is not there does no harm."""
-        for place in self._places.pop(identifier, ()):
-            called = self._terms[place]
+        for ending in self._endings.pop(identifier, ()):
+            called = self._terms[ending]
             if isinstance(called, dict) and len(called) > 1:
                 del called[identifier]
             else:
-                del self._terms[place]
+                del self._terms[ending]
 
     def mentions(self, pieces: Iterable[str], collections: Collection[str]) -> Iterator[list[Mention]]:
         """Every mention of a term of these collections, in order, some at a time.
@@ -95,32 +119,30 @@ class Annotator:
         """
         return _Reading(self, collections).mentions(pieces)
 
-    @property
-    def most_words(self) -> int:
-        """How many words the longest name has."""
-        return self._most_words
+    def path(self, runs: Sequence[Run], place: Place, open_from: Place) -> list[tuple[int, Place]] | None:
+        """The nodes where a name that begins at a place may end, each with the place after it.
 
-    def number(self, word: str) -> int:
-        """The number of a word, however it is spelt; that of the unknown where no name holds it."""
-        return self._words.get(form(word), _UNKNOWN) if len(word) <= LONGEST_WORD else _UNKNOWN
-
-    def first(self, word: str) -> int:
-        """The node that names beginning with this word go on from, with its flags; 0 where there are none."""
-        return self._steps.get(self.number(word), 0)
-
-    def path(self, node: int, numbers: list[int], place: int) -> list[tuple[int, int]]:
-        """The nodes where a name may end, from the first word's on, each with the place after it.
-
-        `place` is that after the first word. The numbers must end with that of the unknown.
+        None where that depends on a word that is still open.
         """
+        if place >= open_from:
+            return None
         step = self._steps.get
+        at, word = place
+        numbers = runs[at].numbers
+        here = step(numbers[word])
         ends = []
-        here: int | None = node
         while here:
+            word += 1
             if here & _ENDS:
-                ends.append((here, place))
-            here = step(here >> _FLAGS << _WORDS | numbers[place])
-            place += 1
+                ends.append((here, (at, word)))
+            if word == len(numbers):
+                following = _following(runs, at)
+                if following is None:
+                    break
+                at, word, numbers = following, 0, runs[following].numbers
+            if (at, word) >= open_from:
+                return None
+            here = step(here >> _FLAGS << _WORDS | numbers[word])
         return ends
 
     def called(self, node: int, word: str, collections: Collection[str]) -> tuple[Term, ...]:
@@ -133,26 +155,36 @@ class Annotator:
             terms += _several(self._terms.get((node >> _FLAGS, bare(word))))
         return tuple([term for term in terms if term.collection in collections])
 
-    def _call(self, place: Place, term: Term) -> None:
-        there = self._terms.get(place)
+    def _run(self, text: str) -> Run:
+        cut = parts(text)
+        if "\n" in text:
+            cut = mended(cut, lambda word: self._number(word) != _UNKNOWN)
+        numbers = tuple(map(self._number, cut[1::2]))
+        return Run(tuple(at for at, number in enumerate(numbers) if number in self._steps), numbers, cut)
+
+    def _number(self, word: str) -> int:
+        """The number of a word, however it is spelt; that of the unknown where no name holds it."""
+        return self._words.get(form(word), _UNKNOWN) if len(word) <= LONGEST_WORD else _UNKNOWN
+
+    def _call(self, ending: Ending, term: Term) -> None:
+        there = self._terms.get(ending)
         if there is None:
-            self._terms[place] = term
+            self._terms[ending] = term
         elif isinstance(there, Term):
-            self._terms[place] = {there.id: there, term.id: term}
+            self._terms[ending] = {there.id: there, term.id: term}
         else:
             there[term.id] = term
 
-    def _grown(self, label: str) -> Place | None:
+    def _grown(self, label: str) -> Ending | None:
         """Where a name ends, made where it is not there; None for one that cannot be looked for."""
-        words = parts(label)[1::2]
         if len(label) > LONGEST_LABEL or not any(map(str.isalnum, label)):
             return None
+        words = [word for run in label.split() for word in parts(run)[1::2]]
         node = _ROOT
         for word in words:
             number = self._words.setdefault(form(word), len(self._words) + 1)
             step = node << _WORDS | number
             node = self._steps.setdefault(step, len(self._steps) + 1 << _FLAGS) >> _FLAGS
-        self._most_words = max(self._most_words, len(words))
         spelling = bare(words[0])
         if len(words) > 1 or not _is_cased(spelling):
             self._steps[step] |= _ENDS
@@ -161,18 +193,60 @@ class Annotator:
         return node, spelling
 
 
-class _Memory(dict[str, int]):
-    """What is known of words, by how they are spelt."""
+class _Memory(dict[str, Run]):
+    """The runs that were met lately, by their text; any other is made when it is asked for."""
 
-    def __init__(self, look_up: Callable[[str], int]) -> None:
+    def __init__(self, make: Callable[[str], Run]) -> None:
         super().__init__()
-        self._look_up = look_up
+        self._make = make
 
-    def __missing__(self, word: str) -> int:
-        if len(self) >= _REMEMBERED:
-            self.clear()
-        known = self[word] = self._look_up(word)
-        return known
+    def __missing__(self, text: str) -> Run:
+        run = self._make(text)
+        if len(text) <= _LONGEST_REMEMBERED:
+            if len(self) >= _REMEMBERED:
+                self.clear()
+            self[text] = run
+        return run
+
+
+class _Stretch:
+    """Some of a text, as runs."""
+
+    def __init__(self, text: str, run: Callable[[str], Run]) -> None:
+        texts = text.split(" ")
+        self.text = text
+        self.runs = [*map(run, texts), _END]
+        self._lengths = list(accumulate(map(len, texts), initial=0))
+
+    def beginnings(self) -> list[Place]:
+        """Every word that some name begins with."""
+        return [(at, word) for at, run in enumerate(self.runs) if run[0] for word in run[0]]
+
+    def start(self, place: Place) -> int:
+        """Where a word begins."""
+        at, word = place
+        return self._lengths[at] + at + sum(map(len, self.runs[at].cut[: 2 * word + 1]))
+
+    def end(self, after: Place) -> int:
+        """Where the word before a place ends."""
+        at, word = after
+        return self._lengths[at] + at + sum(map(len, self.runs[at].cut[: 2 * word]))
+
+    def word(self, place: Place) -> str:
+        """How a word is spelt."""
+        at, word = place
+        return self.runs[at].cut[2 * word + 1]
+
+    def open_from(self) -> Place:
+        """The first word that more text may change.
+
+        The last may go on, that before it by an apostrophe, and that before by a hyphen at the end of a line. But what
+        is too long for a word stays so.
+        """
+        words = self.runs[-2].cut[1::2]
+        first = max(0, len(words) - 3)
+        long = [word for word in range(first, len(words)) if len(words[word]) > LONGEST_WORD]
+        return len(self.runs) - 2, long[-1] if long else first
 
 
 class _Reading:
@@ -181,8 +255,7 @@ class _Reading:
     def __init__(self, annotator: Annotator, collections: Collection[str]) -> None:
         self._annotator = annotator
         self._collections = collections
-        self._number = _Memory(annotator.number).__getitem__
-        self._first = _Memory(annotator.first).__getitem__
+        self._run = annotator.runs.__getitem__
         self._open = ""
         """What may still be part of a mention that has not been found."""
         self._offset = 0
@@ -197,48 +270,47 @@ class _Reading:
 
     def _found(self, *, ended: bool) -> list[Mention]:
         """The mentions in what is open, up to where they may depend on what comes next."""
-        text, offset = self._open, self._offset
-        cut = parts(text)
-        words = cut[1::2]
-        numbers = [*map(self._number, words), _UNKNOWN]
-        bounds = list(accumulate(map(len, cut)))
-        settled = len(words) if ended else self._settled(words, numbers)
-        path, called, collections = self._annotator.path, self._annotator.called, self._collections
+        stretch = _Stretch(self._open, self._run)
+        open_from = (len(stretch.runs), 0) if ended else stretch.open_from()
+        after = (0, 0)
         found = []
-        after = 0
-        for place, first in enumerate(map(self._first, words[:settled])):
-            if not first or place < after:
+        for place in stretch.beginnings():
+            if place < after:
                 continue
-            for node, beyond in reversed(path(first, numbers, place + 1)):
-                terms = called(node, words[place], collections)
+            path = self._annotator.path(stretch.runs, place, open_from)
+            if path is None:
+                open_from = min(place, open_from)
+                break
+            for node, beyond in reversed(path):
+                terms = self._annotator.called(node, stretch.word(place), self._collections)
                 if terms:
-                    start, end = bounds[2 * place], bounds[2 * beyond - 1]
-                    found.append(Mention(offset + start, offset + end, text[start:end], terms))
+                    start, end = stretch.start(place), stretch.end(beyond)
+                    found.append(Mention(self._offset + start, self._offset + end, stretch.text[start:end], terms))
                     after = beyond
                     break
-        after = max(after, settled)
-        if after < len(words):
-            self._keep(max(bounds[2 * after], bounds[2 * after + 1] - _KEPT))
+        if not ended:
+            self._keep(stretch, max(after, open_from))
         return found
 
-    def _settled(self, words: list[str], numbers: list[int]) -> int:
-        """How many of the words may begin a mention without regard to what comes next.
-
-        The last word may go on, and so may the one before it, by an apostrophe. No mention goes beyond an unknown word,
-        or beyond as many words as the longest name has.
-        """
-        whole = len(words) - 2
-        least = max(0, whole - self._annotator.most_words)
-        for place in range(len(words) - 1, least - 1, -1):
-            if len(words[place]) > LONGEST_WORD:
-                return place
-            if place < whole and numbers[place] == _UNKNOWN:
-                return place + 1
-        return least
-
-    def _keep(self, start: int) -> None:
+    def _keep(self, stretch: _Stretch, place: Place) -> None:
+        at, word = place
+        start = stretch.start(place)
+        if word < len(stretch.runs[at].numbers):
+            start = max(start, start + len(stretch.word(place)) - _KEPT)
         self._open = self._open[start:]
         self._offset += start
+
+
+def _following(runs: Sequence[Run], at: int) -> int | None:
+    """The next run that has a word, or None where that stands too far away."""
+    gap = runs[at].cut[-1]
+    while True:
+        at += 1
+        gap += " " + runs[at].cut[0]
+        if are_apart(gap):
+            return None
+        if runs[at].numbers:
+            return at
 
 
 def _several(found: Term | dict[str, Term] | None) -> tuple[Term, ...]:

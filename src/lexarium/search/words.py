@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from collections.abc import Callable
 from functools import lru_cache
 
 from lexarium.domain.text import fold
@@ -34,17 +35,20 @@ _UNSPACED = (
 """Scripts that put no space between words, and Hangul, which writes particles on to them: each character is a word."""
 _BETWEEN = r"\s_\-\u2010-\u2013\u2212\ufe63\uff0d\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff"
 """What may stand between the words of a name: spaces, hyphens, underscores, marks of direction."""
+_BLANK_LINE = r"\n[^\S\n]*+\n"
 _LETTER = rf"[^\W_{_UNSPACED}]"
 
 # A word of ASCII letters that neither an apostrophe nor another letter follows comes first: that is the fast way.
 _PARTS = re.compile(
     r"([A-Za-z0-9]++(?![^\x00-\x26\x28-\x7f])"
-    rf"|(?:{_LETTER}|[{_MARKS}{_UNSEEN}])(?:{_LETTER}+|[{_MARKS}{_UNSEEN}]+|['’]{_LETTER}+)*+"
+    rf"|(?:{_LETTER}|[{_MARKS}{_UNSEEN}])(?:{_LETTER}+|\u00ad\r?\n(?={_LETTER})|[{_MARKS}{_UNSEEN}]|['’]{_LETTER}+)*+"
     rf"|[{_UNSPACED}][{_MARKS}]*+"
     rf"|[{_BETWEEN}]{{{WIDEST_GAP},}}+"
-    r"|\n[^\S\n]*+\n"
+    rf"|{_BLANK_LINE}"
     rf"|[^{_BETWEEN}])"
 )
+_BROKEN = re.compile("[-\u00ad\u2010]\r?\n")
+"""A hyphen at the end of a line: of a word that goes on, or between two."""
 _PLAIN = str.maketrans("’‘“”„", '\'\'"""', _UNSEEN)
 _IRREGULAR = {
     several: one
@@ -71,6 +75,22 @@ def parts(text: str) -> list[str]:
     return _PARTS.split(text)
 
 
+def are_apart(gap: str) -> bool:
+    """Whether words with this between them have nothing to do with each other."""
+    return len(gap) >= WIDEST_GAP or re.search(_BLANK_LINE, gap) is not None
+
+
+def mended(cut: list[str], is_word: Callable[[str], bool]) -> list[str]:
+    """The parts of a text, with words that a hyphen breaks at the end of a line made whole, if that gives a word."""
+    whole = cut[:2]
+    for gap, word in zip(cut[2::2], cut[3::2], strict=False):
+        if _BROKEN.fullmatch(gap) and is_word(whole[-1] + word):
+            whole[-1] += gap + word
+        else:
+            whole += gap, word
+    return [*whole, cut[-1]]
+
+
 @lru_cache(100_000)
 def form(word: str) -> str:
     """What a word is compared by: the same for its singular and plural, in any case, with and without accents."""
@@ -80,6 +100,8 @@ def form(word: str) -> str:
 
 def bare(word: str) -> str:
     """A word as it is spelt, but for an ending that makes it a possessive, or capitals a plural."""
+    if "\n" in word:
+        word = _BROKEN.sub("", word)
     if not word.isascii():
         word = unicodedata.normalize("NFC", word.translate(_PLAIN))
     if word.endswith(("'s", "'S")):
