@@ -167,7 +167,9 @@ def test_a_body_of_unknown_length_is_refused_once_it_is_too_large(shared_server:
         connection.close()
 
 
-def test_many_texts_at_a_time_are_each_answered_while_terms_are_written(shared_server: Server, curator: str) -> None:
+def test_many_texts_at_a_time_are_each_answered_while_terms_are_written(
+    shared_server: Server, curator: str, memory: dict[str, Any]
+) -> None:
     text = "a working memory span " * 5_000
     counts = list[int]()
 

@@ -21,7 +21,7 @@ from lexarium.cli.options import CollectionOption, DatabaseOption, opened
 from lexarium.cli.output import OutputOption, write
 from lexarium.cli.terminal import err, out, progress_bar
 from lexarium.domain.errors import Invalid, Problem
-from lexarium.search.annotator import Mention, Term
+from lexarium.search.annotator import Annotator, Mention, Term
 from lexarium.service.annotating import SEARCHED, Annotating
 from lexarium.service.views import annotation_view
 
@@ -52,8 +52,8 @@ def annotate(  # noqa: PLR0913, PLR0917 (as many as it has options)
     Terms are concepts, tasks and disorders, unless a collection is named. On a terminal a table is printed.
     """
     _refuse_unreadable(files)
-    annotating = Annotating(opened(database, reading=True))
-    documents = _documents(annotating, files, SEARCHED if collection is None else (collection.name,))
+    annotator = Annotating(opened(database, reading=True)).current().result()
+    documents = _documents(annotator, files, SEARCHED if collection is None else (collection.name,))
     if json_output:
         write(output, _json_lines(documents))
     elif csv_output or output is not None or not out.is_terminal:
@@ -74,14 +74,14 @@ def _refuse_unreadable(files: Sequence[Path]) -> None:
         raise Invalid("Nothing was annotated.", problems)
 
 
-def _documents(annotating: Annotating, files: Sequence[Path], collections: Sequence[str]) -> Iterator[Document]:
+def _documents(annotator: Annotator, files: Sequence[Path], collections: Sequence[str]) -> Iterator[Document]:
     with progress_bar() as progress:
         for number, file in enumerate(files):
             progress("reading", number, len(files))
             with _bytes_of(file) as stream:
                 yield (
                     "standard input" if str(file) == "-" else str(file),
-                    annotating.mentions(_text(stream, file), collections),
+                    annotator.mentions(_text(stream, file), collections),
                 )
         progress("reading", len(files), len(files))
 

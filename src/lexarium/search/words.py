@@ -77,7 +77,7 @@ def parts(text: str) -> list[str]:
 
 def are_apart(gap: str) -> bool:
     """Whether words with this between them have nothing to do with each other."""
-    return len(gap) >= WIDEST_GAP or re.search(_BLANK_LINE, gap) is not None
+    return len(gap) >= WIDEST_GAP or ("\n" in gap and re.search(_BLANK_LINE, gap) is not None)
 
 
 def mended(cut: list[str], is_word: Callable[[str], bool]) -> list[str]:

@@ -1,5 +1,6 @@
 """Terms in a text: a body in, every mention out."""
 
+import asyncio
 import codecs
 from collections.abc import AsyncIterator, Iterable, Iterator
 from itertools import islice
@@ -13,7 +14,7 @@ from starlette.responses import Response, StreamingResponse
 
 from lexarium.domain.collections import COLLECTIONS
 from lexarium.domain.errors import Invalid, Problem
-from lexarium.search.annotator import Mention
+from lexarium.search.annotator import Annotator, Mention
 from lexarium.service.annotating import SEARCHED, Annotating
 from lexarium.service.views import annotation_view
 from lexarium.web.limits import Limits, pieces
@@ -24,6 +25,7 @@ router = APIRouter(tags=["annotate"])
 
 TEXT_BYTES = 10 << 20
 _TEXT_SECONDS = 300
+_READY_SECONDS = 10
 _IN_MEMORY = 1 << 20
 _PIECE = 1 << 16
 _MOST = 1_000_000
@@ -111,12 +113,22 @@ async def annotate(
             "There is no such collection.", [Problem("collection", f"should be one of {', '.join(COLLECTIONS)}.")]
         )
     text = await _text(request, limits)
-    found = annotating.mentions(text, SEARCHED if collection is None else (collection,))
-    answer = rendered(found)
+    names = await _current(annotating)
+    answer = rendered(names.mentions(text, SEARCHED if collection is None else (collection,)))
     # The first piece before the answer begins: what can go wrong does so here, and has a status.
     first = await _next(answer, limits)
     headers = {"access-control-allow-origin": "*", "cache-control": "no-store"}
     return StreamingResponse(_rest(first, answer, limits), media_type="application/json", headers=headers)
+
+
+async def _current(annotating: Annotating) -> Annotator:
+    """The names that are looked for, as of now. Waits for them without a thread, and not for long."""
+    try:
+        async with asyncio.timeout(_READY_SECONDS):
+            return await asyncio.wrap_future(annotating.current())
+    except TimeoutError:
+        detail = "The names of the catalogue are still being read, as after every start. Try again."
+        raise HttpProblem(503, detail, {"Retry-After": str(_READY_SECONDS)}) from None
 
 
 async def _text(request: Request, limits: Limits) -> Iterable[str]:
