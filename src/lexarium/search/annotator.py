@@ -1,16 +1,17 @@
 """Finds the names of records in text: leftmost first, the longest of those, on the boundaries of words.
 
 The names stand in a tree of words, which is changed in place, so that it follows the catalogue at once. A text is cut
-at its spaces, which is quick. What stands between two of them, a run, has mostly been met before, and then its words
-are known; and a run without a word that some name begins with, as most are, is passed over.
+at spaces and lines, which is quick. What stands between, a run, has mostly been met before, and then its words are
+known; and a run without a word that some name begins with, as most are, is passed over.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from operator import attrgetter
 from typing import NamedTuple
 
-from lexarium.search.words import LONGEST_WORD, WIDEST_GAP, are_apart, bare, form, mended, parts
+from lexarium.search.words import LONGEST_WORD, WIDEST_GAP, are_apart, bare, form, mended, parts, runs
 
 LONGEST_LABEL = 500
 """In characters; a name that is longer is not looked for."""
@@ -57,7 +58,7 @@ class Mention(NamedTuple):
 
 
 class Run(NamedTuple):
-    """What stands between two spaces, cut into words."""
+    """What stands between two spaces, with the first of them, cut into words."""
 
     beginnings: tuple[int, ...]
     """Which of its words some name begins with."""
@@ -65,9 +66,10 @@ class Run(NamedTuple):
     """Those of its words."""
     cut: list[str]
     """What stands before the first word, that word, what stands between it and the next, and so on."""
+    length: int
 
 
-_END = Run((), (_UNKNOWN,), ["", "", ""])
+_END = Run((), (_UNKNOWN,), ["", "", ""], 0)
 """Stands behind the last run of a text: what no name goes on with."""
 
 
@@ -128,6 +130,7 @@ class Annotator:
             return None
         step = self._steps.get
         at, word = place
+        last, _ = open_from
         numbers = runs[at].numbers
         here = step(numbers[word])
         ends = []
@@ -140,7 +143,7 @@ class Annotator:
                 if following is None:
                     break
                 at, word, numbers = following, 0, runs[following].numbers
-            if (at, word) >= open_from:
+            if at >= last and (at, word) >= open_from:
                 return None
             here = step(here >> _FLAGS << _WORDS | numbers[word])
         return ends
@@ -156,11 +159,14 @@ class Annotator:
         return tuple([term for term in terms if term.collection in collections])
 
     def _run(self, text: str) -> Run:
+        if not text.startswith("\n"):
+            text = f" {text}"
         cut = parts(text)
-        if "\n" in text:
+        if text.rfind("\n") > 0:
             cut = mended(cut, lambda word: self._number(word) != _UNKNOWN)
         numbers = tuple(map(self._number, cut[1::2]))
-        return Run(tuple(at for at, number in enumerate(numbers) if number in self._steps), numbers, cut)
+        beginnings = tuple([word for word, number in enumerate(numbers) if number in self._steps])
+        return Run(beginnings, numbers, cut, len(text))
 
     def _number(self, word: str) -> int:
         """The number of a word, however it is spelt; that of the unknown where no name holds it."""
@@ -179,7 +185,7 @@ class Annotator:
         """Where a name ends, made where it is not there; None for one that cannot be looked for."""
         if len(label) > LONGEST_LABEL or not any(map(str.isalnum, label)):
             return None
-        words = [word for run in label.split() for word in parts(run)[1::2]]
+        words = parts(" ".join(label.split()))[1::2]
         node = _ROOT
         for word in words:
             number = self._words.setdefault(form(word), len(self._words) + 1)
@@ -213,10 +219,10 @@ class _Stretch:
     """Some of a text, as runs."""
 
     def __init__(self, text: str, run: Callable[[str], Run]) -> None:
-        texts = text.split(" ")
         self.text = text
-        self.runs = [*map(run, texts), _END]
-        self._lengths = list(accumulate(map(len, texts), initial=0))
+        self.runs = [*map(run, runs(text)), _END]
+        # The first run has no space before it, though it counts one.
+        self._starts: list[int] = list(accumulate(map(attrgetter("length"), self.runs), initial=-1))
 
     def beginnings(self) -> list[Place]:
         """Every word that some name begins with."""
@@ -225,12 +231,12 @@ class _Stretch:
     def start(self, place: Place) -> int:
         """Where a word begins."""
         at, word = place
-        return self._lengths[at] + at + sum(map(len, self.runs[at].cut[: 2 * word + 1]))
+        return self._starts[at] + sum(map(len, self.runs[at].cut[: 2 * word + 1]))
 
     def end(self, after: Place) -> int:
         """Where the word before a place ends."""
         at, word = after
-        return self._lengths[at] + at + sum(map(len, self.runs[at].cut[: 2 * word]))
+        return self._starts[at] + sum(map(len, self.runs[at].cut[: 2 * word]))
 
     def word(self, place: Place) -> str:
         """How a word is spelt."""
@@ -306,8 +312,8 @@ def _following(runs: Sequence[Run], at: int) -> int | None:
     gap = runs[at].cut[-1]
     while True:
         at += 1
-        gap += " " + runs[at].cut[0]
-        if are_apart(gap):
+        gap += runs[at].cut[0]
+        if gap != " " and are_apart(gap):
             return None
         if runs[at].numbers:
             return at

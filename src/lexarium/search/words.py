@@ -49,6 +49,8 @@ _PARTS = re.compile(
 )
 _BROKEN = re.compile("[-\u00ad\u2010]\r?\n")
 """A hyphen at the end of a line: of a word that goes on, or between two."""
+_LINE = re.compile("\n(?<![-\u00ad\u2010]\n)(?<![-\u00ad\u2010]\r\n)")
+"""The end of a line that has no such hyphen."""
 _PLAIN = str.maketrans("’‘“”„", '\'\'"""', _UNSEEN)
 _IRREGULAR = {
     several: one
@@ -75,6 +77,14 @@ def parts(text: str) -> list[str]:
     return _PARTS.split(text)
 
 
+def runs(text: str) -> list[str]:
+    """The text cut before each line, but after a hyphen, and at spaces, which are left out: no word is cut.
+
+    So each run but the first has a space before it, unless it begins with the end of a line.
+    """
+    return _LINE.sub(" \n", text).split(" ")
+
+
 def are_apart(gap: str) -> bool:
     """Whether words with this between them have nothing to do with each other."""
     return len(gap) >= WIDEST_GAP or ("\n" in gap and re.search(_BLANK_LINE, gap) is not None)
@@ -94,7 +104,8 @@ def mended(cut: list[str], is_word: Callable[[str], bool]) -> list[str]:
 @lru_cache(100_000)
 def form(word: str) -> str:
     """What a word is compared by: the same for its singular and plural, in any case, with and without accents."""
-    folded = fold(bare(word)).casefold()
+    plain = bare(word)
+    folded = plain.lower() if plain.isascii() else fold(plain).casefold()
     return _singular(folded) if len(folded) > 3 else folded
 
 

@@ -20,7 +20,7 @@ _LEAST_FOLLOWED = 100_000
 
 
 class Annotating:
-    """The names of one process's catalogue, kept in memory by a thread of its own. None are read before the first use."""
+    """The names of a process's catalogue, kept in memory by a thread of its own. None is read before the first use."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
