@@ -1,5 +1,6 @@
 """Finding terms in text over HTTP on both engines, and by the command."""
 
+import asyncio
 import csv
 import io
 import json
@@ -8,11 +9,25 @@ import pty
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
+from concurrent.futures import Future
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from sqlalchemy import Connection
 
+from lexarium.domain.errors import Unavailable
+from lexarium.search.annotator import Annotator, Mention, Term
+from lexarium.service.annotating import Annotating
+from lexarium.service.importing import import_files
+from lexarium.settings import Settings
+from lexarium.store import versions
+from lexarium.store.database import Database
+from lexarium.web.limits import Limits
+from lexarium.web.problems import HttpProblem
+from lexarium.web.v1.annotate import _current, _next, rendered
 from tests.server import Answer, Server, run
 
 ADDRESS = "/api/v1/annotate"
@@ -264,3 +279,69 @@ def test_a_cell_that_a_spreadsheet_would_run_is_escaped(sample: str, tmp_path: P
     command = [sys.executable, "-m", "lexarium", "annotate", "=cmd", "--database", sample]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
     assert rows(done.stdout)[0]["document"] == "'=cmd"
+
+
+def test_an_answer_stops_after_a_million_annotations_and_says_so() -> None:
+    terms = tuple(Term(f"trm_{number}", "memory", "concept") for number in range(1_000))
+    mention = Mention(0, 6, "memory", terms)
+    for mentions, told, end in ((999, 999_000, b'],"truncated":false}'), (1_001, 1_000_000, b'],"truncated":true}')):
+        pieces = list(rendered(iter([[mention] * mentions])))
+        assert sum(piece.count(b'"start"') for piece in pieces) == told
+        assert pieces[-1] == end
+
+
+def test_two_texts_at_a_time_are_read_and_others_wait_their_turn() -> None:
+    reading: list[int] = []
+    most: list[int] = []
+    go_on = threading.Event()
+
+    def read(number: int) -> Iterator[bytes]:
+        reading.append(number)
+        most.append(len(reading))
+        assert go_on.wait(10)
+        reading.remove(number)
+        yield b"read"
+
+    async def ask() -> list[bytes | None]:
+        limits = Limits(Settings())
+        asked = [asyncio.create_task(_next(read(number), limits)) for number in range(6)]
+        while len(reading) < 2:
+            await asyncio.sleep(0)
+        # Were there no limit, the others would have begun by the time that these are done.
+        for _ in range(20):
+            await asyncio.to_thread(str)
+        go_on.set()
+        return await asyncio.gather(*asked)
+
+    assert asyncio.run(ask()) == [b"read"] * 6
+    assert max(most) == 2
+
+
+def test_names_that_are_long_in_coming_are_a_503_that_says_when_to_try_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    coming: Future[Annotator] = Future()
+    annotating = SimpleNamespace(current=lambda: coming)
+    monkeypatch.setattr("lexarium.web.v1.annotate._READY_SECONDS", 0)
+    with pytest.raises(HttpProblem, match="still being read") as refused:
+        asyncio.run(_current(annotating))  # type: ignore[arg-type]
+    assert (refused.value.status, "Retry-After" in refused.value.headers) == (503, True)
+
+
+def test_names_that_could_not_be_read_are_read_on_at_the_next_call(
+    database: Database, sample_paths: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import_files(database, sample_paths)
+    annotating = Annotating(database)
+    labelled = versions.labelled
+
+    def fail_after_the_first(connection: Connection, seq: int, revision: int, limit: int) -> list[versions.Labelled]:
+        if seq:
+            raise Unavailable("The database has gone.")
+        return labelled(connection, seq, revision, limit)
+
+    monkeypatch.setattr(versions, "labelled", fail_after_the_first)
+    with pytest.raises(Unavailable):
+        annotating.current().result(10)
+    monkeypatch.undo()
+    text = "Stroop tasks and working memory"
+    found = annotating.current().result(10).mentions([text], ("concept", "task"))
+    assert [mention.text for some in found for mention in some] == ["Stroop tasks", "working memory"]
