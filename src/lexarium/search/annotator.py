@@ -1,7 +1,7 @@
 """Finds the names of records in text: leftmost first, the longest of those, on the boundaries of words.
 
 The names stand in a tree of words, which is changed in place, so that it follows the catalogue at once. A text is cut
-at spaces and lines, which is quick. What stands between, a run, has mostly been met before, and then its words are
+at spaces and signs, which is quick. What stands between, a run, has mostly been met before, and then its words are
 known; and a run without a word that some name begins with, as most are, is passed over.
 """
 
@@ -11,7 +11,7 @@ from itertools import accumulate
 from operator import attrgetter
 from typing import NamedTuple
 
-from lexarium.search.words import LONGEST_WORD, WIDEST_GAP, are_apart, bare, form, mended, parts, runs
+from lexarium.search.words import LONGEST_WORD, WIDEST_GAP, are_apart, bare, follows_space, form, mended, parts, runs
 
 LONGEST_LABEL = 500
 """In characters; a name that is longer is not looked for."""
@@ -58,7 +58,7 @@ class Mention(NamedTuple):
 
 
 class Run(NamedTuple):
-    """What stands between two spaces, with the first of them, cut into words."""
+    """What stands between two spaces or signs, with the first of them, cut into words."""
 
     beginnings: tuple[int, ...]
     """Which of its words some name begins with."""
@@ -67,9 +67,11 @@ class Run(NamedTuple):
     cut: list[str]
     """What stands before the first word, that word, what stands between it and the next, and so on."""
     length: int
+    is_plain: bool
+    """Whether a space alone stands before its first word, and nothing after the last."""
 
 
-_END = Run((), (_UNKNOWN,), ["", "", ""], 0)
+_END = Run((), (_UNKNOWN,), ["", "", ""], 0, is_plain=False)
 """Stands behind the last run of a text: what no name goes on with."""
 
 
@@ -139,7 +141,7 @@ class Annotator:
             if here & _ENDS:
                 ends.append((here, (at, word)))
             if word == len(numbers):
-                following = _following(runs, at)
+                following = at + 1 if runs[at].is_plain and runs[at + 1].is_plain else _following(runs, at)
                 if following is None:
                     break
                 at, word, numbers = following, 0, runs[following].numbers
@@ -159,14 +161,14 @@ class Annotator:
         return tuple([term for term in terms if term.collection in collections])
 
     def _run(self, text: str) -> Run:
-        if not text.startswith("\n"):
+        if follows_space(text):
             text = f" {text}"
         cut = parts(text)
         if text.rfind("\n") > 0:
             cut = mended(cut, lambda word: self._number(word) != _UNKNOWN)
         numbers = tuple(map(self._number, cut[1::2]))
         beginnings = tuple([word for word, number in enumerate(numbers) if number in self._steps])
-        return Run(beginnings, numbers, cut, len(text))
+        return Run(beginnings, numbers, cut, len(text), cut[0] == " " and numbers != () and not cut[-1])
 
     def _number(self, word: str) -> int:
         """The number of a word, however it is spelt; that of the unknown where no name holds it."""
@@ -191,8 +193,8 @@ class Annotator:
             number = self._words.setdefault(form(word), len(self._words) + 1)
             step = node << _WORDS | number
             node = self._steps.setdefault(step, len(self._steps) + 1 << _FLAGS) >> _FLAGS
-        spelling = bare(words[0])
-        if len(words) > 1 or not _is_cased(spelling):
+        spelling = bare(words[0]) if len(words) == 1 else ""
+        if not _is_cased(spelling):
             self._steps[step] |= _ENDS
             return node
         self._steps[step] |= _ENDS | _CASED
@@ -313,7 +315,7 @@ def _following(runs: Sequence[Run], at: int) -> int | None:
     while True:
         at += 1
         gap += runs[at].cut[0]
-        if gap != " " and are_apart(gap):
+        if are_apart(gap):
             return None
         if runs[at].numbers:
             return at

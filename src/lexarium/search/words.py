@@ -51,6 +51,8 @@ _BROKEN = re.compile("[-\u00ad\u2010]\r?\n")
 """A hyphen at the end of a line: of a word that goes on, or between two."""
 _LINE = re.compile("\n(?<![-\u00ad\u2010]\n)(?<![-\u00ad\u2010]\r\n)")
 """The end of a line that has no such hyphen."""
+_CUT_BEFORE = (",", ".", ";", ":", ")")
+_CUT_BEFORE_LINES = (*_CUT_BEFORE, "\n")
 _PLAIN = str.maketrans("’‘“”„", '\'\'"""', _UNSEEN)
 _IRREGULAR = {
     several: one
@@ -78,11 +80,18 @@ def parts(text: str) -> list[str]:
 
 
 def runs(text: str) -> list[str]:
-    """The text cut before each line, but after a hyphen, and at spaces, which are left out: no word is cut.
+    """The text cut at spaces, which are left out, and before the commonest signs and the ends of lines: no word is cut.
 
-    So each run but the first has a space before it, unless it begins with the end of a line.
+    So a run with `follows_space` has a space before it, unless it is the first.
     """
+    for sign in _CUT_BEFORE:
+        text = text.replace(sign, f" {sign}")
     return _LINE.sub(" \n", text).split(" ")
+
+
+def follows_space(run: str) -> bool:
+    """Whether it was cut at a space."""
+    return not run.startswith(_CUT_BEFORE_LINES)
 
 
 def are_apart(gap: str) -> bool:
