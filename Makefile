@@ -23,6 +23,7 @@ bench: develop
 	$(BIN)/python -m benchmarks.read
 	$(BIN)/python -m benchmarks.write
 	$(BIN)/python -m benchmarks.find
+	$(BIN)/python -m benchmarks.annotate
 
 setup: .venv/set-up
 develop: .venv/developed

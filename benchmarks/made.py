@@ -6,7 +6,7 @@ frequent and rare words. The same seed gives the same records, and records come 
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
-from itertools import accumulate, product
+from itertools import accumulate, islice, product
 from random import Random
 
 from benchmarks.records import Record
@@ -31,6 +31,9 @@ _TOPIC_WORDS = """
 _FRONTS = "re inter meta sub para neuro hyper auto pre co trans peri socio proto iso macro"
 _STEMS = "cept lat mnem grad form vers sens spect mot pend tract sign loc norm fract cogn dur flex sert nav"
 _ENDINGS = "ion al ive ity ment ance ing ure or ization ism ary"
+_SYLLABLES = [
+    first + middle + last for first in "bdfgklmnprstvwz" for middle in "aeiou" for last in ("", "ck", "l", "n")
+]
 
 _FIRST_STAMP = datetime(2009, 1, 1)
 _STAMP_SECONDS = 16 * 365 * 24 * 3600
@@ -53,13 +56,57 @@ class _Words:
 def made_records(count: int, seed: int = 1) -> Iterator[Record]:
     """Yield `count` concepts with every field of the read interface, the same ones for the same seed."""
     random = Random(seed)
-    rare = ["".join(parts) for parts in product(_FRONTS.split(), _STEMS.split(), _ENDINGS.split())]
-    random.shuffle(rare)
+    rare = _rare(random)
     topics = _Words(_TOPIC_WORDS.split() + rare, random)
     prose = _Words(_LITTLE_WORDS.split() + _TOPIC_WORDS.split() + rare, random)
     users = [_SYSTEM_USER, *(f"usr_{random.getrandbits(52):013x}" for _ in range(40))]
     for number in range(count):
         yield _record(number, random, topics, prose, users)
+
+
+def made_names(count: int, seed: int = 1) -> list[str]:
+    """So many names like those of the records, each once."""
+    random = Random(seed)
+    topics = _Words(_TOPIC_WORDS.split() + _rare(random), random)
+    found: dict[str, None] = {}
+    while len(found) < count:
+        words = iter(topics.draw(100_000))
+        for length in random.choices((1, 2, 3, 4), weights=(2, 5, 3, 1), k=25_000):
+            found[" ".join(islice(words, length))] = None
+    return list(found)[:count]
+
+
+class MadeText:
+    """Prose in which names are mentioned, among twenty thousand ordinary words that are in none of the names."""
+
+    def __init__(self, names: Sequence[str], seed: int = 1) -> None:
+        self._random = Random(seed)
+        self._names = names
+        ordinary = [
+            "".join(self._random.choices(_SYLLABLES, k=self._random.choice((1, 2, 2, 3)))) for _ in range(20_000)
+        ]
+        self._words = _Words(_LITTLE_WORDS.split() + ordinary, self._random)
+
+    def text(self, characters: int, mention_every: int) -> str:
+        """So many characters with a mention about every so many; another text each time."""
+        words = iter(self._words.draw(characters // 2))
+        found: list[str] = []
+        length = mentioned = 0
+        while length < characters:
+            if length >= mentioned:
+                word = self._random.choice(self._names)
+                mentioned += mention_every
+            else:
+                word = next(words)
+            found.append(word + self._random.choices((" ", ", ", ". ", "\n"), weights=(80, 6, 6, 8))[0])
+            length += len(found[-1])
+        return "".join(found)[:characters]
+
+
+def _rare(random: Random) -> list[str]:
+    rare = ["".join(parts) for parts in product(_FRONTS.split(), _STEMS.split(), _ENDINGS.split())]
+    random.shuffle(rare)
+    return rare
 
 
 def _record(number: int, random: Random, topics: _Words, prose: _Words, users: Sequence[str]) -> Record:

@@ -20,6 +20,7 @@ COMMANDS = {
     "export": "lexarium.cli.exporting",
     "search": "lexarium.cli.search",
     "show": "lexarium.cli.show",
+    "annotate": "lexarium.cli.annotate",
     "user": "lexarium.cli.users",
     "token": "lexarium.cli.tokens",
     "migrate": "lexarium.cli.migrate",

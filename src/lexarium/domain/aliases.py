@@ -34,10 +34,15 @@ class Alias(BaseModel):
     scope: Scope = Field("exact", description="How it relates to the name: exact, narrow, broad or related.")
 
 
-def split(alias: str) -> tuple[Alias, ...]:
+def texts(alias: str) -> list[str]:
     """The names in a v-alpha `alias`: between semicolons where it has any, else between commas."""
     parts = alias.split(";" if ";" in alias else ",")
-    return tuple(Alias.model_construct(text=part.strip()) for part in parts if part.strip())
+    return [part.strip() for part in parts if part.strip()]
+
+
+def split(alias: str) -> tuple[Alias, ...]:
+    """The names in a v-alpha `alias` as a list."""
+    return tuple(Alias.model_construct(text=text) for text in texts(alias))
 
 
 def join(aliases: Iterable[Alias]) -> str:

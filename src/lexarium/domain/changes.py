@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from lexarium.domain import grounds
-from lexarium.domain.aliases import Alias, split
+from lexarium.domain.aliases import Alias, split, texts
 from lexarium.domain.collections import COLLECTIONS, Collection
 from lexarium.domain.grounds import Ground
 from lexarium.domain.records import Fields
@@ -117,6 +117,15 @@ def whole_of(collection: str, document: bytes) -> Whole:
         aliases=None if aliases is None else tuple(Alias.model_construct(**alias) for alias in aliases),
         sources=tuple(given.get("sources", ())),
     )
+
+
+def labels_of(document: bytes) -> list[str]:
+    """The name and the other names of a record, from what `Whole.document` made of it: faster than by all it is."""
+    given = orjson.loads(document)
+    fields = given["record"]
+    aliases = given.get("aliases")
+    others = texts(fields.get("alias", "")) if aliases is None else [alias["text"] for alias in aliases]
+    return [fields["name"], *others]
 
 
 def edges_of(source: str, relations: Mapping[str, Iterable[str]]) -> frozenset[Edge]:

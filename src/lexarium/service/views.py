@@ -9,6 +9,7 @@ from lexarium.domain.collections import Collection
 from lexarium.domain.editing import Difference
 from lexarium.domain.proposals import Proposal
 from lexarium.domain.stamps import text_of
+from lexarium.search.annotator import Mention, Term
 from lexarium.service.finding import Found, Hit, Suggestion
 
 
@@ -66,6 +67,18 @@ def version_view(change: Change) -> dict[str, Any]:
 def difference_view(difference: Difference) -> dict[str, Any]:
     """One field that differs."""
     return {"field": difference.field, "from": difference.before, "to": difference.after}
+
+
+def annotation_view(mention: Mention, term: Term) -> dict[str, Any]:
+    """A mention of one of the terms that it may mean."""
+    return {
+        "start": mention.start,
+        "end": mention.end,
+        "text": mention.text,
+        "id": term.id,
+        "name": term.name,
+        "collection": term.collection,
+    }
 
 
 def proposal_view(proposal: Proposal) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from sqlalchemy import (
     tuple_,
 )
 
-from lexarium.domain.changes import Action, Change, State, whole_of
+from lexarium.domain.changes import Action, Change, State, labels_of, whole_of
 from lexarium.domain.grounds import Ground
 from lexarium.store.backend import read_position
 from lexarium.store.schema import change, record
@@ -111,6 +111,27 @@ def newest(connection: Connection, after: str, limit: int) -> list[Change]:
     return [change_of(row) for row in connection.execute(query)]
 
 
+class Labelled(NamedTuple):
+    """A record as a change left it: what it is called by, nothing where it is not published."""
+
+    seq: int
+    record: str
+    collection: str
+    labels: list[str]
+
+
+def labelled(connection: Connection, seq: int, revision: int, limit: int) -> list[Labelled]:
+    """The records that were changed after a seq, each by its last change up to a revision, at most so many."""
+    query = select(change.c.seq, change.c.record, change.c.collection, change.c.state, change.c.document)
+    query = query.where(change.c.seq > seq, change.c.seq <= revision, ~_newer(revision))
+    return [
+        Labelled(seq, identifier, collection, labels_of(document) if state == State.PUBLISHED else [])
+        for seq, identifier, collection, state, document in connection.execute(
+            query.order_by(change.c.seq).limit(limit)
+        )
+    ]
+
+
 def page(connection: Connection, listing: Listing, after: Place | None, limit: int) -> list[Change]:
     """The next records of a list."""
     key = SORTS[listing.sort]
@@ -190,10 +211,14 @@ def change_of(row: Any) -> Change:
 
 
 def _as_of(wanted: Listing) -> Select[Any]:
-    newer = exists().where(
-        _later.c.record == change.c.record, _later.c.version == change.c.version + 1, _later.c.seq <= wanted.revision
+    return select(change).where(change.c.seq <= wanted.revision, ~_newer(wanted.revision), *_conditions(wanted))
+
+
+def _newer(revision: int) -> ColumnElement[bool]:
+    """Whether the record of a change was changed again, up to a revision."""
+    return exists().where(
+        _later.c.record == change.c.record, _later.c.version == change.c.version + 1, _later.c.seq <= revision
     )
-    return select(change).where(change.c.seq <= wanted.revision, ~newer, *_conditions(wanted))
 
 
 def _conditions(wanted: Listing) -> Iterator[ColumnElement[bool]]:

@@ -102,6 +102,8 @@ class Limits:
         self.batch_lines = settings.batch_lines
         self.writes = Rate(settings.write_rate, settings.write_burst)
         self.sign_ins = SignIns(settings.sign_in_rate)
+        self.long_work = asyncio.Semaphore(2)
+        """To be held while a piece of long work is done in a thread: however many ask, others find threads too."""
 
     async def body(self, request: Request) -> bytes:
         """The whole body; raises where it is too large or too slow. The request keeps it, so it may be asked again."""

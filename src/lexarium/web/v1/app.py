@@ -13,6 +13,7 @@ from starlette.types import ASGIApp
 from lexarium import __version__
 from lexarium.domain.errors import Invalid, LexariumError, Moved
 from lexarium.service.access import Callers
+from lexarium.service.annotating import Annotating
 from lexarium.service.finding import Finder
 from lexarium.settings import Settings
 from lexarium.store.database import Database
@@ -22,6 +23,7 @@ from lexarium.web.problems import HttpProblem, handle_error, respond
 from lexarium.web.streams import Streams
 from lexarium.web.v1 import (
     accounts,
+    annotate,
     answers,
     batch,
     changes,
@@ -68,9 +70,11 @@ def make_v1(
     app.state.streams = streams
     app.state.settings = settings
     app.state.finder = finder
+    app.state.annotating = Annotating(database)
     app.router.redirect_slashes = False
     # The records first: they are asked for most, and every route before takes its time to say no.
-    named = [module.router for module in (service, changes, batch, proposals, releases, accounts, webhooks, search)]
+    others = (service, changes, batch, annotate, proposals, releases, accounts, webhooks, search)
+    named = [module.router for module in others]
     for router in (*records.routers(), *named, *history.routers(), *relations.routers()):
         app.include_router(router, prefix=answers.PATH)
     app.include_router(reference.router)

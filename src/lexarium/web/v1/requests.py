@@ -102,18 +102,24 @@ async def _admin(caller: CallerOf) -> Caller:
 AdminOf = Annotated[Caller, Depends(_admin)]
 
 
-async def _json_body(request: Request, limits: LimitsOf) -> dict[str, Any]:
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+def kind_of(request: Request) -> str:
+    """The media type of a body, without its parameters."""
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+async def json_body(request: Request, limits: LimitsOf) -> dict[str, Any]:
+    """The body as a JSON object."""
+    kind = kind_of(request)
     if kind not in _JSON:
         raise HttpProblem(415, f"The body must be {' or '.join(_JSON)}.")
     return json_object(await limits.body(request))
 
 
-BodyOf = Annotated[dict[str, Any], Depends(_json_body)]
+BodyOf = Annotated[dict[str, Any], Depends(json_body)]
 
 
 async def _body_if_any(request: Request, limits: LimitsOf) -> dict[str, Any]:
-    return await _json_body(request, limits) if await limits.body(request) else {}
+    return await json_body(request, limits) if await limits.body(request) else {}
 
 
 BodyIfAnyOf = Annotated[dict[str, Any], Depends(_body_if_any)]

@@ -1,0 +1,48 @@
+"""Where a command writes what it is asked for."""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lexarium.domain.errors import LexariumError
+
+OutputOption = Annotated[
+    Path | None, typer.Option("-o", "--output", metavar="FILE", help="Where to write; else standard output.")
+]
+
+
+def write(output: Path | None, pieces: Iterator[bytes]) -> None:
+    """Write to a file, which is there only once it is whole; to standard output where none is named."""
+    if output is None:
+        for piece in pieces:
+            sys.stdout.buffer.write(piece)
+        sys.stdout.buffer.flush()
+    else:
+        _write_whole(output, pieces)
+
+
+def _write_whole(path: Path, pieces: Iterator[bytes]) -> None:
+    """Write a file that is there only once it is whole; a pipe or a device is written as it comes."""
+    try:
+        target = path.resolve()
+        if target.exists() and not target.is_file():
+            with target.open("wb") as special:
+                special.writelines(pieces)
+            return
+        unfinished = target.with_name(f".{target.name}.{os.getpid()}.unfinished")
+        try:
+            with unfinished.open("xb") as file:
+                file.writelines(pieces)
+                file.flush()
+                os.fsync(file.fileno())
+            unfinished.replace(target)
+        finally:
+            with suppress(OSError):
+                unfinished.unlink()
+    except OSError as error:
+        raise LexariumError(f"Cannot write {path}: {error.strerror or error}.") from None

@@ -1,0 +1,209 @@
+"""Terms in a text: a body in, every mention out."""
+
+import asyncio
+import codecs
+from collections.abc import AsyncIterator, Iterable, Iterator
+from itertools import islice
+from tempfile import SpooledTemporaryFile
+from typing import Annotated, Any
+
+import orjson
+from fastapi import APIRouter, Depends, Query, Request
+from pydantic import BaseModel
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import Response, StreamingResponse
+
+from lexarium.domain.collections import COLLECTIONS, SEARCHED
+from lexarium.domain.errors import Invalid, Problem
+from lexarium.search.annotator import Annotator, Mention
+from lexarium.service.annotating import Annotating
+from lexarium.service.views import annotation_view
+from lexarium.web.limits import Limits
+from lexarium.web.problems import HttpProblem
+from lexarium.web.v1.requests import LimitsOf, json_body, kind_of, read_as
+
+router = APIRouter(tags=["annotate"])
+
+TEXT_BYTES = 10 << 20
+_READY_SECONDS = 10
+_IN_MEMORY = 1 << 20
+_PIECE = 1 << 16
+_MOST = 1_000_000
+"""How many annotations an answer has at most."""
+_AT_ONCE = 5_000
+"""How many annotations are rendered at a time."""
+_TEXT = "text/plain"
+_EXAMPLE = "Working memory is often measured by the n-back task."
+_EXTRA: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            _TEXT: {"schema": {"type": "string"}, "example": _EXAMPLE},
+            "application/json": {
+                "schema": {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]},
+                "example": {"text": _EXAMPLE},
+            },
+        },
+    }
+}
+_FIELDS = {"start": "integer", "end": "integer", **dict.fromkeys(("text", "id", "name", "collection"), "string")}
+_ANNOTATION = {
+    "type": "object",
+    "properties": {name: {"type": kind} for name, kind in _FIELDS.items()},
+    "required": list(_FIELDS),
+}
+_ANSWER: dict[int | str, dict[str, Any]] = {
+    200: {
+        "content": {
+            "application/json": {
+                "schema": {
+                    "type": "object",
+                    "properties": {
+                        "annotations": {"type": "array", "items": _ANNOTATION},
+                        "truncated": {"type": "boolean"},
+                    },
+                    "required": ["annotations", "truncated"],
+                },
+                "example": {
+                    "annotations": [
+                        {
+                            "start": 0,
+                            "end": 14,
+                            "text": "Working memory",
+                            "id": "trm_4a3fd79d0b5a7",
+                            "name": "working memory",
+                            "collection": "concept",
+                        }
+                    ],
+                    "truncated": False,
+                },
+            }
+        }
+    }
+}
+
+
+class Text(BaseModel):
+    """A text to find terms in."""
+
+    text: str
+
+
+async def _annotating(request: Request) -> Annotating:
+    annotating: Annotating = request.app.state.annotating
+    return annotating
+
+
+@router.post(
+    "/annotate",
+    summary="Every mention of a term's name or alias in a text",
+    openapi_extra=_EXTRA,
+    responses=_ANSWER,
+)
+async def annotate(
+    request: Request,
+    annotating: Annotated[Annotating, Depends(_annotating)],
+    limits: LimitsOf,
+    collection: Annotated[
+        str | None, Query(max_length=100, description=f"Whose terms; left out: {', '.join(SEARCHED)}.")
+    ] = None,
+) -> Response:
+    """Find terms in `text/plain` (UTF-8, up to 10 MiB) or in `{"text": …}`.
+
+    Mentions are leftmost-longest, on the boundaries of words, whatever their case, accents and number. An ambiguous
+    one is listed once for each record. `start` and `end` count code points. `truncated` says that the answer ends after
+    a million, where there may be more.
+    """
+    if collection is not None and collection not in COLLECTIONS:
+        raise Invalid(
+            "There is no such collection.", [Problem("collection", f"should be one of {', '.join(COLLECTIONS)}.")]
+        )
+    text = await _text(request, limits)
+    names = await _current(annotating)
+    answer = rendered(names.mentions(text, SEARCHED if collection is None else (collection,)))
+    # The first piece before the answer begins: what can go wrong does so here, and has a status.
+    first = await _next(answer, limits)
+    headers = {"access-control-allow-origin": "*", "cache-control": "no-store"}
+    return StreamingResponse(_rest(first, answer, limits), media_type="application/json", headers=headers)
+
+
+async def _current(annotating: Annotating) -> Annotator:
+    """The names that are looked for, as of now. Waits for them without a thread, and not for long."""
+    try:
+        async with asyncio.timeout(_READY_SECONDS):
+            return await asyncio.wrap_future(annotating.current())
+    except TimeoutError:
+        detail = "The names of the catalogue are still being read, as after every start. Try again."
+        raise HttpProblem(503, detail, {"Retry-After": str(_READY_SECONDS)}) from None
+
+
+async def _text(request: Request, limits: Limits) -> Iterable[str]:
+    if kind_of(request) == _TEXT:
+        return await _received(request, limits)
+    if kind_of(request) != "application/json":
+        raise HttpProblem(415, f"The body must be {_TEXT} or application/json.")
+    return [read_as(Text, await json_body(request, limits)).text]
+
+
+async def _received(request: Request, limits: Limits) -> Iterator[str]:
+    """The text of a body, which is read to its end first: a client that only sends, and does not listen, goes on.
+
+    Past a size it waits in a file, so that memory does not depend on how many send.
+    """
+    charset = request.headers.get("content-type", "").lower().partition("charset=")[2].strip(' "').partition(";")[0]
+    if charset not in ("", "utf-8", "utf8", "us-ascii"):
+        raise HttpProblem(415, f"The text must be UTF-8, not {charset[:50]!r}.")
+    file = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 (closed when it has been read)
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    unread = 0
+    try:
+        async for piece in limits.pieces(request, TEXT_BYTES):
+            decoder.decode(piece)
+            file.write(piece)
+            # The bytes of a character that is not whole yet wait for the next piece.
+            unread = file.tell() - len(decoder.getstate()[0])
+        decoder.decode(b"", final=True)
+    except UnicodeDecodeError as error:
+        file.close()
+        raise HttpProblem(400, f"The text is not UTF-8: byte {unread + error.start} does not belong there.") from None
+    except HttpProblem:
+        file.close()
+        raise
+    return _decoded(file)
+
+
+def _decoded(file: "SpooledTemporaryFile[bytes]") -> Iterator[str]:
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    with file:
+        file.seek(0)
+        while piece := file.read(_PIECE):
+            yield decoder.decode(piece)
+
+
+def rendered(found: Iterator[list[Mention]]) -> Iterator[bytes]:
+    """The answer in pieces, each the work of some milliseconds; some are empty."""
+    left = _MOST
+    before = b'{"annotations":['
+    for mentions in found:
+        annotations = (annotation_view(mention, term) for mention in mentions for term in mention.terms)
+        while some := list(islice(annotations, min(_AT_ONCE, left))):
+            yield before + orjson.dumps(some)[1:-1]
+            before = b","
+            left -= len(some)
+        if not left:
+            yield b'],"truncated":true}'
+            return
+        yield b""
+    yield (b"" if before == b"," else before) + b'],"truncated":false}'
+
+
+async def _next(answer: Iterator[bytes], limits: Limits) -> bytes | None:
+    async with limits.long_work:
+        return await run_in_threadpool(next, answer, None)
+
+
+async def _rest(piece: bytes | None, answer: Iterator[bytes], limits: Limits) -> AsyncIterator[bytes]:
+    while piece is not None:
+        if piece:
+            yield piece
+        piece = await _next(answer, limits)

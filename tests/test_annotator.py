@@ -1,0 +1,247 @@
+"""Finding names in text, held against the plainest way to do it."""
+
+import re
+from itertools import pairwise
+from unicodedata import normalize
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lexarium.search.annotator import Annotator, Term, _Reading
+from lexarium.search.words import LONGEST_WORD, WIDEST_GAP, form, parts
+
+ALL = ("concept", "task")
+
+
+def annotator(*labels: str, **others: list[str]) -> Annotator:
+    """One that looks for these names, each a record's own; and for records with several names."""
+    made = Annotator()
+    for identifier, names in {**{label: [label] for label in labels}, **others}.items():
+        made.put(Term(identifier, names[0], "concept"), names)
+    return made
+
+
+def found(finder: Annotator, *pieces: str) -> list[tuple[int, int, str]]:
+    """Each mention with the ids of its terms."""
+    return [
+        (mention.start, mention.end, ",".join(sorted(term.id for term in mention.terms)))
+        for some in finder.mentions(pieces, ALL)
+        for mention in some
+    ]
+
+
+def texts(finder: Annotator, text: str) -> list[str]:
+    return [text[start:end] for start, end, _ in found(finder, text)]
+
+
+def test_the_leftmost_and_then_the_longest_name_is_mentioned() -> None:
+    finder = annotator("working memory", "working", "memory task", "working memory task set", "a b c", "b")
+    assert texts(finder, "a working memory task") == ["working memory"]
+    assert texts(finder, "a b d") == ["b"]
+
+
+def test_a_longer_name_that_ends_within_a_word_hides_no_shorter_one() -> None:
+    assert texts(annotator("working", "working mem"), "working memory") == ["working"]
+
+
+@pytest.mark.parametrize(
+    ("label", "text", "mentioned"),
+    [
+        ("working memory", "WORKING MEMORY", "WORKING MEMORY"),
+        ("working memory", "working\nmemory", "working\nmemory"),
+        ("working memory", "(working-\r\n   memory)", "working-\r\n   memory"),
+        ("working memory", "working_memory", "working_memory"),
+        ("working memory", "x working memories y", "working memories"),
+        ("Memories", "a memory", "memory"),
+        ("n-back", "the n back", "n back"),
+        ("go/no-go task", "Go/No-Go tasks", "Go/No-Go tasks"),
+        ("Alzheimer's disease", "Alzheimer’s diseases", "Alzheimer’s diseases"),
+        ("Alzheimer's disease", "Alzheimer disease", "Alzheimer disease"),
+        ("straße", "STRASSE", "STRASSE"),
+        ("naïve", "NAI\u0308VE art", "NAI\u0308VE"),
+        ("déjà vu", "deja vu", "deja vu"),
+        ("hypothesis", "hypotheses", "hypotheses"),
+        ("headache", "headaches", "headaches"),
+        ("class", "classes", "classes"),
+        ("response bias", "response biases", "response biases"),
+        ("stimulus", "stimuli", "stimuli"),
+        ("C++", "in C++, too", "C++"),
+        ("工作记忆", "他的工作记忆很好", "工作记忆"),
+        ("작업기억", "작업기억은", "작업기억"),
+        ("זיכרון עבודה", "\u200fזיכרון עבודה\u200f", "זיכרון עבודה"),
+        ("ذاكرة", "ذاكِرة", "ذاكِرة"),
+        ("working memory", "work\u00ading memory", "work\u00ading memory"),
+        ("working memory", "a work\u00ad\ning memory", "work\u00ad\ning memory"),
+        ("working memory", "a work-\ning memory", "work-\ning memory"),
+        ("working memory", "work\u2010\r\ning memo-\nries", "work\u2010\r\ning memo-\nries"),
+        ("self-report", "self-\nreports", "self-\nreports"),
+        ("working\n\nmemory", "working memory", "working memory"),
+        ("IQ", "their IQs", "IQs"),
+        ("IQ", "an IQ's", "IQ's"),
+        ("go", "GO", "GO"),
+        ("CO2", "CO₂", "CO₂"),
+    ],
+)
+def test_a_name_is_found_however_it_is_written(label: str, text: str, mentioned: str) -> None:
+    assert texts(annotator(label), text) == [mentioned]
+
+
+@pytest.mark.parametrize(
+    ("label", "text"),
+    [
+        ("memory", "memoryless immemory"),
+        ("working memory", "working. Memory"),
+        ("working memory", "working, memory"),
+        ("working memory", "working\n\nmemory"),
+        ("working memory", "working\r\n \r\nmemory"),
+        ("working memory", "working" + " " * WIDEST_GAP + "memory"),
+        ("working memory", "working" + " -" * (WIDEST_GAP // 2) + "memory"),
+        ("working memory", "working\n \nmemory"),
+        ("working memory", "work-\n\ning memory"),
+        ("working memory", "work- ing memory"),
+        ("IQ", "iq"),
+        ("ACT", "an act, acts, Act"),
+        ("g", "G"),
+        ("C++", "in C, too"),
+        ("thesis", "these"),
+        ("", "anything"),
+        (" ", "any thing"),
+        ("x" * 501, "x" * 501),
+        ("?", "what?"),
+    ],
+)
+def test_what_is_no_mention_is_not_found(label: str, text: str) -> None:
+    assert texts(annotator(label), text) == []
+
+
+def test_an_ambiguous_name_is_of_each_record_once() -> None:
+    finder = annotator(one=["stress", "Stress", "stresses"], two=["Stress"], three=["strain", "stress"])
+    assert found(finder, "stress") == [(0, 6, "one,three,two")]
+
+
+def test_a_name_of_its_own_case_adds_to_one_of_any_case() -> None:
+    finder = annotator(test=["ACT"], deed=["act"], both=["ACT", "act"])
+    assert found(finder, "ACT act") == [(0, 3, "both,deed,test"), (4, 7, "both,deed")]
+
+
+def test_only_the_collections_that_are_asked_for_are_looked_in() -> None:
+    finder = annotator("memory")
+    finder.put(Term("t", "memory span task", "task"), ["memory span task"])
+    text = "a memory span task"
+    for collections, length in ((ALL, 16), (("concept",), 6), (("task",), 16), (("disorder",), None)):
+        spans = [each.end - each.start for some in finder.mentions([text], collections) for each in some]
+        assert spans == ([] if length is None else [length])
+
+
+def test_names_come_and_go() -> None:
+    finder = annotator("memory", "working memory")
+    finder.put(Term("memory", "recall", "concept"), ["recall"])
+    assert found(finder, "working memory memory recall") == [(0, 14, "working memory"), (22, 28, "memory")]
+    finder.drop("working memory")
+    finder.drop("working memory")
+    assert found(finder, "working memory memory recall") == [(22, 28, "memory")]
+    assert len(finder) == 1
+
+
+WORDS = [
+    "a",
+    "A",
+    "b",
+    "bs",
+    "memory",
+    "memories",
+    "Memory's",
+    "mem",
+    "ory",
+    "AB",
+    "ab",
+    "é",
+    "e\u0301",
+    "ß",
+    "SS",
+    "工",
+    "作",
+    "x" * 600,
+]
+GAPS = [" ", "-", "\n", "-\n", "\n\n", "\n \n", ", ", "'", "_", " " * 40, "/", "", "\u200f", "\x00", "’"]
+TEXT = st.lists(st.sampled_from(WORDS + GAPS), max_size=40).map("".join)
+LABELS = st.lists(st.lists(st.sampled_from(WORDS + GAPS), min_size=1, max_size=5).map("".join), max_size=8)
+
+
+def plainly(labels: list[str], text: str) -> list[tuple[int, int, str]]:
+    """The same by trying every name at every word."""
+    sought = [
+        (label, parts(" ".join(label.split()))[1::2])
+        for label in dict.fromkeys(labels)
+        if len(label) <= 500 and re.search("[^\\W_]", label)
+    ]
+    pieces = unbroken(parts(text), {form(word) for _, own in sought for word in own})
+    words = [(len("".join(pieces[:at])), pieces[at]) for at in range(1, len(pieces), 2)]
+    result = []
+    place = 0
+    while place < len(words):
+        for length in range(len(words) - place, 0, -1):
+            here = [word for _, word in words[place : place + length]]
+            ids = [label for label, own in sought if alike(own, here)]
+            if ids:
+                start, last = words[place + length - 1]
+                result.append((words[place][0], start + len(last), ",".join(sorted(ids))))
+                place += length
+                break
+        else:
+            place += 1
+    return result
+
+
+def unbroken(pieces: list[str], known: set[str]) -> list[str]:
+    at = 1
+    while at + 2 < len(pieces):
+        one = "".join(pieces[at : at + 3])
+        if pieces[at + 1] == "-\n" and len(one) <= LONGEST_WORD and form(one.replace("-\n", "")) in known:
+            pieces = [*pieces[:at], one, *pieces[at + 3 :]]
+        else:
+            at += 2
+    return pieces
+
+
+def alike(label: list[str], words: list[str]) -> bool:
+    if any(len(word) > LONGEST_WORD for word in words) or list(map(form, label)) != list(map(form, words)):
+        return False
+    own, here = (
+        normalize("NFC", side[0].replace("-\n", "")).replace("’s", "").replace("'s", "") for side in (label, words)
+    )
+    if len(label) == 1 and re.fullmatch("\\w|[A-Z]{2,4}", own):
+        return here == own or (len(own) > 1 and here == own + "s")
+    return True
+
+
+@settings(max_examples=400, deadline=None)
+@given(labels=LABELS, text=TEXT, cuts=st.lists(st.integers(0, 200), max_size=6))
+def test_it_finds_what_the_plainest_way_finds_however_the_text_comes(
+    labels: list[str], text: str, cuts: list[int]
+) -> None:
+    finder = annotator(*labels)
+    whole = found(finder, text)
+    assert whole == plainly(labels, text)
+    edges = [0, *sorted(cut for cut in cuts if cut < len(text)), len(text)]
+    assert found(finder, *(text[one:other] for one, other in pairwise(edges))) == whole
+    assert found(finder, *text) == whole
+
+
+@given(st.text())
+def test_the_parts_of_any_text_are_the_text(text: str) -> None:
+    assert "".join(parts(text)) == text
+
+
+@given(st.text(), st.text(min_size=1, max_size=20))
+def test_any_text_has_an_answer(text: str, label: str) -> None:
+    for start, end, _ in found(annotator(label), text):
+        assert 0 <= start < end <= len(text)
+
+
+@pytest.mark.parametrize("char", ["x", " ", "\n", "'", "x'", "\u0301", "工", ".", "\x00", "memory "])
+def test_of_a_text_without_end_only_a_little_is_kept(char: str) -> None:
+    reading = _Reading(annotator("memory", "memory memory span"), ALL)
+    kept = [len(reading._open) for _ in reading.mentions(char * 2_000 for _ in range(50))]
+    assert max(kept) < 5_000
