@@ -1,6 +1,7 @@
 """SQLite in WAL mode: the embedded engine."""
 
 import mmap
+import os
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -34,8 +35,9 @@ class SqliteWatch:
     def __init__(self, engine: Engine, database: str) -> None:
         self._connection = engine.connect()
         self._position = self._read()  # While this connection is open, the file stays the one that it is.
-        with Path(f"{database}-shm").open("rb") as file:
-            self._index = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
+        # Kept open: a process that closes a file, by whatever descriptor, lets go of the locks that SQLite has on it.
+        self._file = os.open(f"{database}-shm", os.O_RDONLY)
+        self._index = mmap.mmap(self._file, 0, prot=mmap.PROT_READ)
         self._head = b""
 
     def current(self) -> Position:
@@ -49,8 +51,9 @@ class SqliteWatch:
         """Nothing to hear: the index shows the commits of everyone."""
 
     def close(self) -> None:
-        self._index.close()
         self._connection.close()
+        self._index.close()
+        os.close(self._file)
 
     def _read(self) -> Position:
         try:
