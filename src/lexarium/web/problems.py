@@ -69,9 +69,7 @@ def respond(error: Exception, headers: Mapping[str, str] | None = None) -> Respo
         if isinstance(error, Conflict):
             extra |= error.details
         if isinstance(error, Invalid):
-            extra["errors"] = [
-                {"pointer": _pointer(each.field), "detail": f"{each.field} {each.detail}"} for each in error.problems
-            ]
+            extra["errors"] = [{"pointer": _pointer(each.field), "detail": each.sentence} for each in error.problems]
             detail = " ".join([detail, *(each["detail"] for each in extra["errors"])])
     else:
         status, detail = 500, "The server made a mistake. It has been logged."

@@ -9,8 +9,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
-from lexarium.domain.errors import Invalid, Problem
 from lexarium.service.batches import run_batch
+from lexarium.service.desk import Saved
 from lexarium.web.problems import HttpProblem
 from lexarium.web.v1.requests import CuratorOf, StoreOf
 
@@ -39,37 +39,19 @@ async def batch(request: Request, database: StoreOf, caller: CuratorOf) -> Respo
 
     Lines: `{"op": "create", "collection", "record"}`, `{"op": "update", "id", "change"}`, `{"op": "retire", "id"}`,
     `{"op": "relate", "id", "relation", "target"}`, `{"op": "unrelate", …}`; each but create may have a `version`.
+    Where a create has `"as": "x"`, lines after it may name its record as `$x`.
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind not in (_NDJSON, "application/ndjson"):
         raise HttpProblem(415, f"The body must be {_NDJSON}.")
-    lines = await _parsed(request)
+    lines = [(number, line) async for number, line in _lines(request) if line.strip()]
     saved = await run_in_threadpool(run_batch, database, caller, lines)
-    results = [
-        orjson.dumps({"id": each.whole.id, "version": each.version, "state": each.whole.state}) for each in saved
-    ]
-    return Lines(b"".join(result + b"\n" for result in results))
+    return Lines(b"".join(orjson.dumps(_result(each)) + b"\n" for each in saved))
 
 
-async def _parsed(request: Request) -> list[tuple[int, dict[str, Any]]]:
-    lines: list[tuple[int, dict[str, Any]]] = []
-    problems: list[Problem] = []
-    number = 0
-    async for number, line in _lines(request):
-        if not line.strip():
-            continue
-        try:
-            given = orjson.loads(line)
-        except orjson.JSONDecodeError as error:
-            problems.append(Problem(str(number), f"is not JSON: {error}."))
-            continue
-        if isinstance(given, dict):
-            lines.append((number, given))
-        else:
-            problems.append(Problem(str(number), "is not a JSON object."))
-    if problems:
-        raise Invalid("Nothing was done: some lines are not right.", problems)
-    return lines
+def _result(saved: Saved) -> dict[str, Any]:
+    result = {"id": saved.whole.id, "version": saved.version, "state": saved.whole.state}
+    return {**result, "warnings": saved.warnings} if saved.warnings else result
 
 
 async def _lines(request: Request) -> AsyncIterator[tuple[int, bytes]]:

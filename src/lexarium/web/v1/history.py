@@ -69,7 +69,8 @@ def _router(collection: Collection) -> APIRouter:
             raise Invalid("The body is not valid.", [Problem("into", "is required: the id of the survivor.")])
 
         def work(transaction: Transaction) -> Outcome:
-            return published(Desk(transaction, caller).merge(collection, id, version, into))
+            desk = Desk(transaction, caller)
+            return published(desk.merge(desk.current(collection, id, version), into))
 
         return await answers.written(database, work)
 

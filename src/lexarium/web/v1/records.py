@@ -1,21 +1,18 @@
 """The records of each collection: list, create, read, replace, patch, retire."""
 
-from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Header, Query, Request
 from starlette.responses import Response
 
-from lexarium.domain.changes import State, Whole
+from lexarium.domain.changes import State
 from lexarium.domain.collections import COLLECTIONS, Collection
-from lexarium.domain.editing import draft_of, merge_patch
 from lexarium.domain.errors import Invalid, Problem
 from lexarium.domain.proposals import Proposal
 from lexarium.domain.stamps import milliseconds_of
 from lexarium.domain.text import name_key
-from lexarium.service import looking, proposals
-from lexarium.service.access import Caller, Deed
-from lexarium.service.desk import Desk, Saved, checked, refuse_stale
+from lexarium.service import curating, looking
+from lexarium.service.desk import Saved, current
 from lexarium.service.once import Outcome, once
 from lexarium.service.views import proposal_view, record_view
 from lexarium.store.transaction import Transaction
@@ -95,10 +92,7 @@ def _router(collection: Collection) -> APIRouter:
     )
     async def create_record(database: StoreOf, caller: CallerOf, body: BodyOf, ask: AskOf) -> Response:
         def work(transaction: Transaction) -> Outcome:
-            if not caller.may(Deed.PUBLISH):
-                return proposed(proposals.propose_record(transaction, caller, collection, body))
-            saved = Desk(transaction, caller).create(collection, body)
-            return published(saved, 201)
+            return told(curating.create(transaction, caller, collection, body), 201)
 
         return await answers.written(database, once(caller, ask, work))
 
@@ -118,7 +112,11 @@ def _router(collection: Collection) -> APIRouter:
     async def replace_record(
         database: StoreOf, caller: CallerOf, id: str, version: VersionOf, body: BodyOf
     ) -> Response:
-        return await _change(database, caller, collection, id, version, lambda _: body)
+        def work(transaction: Transaction) -> Outcome:
+            before = current(transaction.connection, collection, id, version)
+            return told(curating.edit(transaction, caller, before, body))
+
+        return await answers.written(database, work)
 
     @router.patch(
         "/{id}",
@@ -127,9 +125,13 @@ def _router(collection: Collection) -> APIRouter:
         openapi_extra=body_of(draft, patch=True),
     )
     async def patch_record(database: StoreOf, caller: CallerOf, id: str, version: VersionOf, body: BodyOf) -> Response:
-        return await _change(database, caller, collection, id, version, lambda before: merge_patch(before, body), body)
+        def work(transaction: Transaction) -> Outcome:
+            before = current(transaction.connection, collection, id, version)
+            return told(curating.patch(transaction, caller, before, body))
 
-    @router.delete("/{id}", summary=f"Retire a {collection.name}")
+        return await answers.written(database, work)
+
+    @router.delete("/{id}", summary=f"Retire a {collection.name}", responses=PROPOSED)
     async def retire_record(
         database: StoreOf,
         caller: CallerOf,
@@ -138,47 +140,25 @@ def _router(collection: Collection) -> APIRouter:
         replaced_by: Annotated[str | None, Query(max_length=100, description="The record to use instead.")] = None,
     ) -> Response:
         def work(transaction: Transaction) -> Outcome:
-            return published(Desk(transaction, caller).retire(collection, id, version, replaced_by))
+            before = current(transaction.connection, collection, id, version)
+            return told(curating.retire(transaction, caller, before, replaced_by))
 
         return await answers.written(database, work)
 
     return router
 
 
-async def _change(
-    database: StoreOf,
-    caller: Caller,
-    collection: Collection,
-    identifier: str,
-    version: int,
-    draft: Callable[[dict[str, Any]], Mapping[str, Any]],
-    patch: Mapping[str, Any] | None = None,
-) -> Response:
-    def work(transaction: Transaction) -> Outcome:
-        if caller.may(Deed.PUBLISH):
-            desk = Desk(transaction, caller)
-            given = draft(draft_of(desk.current(collection, identifier, version).whole()))
-            return published(desk.replace(collection, identifier, given, version))
-        before = looking.record(transaction.connection, identifier, transaction.revision, collection)
-        refuse_stale(before, version)
-        given = _as_patch(transaction, before.whole(), draft({})) if patch is None else patch
-        return proposed(proposals.propose_edit(transaction, caller, collection, identifier, given))
-
-    return await answers.written(database, work)
-
-
-def _as_patch(transaction: Transaction, before: Whole, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The merge patch that puts a whole draft in place of what a record has."""
-    draft = checked(transaction, before.collection, given, before)
-    none_left = dict.fromkeys(before.relations)
-    return {**draft, "relations": {**none_left, **draft["relations"]}}
+def told(made: Saved | Proposal, status: int = 200) -> Outcome:
+    """The answer to a write, published or waiting for a curator."""
+    return proposed(made) if isinstance(made, Proposal) else published(made, status)
 
 
 def published(saved: Saved, status: int = 200) -> Outcome:
-    """The answer to a write that is published."""
+    """The answer to a write that is published; with warnings, where there are any."""
     change = saved.change
+    warnings = {"warnings": saved.warnings} if saved.warnings else {}
     location = answers.address(change.collection, change.record) if status == 201 else None
-    return Outcome(status, record_view(change), location, answers.etag_of(change.version))
+    return Outcome(status, {**record_view(change), **warnings}, location, answers.etag_of(change.version))
 
 
 def proposed(proposal: Proposal) -> Outcome:

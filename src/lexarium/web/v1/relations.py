@@ -44,7 +44,8 @@ def _router(collection: Collection) -> APIRouter:
             raise Invalid("The body is not valid.", missing)
 
         def work(transaction: Transaction) -> Outcome:
-            return published(Desk(transaction, caller).relate(collection, id, version, relation, target))
+            desk = Desk(transaction, caller)
+            return published(desk.relate(desk.current(collection, id, version), relation, target))
 
         return await answers.written(database, work)
 
@@ -58,7 +59,8 @@ def _router(collection: Collection) -> APIRouter:
         target: Annotated[str, Query(max_length=2_000)],
     ) -> Response:
         def work(transaction: Transaction) -> Outcome:
-            return published(Desk(transaction, caller).unrelate(collection, id, version, relation, target))
+            desk = Desk(transaction, caller)
+            return published(desk.unrelate(desk.current(collection, id, version), relation, target))
 
         return await answers.written(database, work)
 
@@ -73,6 +75,6 @@ def _router(collection: Collection) -> APIRouter:
     def _reached(database: StoreOf, identifier: str, relation: str | None, *, upward: bool) -> Response:
         with database.read() as snapshot:
             change = looking.record(snapshot, identifier, read_position(snapshot).revision, collection)
-            return answers.read({"items": looking.reached(snapshot, change, relation, upward=upward)})
+            return answers.read(looking.reached(snapshot, change, relation, upward=upward))
 
     return router
