@@ -240,8 +240,8 @@ class Desk:
                     raise Conflict(f"{edge.source} {edge.relation} {edge.target} would close a circle.")
 
 
-def _counted(records: int) -> str:
-    return "1 record is" if records == 1 else f"{records:,} records are"
+def _counted(number: int) -> str:
+    return "1 record is" if number == 1 else f"{number:,} records are"
 
 
 def found(connection: Snapshot, identifier: str, collection: Collection | None = None) -> Saved:

@@ -42,8 +42,8 @@ def _goes_on(snapshot: Snapshot, earlier: Footprint, later: Change, cause: Chang
     """Whether a later merge, which `cause` is the merged record's change of, had to do with what an earlier added."""
     wanted = [(cause.record, cause.version - 1), (later.record, later.version - 1)]
     before = versions.find_versions(snapshot, wanted)
-    print_ = Footprint(before[later.record].whole(), later.whole())
-    return entangled(earlier, print_, before[cause.record].whole(), str(cause.whole().replaced_by))
+    theirs = Footprint(before[later.record].whole(), later.whole())
+    return entangled(earlier, theirs, before[cause.record].whole(), str(cause.whole().replaced_by))
 
 
 def survivors(snapshot: Snapshot, identifiers: Iterable[str], alive: str) -> dict[str, str]:
