@@ -87,13 +87,13 @@ def test_a_write_leaves_the_answers_of_other_records_standing(catalogue: Catalog
 @pytest.mark.parametrize(
     "change",
     [
-        lambda one, other: lambda desk: desk.patch(CONCEPT, one, {"definition_text": "x"}, 1),
-        lambda one, other: lambda desk: desk.patch(CONCEPT, one, {"name": "else"}, 1),
-        lambda one, other: lambda desk: desk.retire(CONCEPT, one, 1),
+        lambda one, other: lambda desk: desk.patch(desk.current(CONCEPT, one, 1), {"definition_text": "x"}),
+        lambda one, other: lambda desk: desk.patch(desk.current(CONCEPT, one, 1), {"name": "else"}),
+        lambda one, other: lambda desk: desk.retire(desk.current(CONCEPT, one, 1)),
         lambda one, other: lambda desk: desk.create(CONCEPT, {"name": "child", "relations": {"KINDOF": [one]}}),
-        lambda one, other: lambda desk: desk.patch(CONCEPT, other, {"name": "renamed"}, 1),
-        lambda one, other: lambda desk: desk.patch(CONCEPT, other, {"relations": {"KINDOF": None}}, 1),
-        lambda one, other: lambda desk: desk.retire(CONCEPT, other, 1),
+        lambda one, other: lambda desk: desk.patch(desk.current(CONCEPT, other, 1), {"name": "renamed"}),
+        lambda one, other: lambda desk: desk.patch(desk.current(CONCEPT, other, 1), {"relations": {"KINDOF": None}}),
+        lambda one, other: lambda desk: desk.retire(desk.current(CONCEPT, other, 1)),
     ],
 )
 def test_a_change_of_a_record_or_of_what_it_is_related_to_ends_its_answer(
@@ -111,7 +111,7 @@ def test_a_change_of_a_record_or_of_what_it_is_related_to_ends_its_answer(
 def test_a_record_that_comes_back_ends_the_answers_of_those_that_point_to_it(catalogue: Catalogue) -> None:
     one = catalogue.create("one")
     other = catalogue.create("other", KINDOF=[one])
-    catalogue.write(lambda desk: desk.retire(CONCEPT, one, 1))
+    catalogue.write(lambda desk: desk.retire(desk.current(CONCEPT, one, 1)))
     catalogue.keep("id", other)
     catalogue.create("third")
     assert catalogue.kept("id", other) is not None
@@ -137,7 +137,7 @@ def test_an_answer_read_before_a_write_is_kept_after_it_only_where_it_still_hold
         stale = Answer(now.position, now.one(CONCEPT, other), [], "identity", frozenset(now.grounds))
     with reading(catalogue.database) as now:
         sound = Answer(now.position, now.one(CONCEPT, one), [], "gzip", frozenset(now.grounds))
-    catalogue.write(lambda desk: desk.patch(CONCEPT, other, {"name": "changed"}, 1))
+    catalogue.write(lambda desk: desk.patch(desk.current(CONCEPT, other, 1), {"name": "changed"}))
     asyncio.run(catalogue.answers.keep((("concept", "id", other), "identity"), stale))
     asyncio.run(catalogue.answers.keep((("concept", "id", one), "gzip"), sound))
     assert catalogue.kept("id", other) is None

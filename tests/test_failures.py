@@ -1,5 +1,6 @@
 """What a server does when something under it fails."""
 
+import fcntl
 import os
 import signal
 import sqlite3
@@ -39,6 +40,15 @@ def test_a_database_file_that_is_removed_takes_no_more_writes(tmp_path: Path) ->
         assert answer.headers["retry-after"]
         assert "gone.db" not in answer.body.decode()
     assert "removed or replaced" in server.log
+
+
+def test_a_server_keeps_its_locks_on_the_wal_index(tmp_path: Path) -> None:
+    """Without them the next process that opens the file takes it for unused, and cuts the index under the server."""
+    with Server(f"sqlite:///{tmp_path}/shared.db") as server:
+        assert server.get("/api/v-alpha/task").status == 200
+        with (tmp_path / "shared.db-shm").open("r+b") as index, pytest.raises(BlockingIOError):
+            # The lock that every process holds which has the file open, as SQLite's format has it.
+            fcntl.lockf(index, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 128)
 
 
 def test_a_writer_that_cannot_have_its_turn_gets_a_503_and_readers_go_on(tmp_path: Path) -> None:

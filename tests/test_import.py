@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import random
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from lexarium.service.checking import check
 from lexarium.service.exporting import export_valpha
 from lexarium.service.importing import Report, import_files
 from lexarium.service.reading import reading
+from lexarium.store import records
 from lexarium.store.database import Database
 from lexarium.store.migrate import migrate
 
@@ -329,3 +331,28 @@ def test_an_export_of_all_comes_in_again_as_it_was(
     assert exported(other) == exported(database)
     assert not import_files(database, [path]).changed
     other.close()
+
+
+def test_names_of_any_length_are_taken_and_ordered_and_found(database: Database, tmp_path: Path) -> None:
+    rng = random.Random(1)
+    start = "".join(rng.choices("abcdefghijklmnopqrstuvwxyz", k=1_900))
+    whole = "".join(rng.choices("abcdefghijklmnopqrstuvwxyzäöü語", k=6_000))
+    names = [start + "b", start + "A", start + "c", whole, whole.upper() + "x", "short"]
+    imported(database, tmp_path, "concept.json", [term(str(at), name=name) for at, name in enumerate(names)])
+    assert check(database).problems == []
+    told = [record["name"] for record in listed(database) if len(record["name"]) < 2_000]
+    assert told == sorted(told, key=str.casefold)
+    with database.read() as snapshot:
+        for name, suffix in ((whole, "3"), (whole.upper(), "3"), (whole + "X", "4")):
+            stored = records.find_named(snapshot, CONCEPT, name)
+            assert stored is not None
+            assert stored.id == f"trm_{suffix}"
+        assert records.find_named(snapshot, CONCEPT, whole + "y") is None
+
+
+def test_an_id_that_no_index_can_hold_is_refused_with_its_line(database: Database, tmp_path: Path) -> None:
+    long = "trm_" + "x" * 6_000
+    with pytest.raises(ImportRefused) as refused:
+        imported(database, tmp_path, "concept.json", [term("a", id=long), term("b", relationships=[kind_of(long)])])
+    assert ["line 1" in problem.field for problem in refused.value.problems] == [True, True]
+    assert listed(database) == []

@@ -17,6 +17,7 @@ from lexarium.domain.collections import COLLECTIONS, Collection
 from lexarium.domain.completion import complete
 from lexarium.domain.errors import NotACatalogue, TooNew, Unavailable
 from lexarium.domain.relations import Edge
+from lexarium.service.checking import check
 from lexarium.store import edges, integrity, log, migrations, records
 from lexarium.store.database import Database
 from lexarium.store.migrate import migrate, open_database
@@ -201,4 +202,23 @@ def test_a_writer_that_waits_too_long_is_told_so(tmp_path: Path, monkeypatch: py
     with pytest.raises(Unavailable, match="locked"), database.write():
         pass
     blocker.close()
+    database.close()
+
+
+def test_keys_that_are_too_long_are_cut_by_the_upgrade(new_url: NewUrl) -> None:
+    database = open_database(new_url("sqlite"))
+    name = "x" * 3_000
+    with database.write() as transaction:
+        save(transaction, entry(name, suffix="long"), entry("short"))
+        for table in ("record", "change"):
+            cut = f"UPDATE {table} SET order_key = :whole, name_key = :whole WHERE length(name_key) > 1000"
+            transaction.connection.execute(text(cut), {"whole": name})
+        transaction.connection.execute(text("UPDATE alembic_version SET version_num = '0003'"))
+    assert migrate(database) == ("0003", migrations.HEAD)
+    assert check(database).problems == []
+    with database.read() as connection:
+        found = records.find_named(connection, COLLECTIONS["concept"], name)
+        keys = connection.execute(select(change.c.name_key).order_by(change.c.seq)).scalars().all()
+    assert found is not None
+    assert [len(key) for key in keys] == [2_000, 5]
     database.close()

@@ -151,6 +151,9 @@ def test_aliases_are_the_truth_and_alias_follows(server: Server, curator: Client
          {"/relations/KINDOF/0", "/relations/exactMatch/0"}),
         ({"name": "x", "id_concept_class": "ctp_none", "id": "trm_mine"}, {"/id_concept_class", "/id"}),
         ({"name": "x", "alias": "a"}, {"/alias"}),
+        ({"name": "", "aliases": [{"text": f"{n:03}" + "a" * 497} for n in range(4)]}, {"/name", "/aliases"}),
+        ({"name": "x", "relations": {"exactMatch": ["javascript:alert(1)", "http://", "x:<", "x:" + "é" * 1000]}},
+         {f"/relations/exactMatch/{n}" for n in range(4)}),
     ],
 )  # fmt: skip
 def test_every_wrong_field_is_named_with_its_place(
@@ -295,10 +298,33 @@ def test_relations_show_on_both_sides_and_close_no_circle(server: Server, curato
     assert "circle" in circle.json["detail"]
     itself = curator.send("PATCH", path(top), {"relations": {"PARTOF": [top["id"]]}}, If_Match=match(top))
     assert itself.status == 422
+    assert "itself" in itself.json["detail"]
     gone = curator.send("DELETE", f"{path(leaf)}/relations?relation=KINDOF&target={middle['id']}", If_Match=match(leaf))
     assert gone.json["relations"] == {}
     assert server.get(f"/api/v-alpha/concept?id={middle['id']}").json["relationships"][0]["name"] == "top"
     assert server.get(f"/api/v1/{path(leaf)}/ancestors?relation=ASSERTS").status == 422
+
+
+def test_aliases_in_other_languages_do_not_count_for_alias(shared_curator: Client) -> None:
+    record = shared_curator.create(name="x", aliases=[{"text": f"{n:03}" + "a" * 497, "lang": "de"} for n in range(4)])
+    assert (len(record["aliases"]), record["alias"]) == (4, "")
+    shared_curator.send("DELETE", path(record), If_Match=match(record))
+
+
+@pytest.mark.parametrize(
+    "target",
+    ["https://example.org", "http://[::1]/x", "urn:isbn:0451450523", "doi:10.1000/182", "DOID:3324", "info:x/y",
+     "https://example.org/" + "é" * 990],
+)  # fmt: skip
+def test_iris_and_curies_are_taken_as_mappings(shared_curator: Client, target: str) -> None:
+    record = shared_curator.create("task", name="x")
+    body = {"relation": "exactMatch", "target": target}
+    answer = shared_curator.send("PUT", path(record, "relations"), body, If_Match=match(record))
+    assert (answer.status, answer.json["relations"]) == (200, {"exactMatch": [target]})
+    for wrong in ("JavaScript:x", "http:x", "a b:c", "nothing", "x:\x00"):
+        body = {"relation": "exactMatch", "target": wrong}
+        refused = shared_curator.send("PUT", path(record, "relations"), body, If_Match='"2"')
+        assert [error["pointer"] for error in refused.json["errors"]] == ["/target"]
 
 
 def test_a_mapping_points_outside(server: Server, curator: Client) -> None:
@@ -360,7 +386,9 @@ def test_a_contributors_work_is_proposed_and_decided(server: Server, curator: Cl
     clash = curator.send("POST", f"proposals/{edit.json['id']}/accept", {})
     assert clash.status == 409
     assert clash.json["conflicts"] == [{"field": "name", "base": "Proposed", "current": "Other", "proposed": "Better"}]
-    resolved = curator.send("POST", f"proposals/{edit.json['id']}/accept", {"change": {"definition_text": "Mine."}})
+    still = curator.send("POST", f"proposals/{edit.json['id']}/accept", {"change": {"definition_text": "Ours."}})
+    assert (still.status, still.json["conflicts"]) == (409, clash.json["conflicts"])
+    resolved = curator.send("POST", f"proposals/{edit.json['id']}/accept", {"change": {"name": "Other"}})
     assert (resolved.json["name"], resolved.json["definition_text"]) == ("Other", "Mine.")
     third = contributor.send("POST", "task", {"name": "No"}).json
     assert curator.send("POST", f"proposals/{third['id']}/reject", {}).status == 422
@@ -420,7 +448,7 @@ def test_a_batch_is_done_whole_or_not_at_all(server: Server, curator: Client) ->
         {"op": "create", "collection": "task", "record": {"name": ""}},
     )
     assert refused.status == 422
-    assert [error["pointer"] for error in refused.json["errors"]] == ["/2", "/3/name"]
+    assert [error["pointer"] for error in refused.json["errors"]] == ["/2/version", "/3/record/name"]
     spaced = curator.server.request(
         "POST",
         "/api/v1/batch",

@@ -17,6 +17,7 @@ from lexarium.domain.changes import State
 from lexarium.domain.collections import COLLECTIONS
 from lexarium.domain.errors import Conflict, Gone, Invalid, LexariumError, Moved, NotFound, Stale
 from lexarium.domain.relations import RELATIONS
+from lexarium.domain.text import name_key
 from lexarium.service import looking
 from lexarium.service.access import Caller, add_account
 from lexarium.service.checking import check
@@ -38,6 +39,7 @@ LONG_TEXT = {"concept": "definition_text", "task": "definition_text", "disorder"
     "contrast": None,
     "concept_class": "description",
 }
+CLASSED = ("concept", "task")
 NEVER_EDITED = ("id", "creation_time", "event_stamp", "id_user")
 
 names = st.sampled_from(["a", "A", "b", "ß", "SS", "Éa", "z\u0301", "\U0001f9e0", '"q"\n', "a, b", "ﬁ", "\ue000"])
@@ -64,6 +66,8 @@ class Model:
     aliases: list[dict[str, str]] = field(default_factory=list)
     sources: list[str] = field(default_factory=list)
     edges: Edges = field(default_factory=set)
+    label: str = ""
+    """Its class."""
     state: State = State.PUBLISHED
     replaced_by: str | None = None
 
@@ -72,6 +76,7 @@ class Model:
         return {
             "name": self.name,
             **({long_text: self.text} if long_text else {}),
+            **({"id_concept_class": self.label} if self.collection in CLASSED else {}),
             "aliases": self.aliases,
             "sources": self.sources,
             "relations": by_relation(self.edges),
@@ -82,6 +87,8 @@ class Model:
 class Merge:
     """What a merge made of records other than the one that was merged."""
 
+    number: int
+    """How many changes there had been before it."""
     others: dict[str, tuple[Model, Model]]
 
 
@@ -90,6 +97,15 @@ def by_relation(edges: Edges) -> dict[str, list[str]]:
     for relation, target in sorted(edges):
         found.setdefault(relation, []).append(target)
     return found
+
+
+def turned(identifier: str, model: Model, survivors: dict[str, str]) -> Model:
+    """The record with survivors in place of the merged ones that it names."""
+    after = copy.deepcopy(model)
+    after.edges = {(name, survivors.get(target, target)) for name, target in model.edges}
+    after.edges = {edge for edge in after.edges if edge[1] != identifier}
+    after.label = survivors.get(model.label, model.label)
+    return after
 
 
 class Writes(RuleBasedStateMachine):
@@ -164,7 +180,12 @@ class Writes(RuleBasedStateMachine):
             edges |= set(data.draw(st.lists(st.sampled_from(there), max_size=2)))
         text = data.draw(texts) if LONG_TEXT[collection] else ""
         sources = data.draw(st.lists(texts.filter(bool), max_size=2))
-        return Model(collection, data.draw(names), text, data.draw(aliases), sources, edges)
+        labels = [
+            "",
+            *(each for each in self.in_state(State.PUBLISHED) if self.now(each).collection == "concept_class"),
+        ]
+        label = data.draw(st.sampled_from(labels)) if collection in CLASSED else ""
+        return Model(collection, data.draw(names), text, data.draw(aliases), sources, edges, label)
 
     # What is done.
 
@@ -204,7 +225,7 @@ class Writes(RuleBasedStateMachine):
     def put(self, data: st.DataObject) -> None:
         identifier = self.pick(data, State.PUBLISHED)
         wanted = self.wanted(data, self.now(identifier).collection)
-        self.write(identifier, wanted, lambda desk, at: desk.replace(*at[:2], wanted.draft(), at[2]))
+        self.write(identifier, wanted, lambda desk, before: desk.edit(before, wanted.draft()))
 
     @precondition(has_published)
     @rule(data=st.data())
@@ -212,6 +233,8 @@ class Writes(RuleBasedStateMachine):
         identifier = self.pick(data, State.PUBLISHED)
         wanted, before = self.wanted(data, self.now(identifier).collection), self.now(identifier)
         names_of = {"name": "name", LONG_TEXT[before.collection]: "text", "aliases": "aliases", "sources": "sources"}
+        if before.collection in CLASSED:
+            names_of["id_concept_class"] = "label"
         chosen = data.draw(st.sets(st.sampled_from(sorted(filter(None, names_of)))))
         patch = {name: value for name, value in wanted.draft().items() if name in chosen}
         after = copy.deepcopy(before)
@@ -220,7 +243,7 @@ class Writes(RuleBasedStateMachine):
         if data.draw(st.booleans()):
             patch["relations"] = None
             after.edges = set()
-        self.write(identifier, after, lambda desk, at: desk.patch(*at[:2], patch, at[2]))
+        self.write(identifier, after, lambda desk, before: desk.patch(before, patch))
 
     @precondition(has_published)
     @rule(data=st.data())
@@ -230,15 +253,19 @@ class Writes(RuleBasedStateMachine):
         relation, target = data.draw(st.sampled_from([*self.targets(before.collection), ("exactMatch", "x:1")]))
         after = copy.deepcopy(before)
         after.edges.add((relation, target))
-        self.write(identifier, after, lambda desk, at: desk.relate(*at, relation, target))
+        self.write(identifier, after, lambda desk, before: desk.relate(before, relation, target))
 
     def write(self, identifier: str, after: Model, work: Any) -> None:
         """An edit of a published record, which is refused where it closes a circle."""
-        at = self.at(identifier)
+
+        def edit(desk: Desk) -> Saved:
+            saved: Saved = work(desk, desk.current(*self.at(identifier)))
+            return saved
+
         if self.closes_circle({identifier: after.edges}):
-            self.refused(Invalid, lambda desk: work(desk, at))
+            self.refused(Invalid, edit)
         else:
-            self.done(identifier, "update", after, self.desk(lambda desk: work(desk, at)))
+            self.done(identifier, "update", after, self.desk(edit))
 
     @precondition(has_published)
     @rule(data=st.data())
@@ -246,11 +273,11 @@ class Writes(RuleBasedStateMachine):
         identifier = self.pick(data, State.PUBLISHED)
         after = copy.deepcopy(self.now(identifier))
         if not after.edges:
-            self.refused(NotFound, lambda desk: desk.unrelate(*self.at(identifier), "exactMatch", "x:1"))
+            self.refused(NotFound, lambda desk: desk.unrelate(desk.current(*self.at(identifier)), "exactMatch", "x:1"))
             return
         relation, target = data.draw(st.sampled_from(sorted(after.edges)))
         after.edges.remove((relation, target))
-        self.write(identifier, after, lambda desk, at: desk.unrelate(*at, relation, target))
+        self.write(identifier, after, lambda desk, before: desk.unrelate(before, relation, target))
 
     @precondition(has_published)
     @rule(data=st.data())
@@ -258,11 +285,12 @@ class Writes(RuleBasedStateMachine):
         identifier = self.pick(data, State.PUBLISHED)
         replaced_by = data.draw(st.sampled_from([None, *self.in_state(State.PUBLISHED)]))
         if replaced_by == identifier:
-            self.refused(Invalid, lambda desk: desk.retire(*self.at(identifier), replaced_by))
+            self.refused(Invalid, lambda desk: desk.retire(desk.current(*self.at(identifier)), replaced_by))
             return
         after = copy.deepcopy(self.now(identifier))
         after.state, after.replaced_by = State.RETIRED, replaced_by
-        self.done(identifier, "retire", after, self.desk(lambda desk: desk.retire(*self.at(identifier), replaced_by)))
+        saved = self.desk(lambda desk: desk.retire(desk.current(*self.at(identifier)), replaced_by))
+        self.done(identifier, "retire", after, saved)
 
     def mergeable(self) -> list[tuple[str, str]]:
         published = self.in_state(State.PUBLISHED)
@@ -273,36 +301,40 @@ class Writes(RuleBasedStateMachine):
             if one != other and self.now(one).collection == self.now(other).collection
         ]
 
-    def merged(self, identifier: str, into: str) -> dict[str, Model]:
+    def models(self) -> dict[str, Model]:
+        return {each: copy.deepcopy(self.now(each)) for each in self.versions}
+
+    @staticmethod
+    def merged(models: dict[str, Model], identifier: str, into: str) -> dict[str, Model]:
         """What a merge should make of the records it changes."""
-        gone, kept = copy.deepcopy(self.now(identifier)), copy.deepcopy(self.now(into))
-        known = {kept.name.casefold(), *(alias["text"].casefold() for alias in kept.aliases)}
-        gained: dict[str, dict[str, str]] = {}
+        gone, kept = copy.deepcopy(models[identifier]), copy.deepcopy(models[into])
+        known = {name_key(kept.name), *(name_key(alias["text"]) for alias in kept.aliases)}
         for alias in [{"text": gone.name, "lang": "en", "scope": "exact"}, *gone.aliases]:
-            if alias["text"].casefold() not in known:
-                gained[alias["text"].casefold()] = alias
-        kept.aliases += gained.values()
+            if name_key(alias["text"]) not in known:
+                known.add(name_key(alias["text"]))
+                kept.aliases.append(alias)
         kept.edges = {edge for edge in kept.edges | gone.edges if edge[1] not in (identifier, into)}
         gone.state, gone.replaced_by, gone.edges = State.MERGED, into, set()
         after = {identifier: gone, into: kept}
-        for other in self.versions:
-            model = copy.deepcopy(self.now(other))
-            if other not in after and any(target == identifier for _, target in model.edges):
-                model.edges = {(name, into if target == identifier else target) for name, target in model.edges}
-                after[other] = model
+        for other, model in models.items():
+            names = {model.label, *(target for _, target in model.edges)}
+            if other not in after and model.state != State.MERGED and identifier in names:
+                after[other] = turned(other, model, {identifier: into})
         return after
 
     def merge_pair(self, identifier: str, into: str) -> bool:
-        after = self.merged(identifier, into)
+        after = self.merged(self.models(), identifier, into)
         if self.closes_circle({each: model.edges for each, model in after.items()}):
-            self.refused(Conflict, lambda desk: desk.merge(*self.at(identifier), into))
+            self.refused(Conflict, lambda desk: desk.merge(desk.current(*self.at(identifier)), into))
             return False
-        saved = self.desk(lambda desk: desk.merge(*self.at(identifier), into))
+        number = sum(map(len, self.versions.values()))
+        saved = self.desk(lambda desk: desk.merge(desk.current(*self.at(identifier)), into))
         before = {each: self.now(each) for each in after}
         for each, model in after.items():
             self.versions[each].append(("merge", model))
         assert (saved.whole.id, saved.version) == (into, len(self.versions[into]))
-        self.merges[identifier] = Merge({each: (before[each], after[each]) for each in after if each != identifier})
+        others = {each: (before[each], after[each]) for each in after if each != identifier}
+        self.merges[identifier] = Merge(number, others)
         return True
 
     @precondition(lambda self: bool(self.mergeable()))
@@ -327,42 +359,83 @@ class Writes(RuleBasedStateMachine):
                 k: v for k, v in looked[each].items() if k not in marks
             }
 
+    @precondition(lambda self: bool(self.mergeable()))
+    @rule(data=st.data())
+    def merge_twice_and_take_the_first_back(self, data: st.DataObject) -> None:
+        """It is as if there had been only the second; or that one must be taken back before."""
+        before = self.models()
+        first = data.draw(st.sampled_from(self.mergeable()))
+        if not self.merge_pair(*first) or not self.mergeable():
+            return
+        # One of the two records of the first, or one that is close to them, is likely to stand in its way.
+        near = [pair for pair in self.mergeable() if first[1] in pair]
+        second = data.draw(st.sampled_from(near or self.mergeable()) | st.sampled_from(self.mergeable()))
+        if not self.merge_pair(*second):
+            return
+        if self.revert_to(first[0], len(self.versions[first[0]]) - 1):
+            assert self.models() == before | self.merged(before, *second)
+            assert self.revert_to(second[0], len(self.versions[second[0]]) - 1)
+        else:
+            assert self.revert_to(second[0], len(self.versions[second[0]]) - 1)
+            assert self.revert_to(first[0], len(self.versions[first[0]]) - 1)
+        assert self.models() == before
+
     @precondition(lambda self: bool(self.versions))
     @rule(data=st.data())
     def revert(self, data: st.DataObject) -> None:
         identifier = self.pick(data, *State)
         self.revert_to(identifier, data.draw(st.integers(1, len(self.versions[identifier]))))
 
-    def revert_to(self, identifier: str, number: int) -> None:
+    def survivors(self, identifier: str) -> dict[str, str]:
+        """Of every record that is merged, what it has come to be; this one is taken for not merged."""
+        found = {}
+        for each in self.in_state(State.MERGED):
+            end = each
+            while end != identifier and self.now(end).state == State.MERGED:
+                end = str(self.now(end).replaced_by)
+            found[each] = end
+        return {each: end for each, end in found.items() if each != identifier}
+
+    def revert_to(self, identifier: str, number: int) -> bool:
+        """Whether it was done; if not, it was right to refuse it."""
         collection, _, version = self.at(identifier)
-        past = copy.deepcopy(self.versions[identifier][number - 1][1])
-        after = {identifier: past}
-        if self.now(identifier).state == State.MERGED:
+        past = self.versions[identifier][number - 1][1]
+        after = {identifier: turned(identifier, past, self.survivors(identifier))}
+        was_merged = self.now(identifier).state == State.MERGED
+        if was_merged:
             for other, (before, made) in self.merges[identifier].others.items():
                 model = copy.deepcopy(self.now(other))
-                if model.state != State.MERGED:
-                    model.aliases = [
-                        each for each in model.aliases if each in before.aliases or each not in made.aliases
-                    ]
-                    model.edges = (model.edges - (made.edges - before.edges)) | (before.edges - made.edges)
-                    after[other] = model
+                model.aliases = [each for each in model.aliases if each in before.aliases or each not in made.aliases]
+                model.edges = (model.edges - (made.edges - before.edges)) | (before.edges - made.edges)
+                model.label = before.label if model.label == made.label else model.label
+                after[other] = model
 
         def work(desk: Desk) -> Saved:
             with self.database.read() as snapshot:
                 change = looking.version(snapshot, collection, identifier, number)
             return desk.revert(change, version)
 
-        if past.state == State.MERGED or self.closes_circle({each: model.edges for each, model in after.items()}):
-            self.refused(Conflict, work)
-            return
-        saved = self.desk(work)
-        if self.now(identifier).state == State.MERGED:
+        try:
+            saved = self.desk(work)
+        except Conflict as refusal:
+            first = refusal.details.get("undo_first")
+            if first is not None:
+                assert was_merged
+                assert self.merges[first].number > self.merges[identifier].number
+            else:
+                circle = self.closes_circle({each: model.edges for each, model in after.items()})
+                assert circle or past.state == State.MERGED
+            return False
+        assert past.state != State.MERGED
+        if was_merged:
+            assert all(self.now(other).state != State.MERGED for other in self.merges[identifier].others)
             for each, model in after.items():
                 self.versions[each].append(("revert", model))
             del self.merges[identifier]
             assert saved.version == len(self.versions[identifier])
         else:
-            self.done(identifier, "revert", past, saved)
+            self.done(identifier, "revert", after[identifier], saved)
+        return True
 
     @precondition(lambda self: bool(self.versions))
     @rule(data=st.data(), off=st.sampled_from([-1, 1]))
@@ -372,9 +445,9 @@ class Writes(RuleBasedStateMachine):
         collection, _, version = self.at(identifier)
         state = self.now(identifier).state
         kind = {State.PUBLISHED: Stale, State.RETIRED: Gone, State.MERGED: Moved}[state]
-        self.refused(kind, lambda desk: desk.patch(collection, identifier, {"name": "never"}, version + off))
-        self.refused(kind, lambda desk: desk.retire(collection, identifier, version + off))
-        self.refused(NotFound, lambda desk: desk.retire(collection, "trm_none", version))
+        self.refused(kind, lambda desk: desk.patch(desk.current(collection, identifier, version + off), {"name": "x"}))
+        self.refused(kind, lambda desk: desk.retire(desk.current(collection, identifier, version + off)))
+        self.refused(NotFound, lambda desk: desk.retire(desk.current(collection, "trm_none", version)))
 
     @rule()
     def remember(self) -> None:

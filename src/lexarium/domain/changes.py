@@ -37,6 +37,15 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True)
+class Proposed:
+    """What a change goes back to that a curator made by accepting a proposal."""
+
+    proposal: str
+    by: str
+    """Who proposed it."""
+
+
+@dataclass(frozen=True)
 class Whole:
     """All that a record is at one version."""
 
@@ -87,8 +96,8 @@ class Whole:
         }
         return own | {grounds.of_record(edge.target) for edge in self.edges}
 
-    def document(self) -> bytes:
-        """It as bytes, for the log."""
+    def document(self, proposed: Proposed | None = None) -> bytes:
+        """It as bytes, for the log; with what its change goes back to, where that is a proposal."""
         whole: dict[str, Any] = {
             "state": self.state,
             "record": orjson.Fragment(self.rendering.body),
@@ -100,6 +109,8 @@ class Whole:
             whole["aliases"] = [alias.model_dump() for alias in self.aliases]
         if self.sources:
             whole["sources"] = self.sources
+        if proposed is not None:
+            whole["proposed"] = proposed
         return orjson.dumps(whole)
 
 
@@ -151,3 +162,8 @@ class Change:
     def whole(self) -> Whole:
         """The record as it is from then on."""
         return whole_of(self.collection, self.document)
+
+    def proposed(self) -> Proposed | None:
+        """What it goes back to, where that is a proposal."""
+        told = orjson.loads(self.document).get("proposed")
+        return None if told is None else Proposed(**told)

@@ -63,6 +63,13 @@ class Collection:
         """Its relation lists by the key they have in the `?id=` shape."""
         return {view.key: view for view in self.views}
 
+    @property
+    def is_class(self) -> bool:
+        """Whether records of some collection name one of this as their class."""
+        return any(
+            refers.collection == self.name for other in COLLECTIONS.values() for refers in other.references.values()
+        )
+
 
 CONCEPT = Collection(
     "concept",

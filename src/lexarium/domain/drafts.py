@@ -1,16 +1,16 @@
 """What people write, held to the rules: every problem is found at once."""
 
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, partial
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError, create_model
 
-from lexarium.domain.aliases import Alias
+from lexarium.domain.aliases import DEFAULT_LANGUAGE, Alias, join
 from lexarium.domain.collections import COLLECTIONS, Collection
 from lexarium.domain.errors import Invalid, Problem
 from lexarium.domain.lengths import Lengths, lengths
-from lexarium.domain.records import Fields
+from lexarium.domain.records import Fields, Written
 from lexarium.domain.text import plain
 
 # What a JSON number of every client and an integer column of every engine can hold.
@@ -80,7 +80,10 @@ def _draft_model(name: str, longest: Lengths) -> type[BaseModel]:
     fields.pop("alias", None)
     alias = _alias_model(longest)
     fields["aliases"] = (
-        list[alias],  # type: ignore[valid-type]
+        Annotated[
+            list[alias],  # type: ignore[valid-type]
+            AfterValidator(partial(_joinable, COLLECTIONS[name].written.get("alias"))),
+        ],
         Field(default_factory=list, max_length=_MANY, description="Other names, with their language and scope."),
     )
     fields["sources"] = (
@@ -121,6 +124,14 @@ def _written(collection: Collection) -> dict[str, Any]:
 def _model(name: str, fields: dict[str, Any]) -> type[BaseModel]:
     title = "".join(part.capitalize() for part in name.split("_"))
     return create_model(title, __config__=ConfigDict(strict=True, extra="forbid"), **fields)
+
+
+def _joinable(alias: Written | None, aliases: list[Alias]) -> list[Alias]:
+    """The names themselves; raises `ValueError` where v-alpha's field, if there is one, cannot hold them."""
+    if alias is not None and alias.limit is not None and len(join(aliases)) > alias.limit:
+        those = f"those in {DEFAULT_LANGUAGE} come to {len(join(aliases)):,} when joined for `alias`"
+        raise ValueError(f"should have at most {alias.limit:,} characters in all; {those}.")
+    return aliases
 
 
 def _not_blank(text: str) -> str:

@@ -27,22 +27,25 @@ def draft_of(whole: Whole) -> dict[str, Any]:
     }
 
 
-def created(collection: Collection, draft: Mapping[str, Any], author: str, at: int) -> Whole:
-    """A new record. `draft` is a checked one, of v1 or of v-alpha."""
+def created(collection: Collection, draft: Mapping[str, Any], author: str, definer: str, at: int) -> Whole:
+    """A new record, of one person, with a definition of perhaps another. `draft` is checked, of v1 or of v-alpha."""
     identifier = mint(collection.prefixes[0])
     given = {name: draft[name] for name in collection.written if name in draft}
-    given |= {"id": identifier, "id_user": author, "def_id_user": author}
+    given |= {"id": identifier, "id_user": author, "def_id_user": definer}
     whole = Whole(collection, complete(collection, given, at))
     return _with_lists(whole, draft)
 
 
-def edited(whole: Whole, draft: Mapping[str, Any], author: str, at: int) -> Whole:
-    """The record with a whole checked draft in place of what it had; itself where nothing differs."""
+def edited(whole: Whole, draft: Mapping[str, Any], definer: str, at: int) -> Whole:
+    """The record with a whole checked draft in place of what it had; itself where nothing differs.
+
+    A definition that is new is `definer`'s.
+    """
     given = {name: draft[name] for name in whole.collection.written if name in draft}
     new = _with_lists(replace(whole, fields={**whole.fields, **given}), draft)
     if new == whole:
         return whole
-    return replace(new, fields=_stamped(whole.fields, new.fields, author, at))
+    return replace(new, fields=_stamped(whole.fields, new.fields, definer, at))
 
 
 def _with_lists(whole: Whole, draft: Mapping[str, Any]) -> Whole:
@@ -66,13 +69,13 @@ def _with_lists(whole: Whole, draft: Mapping[str, Any]) -> Whole:
     )
 
 
-def _stamped(before: Fields, after: Fields, author: str, at: int) -> Fields:
+def _stamped(before: Fields, after: Fields, definer: str, at: int) -> Fields:
     """The fields with the marks of an edit: a new definition is someone's, at a time, under an id of its own."""
     stamped = dict(after)
     if "last_updated" in after:
         stamped["last_updated"] = at
     if "def_id" in after and after["definition_text"] != before["definition_text"]:
-        stamped |= {"def_id": mint("def"), "def_id_user": author, "def_event_stamp": text_of(at)}
+        stamped |= {"def_id": mint("def"), "def_id_user": definer, "def_event_stamp": text_of(at)}
     return stamped
 
 
@@ -87,6 +90,16 @@ def merge_patch(target: Any, patch: Any, deepest: int = _DEEPEST) -> Any:
         else:
             merged[name] = merge_patch(merged.get(name), value, deepest - 1)
     return merged
+
+
+def patch_between(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+    """The merge patch that makes one draft the other, with nothing in it that they have alike."""
+    patch: dict[str, Any] = {name: None for name in before if name not in after}
+    for name, value in after.items():
+        was = before.get(name)
+        if value != was:
+            patch[name] = patch_between(was, value) if isinstance(was, dict) and isinstance(value, dict) else value
+    return patch
 
 
 @dataclass(frozen=True)

@@ -98,6 +98,13 @@ class Problem:
 
     field: str
     detail: str
+    subject: str | None = None
+    """What the sentence about it begins with; None: the field."""
+
+    @property
+    def sentence(self) -> str:
+        """What is wrong, in full."""
+        return f"{self.field if self.subject is None else self.subject} {self.detail}"
 
 
 class Invalid(LexariumError):

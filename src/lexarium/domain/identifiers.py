@@ -8,6 +8,10 @@ SYSTEM_USER = "usr_0000000000"
 _FORM = re.compile(r"([a-z]+)_[0-9A-Za-z]+")
 
 
+LONGEST = 500
+"""In bytes: what an index of every engine can hold, with room for what stands beside it."""
+
+
 def mint(prefix: str) -> str:
     """A new identifier that nobody has used: 64 random bits."""
     return f"{prefix}_{secrets.token_hex(8)}"
@@ -17,3 +21,8 @@ def has_prefix(identifier: str, prefixes: tuple[str, ...]) -> bool:
     """Whether the identifier has the form `<prefix>_<alphanumeric suffix>` with one of these prefixes."""
     match = _FORM.fullmatch(identifier)
     return match is not None and match.group(1) in prefixes
+
+
+def is_too_long(identifier: str) -> bool:
+    """Whether it is longer than the store can keep."""
+    return len(identifier.encode(errors="surrogatepass")) > LONGEST

@@ -1,5 +1,6 @@
 """The relations between records, and how the `?id=` shape of a record shows them."""
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -80,3 +81,25 @@ MAPPINGS = tuple(
 RELATIONS: dict[str, Relation] = {
     relation.name: relation for relation in (KINDOF, PARTOF, ISA, ASSERTS, HASCONTRAST, MEASUREDBY, *MAPPINGS)
 }
+
+LONGEST_TARGET = 2_000
+"""In bytes: what an index of every engine can hold beside the source."""
+
+# A scheme or a prefix, then a host after `//`, or something else; never what no IRI may hold (RFC 3987), or a file that
+# names it could not be read again.
+_OUTSIDE = re.compile(
+    r"""(https?://(?=[\w\[])|(?!https?:)[a-z_][\w.+-]*:(?://(?=[\w\[])|(?!//)))"""
+    r"""[^\s\x00-\x1f\x7f-\x9f\ud800-\udfff<>"{}|\\^`]+""",
+    re.IGNORECASE,
+)
+_NOT_POINTING = ("javascript:", "vbscript:", "data:", "blob:", "file:", "about:")
+"""What runs, or is only here: no vocabulary is named so, and a page that links to it would do harm."""
+
+
+def why_not_outside(target: str) -> str | None:
+    """Why a text does not point to something in another vocabulary, or None where it does."""
+    if len(target.encode(errors="replace")) > LONGEST_TARGET:
+        return f"should have at most {LONGEST_TARGET:,} bytes."
+    if _OUTSIDE.fullmatch(target) and not target.lower().startswith(_NOT_POINTING):
+        return None
+    return "is neither an IRI, like https://example.org/1, nor a CURIE, like DOID:3324."

@@ -6,7 +6,7 @@ import orjson
 
 from lexarium.domain.collections import HIT_FIELDS, Collection
 from lexarium.domain.records import Fields
-from lexarium.domain.text import name_key
+from lexarium.domain.text import name_key, order_key
 
 VERSION = 1
 """Part of every ETag: to be raised when the same record renders to other bytes than before."""
@@ -33,7 +33,7 @@ def render(collection: Collection, fields: Fields) -> Rendering:
     return Rendering(
         body=orjson.dumps(fields),
         hit_length=hit_length,
-        order_key=name.casefold() if collection.ordered_by_name else "",
+        order_key=order_key(name) if collection.ordered_by_name else "",
         name_key=name_key(name),
     )
 

@@ -1,5 +1,6 @@
 """How text is compared, and what text may not hold."""
 
+import hashlib
 import re
 import unicodedata
 
@@ -8,11 +9,28 @@ _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
+LONGEST_KEY = 2_000
+"""In bytes: what an index of every engine can hold, with room for what stands beside it."""
+
+
 def name_key(name: str) -> str:
     """The key under which a name is looked up: equal for names that differ only in case or in Unicode form."""
     if name.isascii():
-        return name.casefold()
-    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
+        return bounded(name.casefold())
+    return bounded(unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold()))
+
+
+def order_key(name: str) -> str:
+    """The key by which a name is sorted: ignoring case, by code point."""
+    return bounded(name.casefold())
+
+
+def bounded(key: str) -> str:
+    """A key that fits an index: of a longer one as much as fits beside a digest of all of it."""
+    if len(key) * 4 <= LONGEST_KEY or len(whole := key.encode(errors="surrogatepass")) <= LONGEST_KEY:
+        return key
+    digest = hashlib.sha256(whole).hexdigest()
+    return whole[: LONGEST_KEY - len(digest)].decode(errors="ignore") + digest
 
 
 def unstorable(text: str) -> str | None:
@@ -32,6 +50,17 @@ def plain(text: str) -> str:
         allowed = "of control characters, only tab and line breaks are"
         raise ValueError(f"holds the character {char}, which is not allowed: {allowed}.")
     return text
+
+
+def not_json(text: bytes, error: ValueError) -> str:
+    """Why some bytes are no JSON, as what a sentence goes on with."""
+    try:
+        text.decode()
+    except UnicodeDecodeError as wrong:
+        # The decoder of JSON would say that the whole of it is wrong, from its first character on.
+        line = text.count(b"\n", 0, wrong.start) + 1
+        return f"is not UTF-8: its byte {wrong.start + 1}, on line {line}, cannot be read."
+    return f"is not JSON: {error}."
 
 
 def _named(match: re.Match[str] | None) -> str | None:

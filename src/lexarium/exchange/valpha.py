@@ -7,7 +7,7 @@ from typing import Any, BinaryIO
 import orjson
 
 from lexarium.domain.collections import COLLECTIONS, HIT_NUMBER, Collection
-from lexarium.domain.identifiers import has_prefix
+from lexarium.domain.identifiers import LONGEST, has_prefix, is_too_long
 from lexarium.domain.relations import Edge, Related, RelationView
 from lexarium.domain.stamps import is_stamp
 from lexarium.domain.text import unstorable
@@ -75,8 +75,8 @@ def _kind(given: dict[str, Any], fallback: Collection | None, incoming: Incoming
 
 def _take(collection: Collection, given: dict[str, Any], incoming: Incoming) -> None:
     identifier = given.get("id")
-    if not isinstance(identifier, str) or not identifier:
-        incoming.problems.append("it has no id")
+    if not isinstance(identifier, str) or not identifier or is_too_long(identifier):
+        incoming.problems.append(f"it has no id of 1 to {LONGEST} bytes")
         return
     for name, expected in collection.types.items():
         value = given.get(name)
@@ -148,7 +148,7 @@ def _edge(view: RelationView, identifier: str, entry: Any) -> Edge | None:
     if not isinstance(entry, dict):
         return None
     other = entry.get(view.id_key)
-    if not isinstance(other, str) or not other or unstorable(other):
+    if not isinstance(other, str) or not other or unstorable(other) or is_too_long(other):
         return None
     name = entry.get("relationship") if view.named else view.relations[0].name
     if name not in {relation.name for relation in view.relations}:

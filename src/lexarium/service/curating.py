@@ -1,4 +1,4 @@
-"""POST of v-alpha: a new record, published where the caller may, else a proposal."""
+"""What anyone with a token writes: published where the caller may, else a proposal."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,20 +6,49 @@ from typing import Any
 from lexarium.domain.aliases import split
 from lexarium.domain.collections import Collection
 from lexarium.domain.drafts import checked_valpha
+from lexarium.domain.editing import draft_of, merge_patch
 from lexarium.domain.errors import Invalid, Problem
 from lexarium.domain.proposals import Proposal
 from lexarium.domain.records import Fields
 from lexarium.service.access import Caller, Deed
 from lexarium.service.desk import Desk, Saved, dangling
-from lexarium.service.proposals import propose_record
+from lexarium.service.proposals import propose_edit, propose_record, propose_retirement
 from lexarium.store.transaction import Transaction
 from lexarium.store.writer import Work
+
+
+def create(
+    transaction: Transaction, caller: Caller, collection: Collection, given: Mapping[str, Any]
+) -> Saved | Proposal:
+    """Make a record of a draft of v1."""
+    if caller.may(Deed.PUBLISH):
+        return Desk(transaction, caller).create(collection, given)
+    return propose_record(transaction, caller, collection, given)
+
+
+def edit(transaction: Transaction, caller: Caller, before: Saved, given: Mapping[str, Any]) -> Saved | Proposal:
+    """Put a whole draft of v1 in place of what a record has that was read just now."""
+    if caller.may(Deed.PUBLISH):
+        return Desk(transaction, caller).edit(before, given)
+    return propose_edit(transaction, caller, before, given)
+
+
+def patch(transaction: Transaction, caller: Caller, before: Saved, given: Mapping[str, Any]) -> Saved | Proposal:
+    """Apply a JSON merge patch to the draft of a record that was read just now."""
+    return edit(transaction, caller, before, merge_patch(draft_of(before.whole), given))
+
+
+def retire(transaction: Transaction, caller: Caller, before: Saved, replaced_by: str | None) -> Saved | Proposal:
+    """Take a record out of use that was read just now."""
+    if caller.may(Deed.PUBLISH):
+        return Desk(transaction, caller).retire(before, replaced_by)
+    return propose_retirement(transaction, caller, before, replaced_by)
 
 
 def creation(
     caller: Caller, collection: Collection, given: Mapping[str, Any], *, text: bool = False
 ) -> Work[Saved | Proposal]:
-    """The work that makes a record of what was given: published where the caller may, else a proposal.
+    """The work that makes a record of what POST of v-alpha was given: published where the caller may, else a proposal.
 
     It raises `Invalid` with every problem. `text` says that the values come from a form.
     """

@@ -1,32 +1,38 @@
 """Writing records: what one caller does within one transaction, held to every rule."""
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import orjson
+
 from lexarium.domain import drafts
-from lexarium.domain.changes import Action, Change, State, Whole, edges_of
+from lexarium.domain.changes import Action, Change, Proposed, State, Whole, edges_of
 from lexarium.domain.collections import Collection
 from lexarium.domain.editing import created, draft_of, edited, merge_patch
 from lexarium.domain.errors import Conflict, Gone, Invalid, Moved, NotFound, Problem, Stale
-from lexarium.domain.relations import RELATIONS, Edge, Relation
+from lexarium.domain.merging import merged, named, survivor, turned
+from lexarium.domain.proposals import Proposal
+from lexarium.domain.relations import RELATIONS, Edge, Relation, why_not_outside
 from lexarium.domain.stamps import now
 from lexarium.domain.text import unstorable
 from lexarium.service.access import Caller, Deed
+from lexarium.service.merging import footprints, refuse_entangled, survivors
 from lexarium.store import edges, log, records, versions
+from lexarium.store.backend import Snapshot
 from lexarium.store.transaction import Transaction
 
-_OUTSIDE = re.compile(r"(?:https?://|urn:)\S+|[A-Za-z_][\w.-]*:\S+")
 _DEEPEST = 1_000
 
 
 @dataclass(frozen=True)
 class Saved:
-    """A record as it was written."""
+    """A record as it is written, and the change that made it so."""
 
     whole: Whole
     change: Change
+    warnings: tuple[str, ...] = ()
+    """What the one who wrote it should know."""
 
     @property
     def version(self) -> int:
@@ -34,13 +40,22 @@ class Saved:
         return self.change.version
 
 
-class Desk:
-    """Where one caller writes, within one transaction. Every method needs the role that publishes."""
+Write = tuple[Change | None, Whole, Action]
+"""A record's last change (None: it is new), what it shall be, and what that does to it."""
 
-    def __init__(self, transaction: Transaction, caller: Caller) -> None:
+
+class Desk:
+    """Where one caller, who needs the role that publishes, writes within one transaction.
+
+    A record that is to be changed is handed over as `current` has read it in the same transaction. Where a `proposal`
+    is accepted, what is written is its author's, but for what the caller puts in its place.
+    """
+
+    def __init__(self, transaction: Transaction, caller: Caller, proposal: Proposal | None = None) -> None:
         caller.require(Deed.PUBLISH)
         self._transaction = transaction
-        self._author = caller.account.id
+        self._actor = caller.account.id
+        self._proposal = proposal
         self._at = now()
 
     def create(self, collection: Collection, given: Mapping[str, Any]) -> Saved:
@@ -49,143 +64,144 @@ class Desk:
 
     def create_valpha(self, collection: Collection, draft: Mapping[str, Any]) -> Saved:
         """Publish a new record from a checked draft of v-alpha."""
-        return self.save_new([created(collection, draft, self._author, self._at)])[0]
+        return self.save_new([self._created(collection, draft)])[0]
 
     def draft_new(self, collection: Collection, given: Mapping[str, Any]) -> Whole:
         """A new record from a draft of v1, held to the rules; it is there once `save_new` has saved it."""
-        draft = checked(self._transaction, collection, given)
-        return created(collection, draft, self._author, self._at)
+        return self._created(collection, checked(self._transaction, collection, given))
 
     def save_new(self, wholes: Sequence[Whole]) -> list[Saved]:
         """Publish new records, many as fast as one."""
         return self._save([(None, whole, Action.CREATE) for whole in wholes])
 
-    def replace(self, collection: Collection, identifier: str, given: Mapping[str, Any], version: int) -> Saved:
-        """Put a whole draft in place of what a record has; a record that stays as it is keeps its version."""
-        before = self.current(collection, identifier, version)
-        draft = checked(self._transaction, collection, given, before.whole())
-        return self._edit(before, edited(before.whole(), draft, self._author, self._at), Action.UPDATE)
-
-    def patch(self, collection: Collection, identifier: str, patch: Mapping[str, Any], version: int) -> Saved:
+    def patch(self, before: Saved, patch: Mapping[str, Any]) -> Saved:
         """Apply a JSON merge patch to the draft of a record."""
-        before = self.current(collection, identifier, version)
-        return self.replace(collection, identifier, merge_patch(draft_of(before.whole()), patch), version)
+        return self.edit(before, merge_patch(draft_of(before.whole), patch))
 
-    def retire(self, collection: Collection, identifier: str, version: int, replaced_by: str | None = None) -> Saved:
+    def edit(self, before: Saved, given: Mapping[str, Any]) -> Saved:
+        """Put a whole draft in place of what a record has; one that stays as it is keeps its version."""
+        draft = checked(self._transaction, before.whole.collection, given, before.whole)
+        return self._write(before, self._drafted(before.whole, draft), Action.UPDATE)
+
+    def retire(self, before: Saved, replaced_by: str | None = None) -> Saved:
         """Take a record out of use; it keeps its history, and its identifier is never used again."""
-        before = self.current(collection, identifier, version)
-        if replaced_by is not None:
-            stand_in = None if unstorable(replaced_by) else records.find(self._transaction.connection, replaced_by)
-            if stand_in is None or stand_in.state != State.PUBLISHED or replaced_by == identifier:
-                raise Invalid(
-                    "The record cannot be retired so.", [Problem("replaced_by", "names no published record.")]
-                )
-        whole = replace(before.whole(), state=State.RETIRED, replaced_by=replaced_by)
-        return self._edit(before, whole, Action.RETIRE)
+        refuse_stand_in(self._transaction.connection, before.whole.id, replaced_by)
+        whole = replace(before.whole, state=State.RETIRED, replaced_by=replaced_by)
+        return replace(self._write(before, whole, Action.RETIRE), warnings=tuple(self._still_named(before.whole)))
 
-    def relate(self, collection: Collection, identifier: str, version: int, name: str, target: str) -> Saved:
+    def relate(self, before: Saved, name: str, target: str) -> Saved:
         """Add a relation; one that is there already changes nothing."""
-        relations = self.current(collection, identifier, version).whole().relations
-        targets = relations.get(name, [])
-        patch = {"relations": {name: targets if target in targets else [*targets, target]}}
-        return self.patch(collection, identifier, patch, version)
+        edge, collection = Edge(before.whole.id, name, target), before.whole.collection
+        if edge in before.whole.edges:
+            return before
+        relation = RELATIONS.get(name)
+        if relation is None or relation.source not in (None, collection.name):
+            raise Invalid("The relation cannot be made.", [Problem("relation", _no_relation(collection))])
+        why = _unrelatable(self._transaction, relation, before.whole.id, target)
+        if why:
+            raise Invalid("The relation cannot be made.", [Problem("target", why)])
+        whole = replace(before.whole, edges=before.whole.edges | {edge})
+        return self._write(before, self._touched(whole), Action.UPDATE)
 
-    def unrelate(self, collection: Collection, identifier: str, version: int, name: str, target: str) -> Saved:
+    def unrelate(self, before: Saved, name: str, target: str) -> Saved:
         """Take a relation away. Raises `NotFound` where it is not there."""
-        before = self.current(collection, identifier, version)
-        edge = Edge(identifier, name, target)
-        if edge not in before.whole().edges:
-            raise NotFound(f"{identifier} has no relation {name} to {target}.")
-        whole = replace(before.whole(), edges=before.whole().edges - {edge})
-        return self._edit(before, self._touched(whole), Action.UPDATE)
+        edge = Edge(before.whole.id, name, target)
+        if edge not in before.whole.edges:
+            raise NotFound(f"{edge.source} has no relation {name} to {target}.")
+        whole = replace(before.whole, edges=before.whole.edges - {edge})
+        return self._write(before, self._touched(whole), Action.UPDATE)
 
     def revert(self, past: Change, version: int) -> Saved:
         """Make a record what it was at an earlier version, as a new version. A retired one is published again.
 
-        One that is so already keeps its version. Raises `Conflict` for a version at which it was merged.
+        What it named then and is merged now is named by its survivor. One that is so already keeps its version.
+        Raises `Conflict` for a version at which it was merged.
         """
-        before = log.latest(self._transaction.connection, [past.record])[past.record]
-        refuse_stale(before, version)
-        was, present = past.whole(), before.whole()
+        before = found(self._transaction.connection, past.record)
+        refuse_stale(before.change, version)
+        was = past.whole()
         if was.state == State.MERGED:
             raise Conflict(f"{past.record} was merged at version {past.version}. To merge it again, merge it.")
-        if present.state == State.MERGED:
-            return self._unmerge(before, past)
+        if before.whole.state == State.MERGED:
+            return self._unmerge(before, was)
         own = ("creation_time", "event_stamp", "last_updated")
-        fields = {name: present.fields[name] if name in own else value for name, value in was.fields.items()}
-        after = replace(was, fields=fields)
-        return self._edit(before, after if after == present else self._touched(after), Action.REVERT)
+        fields = {name: before.whole.fields[name] if name in own else value for name, value in was.fields.items()}
+        after = self._followed(replace(was, fields=fields))
+        return self._write(before, after if after == before.whole else self._touched(after), Action.REVERT)
 
-    def merge(self, collection: Collection, identifier: str, version: int, into: str) -> Saved:
-        """Merge a record into another, which keeps its fields and gains names and relations; the survivor."""
-        before = self.current(collection, identifier, version)
+    def merge(self, gone: Saved, into: str) -> Saved:
+        """Merge a record into another, which keeps its fields and gains names and relations; the survivor.
+
+        Records that named the merged one, as what they relate to or as their class, name the survivor from then on.
+        """
+        identifier = gone.whole.id
         if into == identifier:
             raise Conflict("A record cannot be merged into itself.")
-        survivor = self.current(collection, into)
-        gone, kept = before.whole(), survivor.whole()
-        names = {alias.text.casefold() for alias in kept.alias_list} | {kept.fields["name"].casefold()}
-        gained = [{"text": gone.fields["name"]}, *(alias.model_dump() for alias in gone.alias_list)]
-        new = {alias["text"].casefold(): alias for alias in gained if alias["text"].casefold() not in names}
-        draft = draft_of(kept)
-        draft["aliases"] += new.values()
-        moved = {replace(edge, source=into) for edge in gone.edges if edge.target != into}
-        draft["relations"] = replace(
-            kept, edges=kept.edges - {Edge(into, r, identifier) for r in RELATIONS} | moved
-        ).relations
-        writes: list[tuple[Change | None, Whole, Action]] = [
-            (before, replace(gone, state=State.MERGED, replaced_by=into, edges=frozenset()), Action.MERGE),
+        kept = self.current(gone.whole.collection, into)
+        writes: list[Write] = [
+            (gone.change, merged(gone.whole, into), Action.MERGE),
             # Not held to the rules: an old record may break them, and what it has is not to be lost.
-            (survivor, edited(kept, draft, self._author, self._at), Action.MERGE),
+            (kept.change, self._drafted(kept.whole, survivor(kept.whole, gone.whole)), Action.MERGE),
         ]
-        pointing = edges.touching(self._transaction.connection, [identifier])
-        sources = sorted({edge.source for edge in pointing} - {identifier, into})
-        for change in log.latest(self._transaction.connection, sources).values():
+        connection = self._transaction.connection
+        pointing = {edge.source for edge in edges.touching(connection, [identifier])}
+        if kept.whole.collection.is_class:
+            pointing.update(versions.in_class(connection, identifier))
+        for change in log.latest(connection, sorted(pointing - {identifier, into})).values():
             whole = change.whole()
-            turned = {replace(edge, target=into) if edge.target == identifier else edge for edge in whole.edges}
-            writes.append((change, self._touched(replace(whole, edges=frozenset(turned))), Action.MERGE))
+            if whole.state != State.MERGED:
+                writes.append((change, self._touched(turned(whole, {identifier: into})), Action.MERGE))
         return self._save(writes)[1]
 
-    def current(self, collection: Collection, identifier: str, version: int | None = None) -> Change:
+    def current(self, collection: Collection, identifier: str, version: int | None = None) -> Saved:
         """The record as it is; raises where it is not there, gone, moved, or not at this version."""
-        found = (
-            None if unstorable(identifier) else log.latest(self._transaction.connection, [identifier]).get(identifier)
-        )
-        if found is None or found.collection != collection.name:
-            raise NotFound(f"There is no {collection.name} with the id {identifier!r}.")
-        refuse_gone(found.whole())
-        if version is not None:
-            refuse_stale(found, version)
-        return found
+        return current(self._transaction.connection, collection, identifier, version)
 
-    def any(self, identifier: str) -> Change:
+    def any(self, identifier: str) -> Saved:
         """The record of this identifier as it is, of whatever collection and state."""
-        found = (
-            None if unstorable(identifier) else log.latest(self._transaction.connection, [identifier]).get(identifier)
-        )
-        if found is None:
-            raise NotFound(f"There is no record with the id {identifier!r}.")
-        return found
+        return found(self._transaction.connection, identifier)
 
-    def _unmerge(self, merged: Change, past: Change) -> Saved:
+    def _unmerge(self, before: Saved, was: Whole) -> Saved:
         """Undo a merge: what it added to other records is taken away again, whatever else they have become since."""
-        writes: list[tuple[Change | None, Whole, Action]] = [(merged, self._touched(past.whole()), Action.REVERT)]
-        for made in versions.in_batch(self._transaction.connection, merged.batch):
-            if made.record == merged.record:
-                continue
-            was = versions.find_version(self._transaction.connection, made.record, made.version - 1)
-            present = log.latest(self._transaction.connection, [made.record])[made.record]
-            assert was is not None
-            if present.whole().state == State.MERGED:
-                continue
-            before, after, whole = was.whole(), made.whole(), present.whole()
-            aliases = tuple(
-                alias for alias in whole.alias_list if alias in before.alias_list or alias not in after.alias_list
-            )
-            own = whole.edges - (after.edges - before.edges) | (before.edges - after.edges)
-            draft = {**draft_of(whole), "aliases": [alias.model_dump() for alias in aliases]}
-            draft["relations"] = replace(whole, edges=own).relations
-            writes.append((present, edited(whole, draft, self._author, self._at), Action.REVERT))
+        connection = self._transaction.connection
+        merge = versions.turning(connection, before.whole.id, State.MERGED)
+        touched = footprints(connection, merge)
+        refuse_entangled(connection, merge, touched, was)
+        writes: list[Write] = [(before.change, self._touched(self._followed(was)), Action.REVERT)]
+        for identifier, change in log.latest(connection, sorted(touched)).items():
+            footprint, present = touched[identifier], change.whole()
+            after = footprint.spelt(self._drafted(present, footprint.undone(present)))
+            writes.append((change, after, Action.REVERT))
         return self._save(writes)[0]
+
+    def _followed(self, whole: Whole) -> Whole:
+        """The record with survivors in place of the merged ones that it names, and without relations to itself."""
+        after = turned(whole, survivors(self._transaction.connection, named(whole), alive=whole.id))
+        return replace(after, edges=frozenset(edge for edge in after.edges if edge.target != whole.id))
+
+    def _created(self, collection: Collection, draft: Mapping[str, Any]) -> Whole:
+        author = self._proposal.author if self._proposal else self._actor
+        return created(collection, draft, author, self._definer(draft), self._at)
+
+    def _drafted(self, whole: Whole, draft: Mapping[str, Any]) -> Whole:
+        return edited(whole, draft, self._definer(draft), self._at)
+
+    def _definer(self, draft: Mapping[str, Any]) -> str:
+        """Whose the definition of a draft is, should it be new."""
+        if self._proposal is None:
+            return self._actor
+        proposed = orjson.loads(self._proposal.change).get("definition_text")
+        return self._proposal.author if draft.get("definition_text") == proposed else self._actor
+
+    def _still_named(self, whole: Whole) -> Iterator[str]:
+        """What to tell of the published records that name one which is retired."""
+        connection = self._transaction.connection
+        related = edges.count_sources(connection, whole.id)
+        if related:
+            yield f"{_counted(related)} still related to it."
+        members = versions.count_in_class(connection, whole.id) if whole.collection.is_class else 0
+        if members:
+            yield f"{_counted(members)} still in this class."
 
     def _touched(self, whole: Whole) -> Whole:
         """The record with the mark of an edit."""
@@ -193,12 +209,12 @@ class Desk:
             return whole
         return replace(whole, fields={**whole.fields, "last_updated": self._at})
 
-    def _edit(self, before: Change, after: Whole, action: Action) -> Saved:
-        if after == before.whole():
-            return Saved(after, before)
-        return self._save([(before, after, action)])[0]
+    def _write(self, before: Saved, after: Whole, action: Action) -> Saved:
+        if after == before.whole:
+            return before
+        return self._save([(before.change, after, action)])[0]
 
-    def _save(self, writes: Sequence[tuple[Change | None, Whole, Action]]) -> list[Saved]:
+    def _save(self, writes: Sequence[Write]) -> list[Saved]:
         entries, added, removed = [], set[Edge](), set[Edge]()
         for before, after, action in writes:
             # Of an identifier that was minted just now nobody can have told yet.
@@ -206,7 +222,8 @@ class Desk:
             added |= after.edges - was
             removed |= was - after.edges
             entries.append(log.Entry(after, before.version + 1 if before else 1, action))
-        changes = log.save(self._transaction, entries, actor=self._author, at=self._at)
+        proposed = Proposed(self._proposal.id, self._proposal.author) if self._proposal else None
+        changes = log.save(self._transaction, entries, actor=self._actor, at=self._at, proposed=proposed)
         log.relate(self._transaction, added, removed)
         if any(action in (Action.MERGE, Action.REVERT) for _, _, action in writes):
             self._refuse_circles(added)
@@ -223,6 +240,27 @@ class Desk:
                     raise Conflict(f"{edge.source} {edge.relation} {edge.target} would close a circle.")
 
 
+def _counted(number: int) -> str:
+    return "1 record is" if number == 1 else f"{number:,} records are"
+
+
+def found(connection: Snapshot, identifier: str, collection: Collection | None = None) -> Saved:
+    """The record of this identifier as it is, in whatever state. Raises `NotFound` where there is none."""
+    change = None if unstorable(identifier) else log.latest(connection, [identifier]).get(identifier)
+    if change is None or (collection is not None and change.collection != collection.name):
+        raise NotFound(f"There is no {collection.name if collection else 'record'} with the id {identifier!r}.")
+    return Saved(change.whole(), change)
+
+
+def current(connection: Snapshot, collection: Collection, identifier: str, version: int | None = None) -> Saved:
+    """A published record as it is; raises where it is not there, gone, moved, or not at this version."""
+    there = found(connection, identifier, collection)
+    refuse_gone(there.whole)
+    if version is not None:
+        refuse_stale(there.change, version)
+    return there
+
+
 def refuse_gone(whole: Whole) -> None:
     """Raise where a record is retired or merged."""
     if whole.state == State.RETIRED:
@@ -237,6 +275,15 @@ def refuse_stale(found: Change, version: int) -> None:
     if found.version != version:
         what = f"{found.record} is at version {found.version} now, not at {version}."
         raise Stale(f"{what} Read it again, and change that.", version=found.version)
+
+
+def refuse_stand_in(connection: Snapshot, identifier: str, replaced_by: str | None) -> None:
+    """Raise `Invalid` where one record, which is not None, cannot stand in for another."""
+    if replaced_by is None:
+        return
+    stand_in = None if unstorable(replaced_by) else records.find(connection, replaced_by)
+    if stand_in is None or stand_in.state != State.PUBLISHED or replaced_by == identifier:
+        raise Invalid("The record cannot be retired so.", [Problem("replaced_by", "names no other published record.")])
 
 
 def checked(
@@ -288,8 +335,7 @@ def _misrelated(
     for name, targets in given.items():
         relation = RELATIONS.get(name)
         if relation is None or relation.source not in (None, collection.name):
-            usable = ", ".join(each.name for each in RELATIONS.values() if each.source in (None, collection.name))
-            problems.append(Problem(f"relations/{name}", f"is no relation of a {collection.name}; there are {usable}."))
+            problems.append(Problem(f"relations/{name}", _no_relation(collection)))
             continue
         for place, target in enumerate(targets):
             if identifier is None or Edge(identifier, name, target) not in known:
@@ -299,15 +345,22 @@ def _misrelated(
     return problems
 
 
+def _no_relation(collection: Collection) -> str:
+    usable = ", ".join(each.name for each in RELATIONS.values() if each.source in (None, collection.name))
+    return f"is no relation of a {collection.name}; there are {usable}."
+
+
 def _unrelatable(transaction: Transaction, relation: Relation, source: str | None, target: str) -> str | None:
     """Why a relation cannot be made, or None."""
     if relation.target is None:
-        return None if _OUTSIDE.fullmatch(target) else "is neither an IRI nor a CURIE."
-    found = records.find(transaction.connection, target)
-    if found is None or found.collection != relation.target or found.state != State.PUBLISHED:
+        return why_not_outside(target)
+    stored = None if unstorable(target) else records.find(transaction.connection, target)
+    if stored is None or stored.collection != relation.target or stored.state != State.PUBLISHED:
         return f"names no {relation.target} that is in the catalogue."
     if relation.hierarchical and source is not None:
+        if source == target:
+            return "is the record itself, which cannot be above itself."
         above = edges.walk(transaction.connection, target, [relation.name], upward=True, deepest=_DEEPEST)
-        if source == target or source in above:
+        if source in above:
             return f"would close a circle: {target} is below {source} already."
     return None

@@ -3,13 +3,13 @@
 import base64
 import binascii
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
 
-from lexarium.domain.changes import Change
+from lexarium.domain.changes import Change, State
 from lexarium.domain.collections import Collection
 from lexarium.domain.editing import Difference, differences
 from lexarium.domain.errors import Invalid, NotFound, Problem
@@ -144,22 +144,26 @@ def related(snapshot: Snapshot, change: Change) -> list[dict[str, Any]]:
     return items
 
 
-def reached(snapshot: Snapshot, change: Change, relation: str | None, *, upward: bool) -> list[dict[str, Any]]:
-    """The records above or below one in the hierarchies, the nearest first."""
+def reached(
+    snapshot: Snapshot, change: Change, relation: str | None, *, upward: bool
+) -> dict[str, list[dict[str, Any]]]:
+    """The published records above or below one in the hierarchies, the nearest first; and the retired on the way.
+
+    A way goes on through a retired record, which counts as a step.
+    """
     names = [name for name, each in RELATIONS.items() if each.hierarchical and relation in (None, name)]
     if not names:
         raise Invalid("That is no hierarchy.", [Problem("relation", "is not the name of a hierarchy.")])
     depths = edges.walk(snapshot, change.record, names, upward=upward, deepest=_DEEPEST)
-    named = _names(snapshot, sorted(depths))
-    found = [{"id": each, "name": named[each], "depth": depth} for each, depth in depths.items() if each in named]
+    return {
+        "items": _named(depths, records.names(snapshot, sorted(depths))),
+        "retired": _named(depths, records.names(snapshot, sorted(depths), State.RETIRED)),
+    }
+
+
+def _named(depths: Mapping[str, int], names: Mapping[str, str]) -> list[dict[str, Any]]:
+    found = [{"id": each, "name": name, "depth": depths[each]} for each, name in names.items()]
     return sorted(found, key=lambda each: (each["depth"], str(each["name"]).casefold(), each["id"]))
-
-
-def _names(snapshot: Snapshot, identifiers: Sequence[str]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for start in range(0, len(identifiers), records.BATCH):
-        found |= records.names(snapshot, identifiers[start : start + records.BATCH])
-    return found
 
 
 def changes_since(snapshot: Snapshot, since: int, limit: int, collections: Sequence[str] = ()) -> list[Change]:

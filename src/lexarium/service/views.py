@@ -44,6 +44,7 @@ def change_view(change: Change) -> dict[str, Any]:
         "seq": change.seq,
         "at": text_of(change.at),
         "actor": change.actor,
+        **_proposed(change),
         "action": change.action,
         "collection": change.collection,
         "id": change.record,
@@ -59,9 +60,18 @@ def version_view(change: Change) -> dict[str, Any]:
         "seq": change.seq,
         "at": text_of(change.at),
         "actor": change.actor,
+        **_proposed(change),
         "action": change.action,
         "state": change.whole().state,
     }
+
+
+def _proposed(change: Change) -> dict[str, str | None]:
+    """The proposal that a change goes back to, and whose it was."""
+    proposed = change.proposed()
+    if proposed is None:
+        return {"proposal": None, "proposed_by": None}
+    return {"proposal": proposed.proposal, "proposed_by": proposed.by}
 
 
 def difference_view(difference: Difference) -> dict[str, Any]:

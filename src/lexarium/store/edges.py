@@ -5,7 +5,7 @@ from collections.abc import Collection as Items
 from collections.abc import Iterator
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, bindparam, select
+from sqlalchemy import ColumnElement, Connection, Select, bindparam, func, select
 
 from lexarium.domain.changes import State
 from lexarium.domain.relations import RELATIONS, Edge, Related, Side, in_order
@@ -28,6 +28,14 @@ def touching(connection: Connection, identifiers: Items[str]) -> set[Edge]:
     edges = set(_edges(connection, relation.c.source.in_(identifiers)))
     edges.update(_edges(connection, relation.c.target.in_(identifiers)))
     return edges
+
+
+def count_sources(connection: Connection, target: str) -> int:
+    """How many published records, other than itself, are related to this one."""
+    query = select(func.count(relation.c.source.distinct())).join(record, record.c.id == relation.c.source)
+    query = query.where(relation.c.target == target, relation.c.source != target, record.c.state == State.PUBLISHED)
+    number: int = connection.execute(query).scalar_one()
+    return number
 
 
 def named(connection: Connection, relations: Items[str]) -> Iterator[Edge]:

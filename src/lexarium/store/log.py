@@ -6,8 +6,9 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
-from lexarium.domain.changes import Action, Change, Whole
+from lexarium.domain.changes import Action, Change, Proposed, Whole
 from lexarium.domain.relations import Edge
+from lexarium.store.records import BATCH
 from lexarium.store.schema import change, record, relation
 from lexarium.store.transaction import Transaction
 from lexarium.store.versions import change_of
@@ -30,8 +31,13 @@ class Entry:
     action: Action
 
 
-def save(transaction: Transaction, entries: Sequence[Entry], *, actor: str, at: int) -> list[Change]:
-    """Write these records and log the changes, which are returned. Their relations are written by `relate`."""
+def save(
+    transaction: Transaction, entries: Sequence[Entry], *, actor: str, at: int, proposed: Proposed | None = None
+) -> list[Change]:
+    """Write these records and log the changes, which are returned. Their relations are written by `relate`.
+
+    `proposed` is what the changes go back to, where that is a proposal.
+    """
     rows = [_record_row(entry) for entry in entries]
     changes = [
         Change(
@@ -43,7 +49,7 @@ def save(transaction: Transaction, entries: Sequence[Entry], *, actor: str, at: 
             collection=entry.whole.collection.name,
             record=entry.whole.id,
             version=entry.version,
-            document=entry.whole.document(),
+            document=entry.whole.document(proposed),
         )
         for seq, entry in enumerate(entries, transaction.revision + 1)
     ]
@@ -63,10 +69,13 @@ def relate(transaction: Transaction, added: Iterable[Edge], removed: Iterable[Ed
 
 
 def latest(connection: Connection, identifiers: Sequence[str]) -> dict[str, Change]:
-    """The last change of each of these records (at most `records.BATCH`); one that has none is left out."""
+    """The last change of each of these records; one that has none is left out."""
     newest = (change.c.record == record.c.id) & (change.c.version == record.c.version)
-    query = select(change).join(record, newest).where(record.c.id.in_(identifiers))
-    return {row.record: change_of(row) for row in connection.execute(query)}
+    found: dict[str, Change] = {}
+    for start in range(0, len(identifiers), BATCH):
+        query = select(change).join(record, newest).where(record.c.id.in_(identifiers[start : start + BATCH]))
+        found |= {row.record: change_of(row) for row in connection.execute(query)}
+    return found
 
 
 def _record_row(entry: Entry) -> dict[str, Any]:

@@ -140,6 +140,8 @@ class PostgresBackend:
 
     def explain(self, error: DBAPIError) -> StoreError | None:
         code = getattr(error.orig, "sqlstate", None) or ""
+        if code.startswith(_TOO_LARGE):
+            return None
         if isinstance(error.orig, psycopg.OperationalError | psycopg.InterfaceError) or code.startswith(_UNAVAILABLE):
             reason = str(error.orig).strip().replace("\n", " ")
             return Unavailable(f"The database {self.place} cannot be used now: {reason}")
@@ -148,3 +150,5 @@ class PostgresBackend:
 
 # Connection, resources, operator's intervention, lock not available; and what a standby answers to a write.
 _UNAVAILABLE = ("08", "53", "57", "55P03", "25006", "0A000")
+# A limit of PostgreSQL's own that nothing of ours may come up to. Its driver takes it for trouble that may pass.
+_TOO_LARGE = "54"

@@ -50,10 +50,13 @@ def existing(connection: Connection, identifiers: Sequence[str]) -> set[str]:
     return set(connection.execute(select(record.c.id).where(record.c.id.in_(identifiers))).scalars())
 
 
-def names(connection: Connection, identifiers: Sequence[str]) -> dict[str, str]:
-    """The names of those of these records (at most BATCH) that are published."""
-    query = select(record.c.id, record.c.name).where(record.c.id.in_(identifiers), _PUBLISHED)
-    return dict(connection.execute(query).all())
+def names(connection: Connection, identifiers: Sequence[str], state: State = State.PUBLISHED) -> dict[str, str]:
+    """The names of those of these records that are published, or in another state."""
+    found: dict[str, str] = {}
+    for start in range(0, len(identifiers), BATCH):
+        query = select(record.c.id, record.c.name).where(record.c.id.in_(identifiers[start : start + BATCH]))
+        found.update(dict(connection.execute(query.where(record.c.state == state)).all()))
+    return found
 
 
 def find_named(connection: Connection, collection: Collection, name: str) -> Stored | None:

@@ -23,6 +23,7 @@ from sqlalchemy import (
 from lexarium.domain.changes import Action, Change, State, labels_of, whole_of
 from lexarium.domain.grounds import Ground
 from lexarium.store.backend import read_position
+from lexarium.store.records import BATCH
 from lexarium.store.schema import change, record
 
 _later = change.alias("later")
@@ -68,6 +69,53 @@ def find_version(connection: Connection, identifier: str, version: int) -> Chang
     query = select(change).where(change.c.record == identifier, change.c.version == version)
     row = connection.execute(query).one_or_none()
     return None if row is None else change_of(row)
+
+
+def find_versions(connection: Connection, wanted: Sequence[tuple[str, int]]) -> dict[str, Change]:
+    """These versions of records, one of each, by record."""
+    found: dict[str, Change] = {}
+    for start in range(0, len(wanted), BATCH):
+        some = tuple_(change.c.record, change.c.version).in_(wanted[start : start + BATCH])
+        found |= {row.record: change_of(row) for row in connection.execute(select(change).where(some))}
+    return found
+
+
+def turning(connection: Connection, identifier: str, state: State) -> Change:
+    """The change that brought a record to the state it is in: not always its last."""
+    other = select(func.max(change.c.version)).where(change.c.record == identifier, change.c.state != state)
+    query = select(change).where(
+        change.c.record == identifier, change.c.version > func.coalesce(other.scalar_subquery(), 0)
+    )
+    return change_of(connection.execute(query.order_by(change.c.version).limit(1)).one())
+
+
+def merges_since(connection: Connection, merge: Change, identifiers: Sequence[str]) -> list[Change]:
+    """The changes that merges after this one made of these records, in order."""
+    found: list[Change] = []
+    for start in range(0, len(identifiers), BATCH):
+        query = select(change).where(change.c.record.in_(identifiers[start : start + BATCH]))
+        query = query.where(change.c.action == Action.MERGE, change.c.batch > merge.batch)
+        found += [change_of(row) for row in connection.execute(query)]
+    return sorted(found, key=lambda each: each.seq)
+
+
+def in_class(connection: Connection, class_id: str) -> list[str]:
+    """The records, of whatever state, whose class this is now."""
+    return list(connection.execute(_IN_CLASS, {"class_id": class_id}).scalars())
+
+
+def count_in_class(connection: Connection, class_id: str) -> int:
+    """How many published records have this class now."""
+    query = select(func.count()).select_from(_IN_CLASS.where(record.c.state == State.PUBLISHED).subquery())
+    number: int = connection.execute(query, {"class_id": class_id}).scalar_one()
+    return number
+
+
+_IN_CLASS = (
+    select(change.c.record)
+    .join(record, (record.c.id == change.c.record) & (record.c.version == change.c.version))
+    .where(change.c.class_id == bindparam("class_id"))
+)
 
 
 def history(connection: Connection, identifier: str, revision: int) -> list[Change]:

@@ -10,6 +10,7 @@ from starlette.formparsers import MultiPartException
 from starlette.requests import Request
 from starlette.types import Message
 
+from lexarium.domain.text import not_json
 from lexarium.web.limits import Limits
 from lexarium.web.problems import HttpProblem
 
@@ -38,17 +39,6 @@ def json_object(body: bytes) -> dict[str, Any]:
     if not isinstance(given, dict):
         raise HttpProblem(400, "The body must be a JSON object.")
     return given
-
-
-def not_json(text: bytes, error: orjson.JSONDecodeError) -> str:
-    """Why some bytes are no JSON, as what a sentence goes on with."""
-    try:
-        text.decode()
-    except UnicodeDecodeError as wrong:
-        # The decoder of JSON would say that the whole of it is wrong, from its first character on.
-        line = text.count(b"\n", 0, wrong.start) + 1
-        return f"is not UTF-8: its byte {wrong.start + 1}, on line {line}, cannot be read."
-    return f"is not JSON: {error}."
 
 
 async def _form(request: Request, kind: str, body: bytes) -> Mapping[str, Any]:

@@ -85,9 +85,7 @@ def _told(error: LexariumError) -> tuple[int, str, dict[str, Any]]:
     if isinstance(error, Conflict):
         extra |= error.details
     if isinstance(error, Invalid):
-        extra["errors"] = [
-            {"pointer": _pointer(each.field), "detail": f"{each.field} {each.detail}"} for each in error.problems
-        ]
+        extra["errors"] = [{"pointer": _pointer(each.field), "detail": each.sentence} for each in error.problems]
         detail = " ".join([detail, *(each["detail"] for each in extra["errors"])])
     return status, detail, extra
 

@@ -9,14 +9,12 @@ from fastapi import APIRouter, Header, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
-from lexarium.domain.errors import Invalid, Problem
 from lexarium.service.batches import run_batch
 from lexarium.service.desk import Saved
 from lexarium.service.once import Outcome, once
 from lexarium.store.database import Database
 from lexarium.store.transaction import Transaction
 from lexarium.store.writer import Work
-from lexarium.web.bodies import not_json
 from lexarium.web.limits import Limits
 from lexarium.web.problems import HttpProblem
 from lexarium.web.v1.requests import CuratorOf, LimitsOf, StoreOf
@@ -53,12 +51,14 @@ async def batch(
 
     Lines: `{"op": "create", "collection", "record"}`, `{"op": "update", "id", "change"}`, `{"op": "retire", "id"}`,
     `{"op": "relate", "id", "relation", "target"}`, `{"op": "unrelate", …}`; each but create may have a `version`.
+    Where a create has `"as": "x"`, lines after it may name its record as `$x`.
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind not in (_NDJSON, "application/ndjson"):
         raise HttpProblem(415, f"The body must be {_NDJSON}.")
     digest = hashlib.sha256()
-    lines = await _parsed(_lines(request, limits, digest))
+    given = [line async for line in _lines(request, limits, digest)]
+    lines = [(number, line) for number, line in enumerate(given, 1) if line.strip()]
 
     def work(transaction: Transaction) -> Outcome:
         return Outcome(200, [_result(saved) for saved in run_batch(transaction, caller, lines)])
@@ -69,35 +69,14 @@ async def batch(
 
 
 def _result(saved: Saved) -> dict[str, Any]:
-    return {"id": saved.whole.id, "version": saved.version, "state": saved.whole.state}
+    result = {"id": saved.whole.id, "version": saved.version, "state": saved.whole.state}
+    return {**result, "warnings": saved.warnings} if saved.warnings else result
 
 
 def _done(database: Database, work: Work[Outcome]) -> Outcome:
     """The result of much work, which has a transaction of its own."""
     with database.write() as transaction:
         return work(transaction)
-
-
-async def _parsed(given: AsyncIterator[bytes]) -> list[tuple[int, dict[str, Any]]]:
-    lines: list[tuple[int, dict[str, Any]]] = []
-    problems: list[Problem] = []
-    number = 0
-    async for line in given:
-        number += 1
-        if not line.strip():
-            continue
-        try:
-            parsed = orjson.loads(line)
-        except orjson.JSONDecodeError as error:
-            problems.append(Problem(str(number), not_json(line, error)))
-            continue
-        if isinstance(parsed, dict):
-            lines.append((number, parsed))
-        else:
-            problems.append(Problem(str(number), "is not a JSON object."))
-    if problems:
-        raise Invalid("Nothing was done: some lines are not right.", problems)
-    return lines
 
 
 async def _lines(request: Request, limits: Limits, digest: "hashlib._Hash") -> AsyncIterator[bytes]:

@@ -57,7 +57,7 @@ def _router(collection: Collection) -> APIRouter:
         def work(transaction: Transaction) -> Outcome:
             desk = Desk(transaction, caller)
             past = looking.version(transaction.connection, collection, id, to)
-            return published(desk.revert(past, match.agreed(desk.any(id))))
+            return published(desk.revert(past, match.agreed(desk.any(id)).version))
 
         return await answers.written(database, once(caller, ask, work))
 
@@ -69,8 +69,7 @@ def _router(collection: Collection) -> APIRouter:
 
         def work(transaction: Transaction) -> Outcome:
             desk = Desk(transaction, caller)
-            version = match.agreed(desk.current(collection, id))
-            return published(desk.merge(collection, id, version, into))
+            return published(desk.merge(match.agreed(desk.current(collection, id)), into))
 
         return await answers.written(database, once(caller, ask, work))
 

@@ -10,6 +10,7 @@ from lexarium.domain.errors import Invalid, Problem
 from lexarium.domain.proposals import Decision, Proposal
 from lexarium.domain.text import unstorable
 from lexarium.service import proposals
+from lexarium.service.desk import current
 from lexarium.service.once import Outcome, once
 from lexarium.service.views import proposal_view
 from lexarium.store.transaction import Transaction
@@ -46,7 +47,8 @@ async def propose(database: StoreOf, caller: CallerOf, body: BodyOf, ask: AskOf)
         collection = COLLECTIONS[given.collection]
         if given.record is None:
             return proposed(proposals.propose_record(transaction, caller, collection, given.change))
-        return proposed(proposals.propose_edit(transaction, caller, collection, given.record, given.change))
+        before = current(transaction.connection, collection, given.record)
+        return proposed(proposals.propose_patch(transaction, caller, before, given.change))
 
     return await answers.written(database, once(caller, ask, work))
 
@@ -55,11 +57,10 @@ async def propose(database: StoreOf, caller: CallerOf, body: BodyOf, ask: AskOf)
 def read_proposal(database: StoreOf, caller: CallerOf, id: str) -> Response:
     with database.read() as snapshot:
         found = proposals.visible(snapshot, caller, id)
-        clashes = proposals.conflicts(snapshot, found) if found.state == Decision.OPEN else []
-    return answers.read({**proposal_view(found), "conflicts": clashes})
+        return answers.read({**proposal_view(found), **proposals.standing(snapshot, found)})
 
 
-@router.post("/{id}/accept", summary="Make it so, or, with `change`, that instead", openapi_extra=body_of("Accept"))
+@router.post("/{id}/accept", summary="Make it so, with `change` on top of it", openapi_extra=body_of("Accept"))
 async def accept(database: StoreOf, caller: CuratorOf, id: str, body: BodyIfAnyOf, ask: AskOf) -> Response:
     change = read_as(Accept, body).change
 

@@ -8,22 +8,20 @@ from fastapi import APIRouter, Query, Request
 from pydantic import AfterValidator
 from starlette.responses import Response
 
-from lexarium.domain.changes import Change, State, Whole
+from lexarium.domain.changes import State
 from lexarium.domain.collections import COLLECTIONS, Collection
 from lexarium.domain.editing import draft_of
 from lexarium.domain.proposals import Proposal
 from lexarium.domain.stamps import milliseconds_of
 from lexarium.domain.text import name_key
-from lexarium.service import looking, proposals
-from lexarium.service.access import Caller, Deed
-from lexarium.service.desk import Desk, Saved, checked
+from lexarium.service import curating, looking
+from lexarium.service.desk import Saved, current
 from lexarium.service.once import Outcome, once
 from lexarium.service.views import proposal_view, record_fields, record_view
-from lexarium.store.database import Database
 from lexarium.store.transaction import Transaction
 from lexarium.store.versions import Listing
 from lexarium.web.v1 import answers
-from lexarium.web.v1.requests import AskOf, BodyOf, CallerOf, Match, MatchOf, StoreOf
+from lexarium.web.v1.requests import AskOf, BodyOf, CallerOf, MatchOf, StoreOf
 from lexarium.web.v1.schemas import PROPOSED, body_of, draft_name
 
 Release = Annotated[str | None, Query(max_length=100, description="Read a release instead of the present.")]
@@ -187,9 +185,7 @@ def _reader(collection: Collection | None) -> Handler:
 def _creator(collection: Collection) -> Handler:
     async def create_record(database: StoreOf, caller: CallerOf, body: BodyOf, ask: AskOf) -> Response:
         def work(transaction: Transaction) -> Outcome:
-            if not caller.may(Deed.PUBLISH):
-                return proposed(proposals.propose_record(transaction, caller, collection, body))
-            return published(Desk(transaction, caller).create(collection, body), 201)
+            return told(curating.create(transaction, caller, collection, body), 201)
 
         return await answers.written(database, once(caller, ask, work))
 
@@ -198,26 +194,22 @@ def _creator(collection: Collection) -> Handler:
 
 def _replacer(collection: Collection) -> Handler:
     async def replace_record(database: StoreOf, caller: CallerOf, id: str, match: MatchOf, body: BodyOf) -> Response:
-        def replaced(desk: Desk, found: Change) -> Saved:
-            return desk.replace(collection, id, _writable(found, body), found.version)
+        def work(transaction: Transaction) -> Outcome:
+            before = match.agreed(current(transaction.connection, collection, id))
+            return told(curating.edit(transaction, caller, before, _writable(before, body)))
 
-        def as_patch(transaction: Transaction, found: Change) -> Mapping[str, Any]:
-            return _as_patch(transaction, found.whole(), _writable(found, body))
-
-        return await _change(database, caller, collection, id, match, replaced, as_patch)
+        return await answers.written(database, work)
 
     return replace_record
 
 
 def _patcher(collection: Collection) -> Handler:
     async def patch_record(database: StoreOf, caller: CallerOf, id: str, match: MatchOf, body: BodyOf) -> Response:
-        def patched(desk: Desk, found: Change) -> Saved:
-            return desk.patch(collection, id, _writable(found, body), found.version)
+        def work(transaction: Transaction) -> Outcome:
+            before = match.agreed(current(transaction.connection, collection, id))
+            return told(curating.patch(transaction, caller, before, _writable(before, body)))
 
-        def as_patch(transaction: Transaction, found: Change) -> Mapping[str, Any]:
-            return _writable(found, body)
-
-        return await _change(database, caller, collection, id, match, patched, as_patch)
+        return await answers.written(database, work)
 
     return patch_record
 
@@ -227,43 +219,20 @@ def _retirer(collection: Collection) -> Handler:
         database: StoreOf, caller: CallerOf, id: str, match: MatchOf, replaced_by: ReplacedBy = None
     ) -> Response:
         def work(transaction: Transaction) -> Outcome:
-            desk = Desk(transaction, caller)
-            version = match.agreed(desk.current(collection, id))
-            return published(desk.retire(collection, id, version, replaced_by))
+            before = match.agreed(current(transaction.connection, collection, id))
+            return told(curating.retire(transaction, caller, before, replaced_by))
 
         return await answers.written(database, work)
 
     return retire_record
 
 
-async def _change(
-    database: Database,
-    caller: Caller,
-    collection: Collection,
-    identifier: str,
-    match: Match,
-    publish: Callable[[Desk, Change], Saved],
-    as_patch: Callable[[Transaction, Change], Mapping[str, Any]],
-) -> Response:
-    """Change a record where the caller may, else propose the change."""
-
-    def work(transaction: Transaction) -> Outcome:
-        found = looking.record(transaction.connection, identifier, transaction.revision, collection)
-        match.agreed(found)
-        if caller.may(Deed.PUBLISH):
-            return published(publish(Desk(transaction, caller), found))
-        patch = as_patch(transaction, found)
-        return proposed(proposals.propose_edit(transaction, caller, collection, identifier, patch))
-
-    return await answers.written(database, work)
-
-
-def _writable(found: Change, given: Mapping[str, Any]) -> dict[str, Any]:
+def _writable(before: Saved, given: Mapping[str, Any]) -> dict[str, Any]:
     """What was given without the server's own fields, where they are as the record has them.
 
     A record that was read and is sent back has them all.
     """
-    view, draft = record_view(found), draft_of(found.whole())
+    view, draft = record_view(before.change), draft_of(before.whole)
     return {
         name: value
         for name, value in given.items()
@@ -272,18 +241,17 @@ def _writable(found: Change, given: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _as_patch(transaction: Transaction, before: Whole, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The merge patch that puts a whole draft in place of what a record has."""
-    draft = checked(transaction, before.collection, given, before)
-    none_left = dict.fromkeys(before.relations)
-    return {**draft, "relations": {**none_left, **draft["relations"]}}
+def told(made: Saved | Proposal, status: int = 200) -> Outcome:
+    """The answer to a write, published or waiting for a curator."""
+    return proposed(made) if isinstance(made, Proposal) else published(made, status)
 
 
 def published(saved: Saved, status: int = 200) -> Outcome:
-    """The answer to a write that is published."""
+    """The answer to a write that is published; with warnings, where there are any."""
     change = saved.change
+    warnings = {"warnings": saved.warnings} if saved.warnings else {}
     location = answers.address(change.collection, change.record) if status == 201 else None
-    return Outcome(status, record_view(change), location, answers.etag_of(change.version))
+    return Outcome(status, {**record_view(change), **warnings}, location, answers.etag_of(change.version))
 
 
 def proposed(proposal: Proposal) -> Outcome:

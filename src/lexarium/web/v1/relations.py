@@ -39,8 +39,8 @@ def _router(collection: Collection) -> APIRouter:
 
         def work(transaction: Transaction) -> Outcome:
             desk = Desk(transaction, caller)
-            version = match.agreed(desk.current(collection, id))
-            return published(desk.relate(collection, id, version, given.relation, given.target))
+            before = match.agreed(desk.current(collection, id))
+            return published(desk.relate(before, given.relation, given.target))
 
         return await answers.written(database, work)
 
@@ -55,8 +55,8 @@ def _router(collection: Collection) -> APIRouter:
     ) -> Response:
         def work(transaction: Transaction) -> Outcome:
             desk = Desk(transaction, caller)
-            version = match.agreed(desk.current(collection, id))
-            return published(desk.unrelate(collection, id, version, relation, target))
+            before = match.agreed(desk.current(collection, id))
+            return published(desk.unrelate(before, relation, target))
 
         return await answers.written(database, work)
 
@@ -71,6 +71,6 @@ def _router(collection: Collection) -> APIRouter:
     def _reached(database: StoreOf, identifier: str, relation: str | None, *, upward: bool) -> Response:
         with database.read() as snapshot:
             change = looking.record(snapshot, identifier, read_position(snapshot).revision, collection)
-            return answers.read({"items": looking.reached(snapshot, change, relation, upward=upward)})
+            return answers.read(looking.reached(snapshot, change, relation, upward=upward))
 
     return router

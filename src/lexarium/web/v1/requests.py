@@ -13,10 +13,10 @@ from fastapi.dependencies.utils import get_flat_params, request_params_to_args
 from fastapi.params import ParamTypes
 from pydantic import BaseModel, ValidationError
 
-from lexarium.domain.changes import Change
 from lexarium.domain.drafts import problems_of, sentence
 from lexarium.domain.errors import Invalid, Problem, Stale
 from lexarium.service.access import Caller, Callers, Deed
+from lexarium.service.desk import Saved
 from lexarium.service.finding import Finder
 from lexarium.service.once import Ask
 from lexarium.service.views import record_view
@@ -132,14 +132,14 @@ class Match:
     versions: frozenset[int] | None
     """None: whichever there is."""
 
-    def agreed(self, found: Change) -> int:
-        """The version that a record has, where that is one of these. Raises `Stale`, which shows the record."""
+    def agreed(self, found: Saved) -> Saved:
+        """The record, where its version is one of these. Raises `Stale`, which shows it."""
         if self.versions is not None and found.version not in self.versions:
             named = " or ".join(str(version) for version in sorted(self.versions))
             instead = f"not at {named}" if named else 'and If-Match names none: an ETag is such as "1"'
-            told = f"{found.record} is at version {found.version} now, {instead}. Read it again, and change that."
-            raise Stale(told, version=found.version, record=record_view(found))
-        return found.version
+            told = f"{found.whole.id} is at version {found.version} now, {instead}. Read it again, and change that."
+            raise Stale(told, version=found.version, record=record_view(found.change))
+        return found
 
 
 async def _match(

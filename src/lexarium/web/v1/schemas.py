@@ -49,15 +49,16 @@ class Propose(BaseModel):
     collection: Annotated[str, AfterValidator(known_collection)] = Field(examples=["concept"])
     record: str | None = Field(None, description="The record to change; left out, a new one is proposed.")
     change: dict[str, Any] = Field(
-        description="A whole draft, or of a record's draft a merge patch.", examples=[{"name": "A name"}]
+        description='A whole draft; of a record a merge patch of its draft, or `{"state": "retired"}`.',
+        examples=[{"name": "A name"}],
     )
 
 
 class Accept(BaseModel):
-    """What to accept instead, if anything."""
+    """What to change of what is accepted, if anything."""
 
     change: dict[str, Any] | None = Field(
-        None, description="Of a record's draft a merge patch; of a new one the draft."
+        None, description="A merge patch on top of what is proposed; it settles the fields in conflict that it names."
     )
 
 

@@ -1,0 +1,76 @@
+"""What merges have done: what a merge touched, what stands in the way of undoing it, and who stands for whom now."""
+
+from collections.abc import Iterable
+
+from lexarium.domain.changes import Change, State, Whole
+from lexarium.domain.errors import Conflict
+from lexarium.domain.merging import Footprint, entangled, named
+from lexarium.store import log, versions
+from lexarium.store.backend import Snapshot
+
+
+def footprints(snapshot: Snapshot, merge: Change) -> dict[str, Footprint]:
+    """What a merge, of which this is the change of the merged record, made of every other record that it touched."""
+    made = [change for change in versions.in_batch(snapshot, merge.batch) if change.record != merge.record]
+    before = versions.find_versions(snapshot, [(change.record, change.version - 1) for change in made])
+    return {change.record: Footprint(before[change.record].whole(), change.whole()) for change in made}
+
+
+def refuse_entangled(snapshot: Snapshot, merge: Change, touched: dict[str, Footprint], back: Whole) -> None:
+    """Raise `Conflict` where a later merge must be undone before this one; `back` is what the merged record becomes.
+
+    So it is where a record that this merge touched is merged now, where a later one had to do with what this one
+    added, and where one that is to be named again is merged since.
+    """
+    for gone in _merged(snapshot, touched):
+        raise _undo_first(versions.turning(snapshot, gone, State.MERGED))
+    for later in versions.merges_since(snapshot, merge, sorted(touched)):
+        cause = versions.in_batch(snapshot, later.batch)[0]
+        if _stands(snapshot, cause) and _goes_on(snapshot, touched[later.record], later, cause):
+            raise _undo_first(cause)
+    ahead = named(back) - {merge.record}
+    while ahead:
+        merged = _merged(snapshot, ahead)
+        for gone in merged:
+            cause = versions.turning(snapshot, gone, State.MERGED)
+            if cause.seq > merge.seq:
+                raise _undo_first(cause)
+        ahead = set(merged.values()) - {merge.record}
+
+
+def _goes_on(snapshot: Snapshot, earlier: Footprint, later: Change, cause: Change) -> bool:
+    """Whether a later merge, which `cause` is the merged record's change of, had to do with what an earlier added."""
+    wanted = [(cause.record, cause.version - 1), (later.record, later.version - 1)]
+    before = versions.find_versions(snapshot, wanted)
+    theirs = Footprint(before[later.record].whole(), later.whole())
+    return entangled(earlier, theirs, before[cause.record].whole(), str(cause.whole().replaced_by))
+
+
+def survivors(snapshot: Snapshot, identifiers: Iterable[str], alive: str) -> dict[str, str]:
+    """Of those of these records that are merged, which one each has come to be. `alive` is taken for not merged."""
+    found: dict[str, str] = {}
+    ahead = {identifier: identifier for identifier in identifiers}
+    while ahead:
+        into = _merged(snapshot, set(ahead.values()) - {alive})
+        ahead = {identifier: into[here] for identifier, here in ahead.items() if here in into}
+        found |= ahead
+    return found
+
+
+def _merged(snapshot: Snapshot, identifiers: Iterable[str]) -> dict[str, str]:
+    """Those of these records that are merged, and into what."""
+    wholes = [change.whole() for change in log.latest(snapshot, sorted(identifiers)).values()]
+    return {whole.id: str(whole.replaced_by) for whole in wholes if whole.state == State.MERGED}
+
+
+def _stands(snapshot: Snapshot, gone: Change) -> bool:
+    """Whether a merge has not been undone since."""
+    present = log.latest(snapshot, [gone.record])[gone.record]
+    if present.whole().state != State.MERGED:
+        return False
+    return versions.turning(snapshot, gone.record, State.MERGED).seq == gone.seq
+
+
+def _undo_first(gone: Change) -> Conflict:
+    what = f"{gone.record} was merged into {gone.whole().replaced_by} since, and that goes on from this merge."
+    return Conflict(f"{what} Undo that one first: revert {gone.record}.", undo_first=gone.record)

@@ -1,0 +1,107 @@
+"""Batches over HTTP on both engines: names for what is made on the way, and every mistake at once."""
+
+import json
+from typing import Any
+
+import pytest
+
+from lexarium.service.batches import MOST_TOLD
+from tests.server import Server
+from tests.test_v1 import Client, ndjson, path
+
+
+@pytest.fixture(scope="module")
+def curator(shared_server: Server) -> Client:
+    return Client(shared_server, "curator")
+
+
+def create(name: str, collection: str = "concept", **fields: Any) -> dict[str, Any]:
+    return {"op": "create", "collection": collection, "record": {"name": name, **fields}}
+
+
+def test_a_line_names_what_an_earlier_one_has_made(shared_server: Server, curator: Client) -> None:
+    done = ndjson(
+        curator,
+        {**create("label", "concept_class"), "as": "label"},
+        {**create("top", id_concept_class="$label"), "as": "top"},
+        {**create("leaf", relations={"KINDOF": ["$top"]}), "as": "leaf"},
+        {**create("other"), "as": "o-1_X"},
+        {"op": "relate", "id": "$leaf", "relation": "PARTOF", "target": "$o-1_X"},
+        {"op": "update", "id": "$o-1_X", "change": {"relations": {"KINDOF": ["$top"]}, "id_concept_class": "$label"}},
+        {"op": "retire", "id": "$top", "replaced_by": "$o-1_X"},
+    )
+    assert done.status == 200, done.body
+    results = [json.loads(line) for line in done.body.splitlines()]
+    label, top, leaf, other = (each["id"] for each in results[:4])
+    assert [each["id"] for each in results[4:]] == [leaf, other, top]
+    assert [each["version"] for each in results] == [1, 1, 1, 1, 2, 2, 2]
+    assert results[-1]["warnings"] == ["2 records are still related to it."]
+    seen = shared_server.get(f"/api/v1/concept/{leaf}").json
+    assert seen["relations"] == {"KINDOF": [top], "PARTOF": [other]}
+    assert shared_server.get(f"/api/v1/concept/{other}").json["id_concept_class"] == label
+
+
+def test_every_mistake_of_every_kind_is_told_at_once(shared_server: Server, curator: Client) -> None:
+    record = curator.create(name="there")
+    newer = curator.patch(record, name="newer")
+    position = shared_server.get("/api/v1").json["revision"]
+    lines = [
+        "{",
+        "[]",
+        json.dumps({"op": "fly"}),
+        json.dumps({"op": "retire", "version": "1", "colour": "red"}),
+        json.dumps({**create(""), "as": "x"}),
+        json.dumps({"op": "retire", "id": "$x"}),
+        json.dumps({"op": "relate", "id": record["id"], "relation": "KINDOF", "target": "$y"}),
+        json.dumps({"op": "relate", "id": record["id"], "relation": "EATS", "target": record["id"]}),
+        json.dumps({"op": "relate", "id": record["id"], "relation": "KINDOF", "target": record["id"]}),
+        json.dumps({"op": "update", "id": record["id"], "version": 1, "change": {"name": "stale"}}),
+        json.dumps({"op": "update", "id": record["id"], "change": {"name": "", "colour": "red"}}),
+        json.dumps(create("x", relations={"KINDOF": ["trm_none", "$y"]})),
+        json.dumps({"op": "retire", "id": "trm_none"}),
+        json.dumps({**create("again"), "as": "x"}),
+        json.dumps({**create("odd"), "as": "a b"}),
+    ]
+    headers = {"Content-Type": "application/x-ndjson", "Authorization": f"Bearer {curator.token}"}
+    refused = shared_server.request("POST", "/api/v1/batch", headers, "\n".join(lines))
+    assert refused.status == 422
+    told = {error["pointer"]: error["detail"] for error in refused.json["errors"]}
+    assert list(told) == [
+        "/1", "/2", "/3/op", "/4/id", "/4/colour", "/4/version", "/5/record/name", "/7/target", "/8/relation",
+        "/9/target", "/10/version", "/11/change/name", "/11/change/colour", "/12/record/relations/KINDOF/1", "/13",
+        "/14/as", "/15/as",
+    ]  # fmt: skip
+    assert told["/1"].startswith("Line 1 is not JSON")
+    assert told["/5/record/name"] == "Line 5: record/name must not be empty."
+    assert told["/9/target"] == "Line 9: target is the record itself, which cannot be above itself."
+    assert f"version {newer['version']} now" in told["/10/version"]
+    assert refused.json["detail"].startswith(f"Nothing was done: {len(told)} mistakes.")
+    assert shared_server.get("/api/v1").json["revision"] == position
+
+
+def test_of_very_many_mistakes_the_first_are_told_and_the_rest_counted(curator: Client) -> None:
+    refused = ndjson(curator, *([{"op": "fly"}] * (MOST_TOLD + 500)))
+    assert len(refused.json["errors"]) == MOST_TOLD == 1_000
+    assert "1,500 mistakes, of which the first 1,000 are told" in refused.json["detail"]
+
+
+def test_retiring_what_is_in_use_says_so(curator: Client) -> None:
+    label, top = curator.create("concept_class", name="label"), curator.create(name="top")
+    curator.create(name="leaf", relations={"KINDOF": [top["id"]], "PARTOF": [top["id"]]}, id_concept_class=label["id"])
+    curator.create("task", name="task", id_concept_class=label["id"])
+    unused = curator.create(name="unused", relations={"KINDOF": [top["id"]]})
+    assert "warnings" not in curator.send("DELETE", path(unused), If_Match='"1"').json
+    warned = [curator.send("DELETE", path(each), If_Match='"1"').json["warnings"] for each in (label, top)]
+    assert warned == [["2 records are still in this class."], ["1 record is still related to it."]]
+
+
+def test_a_way_up_goes_through_what_is_retired_and_says_so(curator: Client) -> None:
+    top = curator.create(name="top")
+    middle = curator.create(name="middle", relations={"KINDOF": [top["id"]]})
+    leaf = curator.create(name="leaf", relations={"KINDOF": [middle["id"]]})
+    curator.send("DELETE", path(middle), If_Match='"1"')
+    above = curator.send("GET", path(leaf, "ancestors")).json
+    assert [(item["name"], item["depth"]) for item in above["items"]] == [("top", 2)]
+    assert above["retired"] == [{"id": middle["id"], "name": "middle", "depth": 1}]
+    below = curator.send("GET", path(top, "descendants")).json
+    assert [[item["name"] for item in below[key]] for key in ("items", "retired")] == [["leaf"], ["middle"]]
