@@ -13,7 +13,7 @@ from lexarium.store.database import Database
 
 SEARCHED = (CONCEPT.name, TASK.name, DISORDER.name)
 """The collections that are looked in where none is named."""
-_AT_ONCE = 100
+_AT_ONCE = 200
 """How many records are read at a time: the work of a few milliseconds, after which other threads have their turn."""
 _LEAST_FOLLOWED = 100_000
 """So many changes are always followed one by one; what is dropped meanwhile leaves a little memory behind."""
