@@ -7,11 +7,22 @@ known; and a run without a word that some name begins with, as most are, is pass
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, chain
 from operator import attrgetter
 from typing import NamedTuple
 
-from lexarium.search.words import LONGEST_WORD, WIDEST_GAP, are_apart, bare, follows_space, form, mended, parts, runs
+from lexarium.search.words import (
+    LONGEST_WORD,
+    WIDEST_GAP,
+    are_apart,
+    bare,
+    follows_space,
+    form,
+    forms,
+    mended,
+    parts,
+    runs,
+)
 
 LONGEST_LABEL = 500
 """In characters; a name that is longer is not looked for."""
@@ -187,18 +198,17 @@ class Annotator:
         """Where a name ends, made where it is not there; None for one that cannot be looked for."""
         if len(label) > LONGEST_LABEL or not any(map(str.isalnum, label)):
             return None
-        words = parts(" ".join(label.split()))[1::2]
+        words = list(chain.from_iterable(map(forms, label.split())))
         node = _ROOT
         for word in words:
-            number = self._words.setdefault(form(word), len(self._words) + 1)
+            number = self._words.get(word) or self._words.setdefault(word, len(self._words) + 1)
             step = node << _WORDS | number
-            node = self._steps.setdefault(step, len(self._steps) + 1 << _FLAGS) >> _FLAGS
-        spelling = bare(words[0]) if len(words) == 1 else ""
-        if not _is_cased(spelling):
-            self._steps[step] |= _ENDS
-            return node
-        self._steps[step] |= _ENDS | _CASED
-        return node, spelling
+            flagged = self._steps.get(step) or self._steps.setdefault(step, len(self._steps) + 1 << _FLAGS)
+            node = flagged >> _FLAGS
+        spelling = bare(parts(label)[1]) if len(words) == 1 else ""
+        cased = _is_cased(spelling)
+        self._steps[step] = flagged | _ENDS | (_CASED if cased else 0)
+        return (node, spelling) if cased else node
 
 
 class _Memory(dict[str, Run]):

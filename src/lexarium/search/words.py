@@ -121,6 +121,12 @@ def form(word: str) -> str:
     return _singular(folded) if len(folded) > 3 else folded
 
 
+@lru_cache(50_000)
+def forms(text: str) -> tuple[str, ...]:
+    """The forms of the words of a text."""
+    return tuple(map(form, parts(text)[1::2]))
+
+
 def bare(word: str) -> str:
     """A word as it is spelt, but for an ending that makes it a possessive, or capitals a plural."""
     if "\n" in word:

@@ -10,7 +10,7 @@ from lexarium.store import versions
 from lexarium.store.backend import Position, read_position
 from lexarium.store.database import Database
 
-_AT_ONCE = 100
+_AT_ONCE = 200
 """How many records are read at a time: the work of a few milliseconds, after which other threads have their turn."""
 _LEAST_FOLLOWED = 100_000
 """So many changes are always followed one by one; what is dropped meanwhile leaves a little memory behind."""
