@@ -42,7 +42,9 @@ def test_the_readme_opens_with_the_two_commands_and_a_first_curl() -> None:
 
 
 def test_every_command_is_in_the_readme_and_nothing_else() -> None:
-    told = set(re.findall(r"^\| `lexarium ([a-z]+(?: (?:add|create|list|password|revoke))?)", README, re.MULTILINE))
+    told = set(
+        re.findall(r"^\| `lexarium ([a-z]+(?: (?:add|create|list|password|remove|revoke|role))?)", README, re.MULTILINE)
+    )
     assert told == set(commands())
 
 

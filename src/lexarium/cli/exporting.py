@@ -26,7 +26,7 @@ class Format(StrEnum):
 
 @app.command()
 def export(
-    format: Annotated[Format, typer.Option("--format", help="The format to write.")],
+    format: Annotated[Format, typer.Option("--format", help="The format to write.")] = Format.VALPHA,
     collection: CollectionOption = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="Where to write; else standard output.")

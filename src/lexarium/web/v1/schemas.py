@@ -73,6 +73,16 @@ class NewUser(BaseModel):
     role: Role
 
 
+class UserChange(BaseModel):
+    """What is to change of an account: its role and anyone's password by an admin, one's own password by oneself."""
+
+    role: Role | None = None
+    password: str | None = Field(None, min_length=10, max_length=1_000, description="The new password.")
+    old_password: str | None = Field(
+        None, max_length=1_000, description="The password that you have now, to change your own."
+    )
+
+
 class SignIn(BaseModel):
     """Who, and the proof of it."""
 
@@ -108,7 +118,8 @@ class ProblemAnswer(BaseModel):
 
 
 _BODIES: tuple[type[BaseModel], ...] = (
-    Revert, Merge, Relate, Propose, Accept, Reject, NewRelease, NewUser, NewToken, NewWebhook, SignIn, ProblemAnswer,
+    Revert, Merge, Relate, Propose, Accept, Reject, NewRelease, NewUser, UserChange, NewToken, NewWebhook, SignIn,
+    ProblemAnswer,
 )  # fmt: skip
 _REFERENCE = "#/components/schemas/{model}"
 
