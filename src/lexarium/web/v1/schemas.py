@@ -14,6 +14,15 @@ from lexarium.domain.text import plain
 Plain = Annotated[str, AfterValidator(plain)]
 
 
+def _there_is(collection: str) -> str:
+    if collection not in COLLECTIONS:
+        raise ValueError(f"should be one of {', '.join(COLLECTIONS)}.")
+    return collection
+
+
+CollectionName = Annotated[str, AfterValidator(_there_is), Field(json_schema_extra={"enum": list(COLLECTIONS)})]
+
+
 class Revert(BaseModel):
     """Which version to go back to."""
 
@@ -103,7 +112,9 @@ class NewWebhook(BaseModel):
     """An address that is to be told of changes."""
 
     url: str = Field(max_length=2_000, examples=["https://example.org/hook"])
-    collections: list[str] = Field([], max_length=100, description="Whose changes; left out or empty: of all.")
+    collections: list[CollectionName] = Field(
+        [], max_length=100, description="Whose changes; left out or empty: of all."
+    )
     actions: list[Action] = Field([], max_length=100, description="Which changes; left out or empty: all.")
 
 

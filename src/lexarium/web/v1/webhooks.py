@@ -1,5 +1,6 @@
 """Webhooks: programs that are told of changes."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
@@ -7,11 +8,15 @@ from pydantic import ValidationError
 from starlette.responses import Response
 
 from lexarium.domain.drafts import problems_of
-from lexarium.domain.errors import Invalid
+from lexarium.domain.editing import merge_patch
+from lexarium.domain.errors import Invalid, Problem
 from lexarium.domain.stamps import text_of
 from lexarium.domain.webhooks import Delivery, Webhook
 from lexarium.service import webhooks
+from lexarium.service.deliverer import try_out
 from lexarium.service.once import Outcome
+from lexarium.service.webhooks import Wish
+from lexarium.settings import Settings
 from lexarium.store import webhooks as kept
 from lexarium.web.v1 import answers
 from lexarium.web.v1.requests import AdminOf, BodyOf, SettingsOf, StoreOf
@@ -37,19 +42,29 @@ def add_webhook(database: StoreOf, settings: SettingsOf, caller: AdminOf, body: 
 
     Any answer but 2xx is tried again, later and later; after a day without one that is, the webhook is disabled.
     """
-    try:
-        given = NewWebhook.model_validate(body, extra="forbid")
-    except ValidationError as error:
-        raise Invalid("This is not a valid webhook.", problems_of(error)) from None
-    private = settings.webhooks_private == "yes"
-    new = webhooks.create(database, given.url, given.collections, given.actions, private=private)
-    return answers.told(Outcome(201, {**_view(new), "secret": new.secret}, f"{answers.PATH}/webhooks/{new.id}"))
+    wish = _wish(body, private=_private(settings))
+    new = database.run(lambda transaction: webhooks.create(transaction, wish))
+    return answers.told(Outcome(201, _with_secret(new), f"{answers.PATH}/webhooks/{new.id}"))
 
 
 @router.get("/{id}", summary="A webhook, and how it stands")
 def read_webhook(database: StoreOf, caller: AdminOf, id: str) -> Response:
     with database.read() as snapshot:
         return answers.Json(_view(webhooks.find(snapshot, id)))
+
+
+@router.patch(
+    "/{id}",
+    summary="Change its address, or what it is told of",
+    openapi_extra=body_of("NewWebhook", patch=True),
+)
+def change_webhook(database: StoreOf, settings: SettingsOf, caller: AdminOf, id: str, body: BodyOf) -> Response:
+    """What was not sent yet is sent as the webhook is then. One that is disabled stays so."""
+    with database.read() as snapshot:
+        found = webhooks.find(snapshot, id)
+    present = {"url": found.url, "collections": found.collections, "actions": found.actions}
+    wish = _wish(merge_patch(present, body), private=_private(settings), known=found.url)
+    return answers.Json(_view(database.run(lambda transaction: webhooks.change(transaction, id, wish))))
 
 
 @router.delete("/{id}", summary="Take a webhook away", status_code=204)
@@ -69,6 +84,51 @@ def list_deliveries(
 @router.post("/{id}/enable", summary="Try again at once, with the change where it stopped")
 async def enable_webhook(database: StoreOf, caller: AdminOf, id: str) -> Response:
     return await answers.written(database, lambda transaction: Outcome(200, _view(webhooks.enable(transaction, id))))
+
+
+@router.post("/{id}/disable", summary="Send nothing until it is enabled again")
+async def disable_webhook(database: StoreOf, caller: AdminOf, id: str) -> Response:
+    return await answers.written(database, lambda transaction: Outcome(200, _view(webhooks.disable(transaction, id))))
+
+
+@router.post("/{id}/rotate", summary="Give it a new secret, told this once")
+async def rotate_secret(database: StoreOf, caller: AdminOf, id: str) -> Response:
+    """Deliveries are signed with the last secret too, until the next time: a receiver changes over when it likes."""
+    return await answers.written(
+        database, lambda transaction: Outcome(200, _with_secret(webhooks.rotate(transaction, id)))
+    )
+
+
+@router.post("/{id}/test", summary="Send something that is no change, and tell what was answered")
+def try_webhook(database: StoreOf, settings: SettingsOf, caller: AdminOf, id: str) -> Response:
+    """The body sent is `{"action": "test", "at": …}`, signed as a change would be; also to one that is disabled."""
+    with database.read() as snapshot:
+        found = webhooks.find(snapshot, id)
+    status, error = try_out(found, private=_private(settings))
+    return answers.Json({"status": status, "error": error or None})
+
+
+def _private(settings: Settings) -> bool:
+    return settings.webhooks_private == "yes"
+
+
+def _wish(body: Mapping[str, Any], *, private: bool, known: str | None = None) -> Wish:
+    """What a body asks for, or `Invalid` with every problem. An address that is known is not looked at again."""
+    url = body.get("url")
+    problems: list[Problem] = []
+    try:
+        given = NewWebhook.model_validate(body, extra="forbid")
+    except ValidationError as error:
+        problems += problems_of(error)
+    if isinstance(url, str) and url != known and not any(problem.field == "url" for problem in problems):
+        problems += webhooks.unsendable(url, private=private)
+    if problems:
+        raise Invalid("This is not a valid webhook.", problems)
+    return Wish(given.url, tuple(dict.fromkeys(given.collections)), tuple(dict.fromkeys(given.actions)))
+
+
+def _with_secret(webhook: Webhook) -> dict[str, Any]:
+    return {**_view(webhook), "secret": webhook.secrets[0]}
 
 
 def _view(webhook: Webhook) -> dict[str, Any]:
