@@ -4,11 +4,12 @@ import base64
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 from lexarium.domain.changes import Action
 from lexarium.domain.errors import NotFound, Problem
 from lexarium.domain.identifiers import mint
-from lexarium.domain.stamps import now
+from lexarium.domain.stamps import now, text_of
 from lexarium.domain.text import unstorable
 from lexarium.domain.webhooks import Delivery, Webhook
 from lexarium.service.receivers import Unreachable, deadline, find_receiver
@@ -87,6 +88,32 @@ def disable(transaction: Transaction, identifier: str) -> Webhook:
 def rotate(transaction: Transaction, identifier: str) -> Webhook:
     """Give it a new secret; until the next time, deliveries are signed with the last one too."""
     return _saved(transaction, identifier, lambda hook: hook.rotated(_new_secret()))
+
+
+def webhook_view(webhook: Webhook) -> dict[str, Any]:
+    """A webhook, without its secrets."""
+    return {
+        "id": webhook.id,
+        "url": webhook.url,
+        "collections": webhook.collections,
+        "actions": webhook.actions,
+        "seq": webhook.seq,
+        "created": text_of(webhook.created),
+        "attempts": webhook.attempts,
+        "next_attempt": text_of(webhook.due) if webhook.attempts and webhook.disabled is None else None,
+        "failing_since": None if webhook.failing is None else text_of(webhook.failing),
+        "disabled": None if webhook.disabled is None else text_of(webhook.disabled),
+    }
+
+
+def delivery_view(delivery: Delivery) -> dict[str, Any]:
+    """What came of a delivery."""
+    return {
+        "seq": delivery.seq,
+        "at": text_of(delivery.at),
+        "status": delivery.status,
+        "error": delivery.error or None,
+    }
 
 
 def _saved(transaction: Transaction, identifier: str, become: Callable[[Webhook], Webhook]) -> Webhook:

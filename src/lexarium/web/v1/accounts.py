@@ -12,17 +12,22 @@ from lexarium.service.accounts import account_view, token_view
 from lexarium.service.once import Outcome
 from lexarium.web.v1 import answers
 from lexarium.web.v1.requests import AdminOf, BodyOf, CallerOf, LimitsOf, StoreOf
-from lexarium.web.v1.schemas import NewToken, NewUser, SignIn, UserChange, body_of
+from lexarium.web.v1.schemas import NewToken, NewUser, SignIn, UserChange, answered, body_of
 
 router = APIRouter(tags=["accounts"])
 
 
-@router.get("/me", summary="Who the token is of")
+@router.get("/me", summary="Who the token is of", responses=answered("Me"))
 def me(caller: CallerOf) -> Response:
     return answers.Json({**account_view(caller.account), "token_role": caller.role})
 
 
-@router.post("/sign-in", summary="A token for a name and a password, good for a day", openapi_extra=body_of("SignIn"))
+@router.post(
+    "/sign-in",
+    summary="A token for a name and a password, good for a day",
+    responses=answered("TokenWithSecret", 401, 429),
+    openapi_extra=body_of("SignIn"),
+)
 def sign_in(database: StoreOf, limits: LimitsOf, body: BodyOf) -> Response:
     try:
         given = SignIn.model_validate(body, strict=True, extra="forbid")
@@ -33,12 +38,18 @@ def sign_in(database: StoreOf, limits: LimitsOf, body: BodyOf) -> Response:
     return answers.told(Outcome(200, {**token_view(token), "token": secret}))
 
 
-@router.get("/users", summary="Every account")
+@router.get("/users", summary="Every account", responses=answered("Accounts"))
 def users(database: StoreOf, caller: AdminOf) -> Response:
     return answers.Json({"items": [account_view(each) for each in access.list_accounts(database)]})
 
 
-@router.post("/users", summary="Make an account", status_code=201, openapi_extra=body_of("NewUser"))
+@router.post(
+    "/users",
+    summary="Make an account",
+    status_code=201,
+    responses=answered("Account", 409, status=201, headers=("Location",)),
+    openapi_extra=body_of("NewUser"),
+)
 def add_user(database: StoreOf, caller: AdminOf, body: BodyOf) -> Response:
     try:
         given = NewUser.model_validate(body, extra="forbid")
@@ -48,13 +59,18 @@ def add_user(database: StoreOf, caller: AdminOf, body: BodyOf) -> Response:
     return answers.told(Outcome(201, account_view(account), f"{answers.PATH}/users/{account.id}"))
 
 
-@router.get("/users/{id}", summary="An account")
+@router.get("/users/{id}", summary="An account", responses=answered("Account", 404))
 def read_user(database: StoreOf, caller: AdminOf, id: str) -> Response:
     with database.read() as snapshot:
         return answers.Json(account_view(accounts.find(snapshot, id)))
 
 
-@router.patch("/users/{id}", summary="Change a role or a password", openapi_extra=body_of("UserChange"))
+@router.patch(
+    "/users/{id}",
+    summary="Change a role or a password",
+    responses=answered("Account", 403, 404, 409),
+    openapi_extra=body_of("UserChange"),
+)
 def change_user(database: StoreOf, limits: LimitsOf, caller: CallerOf, id: str, body: BodyOf) -> Response:
     """An admin changes anyone's role and password; everyone their own password, by telling the old one."""
     own = id == caller.account.id
@@ -71,14 +87,19 @@ def change_user(database: StoreOf, limits: LimitsOf, caller: CallerOf, id: str, 
     return answers.Json(account_view(accounts.change(database, id, given.role, digest)))
 
 
-@router.delete("/users/{id}", summary="Erase an account: its name, password and tokens", status_code=204)
+@router.delete(
+    "/users/{id}",
+    summary="Erase an account: its name, password and tokens",
+    status_code=204,
+    responses=answered(None, 404, 409, status=204),
+)
 def erase_user(database: StoreOf, caller: AdminOf, id: str) -> Response:
     """The log goes on naming the id; nothing tells any more whose it was."""
     accounts.erase(database, id)
     return Response(status_code=204)
 
 
-@router.get("/tokens", summary="One's own tokens; an admin's, everyone's")
+@router.get("/tokens", summary="One's own tokens; an admin's, everyone's", responses=answered("Tokens"))
 def tokens(database: StoreOf, caller: CallerOf) -> Response:
     found = access.list_tokens(database)
     own = [each for each in found if caller.may(Deed.ADMINISTER) or each.account.id == caller.account.id]
@@ -86,7 +107,11 @@ def tokens(database: StoreOf, caller: CallerOf) -> Response:
 
 
 @router.post(
-    "/tokens", summary="Make a token; its secret is told this once", status_code=201, openapi_extra=body_of("NewToken")
+    "/tokens",
+    summary="Make a token; its secret is told this once",
+    status_code=201,
+    responses=answered("TokenWithSecret", 403, 404, 409, status=201),
+    openapi_extra=body_of("NewToken"),
 )
 def add_token(database: StoreOf, caller: CallerOf, body: BodyOf) -> Response:
     try:
@@ -102,7 +127,12 @@ def add_token(database: StoreOf, caller: CallerOf, body: BodyOf) -> Response:
     return answers.told(Outcome(201, {**token_view(token), "token": secret}))
 
 
-@router.delete("/tokens/{id}", summary="Make a token useless from now on", status_code=204)
+@router.delete(
+    "/tokens/{id}",
+    summary="Make a token useless from now on",
+    status_code=204,
+    responses=answered(None, 403, 404, status=204),
+)
 def revoke_token(database: StoreOf, caller: CallerOf, id: str) -> Response:
     access.revoke_token(database, id, caller)
     return Response(status_code=204)

@@ -1,15 +1,18 @@
 """v1 as one FastAPI application. Loaded with the first request for it, so that starting stays fast."""
 
+from functools import cache
+from importlib import import_module
 from typing import Any
 
-from fastapi import Depends, FastAPI, Request
+from fastapi import APIRouter, Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.openapi.utils import get_openapi
+from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lexarium import __version__
+from lexarium.domain.collections import COLLECTIONS
 from lexarium.domain.errors import Invalid, LexariumError, Problem
 from lexarium.service.access import Callers
 from lexarium.settings import Settings
@@ -31,7 +34,6 @@ from lexarium.web.v1 import (
     webhooks,
 )
 from lexarium.web.v1.requests import refuse_unknown_parameters
-from lexarium.web.v1.schemas import components, problems
 
 
 def make_v1(database: Database, callers: Callers, limits: Limits, settings: Settings) -> ASGIApp:
@@ -41,7 +43,7 @@ def make_v1(database: Database, callers: Callers, limits: Limits, settings: Sett
         version=__version__,
         docs_url=None,
         redoc_url=None,
-        responses=problems(),
+        generate_unique_id_function=_operation_id,
         dependencies=[Depends(refuse_unknown_parameters)],
         exception_handlers={
             **dict.fromkeys([HTTPException, HttpProblem, LexariumError, Exception], handle_error),
@@ -55,10 +57,11 @@ def make_v1(database: Database, callers: Callers, limits: Limits, settings: Sett
     app.router.redirect_slashes = False
     # The fixed names first: `records` and the like must not be taken for a collection's.
     named = [module.router for module in (service, changes, batch, proposals, releases, accounts, webhooks)]
-    for router in (*named, *history.routers(), *relations.routers(), *records.routers()):
+    routers = [*named, *history.routers(), *relations.routers(), *records.routers()]
+    for router in routers:
         app.include_router(router, prefix=answers.PATH)
     app.include_router(reference.router)
-    app.openapi = lambda: _document(app)  # type: ignore[method-assign]
+    app.openapi = cache(lambda: _document(app, routers))  # type: ignore[method-assign]
     return RateTold(app)
 
 
@@ -85,15 +88,16 @@ class RateTold:
         await self._app(scope, receive, tell)
 
 
-def _document(app: FastAPI) -> dict[str, Any]:
-    if app.openapi_schema is None:
-        document = get_openapi(title=app.title, version=app.version, routes=app.routes)
-        schemas = document.setdefault("components", {}).setdefault("schemas", {})
-        schemas |= components()
-        document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-        document["security"] = [{}, {"token": []}]
-        app.openapi_schema = document
-    return app.openapi_schema
+def _operation_id(route: APIRoute) -> str:
+    """What programs call an operation: by its collection too, where each has one like it."""
+    tag = str(route.tags[0]) if route.tags else ""
+    return f"{tag}_{route.name}" if tag in COLLECTIONS else route.name
+
+
+def _document(app: FastAPI, routers: list[APIRouter]) -> dict[str, Any]:
+    # Loaded here and not above: few ask for it, and all that it describes takes long to build.
+    document: dict[str, Any] = import_module("lexarium.web.v1.document").make_document(app, routers, answers.PATH)
+    return document
 
 
 async def _handle_invalid(request: Request, error: Exception) -> Response:

@@ -13,13 +13,13 @@ from lexarium.domain.errors import Invalid, Problem
 from lexarium.service.batches import run_batch
 from lexarium.web.problems import HttpProblem
 from lexarium.web.v1.requests import CuratorOf, StoreOf
+from lexarium.web.v1.schemas import answered, body_of
 
 router = APIRouter(tags=["batch"])
 
 _LINES = 50_000
 _BYTES = 64 << 20
 _NDJSON = "application/x-ndjson"
-_BODY = {"requestBody": {"required": True, "content": {_NDJSON: {"schema": {"type": "string"}}}}}
 
 
 class Lines(Response):
@@ -32,7 +32,8 @@ class Lines(Response):
     "/batch",
     summary="Many writes, all or nothing: one JSON object a line",
     response_class=Lines,
-    openapi_extra=_BODY,
+    responses=answered("BatchResults", 400, 413, 415, kind=_NDJSON),
+    openapi_extra=body_of("Batch", kind=_NDJSON),
 )
 async def batch(request: Request, database: StoreOf, caller: CuratorOf) -> Response:
     """Do many writes.

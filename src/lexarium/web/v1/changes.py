@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Annotated, Any
+from typing import Annotated
 
 import orjson
 from fastapi import APIRouter, Header, Query, Request
@@ -18,6 +18,7 @@ from lexarium.store.backend import read_position
 from lexarium.store.database import Database
 from lexarium.web.v1 import answers
 from lexarium.web.v1.requests import StoreOf
+from lexarium.web.v1.schemas import answered, live
 
 router = APIRouter(tags=["changes"])
 
@@ -25,13 +26,12 @@ _LARGEST = 2**53
 _LOOK_SECONDS = 0.1
 _HEARTBEAT_SECONDS = 15.0
 _AT_ONCE = 100
-_STREAM: dict[int | str, dict[str, Any]] = {
-    200: {"content": {"application/json": {}, "text/event-stream": {"schema": {"type": "string"}}}}
-}
 
 
 @router.get(
-    "/changes", summary="The changes after one, in order; with `Accept: text/event-stream` live", responses=_STREAM
+    "/changes",
+    summary="The changes after one, in order; with `Accept: text/event-stream` live",
+    responses=live(answered("Changes")),
 )
 async def changes(
     request: Request,

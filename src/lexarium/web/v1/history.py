@@ -16,7 +16,7 @@ from lexarium.store.transaction import Transaction
 from lexarium.web.v1 import answers
 from lexarium.web.v1.records import published
 from lexarium.web.v1.requests import BodyOf, CuratorOf, StoreOf, VersionOf, taken
-from lexarium.web.v1.schemas import body_of
+from lexarium.web.v1.schemas import GONE, answered, body_of, title
 
 Version = Annotated[int, Query(ge=1, le=2**31 - 1)]
 
@@ -28,28 +28,32 @@ def routers() -> list[APIRouter]:
 
 def _router(collection: Collection) -> APIRouter:
     router = APIRouter(prefix=f"/{collection.name}/{{id}}", tags=[collection.name])
+    record = title(collection.name)
 
-    @router.get("/history", summary="Every version, the newest first")
+    @router.get("/history", summary="Every version, the newest first", responses=answered("History", 404))
     def history(database: StoreOf, id: str) -> Response:
         with database.read() as snapshot:
             found = looking.history(snapshot, collection, id, read_position(snapshot).revision)
         return answers.read({"items": [version_view(change) for change in found]})
 
-    @router.get("/history/{version}", summary="One version")
+    @router.get("/history/{version}", summary="One version", responses=answered(record, 404))
     def one_version(database: StoreOf, id: str, version: int) -> Response:
         if not 1 <= version < 2**31:
             raise Invalid("That is no version.", [Problem("version", "should be a whole number from 1 on.")])
         with database.read() as snapshot:
             return answers.read(record_view(looking.version(snapshot, collection, id, version)))
 
-    @router.get("/diff", summary="What differs between two versions, field by field")
+    @router.get("/diff", summary="What differs between two versions, field by field", responses=answered("Diff", 404))
     def diff(database: StoreOf, id: str, from_: Annotated[Version, Query(alias="from")], to: Version) -> Response:
         with database.read() as snapshot:
             found = looking.diff(snapshot, collection, id, from_, to)
         return answers.read({"from": from_, "to": to, "items": [difference_view(each) for each in found]})
 
     @router.post(
-        "/revert", summary="Make it what it was at a version, as a new version", openapi_extra=body_of("Revert")
+        "/revert",
+        summary="Make it what it was at a version, as a new version",
+        responses=answered(record, 404, 409, headers=("ETag",)),
+        openapi_extra=body_of("Revert"),
     )
     async def revert(database: StoreOf, caller: CuratorOf, id: str, version: VersionOf, body: BodyOf) -> Response:
         (to,) = taken(body, version=int)
@@ -62,7 +66,12 @@ def _router(collection: Collection) -> APIRouter:
 
         return await answers.written(database, work)
 
-    @router.post("/merge", summary="Merge it into another; answers the survivor", openapi_extra=body_of("Merge"))
+    @router.post(
+        "/merge",
+        summary="Merge it into another; answers the survivor",
+        responses=answered(record, 409, *GONE, headers=("ETag",)),
+        openapi_extra=body_of("Merge"),
+    )
     async def merge(database: StoreOf, caller: CuratorOf, id: str, version: VersionOf, body: BodyOf) -> Response:
         (into,) = taken(body, into=str)
         if into is None:

@@ -18,12 +18,16 @@ from lexarium.store.transaction import Transaction
 from lexarium.web.v1 import answers
 from lexarium.web.v1.records import proposed, published
 from lexarium.web.v1.requests import AskOf, BodyOf, CallerOf, CuratorOf, StoreOf, taken
-from lexarium.web.v1.schemas import body_of
+from lexarium.web.v1.schemas import GONE, answered, body_of
 
 router = APIRouter(prefix="/proposals", tags=["proposals"])
 
 
-@router.get("", summary="The proposals: a curator's all, a contributor's own, the oldest first")
+@router.get(
+    "",
+    summary="The proposals: a curator's all, a contributor's own, the oldest first",
+    responses=answered("ProposalPage"),
+)
 def list_proposals(
     database: StoreOf,
     caller: CallerOf,
@@ -40,7 +44,13 @@ def list_proposals(
     return answers.read({"items": [proposal_view(each) for each in items], "next": next_page})
 
 
-@router.post("", summary="Propose a new record, or a change of one", status_code=202, openapi_extra=body_of("Propose"))
+@router.post(
+    "",
+    summary="Propose a new record, or a change of one",
+    status_code=202,
+    responses=answered("Proposal", *GONE, status=202, headers=("Location",)),
+    openapi_extra=body_of("Propose"),
+)
 async def propose(database: StoreOf, caller: CallerOf, body: BodyOf, ask: AskOf) -> Response:
     """Also a curator may, to let others decide."""
     collection, record, change = taken(body, collection=str, record=str, change=dict)
@@ -61,7 +71,11 @@ async def propose(database: StoreOf, caller: CallerOf, body: BodyOf, ask: AskOf)
     return await answers.written(database, once(caller, ask, work))
 
 
-@router.get("/{id}", summary="A proposal, and where the record has moved on under it")
+@router.get(
+    "/{id}",
+    summary="A proposal, and where the record has moved on under it",
+    responses=answered("ProposalInFull", 404),
+)
 def read_proposal(database: StoreOf, caller: CallerOf, id: str) -> Response:
     with database.read() as snapshot:
         found = proposals.visible(snapshot, caller, id)
@@ -69,7 +83,12 @@ def read_proposal(database: StoreOf, caller: CallerOf, id: str) -> Response:
     return answers.read({**proposal_view(found), "conflicts": clashes})
 
 
-@router.post("/{id}/accept", summary="Make it so, or, with `change`, that instead", openapi_extra=body_of("Accept"))
+@router.post(
+    "/{id}/accept",
+    summary="Make it so, or, with `change`, that instead",
+    responses=answered("AnyRecord", 409, *GONE, headers=("ETag",)),
+    openapi_extra=body_of("Accept"),
+)
 async def accept(database: StoreOf, caller: CuratorOf, id: str, body: BodyOf) -> Response:
     (change,) = taken(body, change=dict)
 
@@ -79,7 +98,12 @@ async def accept(database: StoreOf, caller: CuratorOf, id: str, body: BodyOf) ->
     return await answers.written(database, work)
 
 
-@router.post("/{id}/reject", summary="Turn it down, with a reason", openapi_extra=body_of("Reject"))
+@router.post(
+    "/{id}/reject",
+    summary="Turn it down, with a reason",
+    responses=answered("Proposal", 404, 409),
+    openapi_extra=body_of("Reject"),
+)
 async def reject(database: StoreOf, caller: CuratorOf, id: str, body: BodyOf) -> Response:
     (reason,) = taken(body, reason=str)
     if not reason or len(reason) > 5_000 or "\x00" in reason:
@@ -87,7 +111,7 @@ async def reject(database: StoreOf, caller: CuratorOf, id: str, body: BodyOf) ->
     return await answers.written(database, lambda transaction: _told(proposals.reject(transaction, caller, id, reason)))
 
 
-@router.post("/{id}/withdraw", summary="Take one's own proposal back")
+@router.post("/{id}/withdraw", summary="Take one's own proposal back", responses=answered("Proposal", 403, 404, 409))
 async def withdraw(database: StoreOf, caller: CallerOf, id: str) -> Response:
     return await answers.written(database, lambda transaction: _told(proposals.withdraw(transaction, caller, id)))
 

@@ -22,7 +22,7 @@ from lexarium.store.transaction import Transaction
 from lexarium.store.versions import Listing
 from lexarium.web.v1 import answers
 from lexarium.web.v1.requests import AskOf, BodyOf, CallerOf, StoreOf, VersionOf
-from lexarium.web.v1.schemas import PROPOSED, UNCHANGED, body_of, draft_name
+from lexarium.web.v1.schemas import GONE, PROPOSED, UNCHANGED, answered, body_of, draft_name, title
 
 Release = Annotated[str | None, Query(max_length=100, description="Read a release instead of the present.")]
 AsOf = Annotated[int | None, Query(ge=0, le=2**53, description="Read an earlier revision instead of the present.")]
@@ -38,9 +38,11 @@ def routers() -> list[APIRouter]:
 
 def _router(collection: Collection) -> APIRouter:
     router = APIRouter(prefix=f"/{collection.name}", tags=[collection.name])
-    draft = draft_name(collection.name)
+    record, draft = title(collection.name), draft_name(collection.name)
 
-    @router.get("", summary=f"List {collection.name} records")
+    @router.get(
+        "", summary=f"List {collection.name} records", responses=answered(f"{record}Page", 404, headers=("Link",))
+    )
     def list_records(
         request: Request,
         database: StoreOf,
@@ -90,7 +92,7 @@ def _router(collection: Collection) -> APIRouter:
         "",
         summary=f"Create a {collection.name}",
         status_code=201,
-        responses=PROPOSED,
+        responses=answered(record, status=201, headers=("ETag", "Location")) | PROPOSED,
         openapi_extra=body_of(draft),
     )
     async def create_record(database: StoreOf, caller: CallerOf, body: BodyOf, ask: AskOf) -> Response:
@@ -102,7 +104,11 @@ def _router(collection: Collection) -> APIRouter:
 
         return await answers.written(database, once(caller, ask, work))
 
-    @router.get("/{id}", summary=f"Read a {collection.name}", responses=UNCHANGED)
+    @router.get(
+        "/{id}",
+        summary=f"Read a {collection.name}",
+        responses=answered(record, *GONE, headers=("ETag",)) | UNCHANGED,
+    )
     def read_record(
         database: StoreOf,
         id: str,
@@ -114,7 +120,12 @@ def _router(collection: Collection) -> APIRouter:
             change = looking.record(snapshot, id, looking.revision_of(snapshot, release, as_of), collection)
         return answers.record(change, if_none_match)
 
-    @router.put("/{id}", summary=f"Replace a {collection.name}", responses=PROPOSED, openapi_extra=body_of(draft))
+    @router.put(
+        "/{id}",
+        summary=f"Replace a {collection.name}",
+        responses=answered(record, *GONE, headers=("ETag",)) | PROPOSED,
+        openapi_extra=body_of(draft),
+    )
     async def replace_record(
         database: StoreOf, caller: CallerOf, id: str, version: VersionOf, body: BodyOf
     ) -> Response:
@@ -123,13 +134,15 @@ def _router(collection: Collection) -> APIRouter:
     @router.patch(
         "/{id}",
         summary=f"Change fields of a {collection.name}",
-        responses=PROPOSED,
+        responses=answered(record, *GONE, headers=("ETag",)) | PROPOSED,
         openapi_extra=body_of(draft, patch=True),
     )
     async def patch_record(database: StoreOf, caller: CallerOf, id: str, version: VersionOf, body: BodyOf) -> Response:
         return await _change(database, caller, collection, id, version, lambda before: merge_patch(before, body), body)
 
-    @router.delete("/{id}", summary=f"Retire a {collection.name}")
+    @router.delete(
+        "/{id}", summary=f"Retire a {collection.name}", responses=answered(record, 403, *GONE, headers=("ETag",))
+    )
     async def retire_record(
         database: StoreOf,
         caller: CallerOf,

@@ -12,12 +12,12 @@ from lexarium.service.reading import reading
 from lexarium.web.v1 import answers
 from lexarium.web.v1.records import AsOf, Release
 from lexarium.web.v1.requests import LimitsOf, StoreOf
-from lexarium.web.v1.schemas import UNCHANGED
+from lexarium.web.v1.schemas import GONE, UNCHANGED, answered
 
 router = APIRouter(tags=["service"])
 
 
-@router.get("", summary="What the service holds, and where to go on")
+@router.get("", summary="What the service holds, and where to go on", responses=answered("Service"))
 def service(database: StoreOf, limits: LimitsOf) -> Response:
     with reading(database) as now:
         counts = now.counts()
@@ -46,7 +46,11 @@ def service(database: StoreOf, limits: LimitsOf) -> Response:
     )
 
 
-@router.get("/records/{id}", summary="Any record, whatever its collection", responses=UNCHANGED)
+@router.get(
+    "/records/{id}",
+    summary="Any record, whatever its collection",
+    responses=answered("AnyRecord", *GONE, headers=("ETag",)) | UNCHANGED,
+)
 def any_record(
     database: StoreOf,
     id: str,
