@@ -1,10 +1,13 @@
 """The OpenAPI document, held against the server: whatever is sent, what comes back is what it says."""
 
 import json
+import os
 import re
+import subprocess
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -214,6 +217,68 @@ def test_an_operation_tells_only_the_errors_that_it_can_give(api: Api) -> None:
         assert versioned == ("428" in told) == ("412" in told), where
         assert ("429" in told) == (method in ("POST", "PUT", "PATCH", "DELETE")), where
     assert set(api.document["paths"]["/api/v1"]["get"]["responses"]) == {"200", "422"}
+
+
+class Page(HTMLParser):
+    """The parts of a page that matter here: what each `details` shows, by its id."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.shown: dict[str, str] = {}
+        self.anchors: set[str] = set()
+        self.links: set[str] = set()
+        self._in = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        named = {name: value or "" for name, value in attrs}
+        if tag == "details":
+            self._in = named["id"]
+            self.shown[self._in] = ""
+        self.anchors |= {named["id"]} if "id" in named else set()
+        self.links |= {named["href"].removeprefix("#")} if named.get("href", "").startswith("#") else set()
+
+    def handle_endtag(self, tag: str) -> None:
+        self._in = "" if tag == "details" else self._in
+
+    def handle_data(self, data: str) -> None:
+        if self._in:
+            self.shown[self._in] += data
+
+
+def test_the_page_shows_all_that_the_document_tells(api: Api) -> None:
+    answer = api.server.get("/docs")
+    page = Page(answer.body.decode())
+    assert page.links <= page.anchors
+    for method, path, operation in operations_of(api.server.get("/openapi.json").json):
+        shown = page.shown[operation["operationId"]]
+        told = [method, path, "curl ", *(each["name"] for each in operation.get("parameters", []))]
+        for content in (operation.get("requestBody", {}), *operation["responses"].values()):
+            for media in content.get("content", {}).values():
+                example = media["example"]
+                told.append(example if isinstance(example, str) else json.dumps(example, indent=2, ensure_ascii=False))
+        told += [status for status in operation["responses"] if status != "default"]
+        assert [each for each in told if each not in shown] == [], f"{method} {path}"
+        for media in operation.get("requestBody", {}).get("content", {}).values():
+            fields = api.document["components"]["schemas"][media["schema"]["$ref"].rpartition("/")[2]].get(
+                "properties", {}
+            )
+            assert all(name in shown for name in fields)
+    assert "script-src" not in answer.headers["content-security-policy"]
+    assert api.server.get("/static/reference.js").status == 200
+
+
+@pytest.mark.parametrize("operation", ["concept_create_record", "concept_patch_record", "batch", "valpha_create_task"])
+def test_a_command_of_the_page_can_be_run_as_it_stands(operation: str, tmp_path: Path) -> None:
+    with Server(f"sqlite:///{tmp_path}/sample.db", "--sample") as server:
+        shown = Page(server.get("/docs").body.decode()).shown[operation]
+        command = re.search(r"curl .*?'(?=\n\s*\n)", shown, re.DOTALL)
+        assert command
+        script = command.group().replace("curl ", "curl -sS --fail-with-body ", 1)
+        environment = {"TOKEN": server.token("curator"), "PATH": os.environ["PATH"]}
+        done = subprocess.run(["bash", "-euc", script], env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert json.loads(done.stdout.splitlines()[0])["id"]
 
 
 ORDER = (

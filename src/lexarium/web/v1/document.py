@@ -119,6 +119,16 @@ def _complete(operation: dict[str, Any], method: str, calls: set[Any]) -> None:
             parameter["name"] = parameter["name"].title()
             parameter["required"] = parameter["name"] == "If-Match"
         parameter.setdefault("description", _PARAMETERS.get(parameter["name"], ""))
+        parameter["schema"] = _given(parameter["schema"])
+
+
+def _given(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a parameter that is given: in an address there is no null, only leaving out."""
+    plain = {key: value for key, value in schema.items() if key not in ("anyOf", "title", "description")}
+    for each in schema.get("anyOf", []):
+        if each != {"type": "null"}:
+            plain |= each
+    return plain
 
 
 def _referring(responses: dict[str, Any]) -> dict[str, Any]:
