@@ -14,8 +14,10 @@ from typer.main import get_command
 from lexarium import __version__
 from lexarium.cli.main import COMMANDS, app
 from lexarium.domain.collections import COLLECTIONS
+from lexarium.domain.relations import RELATIONS
 from lexarium.service.access import LEAST_ROLE
 from lexarium.settings import Settings, variable
+from lexarium.web.v1 import batch, schemas
 from lexarium.web.valpha.resources import RESOURCES
 from tests.server import Server
 
@@ -70,6 +72,18 @@ def test_every_setting_is_in_the_readme_with_its_default_and_its_help() -> None:
 def test_the_table_of_roles_is_the_one_that_is_enforced() -> None:
     told = re.findall(r"^\| (\w+) \| (.+) \|$", (ROOT / "docs" / "roles.md").read_text(), re.MULTILINE)
     assert set(told) == {(str(role), deed.value) for deed, role in LEAST_ROLE.items()}
+
+
+def test_the_table_of_relations_is_the_registrys() -> None:
+    told = re.findall(r"^\| (\w+) \| ([A-Z]+) \| (\w+) \|$", (ROOT / "docs" / "curating.md").read_text(), re.MULTILINE)
+    assert sorted(told) == sorted(
+        (str(each.source), each.name, each.target) for each in RELATIONS.values() if each.target
+    )
+
+
+def test_the_limits_of_a_batch_are_those_that_are_held() -> None:
+    for told in ((ROOT / "docs" / "curating.md").read_text(), schemas.LINES["Batch"]):
+        assert f"{batch._LINES:,} lines and {batch._BYTES >> 20} MiB" in told
 
 
 def test_every_variable_in_the_documents_is_a_setting() -> None:
