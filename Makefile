@@ -22,6 +22,7 @@ lint: develop
 bench: develop
 	$(BIN)/python -m benchmarks.read
 	$(BIN)/python -m benchmarks.write
+	$(BIN)/python -m benchmarks.find
 
 setup: .venv/set-up
 develop: .venv/developed

@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from http.client import HTTPConnection
+from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Any, Self
 
@@ -43,6 +44,9 @@ class Server:
     def __init__(self, url: str, *options: str, **variables: str) -> None:
         self.url = url
         self._command = [sys.executable, "-m", "lexarium", "serve", "--port", "0", "--database", url, *options]
+        self._index = None if url.startswith("sqlite") else TemporaryDirectory(prefix="lexarium-index-")
+        if self._index is not None:
+            variables.setdefault("LEXARIUM_INDEX", self._index.name)
         self._environment = {**_environment(), **variables}
 
     def __enter__(self) -> Self:
@@ -72,6 +76,8 @@ class Server:
             self._process.send_signal(signal.SIGTERM)
         _, rest = self._process.communicate(timeout=30)
         self.log += rest
+        if self._index is not None:
+            self._index.cleanup()
         return self.log
 
     def connect(self) -> HTTPConnection:

@@ -268,6 +268,31 @@ def test_import_export_show_and_check_work_together(url: str, sample_paths: list
     assert run("check", "--database", url).returncode == 0
 
 
+def test_an_export_of_a_release_is_what_was_exported_when_it_was_named(
+    url: str, sample_paths: list[Path], tmp_path: Path
+) -> None:
+    run("import", *sample_paths, "--database", url)
+    then = run("export", "--format", "v-alpha", "--database", url).stdout
+    with Server(url) as server:
+        curator = {"Authorization": f"Bearer {server.token('curator')}", "Content-Type": "application/json"}
+        named = server.request("POST", "/api/v1/releases", curator, json.dumps({"name": "2026.1"}))
+        assert named.status == 201
+        one, other = (record["id"] for record in server.get("/api/v-alpha/concept").json[:2])
+        merged = server.request(
+            "POST", f"/api/v1/concept/{one}/merge", {**curator, "If-Match": '"1"'}, json.dumps({"into": other})
+        )
+        assert merged.status == 200, merged.body
+    assert run("export", "--format", "v-alpha", "--database", url).stdout != then
+    assert run("export", "--format", "v-alpha", "--release", "2026.1", "--database", url).stdout == then
+    revision = str(named.json["revision"])
+    assert run("export", "--format", "v-alpha", "--as-of", revision, "--database", url).stdout == then
+    for wrong in (["--release", "none"], ["--as-of", "999999"], ["--release", "2026.1", "--as-of", "1"]):
+        refused = run("export", "--format", "v-alpha", *wrong, "--database", url)
+        assert refused.returncode != 0
+        assert refused.stderr.startswith("Error: ")
+        assert "Traceback" not in refused.stderr
+
+
 def test_check_finds_what_was_changed_behind_its_back(at: str, tmp_path: Path, sample_paths: list[Path]) -> None:
     run("import", *sample_paths, "--database", at)
     breaks = {

@@ -17,7 +17,6 @@ from lexarium.domain.collections import COLLECTIONS
 from lexarium.domain.relations import RELATIONS
 from lexarium.service.access import LEAST_ROLE
 from lexarium.settings import Settings, variable
-from lexarium.web.v1 import batch, schemas
 from lexarium.web.valpha.resources import RESOURCES
 from tests.server import Server
 
@@ -82,8 +81,8 @@ def test_the_table_of_relations_is_the_registrys() -> None:
 
 
 def test_the_limits_of_a_batch_are_those_that_are_held() -> None:
-    for told in ((ROOT / "docs" / "curating.md").read_text(), schemas.LINES["Batch"]):
-        assert f"{batch._LINES:,} lines and {batch._BYTES >> 20} MiB" in told
+    told = (ROOT / "docs" / "curating.md").read_text()
+    assert f"{Settings.batch_mb} MiB and {Settings.batch_lines:,} lines for a batch" in told
 
 
 def test_every_variable_in_the_documents_is_a_setting() -> None:

@@ -323,7 +323,7 @@ def test_a_merge_moves_names_and_relations_and_can_be_undone(server: Server, cur
     assert survivor["relations"] == {"KINDOF": [top["id"]]}
     assert server.get(f"/api/v1/{path(child)}").json["relations"] == {"PARTOF": [kept["id"]]}
     moved = server.get(f"/api/v1/{path(gone)}")
-    assert (moved.status, moved.headers["location"]) == (308, f"/api/v1/records/{kept['id']}")
+    assert (moved.status, moved.headers["location"]) == (308, f"/api/v1/{path(kept)}")
     valpha = server.get(f"/api/v-alpha/concept?id={gone['id']}")
     assert (valpha.status, valpha.headers["location"]) == (308, f"/api/v-alpha/concept?id={kept['id']}")
     curator.patch(survivor, definition_text="Written since.")

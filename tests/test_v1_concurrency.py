@@ -114,6 +114,10 @@ class Events:
                 event = {}
         return found
 
+    def rest(self) -> bytes:
+        """All that comes until the stream ends as it should."""
+        return self._response.read()
+
     def close(self) -> None:
         self._response.close()
         self._connection.close()

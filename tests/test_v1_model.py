@@ -21,6 +21,7 @@ from lexarium.service import looking
 from lexarium.service.access import Caller, add_account
 from lexarium.service.checking import check
 from lexarium.service.desk import Desk, Saved
+from lexarium.service.exporting import export_valpha
 from lexarium.service.reading import reading
 from lexarium.service.views import record_view
 from lexarium.store import log, schema
@@ -107,6 +108,8 @@ class Writes(RuleBasedStateMachine):
         """Of each record every version's action and content."""
         self.merges: dict[str, Merge] = {}
         """The last merge of each record that is merged now."""
+        self.exports: dict[int, bytes] = {}
+        """What was exported at those revisions."""
         self.past: dict[int, dict[str, bytes]] = {}
         """What every record looked like at the revisions that were remembered."""
         self.fixed: dict[str, dict[str, Any]] = {}
@@ -378,6 +381,7 @@ class Writes(RuleBasedStateMachine):
         with self.database.read() as snapshot:
             revision = read_position(snapshot).revision
         self.past[revision] = self.looks()
+        self.exports[revision] = b"".join(export_valpha(self.database, list(COLLECTIONS.values())))
 
     # What must hold.
 
@@ -459,6 +463,11 @@ class Writes(RuleBasedStateMachine):
                 assert self.listed_at(snapshot, revision) == {
                     each: look for each, look in looks.items() if orjson.loads(look)["state"] == State.PUBLISHED
                 }
+
+    @invariant()
+    def an_export_of_the_past_is_what_was_exported_then(self) -> None:
+        for revision, exported in self.exports.items():
+            assert b"".join(export_valpha(self.database, list(COLLECTIONS.values()), as_of=revision)) == exported
 
     def listed_at(self, snapshot: Any, revision: int) -> dict[str, bytes]:
         found: dict[str, bytes] = {}

@@ -12,9 +12,16 @@ _RANGES = {
     "workers": (1, 256),
     "cache_mb": (0, 1_000_000),
     "body_kb": (1, 1_000_000),
+    "body_seconds": (1, 86_400),
+    "batch_lines": (1, 10_000_000),
+    "batch_mb": (1, 10_000),
+    "name_limit": (1, 10_000),
+    "alias_limit": (1, 1_000_000),
+    "definition_limit": (1, 10_000_000),
     "write_rate": (1, 1_000_000),
     "write_burst": (1, 1_000_000),
     "sign_in_rate": (1, 1_000_000),
+    "streams": (0, 1_000_000),
 }
 
 
@@ -29,6 +36,10 @@ class Settings:
     database: str = _setting(
         "sqlite:///lexarium.db", "Where the catalogue is: sqlite:///FILE, or postgresql://USER@HOST/NAME"
     )
+    index: str = _setting(
+        "auto",
+        "The folder of the search index; auto: FILE-search beside an SQLite file, else lexarium-search-EPOCH here",
+    )
     host: str = _setting("127.0.0.1", "The address the server listens on")
     port: int = _setting(8000, "The port the server listens on; 0 takes a free one")
     workers: int = _setting(1, "How many processes serve")
@@ -36,9 +47,20 @@ class Settings:
         32, "How many megabytes of finished answers a worker keeps; what does not fit is streamed from the database"
     )
     body_kb: int = _setting(1024, "The largest body of a request, in kibibytes; batches may be larger")
-    write_rate: int = _setting(100, "How many writes a second a token may send, to each node")
-    write_burst: int = _setting(200, "How many writes a token may send at once")
-    sign_in_rate: int = _setting(5, "How many times a minute one may try to sign in to an account")
+    body_seconds: int = _setting(
+        60, "How many seconds the headers of a request may take, and its body, and each further mebibyte of a batch"
+    )
+    batch_lines: int = _setting(50_000, "The most lines of a batch")
+    batch_mb: int = _setting(64, "The largest batch, in mebibytes")
+    name_limit: int = _setting(500, "The longest name that people may write, in characters")
+    alias_limit: int = _setting(2_000, "The longest alias that people may write, in characters")
+    definition_limit: int = _setting(50_000, "The longest definition that people may write, in characters")
+    write_rate: int = _setting(100, "How many writes a second a token may send to each worker process")
+    write_burst: int = _setting(200, "How many writes a token may send at once to each worker process")
+    sign_in_rate: int = _setting(
+        5, "How many times a minute one address may try to sign in to an account at each worker process"
+    )
+    streams: int = _setting(1_000, "How many live streams of changes each worker process serves at once")
     title: str = _setting("Lexarium", "What the catalogue is called")
     log: str = _setting(
         "auto", "How the server logs: text, json, or auto (text on a terminal, else json)", ("auto", "text", "json")

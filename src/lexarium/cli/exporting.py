@@ -31,10 +31,17 @@ def export(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="Where to write; else standard output.")
     ] = None,
+    release: Annotated[str | None, typer.Option(metavar="NAME", help="The catalogue as it was at a release.")] = None,
+    as_of: Annotated[
+        int | None, typer.Option(metavar="REVISION", min=0, help="The catalogue as it was at a revision.")
+    ] = None,
     database: DatabaseOption = None,
 ) -> None:
     """Export published records with their relations; every collection, unless one is named."""
-    pieces = export_valpha(opened(database, reading=True), [collection] if collection else list(COLLECTIONS.values()))
+    if release is not None and as_of is not None:
+        raise LexariumError("Give --release or --as-of, not both.")
+    wanted = [collection] if collection else list(COLLECTIONS.values())
+    pieces = export_valpha(opened(database, reading=True), wanted, release, as_of)
     if output is None:
         for piece in pieces:
             sys.stdout.buffer.write(piece)

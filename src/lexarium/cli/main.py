@@ -18,11 +18,13 @@ COMMANDS = {
     "serve": "lexarium.cli.serve",
     "import": "lexarium.cli.importing",
     "export": "lexarium.cli.exporting",
+    "search": "lexarium.cli.search",
     "show": "lexarium.cli.show",
     "user": "lexarium.cli.users",
     "token": "lexarium.cli.tokens",
     "migrate": "lexarium.cli.migrate",
     "check": "lexarium.cli.check",
+    "reindex": "lexarium.cli.reindex",
 }
 
 

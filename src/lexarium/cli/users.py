@@ -60,7 +60,7 @@ def role(
 ) -> None:
     """Give an account another role; its tokens may do no more than that, from now on."""
     store = opened(database)
-    change(store, named(store, name).id, role)
+    store.run(change(named(store, name).id, role))
     out.print(f"{name} has the role {role} now.", markup=False)
 
 

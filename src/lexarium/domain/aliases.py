@@ -1,5 +1,6 @@
 """Other names of a record: one string on v-alpha, a list with language and scope on v1."""
 
+import re
 from collections.abc import Iterable
 from typing import Annotated, Literal
 
@@ -10,6 +11,13 @@ from lexarium.domain.text import plain
 Scope = Literal["exact", "narrow", "broad", "related"]
 
 DEFAULT_LANGUAGE = "en"
+_LANGUAGE = re.compile(r"[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*")
+
+
+def _language(tag: str) -> str:
+    if not _LANGUAGE.fullmatch(tag):
+        raise ValueError("should be the tag of a language, such as en or pt-BR.")
+    return tag
 
 
 class Alias(BaseModel):
@@ -17,9 +25,11 @@ class Alias(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
-    text: Annotated[str, AfterValidator(plain)] = Field(min_length=1, max_length=500, description="The name itself.")
-    lang: str = Field(
-        DEFAULT_LANGUAGE, pattern=r"^[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*$", description="Its language, as a BCP 47 tag."
+    text: Annotated[str, AfterValidator(plain)] = Field(min_length=1, description="The name itself.")
+    lang: Annotated[str, AfterValidator(_language)] = Field(
+        DEFAULT_LANGUAGE,
+        description="Its language, as a BCP 47 tag.",
+        json_schema_extra={"pattern": f"^{_LANGUAGE.pattern}$"},
     )
     scope: Scope = Field("exact", description="How it relates to the name: exact, narrow, broad or related.")
 

@@ -114,5 +114,8 @@ COLLECTIONS: dict[str, Collection] = {
     collection.name: collection for collection in (CONCEPT, TASK, DISORDER, CONTRAST, CONCEPT_CLASS)
 }
 
+SEARCHED: tuple[str, ...] = tuple(collection.name for collection in COLLECTIONS.values() if collection.on_valpha)
+"""Where a search looks that names no collection."""
+
 HIT_FIELDS: tuple[str, ...] = tuple(SearchHit.model_fields)
 HIT_NUMBER = "ID(c)"

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 from lexarium.domain.aliases import Alias
 from lexarium.domain.collections import COLLECTIONS, Collection
 from lexarium.domain.errors import Invalid, Problem
+from lexarium.domain.lengths import Lengths, lengths
 from lexarium.domain.records import Fields
 from lexarium.domain.text import plain
 
@@ -58,19 +59,28 @@ def checked(collection: Collection, given: Mapping[str, Any], kept: Mapping[str,
     return {**draft.model_dump(), **unchanged}
 
 
-@cache
 def valpha_model(name: str) -> type[BaseModel]:
     """What v-alpha takes of a new record of this collection."""
+    return _valpha_model(name, lengths())
+
+
+def draft_model(name: str) -> type[BaseModel]:
+    """What v1 takes of a record of this collection: `aliases` for `alias`, and what v-alpha does not show."""
+    return _draft_model(name, lengths())
+
+
+@cache
+def _valpha_model(name: str, longest: Lengths) -> type[BaseModel]:
     return _model(f"{name}_valpha", _written(COLLECTIONS[name]))
 
 
 @cache
-def draft_model(name: str) -> type[BaseModel]:
-    """What v1 takes of a record of this collection: `aliases` for `alias`, and what v-alpha does not show."""
+def _draft_model(name: str, longest: Lengths) -> type[BaseModel]:
     fields = _written(COLLECTIONS[name])
     fields.pop("alias", None)
+    alias = _alias_model(longest)
     fields["aliases"] = (
-        list[Alias],
+        list[alias],  # type: ignore[valid-type]
         Field(default_factory=list, max_length=_MANY, description="Other names, with their language and scope."),
     )
     fields["sources"] = (
@@ -82,6 +92,16 @@ def draft_model(name: str) -> type[BaseModel]:
         Field(default_factory=dict, description="The targets of its relations, by relation."),
     )
     return _model(f"{name}_draft", fields)
+
+
+@cache
+def _alias_model(longest: Lengths) -> type[Alias]:
+    info = Alias.model_fields["text"]
+    text: Any = (
+        Annotated[str, AfterValidator(plain)],
+        Field(min_length=1, max_length=longest.name, description=info.description),
+    )
+    return create_model(Alias.__name__, __base__=Alias, __doc__=Alias.__doc__, text=text)
 
 
 def _written(collection: Collection) -> dict[str, Any]:
@@ -122,19 +142,38 @@ def _invalid(collection: Collection, error: ValidationError) -> Invalid:
 def problems_of(error: ValidationError) -> list[Problem]:
     """What pydantic found, each as a field (with `/` between the parts of its place) and a sentence about it."""
     return [
-        Problem("/".join(str(part) for part in item["loc"]), _sentence(item["type"], item["msg"]))
-        for item in error.errors(include_url=False)
+        Problem("/".join(str(part) for part in item["loc"]), sentence(item)) for item in error.errors(include_url=False)
     ]
 
 
-def _sentence(kind: str, message: str) -> str:
-    """Pydantic's message as a sentence of ours that follows the name of a field."""
-    if kind == "missing":
-        return "is required."
-    if kind == "extra_forbidden":
-        return "is not a field that can be written here."
-    message = message.removeprefix("Value error, ")
-    for start in ("String should", "Input should", "List should", "Dictionary should"):
-        if message.startswith(start):
-            return "should" + message.removeprefix(start) + "."
-    return message
+_SENTENCES = {
+    "missing": "is required.",
+    "extra_forbidden": "is not a field that can be written here.",
+    "string_type": "should be text.",
+    "int_type": "should be a whole number.",
+    "int_parsing": "should be a whole number.",
+    "int_from_float": "should be a whole number.",
+    "bool_type": "should be true or false.",
+    "bool_parsing": "should be true or false.",
+    "list_type": "should be a list.",
+    "dict_type": "should be an object.",
+    "model_type": "should be an object.",
+    "model_attributes_type": "should be an object.",
+    "string_too_short": "must have at least {min_length:,} characters.",
+    "string_too_long": "must have at most {max_length:,} characters.",
+    "too_long": "must have at most {max_length:,} entries.",
+    "greater_than_equal": "must be at least {ge:,}.",
+    "less_than_equal": "must be at most {le:,}.",
+    "literal_error": "should be one of {expected}.",
+    "enum": "should be one of {expected}.",
+}
+"""Pydantic's kinds of errors as sentences that follow the name of a field."""
+
+
+def sentence(item: Mapping[str, Any]) -> str:
+    """What pydantic says of one error as a sentence of ours that follows the name of a field."""
+    told = _SENTENCES.get(item["type"])
+    if told is not None:
+        return told.format(**item.get("ctx", {})).replace("at least 1 characters", "at least one character")
+    message = str(item["msg"]).removeprefix("Value error, ")
+    return message if message.endswith(".") else f"is not right: {message}."

@@ -6,6 +6,7 @@ LexariumError
 │   ├── NotACatalogue      it is no database, or not one of Lexarium's
 │   ├── TooNew             a newer Lexarium made it
 │   └── Unavailable        it cannot be reached or written now
+├── Unready                the search index is not there yet
 ├── NotFound               no such record, account or token
 │   ├── Gone               the record is retired; perhaps another stands in for it
 │   └── Moved              the record is merged into another
@@ -44,6 +45,10 @@ class TooNew(StoreError):
 
 class Unavailable(StoreError):
     """The database cannot be reached, or cannot be written, at this moment."""
+
+
+class Unready(LexariumError):
+    """The search index is not there yet."""
 
 
 class NotFound(LexariumError):

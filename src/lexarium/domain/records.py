@@ -5,20 +5,28 @@ hit, so that a hit is the first bytes of the term's rendering.
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
 from lexarium.domain.identifiers import SYSTEM_USER
+from lexarium.domain.lengths import lengths
 
 Fields = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Written:
-    """Marks a field that people write, with its longest length in characters. All others are the server's own."""
+    """Marks a field that people write. All others are the server's own."""
 
-    limit: int | None = None
+    length: int | Literal["name", "alias", "definition"] | None = None
+    """The most characters: a number, or which of `Lengths`."""
+
+    @property
+    def limit(self) -> int | None:
+        """The most characters; None: it is no text."""
+        limit: int | None = getattr(lengths(), self.length) if isinstance(self.length, str) else self.length
+        return limit
 
 
 @dataclass(frozen=True)
@@ -33,7 +41,7 @@ class Moment:
     """Marks a text field that says a date and time."""
 
 
-Name = Annotated[str, Written(500)]
+Name = Annotated[str, Written("name")]
 ClassId = Annotated[
     str,
     Written(100),
@@ -59,10 +67,10 @@ class SearchHit(BaseModel):
 
     id: str = Field(description="Identifier of the term, `trm_<suffix>`.")
     name: Name = Field(description="Name of the term.")
-    definition_text: Annotated[str, Written(50_000)] = Field(
+    definition_text: Annotated[str, Written("definition")] = Field(
         "", description="Definition: free text, perhaps with line breaks, perhaps only a placeholder, perhaps empty."
     )
-    alias: Annotated[str, Written(2_000)] = Field(
+    alias: Annotated[str, Written("alias")] = Field(
         "", description="Other names in one string, separated by commas or semicolons. Empty where there are none."
     )
 
@@ -90,7 +98,7 @@ class Disorder(BaseModel):
 
     id: str = Field(description="Identifier `dso_<suffix>`.")
     name: Name = Field(description="Name of the disorder.")
-    definition: Annotated[str, Written(50_000)] = Field("", description="Definition, perhaps empty.")
+    definition: Annotated[str, Written("definition")] = Field("", description="Definition, perhaps empty.")
     id_protocol: Annotated[str, Written(50)] = Field(
         "", description="Short code of the source vocabulary the record comes from."
     )
@@ -117,4 +125,4 @@ class ConceptClass(BaseModel):
 
     id: str = Field(description="Identifier `ctp_<suffix>`.")
     name: Name = Field(description="Name of the class.")
-    description: Annotated[str, Written(50_000)] = Field("", description="What the class holds.")
+    description: Annotated[str, Written("definition")] = Field("", description="What the class holds.")

@@ -1,6 +1,6 @@
 """The relations between records, and how the `?id=` shape of a record shows them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -39,6 +39,11 @@ class Related:
     relation: str
     side: Side
     """The end at which the record stands that was asked about."""
+
+
+def in_order(others: Iterable[Related]) -> list[Related]:
+    """By relation, then by name ignoring case, then by id."""
+    return sorted(others, key=lambda other: (other.relation, other.side, (other.name or "").casefold(), other.id))
 
 
 @dataclass(frozen=True)

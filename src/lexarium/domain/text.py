@@ -15,14 +15,6 @@ def name_key(name: str) -> str:
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
 
 
-def fold(text: str) -> str:
-    """The text without case and accents, for matching."""
-    if text.isascii():
-        return text.casefold()
-    decomposed = unicodedata.normalize("NFKD", text.casefold())
-    return "".join(char for char in decomposed if not unicodedata.combining(char))
-
-
 def unstorable(text: str) -> str | None:
     """The first character that can never be stored (NUL or a lone surrogate), named as `U+0000`, or None."""
     return _named(_UNSTORABLE.search(text))

@@ -15,6 +15,7 @@ from lexarium.domain.text import forbidden, unstorable
 from lexarium.store import accounts
 from lexarium.store.database import Database
 from lexarium.store.transaction import Transaction
+from lexarium.store.writer import Work
 
 _NAME_LIMIT = 200
 _USE_NOTED_EVERY = 60_000
@@ -122,6 +123,11 @@ def _caller(token: Token) -> Caller:
 
 def add_account(database: Database, name: str, role: Role) -> Account:
     """Make an account. Raises `Conflict` where the name is taken."""
+    return database.run(addition(name, role))
+
+
+def addition(name: str, role: Role) -> Work[Account]:
+    """The work that makes an account. Raises `Invalid` where it cannot have the name, the work `Conflict`."""
     wrong = None
     if not name.strip():
         wrong = "must not be empty."
@@ -139,7 +145,7 @@ def add_account(database: Database, name: str, role: Role) -> Account:
         accounts.add_account(transaction, account, at=now())
         return account
 
-    return database.run(work)
+    return work
 
 
 def create_token(

@@ -11,6 +11,7 @@ from lexarium.store import accounts
 from lexarium.store.backend import Snapshot
 from lexarium.store.database import Database
 from lexarium.store.transaction import Transaction
+from lexarium.store.writer import Work
 
 
 def find(snapshot: Snapshot, identifier: str) -> Account:
@@ -30,10 +31,10 @@ def named(database: Database, name: str) -> Account:
     return found
 
 
-def change(database: Database, identifier: str, role: Role | None = None, password: str | None = None) -> Account:
-    """Give an account another role or a password, told as its hash; None leaves it as it is.
+def change(identifier: str, role: Role | None = None, password: str | None = None) -> Work[Account]:
+    """The work that gives an account another role or a password, told as its hash; None leaves it as it is.
 
-    Raises `Conflict` where the last admin would be none, or the account is erased.
+    It raises `Conflict` where the last admin would be none, or the account is erased.
     """
 
     def work(transaction: Transaction) -> Account:
@@ -45,7 +46,7 @@ def change(database: Database, identifier: str, role: Role | None = None, passwo
             accounts.set_password(transaction, identifier, password)
         return replace(account, role=role or account.role)
 
-    return database.run(work)
+    return work
 
 
 def erase(database: Database, identifier: str) -> None:

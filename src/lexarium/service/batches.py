@@ -8,7 +8,7 @@ from lexarium.domain.collections import COLLECTIONS
 from lexarium.domain.errors import Invalid, LexariumError, Problem
 from lexarium.service.access import Caller, Deed
 from lexarium.service.desk import Desk, Saved
-from lexarium.store.database import Database
+from lexarium.store.transaction import Transaction
 
 _FIELDS: dict[str, dict[str, type]] = {
     "create": {"collection": str, "record": dict},
@@ -20,34 +20,33 @@ _FIELDS: dict[str, dict[str, type]] = {
 _OPTIONAL: dict[str, dict[str, type]] = {"retire": {"replaced_by": str}}
 
 
-def run_batch(database: Database, caller: Caller, lines: Sequence[tuple[int, Mapping[str, Any]]]) -> list[Saved]:
-    """Do every line, which comes with its number, in one transaction.
+def run_batch(transaction: Transaction, caller: Caller, lines: Sequence[tuple[int, Mapping[str, Any]]]) -> list[Saved]:
+    """Do every line, which comes with its number.
 
-    Raises `Invalid` with the problems of every line; then nothing is done. A `version` may be left out: the record
-    is then changed as it is found.
+    Raises `Invalid` with the problems of every line; then the transaction must be undone. A `version` may be left
+    out: the record is then changed as it is found.
     """
     caller.require(Deed.PUBLISH)
     problems = [problem for number, line in lines for problem in _malformed(number, line)]
     _refuse(problems)
     saved: list[Saved] = []
     new: list[Whole] = []
-    with database.write() as transaction:
-        desk = Desk(transaction, caller)
-        for number, line in lines:
-            try:
-                if line["op"] == "create":
-                    # New records are saved together: a statement for each would take most of the time.
-                    new.append(desk.draft_new(COLLECTIONS[line["collection"]], line["record"]))
-                    continue
-                saved += desk.save_new(new)
-                new = []
-                saved.append(_DEEDS[line["op"]](desk, line))
-            except Invalid as error:
-                problems += [Problem(f"{number}/{each.field}", each.detail) for each in error.problems]
-            except LexariumError as error:
-                problems.append(Problem(str(number), str(error)))
-        _refuse(problems)
-        saved += desk.save_new(new)
+    desk = Desk(transaction, caller)
+    for number, line in lines:
+        try:
+            if line["op"] == "create":
+                # New records are saved together: a statement for each would take most of the time.
+                new.append(desk.draft_new(COLLECTIONS[line["collection"]], line["record"]))
+                continue
+            saved += desk.save_new(new)
+            new = []
+            saved.append(_DEEDS[line["op"]](desk, line))
+        except Invalid as error:
+            problems += [Problem(f"{number}/{each.field}", each.detail) for each in error.problems]
+        except LexariumError as error:
+            problems.append(Problem(str(number), str(error)))
+    _refuse(problems)
+    saved += desk.save_new(new)
     return saved
 
 

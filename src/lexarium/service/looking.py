@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,10 +15,11 @@ from lexarium.domain.editing import Difference, differences
 from lexarium.domain.errors import Invalid, NotFound, Problem
 from lexarium.domain.relations import RELATIONS
 from lexarium.domain.text import unstorable
+from lexarium.service import releases
 from lexarium.service.desk import refuse_gone
-from lexarium.store import edges, records, releases, versions
+from lexarium.store import edges, records, versions
 from lexarium.store.backend import Snapshot, read_position
-from lexarium.store.versions import SORTS, Listing, Place
+from lexarium.store.versions import Listing, Place
 
 _DEEPEST = 100
 
@@ -35,10 +37,7 @@ def revision_of(snapshot: Snapshot, release: str | None, as_of: int | None) -> i
     """The revision that a request wants to read: a release's, or an earlier one, or the present."""
     present = read_position(snapshot).revision
     if release is not None:
-        found = None if unstorable(release) else releases.find(snapshot, release)
-        if found is None:
-            raise NotFound(f"There is no release {release!r}.")
-        return found.revision
+        return releases.find(snapshot, release).revision
     if as_of is not None and as_of > present:
         raise Invalid(
             "That revision is not there yet.", [Problem("as_of", f"is past the present revision, {present}.")]
@@ -55,11 +54,11 @@ def record(snapshot: Snapshot, identifier: str, revision: int, collection: Colle
     return found
 
 
-def page(snapshot: Snapshot, listing: Listing, cursor: str | None, limit: int) -> Page:
-    """The records of a list after a cursor. All pages of a list are of the revision that the first was of."""
+def page(snapshot: Snapshot, listing: Listing, cursor: str | None, limit: int, *, of_the_present: bool = True) -> Page:
+    """The records of a list after a cursor. Pages of the present are all of the revision that the first was of."""
     after = None
     if cursor is not None:
-        listing, after = _resumed(listing, cursor, read_position(snapshot).revision)
+        listing, after = _resumed(snapshot, listing, cursor, of_the_present=of_the_present)
     found = versions.page(snapshot, listing, after, limit + 1)
     more = len(found) > limit
     items = found[:limit]
@@ -71,32 +70,39 @@ def page(snapshot: Snapshot, listing: Listing, cursor: str | None, limit: int) -
 
 
 def _cursor(listing: Listing, last: Change) -> str:
-    keys: dict[str, Any] = {"name": last.whole().rendering.name_key, "id": last.record, "updated": last.at}
-    told = orjson.dumps([listing.revision, listing.sort, listing.descending, keys[listing.sort], last.record])
+    """Which list at which revision, and the change that its last record was made by: short, however long a name is."""
+    told = orjson.dumps([listing.revision, last.seq, _list_key(listing)])
     return base64.urlsafe_b64encode(told).decode().rstrip("=")
 
 
-def _resumed(listing: Listing, cursor: str, present: int) -> tuple[Listing, Place]:
+def _list_key(listing: Listing) -> str:
+    """The same for all pages of one list, and for no other list."""
+    return hashlib.sha256(repr(replace(listing, revision=0)).encode()).hexdigest()[:16]
+
+
+def _resumed(snapshot: Snapshot, listing: Listing, cursor: str, *, of_the_present: bool) -> tuple[Listing, Place]:
+    revision, seq, key = _told_by(cursor)
+    if not 0 < seq <= revision <= read_position(snapshot).revision:
+        raise _no_page("is not one that this service gave out.")
+    if key != _list_key(listing) or not (of_the_present or revision == listing.revision):
+        raise _no_page("is of another list: send it with the parameters that the page before was asked for with.")
+    [last] = versions.since(snapshot, seq - 1, 1)
+    keys: dict[str, str | int] = {"name": last.whole().rendering.name_key, "id": last.record, "updated": last.at}
+    return replace(listing, revision=revision), Place(keys[listing.sort], last.record)
+
+
+def _told_by(cursor: str) -> tuple[int, int, str]:
     try:
-        told = orjson.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
-        revision, sort, descending, key, last = told
-        right = (
-            type(revision) is int
-            and 0 <= revision <= present
-            and sort in SORTS
-            and (
-                type(key) is int and abs(key) < 2**63
-                if sort == "updated"
-                else isinstance(key, str) and not unstorable(key)
-            )
-            and isinstance(last, str)
-            and not unstorable(last)
-        )
+        revision, seq, key = orjson.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
     except (ValueError, TypeError, binascii.Error):
-        right = False
-    if not right:
-        raise Invalid("The page cannot be found.", [Problem("cursor", "is not one that this service gave out.")])
-    return replace(listing, revision=revision, sort=sort, descending=bool(descending)), Place(key, last)
+        revision = seq = key = None
+    if type(revision) is int and type(seq) is int and isinstance(key, str):
+        return revision, seq, key
+    raise _no_page("is not one that this service gave out.")
+
+
+def _no_page(why: str) -> Invalid:
+    return Invalid("The page cannot be found.", [Problem("cursor", why)])
 
 
 def history(snapshot: Snapshot, collection: Collection, identifier: str, revision: int) -> list[Change]:
@@ -157,5 +163,8 @@ def _names(snapshot: Snapshot, identifiers: Sequence[str]) -> dict[str, str]:
 
 
 def changes_since(snapshot: Snapshot, since: int, limit: int, collections: Sequence[str] = ()) -> list[Change]:
-    """The changes after a seq, in order."""
+    """The changes after a seq, in order. Raises `Invalid` for a seq that no change has yet."""
+    present = read_position(snapshot).revision
+    if since > present:
+        raise Invalid("There are no such changes yet.", [Problem("since", f"is past the present revision, {present}.")])
     return versions.since(snapshot, since, limit, collections)

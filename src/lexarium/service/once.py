@@ -2,7 +2,7 @@
 
 import hashlib
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import orjson
 
@@ -31,8 +31,16 @@ class Ask:
 
     key: str | None
     """What the client calls it; None: it may be done again."""
-    what: bytes
-    """All that makes it what it is: method, path and body."""
+    digest: str
+    """Of all that makes it what it is: method, path and body."""
+
+    @classmethod
+    def of(cls, key: str | None, *what: bytes) -> Self:
+        """A request from its key, if it has one, and from all that makes it what it is."""
+        digest = hashlib.sha256()
+        for piece in what if key is not None else ():
+            digest.update(piece)
+        return cls(key, digest.hexdigest())
 
 
 def once(caller: Caller, ask: Ask, work: Work[Outcome]) -> Work[Outcome]:
@@ -42,17 +50,17 @@ def once(caller: Caller, ask: Ask, work: Work[Outcome]) -> Work[Outcome]:
     """
     if ask.key is None:
         return work
-    key, digest, account = ask.key, hashlib.sha256(ask.what).hexdigest(), caller.account.id
+    key, account = ask.key, caller.account.id
 
     def kept_work(transaction: Transaction) -> Outcome:
         kept = idempotency.find(transaction.connection, account, key, at=now())
         if kept is not None:
-            if kept.request != digest:
+            if kept.request != ask.digest:
                 raise Conflict("This Idempotency-Key was used for another request. Use a new one.")
             return Outcome(**orjson.loads(kept.answer))
         outcome = work(transaction)
         answer = orjson.dumps(outcome)
-        idempotency.keep(transaction, account, key, Kept(digest, answer), at=now())
+        idempotency.keep(transaction, account, key, Kept(ask.digest, answer), at=now())
         return outcome
 
     return kept_work

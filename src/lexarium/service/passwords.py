@@ -34,7 +34,7 @@ def hashed(password: str) -> str:
 def set_password(database: Database, name: str, password: str) -> None:
     """Give an account a password, in place of the one it had."""
     digest = hashed(password)
-    change(database, named(database, name).id, password=digest)
+    database.run(change(named(database, name).id, password=digest))
 
 
 def prove(database: Database, caller: Caller, password: str | None) -> None:

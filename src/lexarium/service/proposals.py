@@ -1,6 +1,6 @@
 """Proposals: made by contributors, decided by curators, withdrawn by whoever made them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -61,6 +61,14 @@ def visible(snapshot: Snapshot, caller: Caller, identifier: str) -> Proposal:
     if found is None or not (caller.may(Deed.PUBLISH) or found.author == caller.account.id):
         raise NotFound(f"There is no proposal with the id {identifier!r}.")
     return found
+
+
+def page(
+    snapshot: Snapshot, caller: Caller, state: Decision | None, after: tuple[int, str] | None, limit: int
+) -> Sequence[Proposal]:
+    """The next proposals that the caller may see, the oldest first; `after` is when the last was made, and its id."""
+    author = None if caller.may(Deed.PUBLISH) else caller.account.id
+    return proposals.page(snapshot, state, author, after, limit)
 
 
 def conflicts(snapshot: Snapshot, proposal: Proposal) -> list[dict[str, Any]]:

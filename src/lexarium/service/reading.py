@@ -1,7 +1,6 @@
 """Reading the catalogue. Everything read comes with the position at which it was so."""
 
 import heapq
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
@@ -14,7 +13,7 @@ from lexarium.domain.collections import COLLECTIONS, CONCEPT, HIT_NUMBER, Collec
 from lexarium.domain.errors import NotFound
 from lexarium.domain.grounds import Ground
 from lexarium.domain.relations import MEASUREDBY
-from lexarium.domain.text import fold, name_key, unstorable
+from lexarium.domain.text import name_key, unstorable
 from lexarium.exchange import valpha
 from lexarium.service.desk import refuse_gone
 from lexarium.store import edges, log, records, versions
@@ -38,14 +37,23 @@ class Reading:
         self.grounds.add(grounds.of_collection(collection.name))
         return _array(records.bodies(self._snapshot, collection))
 
-    def hits(self, query: str = "") -> Iterator[bytes]:
-        """The search hits for a query, best first, as one JSON array in pieces; every term where it is empty."""
+    def hits(self) -> Iterator[bytes]:
+        """Every search hit by name, as one JSON array in pieces."""
+        self._rests_on_hits()
+        return _array(_numbered(records.hits(self._snapshot)))
+
+    def hits_of(self, identifiers: Iterable[str]) -> Iterator[bytes]:
+        """The search hits among these records, in their order, likewise."""
+        self._rests_on_hits()
+        return _array(_numbered(filter(None, self._hits_of(iter(identifiers)))))
+
+    def _rests_on_hits(self) -> None:
         self.grounds |= {grounds.of_collection(each.name) for each in COLLECTIONS.values() if each.searched_prefix}
-        batches = records.hits(self._snapshot)
-        if query.strip():
-            found = _ranked(query, batches)
-            batches = iter([found] if found else [])
-        return _array(_numbered(batches))
+
+    def _hits_of(self, identifiers: Iterator[str]) -> Iterator[Sequence[bytes]]:
+        while batch := list(islice(identifiers, BATCH)):
+            found = records.hits_of(self._snapshot, batch)
+            yield [found[each] for each in batch if each in found]
 
     def one(self, collection: Collection, identifier: str) -> bytes:
         """A published record of this collection with its relations."""
@@ -160,29 +168,3 @@ def _numbered(batches: Iterable[Sequence[bytes]]) -> Iterator[Sequence[bytes]]:
     for batch in batches:
         yield [b"%b,%b:%d}" % (hit, key, place) for place, hit in enumerate(batch, number)]
         number += len(batch)
-
-
-def _ranked(query: str, batches: Iterator[Sequence[bytes]]) -> list[bytes]:
-    """The hits that hold every word of the query, ignoring case and accents: by where, then by name."""
-    sought = re.findall(r"\w+", fold(query)) or fold(query).split()
-    whole = " ".join(sought)
-    found: list[tuple[int, bytes]] = []
-    for batch in batches:
-        for hit in batch:
-            fields = orjson.loads(hit + b"}")
-            name = " ".join(fold(fields["name"]).split())
-            texts = (name, fold(fields["alias"]), fold(fields["definition_text"]))
-            if all(any(word in text for text in texts) for word in sought):
-                found.append((_tier(whole, sought, name, texts[1]), hit))
-    found.sort(key=lambda item: item[0])
-    return [hit for _, hit in found]
-
-
-def _tier(whole: str, words: list[str], name: str, alias: str) -> int:
-    if name == whole:
-        return 0
-    if name.startswith(whole):
-        return 1
-    if all(word in name for word in words):
-        return 2
-    return 3 if all(word in alias for word in words) else 4

@@ -5,9 +5,18 @@ from typing import Any
 import orjson
 
 from lexarium.domain.changes import Change
+from lexarium.domain.collections import Collection
 from lexarium.domain.editing import Difference
 from lexarium.domain.proposals import Proposal
 from lexarium.domain.stamps import text_of
+from lexarium.service.finding import Found, Hit, Suggestion
+
+
+def record_fields(collection: Collection) -> tuple[str, ...]:
+    """The fields of a record of this collection, as `record_view` has them."""
+    first = ("id", "collection", "version", "state", "replaced_by")
+    own = (name for name in collection.fields if name != "id")
+    return (*first, *own, "aliases", "sources", "relations", "updated", "updated_by")
 
 
 def record_view(change: Change) -> dict[str, Any]:
@@ -73,4 +82,40 @@ def proposal_view(proposal: Proposal) -> dict[str, Any]:
         "decided_by": proposal.decider,
         "decided_at": None if proposal.decided is None else text_of(proposal.decided),
         "reason": proposal.reason,
+    }
+
+
+def found_view(found: Found) -> dict[str, Any]:
+    """What a search found."""
+    return {
+        "hits": [hit_view(hit) for hit in found.hits],
+        "total": found.total,
+        "facets": found.facets,
+        "did_you_mean": found.did_you_mean,
+    }
+
+
+def hit_view(hit: Hit) -> dict[str, Any]:
+    """A hit of a search."""
+    view = {
+        "id": hit.id,
+        "name": hit.name,
+        "collection": hit.collection,
+        "state": hit.state,
+        "replaced_by": hit.replaced_by,
+        "score": hit.score,
+        "matched": {"field": hit.field, "text": hit.text, "kind": hit.tier.kind},
+        "highlight": [span._asdict() for span in hit.highlight],
+    }
+    return view if hit.explanation is None else {**view, "explanation": hit.explanation}
+
+
+def suggestion_view(suggestion: Suggestion) -> dict[str, Any]:
+    """A completion."""
+    return {
+        "id": suggestion.id,
+        "name": suggestion.name,
+        "collection": suggestion.collection,
+        "text": suggestion.text,
+        "highlight": [span._asdict() for span in suggestion.highlight],
     }

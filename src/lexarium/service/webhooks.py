@@ -17,6 +17,9 @@ from lexarium.store import webhooks
 from lexarium.store.backend import Snapshot
 from lexarium.store.transaction import Transaction
 
+KEPT = webhooks.KEPT
+"""How many deliveries of a webhook are kept, the newest."""
+
 
 @dataclass(frozen=True)
 class Wish:
@@ -49,6 +52,11 @@ def create(transaction: Transaction, wish: Wish) -> Webhook:
     )
     webhooks.add(transaction, new)
     return new
+
+
+def oldest_first(snapshot: Snapshot) -> list[Webhook]:
+    """Every webhook."""
+    return webhooks.all_webhooks(snapshot)
 
 
 def find(snapshot: Snapshot, identifier: str) -> Webhook:

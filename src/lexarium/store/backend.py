@@ -1,6 +1,7 @@
 """What the two engines do differently: the narrow contract that `sqlite` and `postgres` fulfil."""
 
 from collections.abc import Set
+from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from sqlalchemy import Connection, Engine, select
@@ -36,10 +37,10 @@ class Move(NamedTuple):
 
 def read_position(connection: Connection) -> Position:
     """The catalogue's position as this transaction sees it."""
-    return Position._make(connection.execute(_POSITION).one())
+    return Position._make(connection.execute(POSITION).one())
 
 
-_POSITION = select(catalogue.c.epoch, catalogue.c.revision, catalogue.c.accounts)
+POSITION = select(catalogue.c.epoch, catalogue.c.revision, catalogue.c.accounts)
 
 
 class Watch(Protocol):
@@ -63,6 +64,8 @@ class Backend(Protocol):
     """Where the database is, as a person may read it: no password."""
     embedded: bool
     """Whether it is in this process, so that a short look takes no longer than a thread would."""
+    file: Path | None
+    """Its file, where it is one."""
 
     def exists(self) -> bool:
         """Whether there is anything at its place."""

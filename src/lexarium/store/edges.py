@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Select, bindparam, select
 
 from lexarium.domain.changes import State
-from lexarium.domain.relations import RELATIONS, Edge, Related, Side
+from lexarium.domain.relations import RELATIONS, Edge, Related, Side, in_order
 from lexarium.store.records import BATCH, STREAMED
 from lexarium.store.schema import record, relation
 
@@ -67,9 +67,7 @@ def related(connection: Connection, identifiers: Items[str]) -> dict[str, list[R
             expected = getattr(RELATIONS[row.relation], far)
             if row.collection is None or row.collection == expected:
                 found[row.near].append(Related(row.far, row.name, row.relation, near))
-    for others in found.values():
-        others.sort(key=lambda other: (other.relation, other.side, (other.name or "").casefold(), other.id))
-    return found
+    return {identifier: in_order(others) for identifier, others in found.items()}
 
 
 def _ends(near: Side, far: Side) -> Select[Any]:

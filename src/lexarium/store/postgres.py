@@ -3,6 +3,7 @@
 import logging
 import threading
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -98,6 +99,7 @@ class PostgresBackend:
             raise SettingError(f"The database address is not one that PostgreSQL knows: {error}") from None
         self._address = address
         self.place = f"{parts.get('dbname', '')} on {parts.get('host', 'the local server')}"
+        self.file: Path | None = None
         self.engine = create_engine(
             _DIALECT,
             creator=partial(_connect, address),

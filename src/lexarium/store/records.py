@@ -90,6 +90,13 @@ def hits(connection: Connection) -> Iterator[Sequence[bytes]]:
     return _in_batches(connection, query.order_by(record.c.order_key, record.c.id))
 
 
+def hits_of(connection: Connection, identifiers: Sequence[str]) -> dict[str, bytes]:
+    """Those of these records (at most BATCH) that are search hits, likewise."""
+    hit = func.substr(record.c.body, 1, record.c.hit_length)
+    query = select(record.c.id, hit).where(record.c.id.in_(identifiers), record.c.hit_length > 0, _PUBLISHED)
+    return dict(connection.execute(query).all())
+
+
 def targeted_by(connection: Connection, named: Relation, target: str) -> Iterator[Sequence[bytes]]:
     """The published records that have the relation to the target, as rendered, in order."""
     query = (
@@ -105,6 +112,12 @@ def count(connection: Connection) -> dict[str, int]:
     """How many published records each collection has; one that has none is left out."""
     query = select(record.c.collection, func.count()).where(_PUBLISHED).group_by(record.c.collection)
     return dict(connection.execute(query).all())
+
+
+def total(connection: Connection) -> int:
+    """How many records there are, of whatever collection and state."""
+    number: int = connection.execute(select(func.count()).select_from(record)).scalar_one()
+    return number
 
 
 def _in_batches(connection: Connection, query: Select[Any]) -> Iterator[Sequence[bytes]]:

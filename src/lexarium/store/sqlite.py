@@ -1,15 +1,15 @@
 """SQLite in WAL mode: the embedded engine."""
 
-import mmap
 import sqlite3
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, text
+from sqlalchemy.dialects.sqlite.base import SQLiteDialect
 from sqlalchemy.exc import DBAPIError
 
 from lexarium.domain.errors import NotACatalogue, SettingError, StoreError, Unavailable
-from lexarium.store.backend import Position, Watch, read_position
+from lexarium.store.backend import POSITION, Position, Watch
 
 _WRITE = {"lexarium_write": True}
 """Execution options of a connection whose transaction begins as a writer's."""
@@ -17,47 +17,39 @@ _WRITE = {"lexarium_write": True}
 _WAIT_SECONDS = 10
 """How long a writer waits for its turn, and anyone for a connection, before giving up."""
 
-_HEAD = 48
-"""How many bytes the head of a wal-index has."""
+_POSITION = str(POSITION.compile(dialect=SQLiteDialect()))
 
 _CONNECTIONS = 50
 """More than there are threads to use them."""
 
 
 class SqliteWatch:
-    """Looks at the head of SQLite's wal-index, which every commit of every process changes, for a microsecond a call.
+    """Asks SQLite's own counter of commits, on a connection that does nothing else: microseconds a call."""
 
-    The file and its first 48 bytes are part of SQLite's documented format. Asking SQLite itself (`PRAGMA data_version`)
-    costs ten times as much, and gives up Python's lock each time: while others write, a read waits to have it back.
-    """
-
-    def __init__(self, engine: Engine, database: str) -> None:
+    def __init__(self, engine: Engine) -> None:
         self._connection = engine.connect()
-        self._position = self._read()  # While this connection is open, the file stays the one that it is.
-        with Path(f"{database}-shm").open("rb") as file:
-            self._index = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
-        self._head = b""
+        driver = self._connection.connection.driver_connection
+        assert isinstance(driver, sqlite3.Connection)
+        self._execute = driver.execute
+        self._commits = -1
+        self._position = Position("", -1, -1)
 
     def current(self) -> Position:
-        head = self._index[:_HEAD]
-        if head != self._head:
-            self._position = self._read()
-            self._head = head
+        try:
+            commits = self._execute("PRAGMA data_version").fetchone()[0]
+            if commits != self._commits:
+                # Not through SQLAlchemy: this one statement is a transaction of its own, and is run after every commit.
+                self._position = Position._make(self._execute(_POSITION).fetchone())
+                self._commits = commits
+        except sqlite3.Error as error:
+            raise Unavailable(f"The database cannot be read now: {error}.") from error
         return self._position
 
     def advance(self, position: Position) -> None:
-        """Nothing to hear: the index shows the commits of everyone."""
+        """Nothing to hear: this connection sees commits of every other."""
 
     def close(self) -> None:
-        self._index.close()
         self._connection.close()
-
-    def _read(self) -> Position:
-        try:
-            with self._connection.begin():
-                return read_position(self._connection)
-        except DBAPIError as error:
-            raise Unavailable(f"The database cannot be read now: {error}.") from error
 
 
 class SqliteBackend:
@@ -78,7 +70,8 @@ class SqliteBackend:
             max_overflow=0,
             pool_timeout=_WAIT_SECONDS,
         )
-        self._file: tuple[int, int] | None = None
+        self.file: Path | None = Path(self.place)
+        self._opened: tuple[int, int] | None = None
         event.listen(self.engine, "connect", _set_up)
         event.listen(self.engine, "begin", _begin)
 
@@ -99,7 +92,7 @@ class SqliteBackend:
             driver = connection.connection.driver_connection
             assert isinstance(driver, sqlite3.Connection)
             driver.execute("PRAGMA journal_mode=WAL").close()
-        self._file = self._identity()
+        self._opened = self._identity()
 
     def damage(self, connection: Connection) -> list[str]:
         rows = connection.execute(text("PRAGMA integrity_check"))
@@ -117,7 +110,7 @@ class SqliteBackend:
 
     def _refuse_if_gone(self) -> None:
         # What is written to a file that has no name any more is lost when it is closed.
-        if self._file is not None and self._file != self._identity():
+        if self._opened is not None and self._opened != self._identity():
             raise Unavailable(f"The database file {self.place} was removed or replaced while it was in use.")
 
     def lock(self, connection: Connection) -> None:
@@ -127,7 +120,7 @@ class SqliteBackend:
         """Nothing to do: SQLite counts commits for every reader."""
 
     def watch(self) -> Watch:
-        return SqliteWatch(self.engine, self.place)
+        return SqliteWatch(self.engine)
 
     def explain(self, error: DBAPIError) -> StoreError | None:
         reason = str(error.orig)

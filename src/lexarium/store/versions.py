@@ -33,14 +33,14 @@ SORTS: dict[str, Any] = {"name": change.c.name_key, "id": change.c.record, "upda
 
 @dataclass(frozen=True)
 class Listing:
-    """A list of records as it was at a revision; what is None or empty is not asked."""
+    """A list of records as it was at a revision; what is None is not asked."""
 
     collection: str
     revision: int
     sort: str = "name"
     descending: bool = False
     state: State | None = State.PUBLISHED
-    ids: tuple[str, ...] = ()
+    ids: tuple[str, ...] | None = None
     name_key: str | None = None
     class_id: str | None = None
     owner: str | None = None
@@ -102,6 +102,13 @@ def shaken(connection: Connection, seq: int, most: int) -> set[Ground] | None:
 
 _DOCUMENTS = select(change.c.collection, change.c.document).where(change.c.seq > bindparam("seq"))
 _DOCUMENTS = _DOCUMENTS.limit(bindparam("most", type_=Integer))
+
+
+def newest(connection: Connection, after: str, limit: int) -> list[Change]:
+    """The last change of every record, of whatever collection and state, by id: those after an id, at most so many."""
+    last = (change.c.record == record.c.id) & (change.c.version == record.c.version)
+    query = select(change).join(record, last).where(record.c.id > after).order_by(record.c.id).limit(limit)
+    return [change_of(row) for row in connection.execute(query)]
 
 
 def page(connection: Connection, listing: Listing, after: Place | None, limit: int) -> list[Change]:
@@ -191,7 +198,7 @@ def _as_of(wanted: Listing) -> Select[Any]:
 
 def _conditions(wanted: Listing) -> Iterator[ColumnElement[bool]]:
     yield change.c.collection == wanted.collection
-    if wanted.ids:
+    if wanted.ids is not None:
         yield change.c.record.in_(wanted.ids)
     for column, value in (
         (change.c.state, wanted.state),

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -12,6 +13,8 @@ from starlette.types import ASGIApp
 from lexarium.domain.errors import LexariumError
 from lexarium.service.access import Callers
 from lexarium.service.deliverer import Deliverer
+from lexarium.service.finding import Finder
+from lexarium.service.indexing import Indexer
 from lexarium.settings import Settings
 from lexarium.store.database import Database
 from lexarium.web.answers import Answers
@@ -21,6 +24,8 @@ from lexarium.web.limits import Limits
 from lexarium.web.pages import Pages
 from lexarium.web.probes import Probes
 from lexarium.web.problems import HttpProblem, handle_error
+from lexarium.web.streams import Streams
+from lexarium.web.suggest import Suggest
 from lexarium.web.valpha import endpoint
 
 
@@ -28,21 +33,29 @@ def make_app(settings: Settings, database: Database) -> ASGIApp:
     """The whole service as one ASGI application. It closes the database when it shuts down."""
 
     @asynccontextmanager
-    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+    async def lifespan(app: Starlette) -> AsyncIterator[dict[str, Any]]:
         await run_in_threadpool(database.position)  # connects, so that the first request need not
         deliverer = Deliverer(database, private=settings.webhooks_private == "yes")
         deliverer.start()
-        yield
+        indexer.start()
+        yield {"streams": streams, "body_seconds": settings.body_seconds}  # for `protocol`
+        await run_in_threadpool(indexer.stop)
         await run_in_threadpool(deliverer.stop)
         await run_in_threadpool(database.close)
 
     limits = Limits(settings)
+    streams = Streams(settings.streams)
     callers = Callers(database)
+    indexer = Indexer(database, settings.index)
+    finder = Finder(database, indexer)
     answers = Answers(settings.cache_mb * 1_000_000, database)
-    v1 = Lazy("lexarium.web.v1.app", lambda module: module.make_v1(database, callers, limits, settings))
+    v1 = Lazy(
+        "lexarium.web.v1.app", lambda module: module.make_v1(database, callers, limits, streams, settings, finder)
+    )
     app = Starlette(
         routes=[
-            *endpoint.routes(database, callers, answers, limits),
+            *endpoint.routes(database, callers, answers, limits, finder),
+            Suggest(finder).route(),
             *(Route(path, v1) for path in ("/api/v1", "/api/v1/{rest:path}", "/openapi.json", "/docs")),
             *Probes(database).routes(),
             *Pages(database, settings.title).routes(),

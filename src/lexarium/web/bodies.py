@@ -23,20 +23,32 @@ async def read_fields(request: Request, limits: Limits) -> tuple[Mapping[str, An
         raise HttpProblem(415, f"The body must be application/json or a form ({' or '.join(_FORMS)}).")
     body = await limits.body(request)
     if kind == "application/json":
-        return _json(body), False
+        return json_object(body), False
     if body.lstrip().startswith(b"{"):
         raise HttpProblem(415, "The body looks like JSON: send it with `Content-Type: application/json`.")
     return await _form(request, kind, body), True
 
 
-def _json(body: bytes) -> Mapping[str, Any]:
+def json_object(body: bytes) -> dict[str, Any]:
+    """The JSON object that a body is. Raises a 400 that says where it is none."""
     try:
         given = orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        raise HttpProblem(400, f"The body is not JSON: {error}.") from None
+        raise HttpProblem(400, f"The body {not_json(body, error)}") from None
     if not isinstance(given, dict):
         raise HttpProblem(400, "The body must be a JSON object.")
     return given
+
+
+def not_json(text: bytes, error: orjson.JSONDecodeError) -> str:
+    """Why some bytes are no JSON, as what a sentence goes on with."""
+    try:
+        text.decode()
+    except UnicodeDecodeError as wrong:
+        # The decoder of JSON would say that the whole of it is wrong, from its first character on.
+        line = text.count(b"\n", 0, wrong.start) + 1
+        return f"is not UTF-8: its byte {wrong.start + 1}, on line {line}, cannot be read."
+    return f"is not JSON: {error}."
 
 
 async def _form(request: Request, kind: str, body: bytes) -> Mapping[str, Any]:

@@ -1,6 +1,6 @@
 """The hottest reads: an answer that is finished is sent from here, in front of the framework.
 
-No routing table, no model, no JSON, no thread. Whatever has no finished answer falls through.
+No routing table, no model, no JSON, no thread. Whatever has no finished answer falls through, writes in turns.
 """
 
 from collections.abc import Mapping
@@ -11,6 +11,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from lexarium.domain.errors import StoreError
 from lexarium.web.answers import Answers, Reply, conditions
 from lexarium.web.encodings import chosen
+from lexarium.web.turns import Turns
 
 
 class FastPath:
@@ -19,13 +20,16 @@ class FastPath:
     def __init__(self, app: ASGIApp, answers: Answers) -> None:
         self._app = app
         self._answers = answers
+        self._turns = Turns()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         reply = self.finished(scope) if scope["type"] == "http" else None
         if reply is not None:
             await reply.deliver(send)
-        else:
-            await self._app(scope, receive, send)
+            return
+        if scope["type"] == "http" and scope["method"] not in ("GET", "HEAD"):
+            await self._turns.take()
+        await self._app(scope, receive, send)
 
     def finished(self, scope: Mapping[str, Any]) -> Reply | None:
         """The reply to an HTTP request, where it is finished."""

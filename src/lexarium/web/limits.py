@@ -1,8 +1,11 @@
 """How much a client may send: how large a body, how slowly, and how many writes a second."""
 
 import asyncio
+import math
+import threading
 import time
 from collections import OrderedDict
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 from starlette.requests import ClientDisconnect, Request
@@ -10,9 +13,13 @@ from starlette.requests import ClientDisconnect, Request
 from lexarium.settings import Settings
 from lexarium.web.problems import HttpProblem
 
-_SLOWEST_BODY_SECONDS = 60
+_MEBIBYTE = 1 << 20
 _CLIENTS = 100_000
 """How many clients' rates are kept; one that has not been heard of longest is forgotten, and so begins anew."""
+_ACCOUNTS_OF_AN_ADDRESS = 10
+"""How many times the rate of one account an address may try to sign in, to whichever accounts."""
+_HASHED_AT_ONCE = 2
+"""How many passwords are looked at at a time: each takes 64 MiB while it is."""
 
 
 @dataclass
@@ -22,15 +29,26 @@ class _Bucket:
 
 
 class Rate:
-    """So many a second for each client, saved up to so many at once. A node's own: others count for themselves."""
+    """So many a second for each client, saved up to so many at once. A worker's own: others count for themselves."""
 
     def __init__(self, per_second: float, burst: int) -> None:
         self._per_second = per_second
         self._burst = burst
         self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
+        self._taking = threading.Lock()
 
     def take(self, client: str) -> dict[str, str]:
         """Take one, and return what to tell the client in headers. Raises a 429 where there is none left."""
+        with self._taking:
+            left = self._left(client)
+        if left < 0:
+            wait = max(1, math.ceil(-left / self._per_second))
+            headers = {"Retry-After": str(wait), **self._told(0, wait)}
+            raise HttpProblem(429, f"Too many requests. Try again in {wait} s.", headers)
+        return self._told(int(left), 1)
+
+    def _left(self, client: str) -> float:
+        """What is left after one was taken; less than nothing where there was none, and none was taken."""
         now = time.monotonic()
         bucket = self._buckets.pop(client, None) or _Bucket(self._burst, now)
         bucket.tokens = min(self._burst, bucket.tokens + (now - bucket.at) * self._per_second)
@@ -38,12 +56,10 @@ class Rate:
         self._buckets[client] = bucket
         if len(self._buckets) > _CLIENTS:
             self._buckets.popitem(last=False)
-        if bucket.tokens < 1:
-            wait = max(1, round((1 - bucket.tokens) / self._per_second))
-            headers = {"Retry-After": str(wait), **self._told(0, wait)}
-            raise HttpProblem(429, f"Too many requests. Try again in {wait} s.", headers)
-        bucket.tokens -= 1
-        return self._told(int(bucket.tokens), 1)
+        left = bucket.tokens - 1
+        if left >= 0:
+            bucket.tokens = left
+        return left
 
     def _told(self, remaining: int, reset: int) -> dict[str, str]:
         window = max(1, round(self._burst / self._per_second))
@@ -53,31 +69,67 @@ class Rate:
         }
 
 
+def address_of(request: Request) -> str:
+    """The address that a request comes from; a proxy's own, where there is one in front."""
+    return request.client.host if request.client else ""
+
+
+class SignIns:
+    """How often, and how many at a time, people may try to sign in."""
+
+    def __init__(self, a_minute: int) -> None:
+        self._accounts = Rate(a_minute / 60, a_minute)
+        self._addresses = Rate(_ACCOUNTS_OF_AN_ADDRESS * a_minute / 60, _ACCOUNTS_OF_AN_ADDRESS * a_minute)
+        self.hashing = asyncio.Semaphore(_HASHED_AT_ONCE)
+        """To be held while a password is looked at."""
+
+    def take(self, account: str, address: str) -> None:
+        """Count one try. Raises a 429 past the rate.
+
+        Each address has its own count of an account: who tries someone else's does not lock them out.
+        """
+        self._addresses.take(address)
+        self._accounts.take(f"{address} {account}")
+
+
 class Limits:
     """The limits of one worker."""
 
     def __init__(self, settings: Settings) -> None:
         self.body_bytes = settings.body_kb * 1024
+        self.body_seconds = settings.body_seconds
+        self.batch_bytes = settings.batch_mb * _MEBIBYTE
+        self.batch_lines = settings.batch_lines
         self.writes = Rate(settings.write_rate, settings.write_burst)
-        self.sign_ins = Rate(settings.sign_in_rate / 60, settings.sign_in_rate)
+        self.sign_ins = SignIns(settings.sign_in_rate)
 
     async def body(self, request: Request) -> bytes:
         """The whole body; raises where it is too large or too slow. The request keeps it, so it may be asked again."""
-        too_large = HttpProblem(413, f"The body must have at most {self.body_bytes} bytes.")
-        length = request.headers.get("content-length", "")
-        if length.isdecimal() and int(length) > self.body_bytes:
-            raise too_large
         if not hasattr(request, "_body"):
-            body = bytearray()
-            try:
-                async with asyncio.timeout(_SLOWEST_BODY_SECONDS):
-                    async for piece in request.stream():
-                        body += piece
-                        if len(body) > self.body_bytes:
-                            raise too_large
-            except ClientDisconnect:
-                raise HttpProblem(400, "The body ended too early.") from None
-            except TimeoutError:
-                raise HttpProblem(408, "The body took too long.", {"Connection": "close"}) from None
-            request._body = bytes(body)
+            request._body = b"".join([piece async for piece in self.pieces(request, self.body_bytes)])
         return request._body
+
+    async def pieces(self, request: Request, most: int) -> AsyncIterator[bytes]:
+        """A body of at most so many bytes as it comes; raises where it is too large or too slow."""
+        too_large = HttpProblem(413, f"The body must have at most {most} bytes.")
+        length = request.headers.get("content-length", "")
+        if length.isdecimal() and int(length) > most:
+            raise too_large
+        start = asyncio.get_running_loop().time()
+        size = 0
+        stream = request.stream()
+        try:
+            while True:
+                # What is larger may take longer, in proportion.
+                async with asyncio.timeout_at(start + self.body_seconds * max(1.0, size / _MEBIBYTE)):
+                    piece = await anext(stream, None)
+                if piece is None:
+                    return
+                size += len(piece)
+                if size > most:
+                    raise too_large
+                yield piece
+        except ClientDisconnect:
+            raise HttpProblem(400, "The body ended too early.") from None
+        except TimeoutError:
+            raise HttpProblem(408, "The body took too long.", {"Connection": "close"}) from None

@@ -16,11 +16,16 @@ class JsonFormatter(logging.Formatter):
             "at": text_of(int(record.created * 1000)) + "Z",
             "level": record.levelname.lower(),
             "logger": record.name,
-            "message": record.getMessage(),
+            "message": _encodable(record.getMessage()),
         }
         if record.exc_info:
-            line["trace"] = self.formatException(record.exc_info)
+            line["trace"] = _encodable(self.formatException(record.exc_info))
         return orjson.dumps(line, option=orjson.OPT_NON_STR_KEYS).decode()
+
+
+def _encodable(text: str) -> str:
+    """The text; what of it no encoding can hold, such as a byte of a file's name that was not UTF-8, is spelt out."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def logging_config(kind: str, terminal: bool) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from lexarium.domain.errors import (
     Stale,
     StoreError,
     Unauthenticated,
+    Unready,
 )
 
 log = logging.getLogger(__name__)
@@ -28,13 +29,14 @@ log = logging.getLogger(__name__)
 _STATUS: dict[type[LexariumError], int] = {
     Invalid: 422,
     Gone: 410,
-    Moved: 308,
+    Moved: 409,
     NotFound: 404,
     Stale: 412,
     Unauthenticated: 401,
     Forbidden: 403,
     Conflict: 409,
     StoreError: 503,
+    Unready: 503,
 }
 _HEADERS = {401: {"WWW-Authenticate": 'Bearer realm="lexarium"'}, 503: {"Retry-After": "1"}}
 
@@ -42,37 +44,21 @@ _HEADERS = {401: {"WWW-Authenticate": 'Bearer realm="lexarium"'}, 503: {"Retry-A
 class HttpProblem(Exception):
     """A request that HTTP itself has a name for refusing."""
 
-    def __init__(self, status: int, detail: str, headers: Mapping[str, str] | None = None) -> None:
+    def __init__(self, status: int, detail: str, headers: Mapping[str, str] | None = None, **details: Any) -> None:
         super().__init__(detail)
         self.status = status
         self.headers = headers or {}
+        self.details = details
 
 
 def respond(error: Exception, headers: Mapping[str, str] | None = None) -> Response:
     """The answer to an error; `headers` are added to those that its status asks for."""
-    extra: dict[str, Any] = {}
     own: Mapping[str, str] = {}
+    extra: dict[str, Any] = {}
     if isinstance(error, HttpProblem):
-        status, detail, own = error.status, str(error), error.headers
+        status, detail, extra, own = error.status, str(error), error.details, error.headers
     elif isinstance(error, LexariumError):
-        status = next((status for kind, status in _STATUS.items() if isinstance(error, kind)), 500)
-        detail = str(error)
-        if status == 503:
-            # Where the database is, and what its driver says, is for the log.
-            log.warning("%s", error)
-            detail = "The catalogue's database cannot be used at this moment. Try again."
-        if isinstance(error, Gone):
-            extra["replaced_by"] = error.replaced_by
-        if isinstance(error, Moved):
-            extra["merged_into"] = error.survivor
-            own = {"location": f"/api/v1/records/{error.survivor}"}
-        if isinstance(error, Conflict):
-            extra |= error.details
-        if isinstance(error, Invalid):
-            extra["errors"] = [
-                {"pointer": _pointer(each.field), "detail": f"{each.field} {each.detail}"} for each in error.problems
-            ]
-            detail = " ".join([detail, *(each["detail"] for each in extra["errors"])])
+        status, detail, extra = _told(error)
     else:
         status, detail = 500, "The server made a mistake. It has been logged."
     body = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "detail": detail, **extra}
@@ -82,6 +68,28 @@ def respond(error: Exception, headers: Mapping[str, str] | None = None) -> Respo
         {**(headers or {}), **_HEADERS.get(status, {}), **own},
         media_type="application/problem+json",
     )
+
+
+def _told(error: LexariumError) -> tuple[int, str, dict[str, Any]]:
+    """The status of an error of the domain, what is wrong, and what else there is to tell of it."""
+    status = next((status for kind, status in _STATUS.items() if isinstance(error, kind)), 500)
+    detail, extra = str(error), dict[str, Any]()
+    if isinstance(error, StoreError):
+        # Where the database is, and what its driver says, is for the log.
+        log.warning("%s", error)
+        detail = "The catalogue's database cannot be used at this moment. Try again."
+    if isinstance(error, Gone):
+        extra["replaced_by"] = error.replaced_by
+    if isinstance(error, Moved):
+        extra["merged_into"] = error.survivor
+    if isinstance(error, Conflict):
+        extra |= error.details
+    if isinstance(error, Invalid):
+        extra["errors"] = [
+            {"pointer": _pointer(each.field), "detail": f"{each.field} {each.detail}"} for each in error.problems
+        ]
+        detail = " ".join([detail, *(each["detail"] for each in extra["errors"])])
+    return status, detail, extra
 
 
 def _pointer(field: str) -> str:

@@ -6,8 +6,12 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
 from lexarium.service.access import Caller, Callers
+from lexarium.service.once import Ask
 from lexarium.store.database import Database
 from lexarium.store.writer import Result, Work
+from lexarium.web.problems import HttpProblem
+
+_LONGEST_KEY = 200
 
 
 async def caller_of(request: Request, callers: Callers) -> Caller:
@@ -15,6 +19,13 @@ async def caller_of(request: Request, callers: Callers) -> Caller:
     authorization = request.headers.get("authorization")
     caller = callers.remembered(authorization)
     return await run_in_threadpool(callers.identify, authorization) if caller is None else caller
+
+
+def asked(request: Request, key: str | None, *body: bytes) -> Ask:
+    """A request as its `Idempotency-Key` knows it."""
+    if key is not None and not 0 < len(key) <= _LONGEST_KEY:
+        raise HttpProblem(400, f"An Idempotency-Key must have from 1 to {_LONGEST_KEY} characters.")
+    return Ask.of(key, f"{request.method} {request.url.path}?{request.url.query}\n".encode(), *body)
 
 
 async def done(database: Database, work: Work[Result]) -> Result:

@@ -1,7 +1,8 @@
 """Accounts and their tokens."""
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Depends, Request
 from pydantic import ValidationError
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from lexarium.domain.drafts import problems_of
@@ -9,10 +10,13 @@ from lexarium.domain.errors import Invalid
 from lexarium.service import access, accounts, passwords
 from lexarium.service.access import Deed
 from lexarium.service.accounts import account_view, token_view
-from lexarium.service.once import Outcome
+from lexarium.service.once import Outcome, once
+from lexarium.store.transaction import Transaction
+from lexarium.web.limits import address_of
 from lexarium.web.v1 import answers
-from lexarium.web.v1.requests import AdminOf, BodyOf, CallerOf, LimitsOf, StoreOf
+from lexarium.web.v1.requests import AdminOf, AskOf, BodyOf, CallerOf, LimitsOf, StoreOf, read_as, refuse_key
 from lexarium.web.v1.schemas import NewToken, NewUser, SignIn, UserChange, answered, body_of
+from lexarium.web.writes import done
 
 router = APIRouter(tags=["accounts"])
 
@@ -27,14 +31,13 @@ def me(caller: CallerOf) -> Response:
     summary="A token for a name and a password, good for a day",
     responses=answered("TokenWithSecret", 401, 429),
     openapi_extra=body_of("SignIn"),
+    dependencies=[Depends(refuse_key)],
 )
-def sign_in(database: StoreOf, limits: LimitsOf, body: BodyOf) -> Response:
-    try:
-        given = SignIn.model_validate(body, strict=True, extra="forbid")
-    except ValidationError as error:
-        raise Invalid("This cannot be signed in with.", problems_of(error)) from None
-    limits.sign_ins.take(given.name)
-    token, secret = passwords.sign_in(database, given.name, given.password)
+async def sign_in(request: Request, database: StoreOf, limits: LimitsOf, body: BodyOf) -> Response:
+    given = read_as(SignIn, body)
+    limits.sign_ins.take(given.name, address_of(request))
+    async with limits.sign_ins.hashing:
+        token, secret = await run_in_threadpool(passwords.sign_in, database, given.name, given.password)
     return answers.told(Outcome(200, {**token_view(token), "token": secret}))
 
 
@@ -47,16 +50,21 @@ def users(database: StoreOf, caller: AdminOf) -> Response:
     "/users",
     summary="Make an account",
     status_code=201,
-    responses=answered("Account", 409, status=201, headers=("Location",)),
+    responses=answered("Account", status=201, headers=("Location",)),
     openapi_extra=body_of("NewUser"),
 )
-def add_user(database: StoreOf, caller: AdminOf, body: BodyOf) -> Response:
+async def add_user(database: StoreOf, caller: AdminOf, body: BodyOf, ask: AskOf) -> Response:
     try:
         given = NewUser.model_validate(body, extra="forbid")
     except ValidationError as error:
         raise Invalid("This is not a valid account.", problems_of(error)) from None
-    account = access.add_account(database, given.name, given.role)
-    return answers.told(Outcome(201, account_view(account), f"{answers.PATH}/users/{account.id}"))
+    add = access.addition(given.name, given.role)
+
+    def work(transaction: Transaction) -> Outcome:
+        account = add(transaction)
+        return Outcome(201, account_view(account), f"{answers.PATH}/users/{account.id}")
+
+    return await answers.written(database, once(caller, ask, work))
 
 
 @router.get("/users/{id}", summary="An account", responses=answered("Account", 404))
@@ -71,7 +79,9 @@ def read_user(database: StoreOf, caller: AdminOf, id: str) -> Response:
     responses=answered("Account", 403, 404, 409),
     openapi_extra=body_of("UserChange"),
 )
-def change_user(database: StoreOf, limits: LimitsOf, caller: CallerOf, id: str, body: BodyOf) -> Response:
+async def change_user(
+    request: Request, database: StoreOf, limits: LimitsOf, caller: CallerOf, id: str, body: BodyOf
+) -> Response:
     """An admin changes anyone's role and password; everyone their own password, by telling the old one."""
     own = id == caller.account.id
     if not own or "role" in body:
@@ -80,11 +90,16 @@ def change_user(database: StoreOf, limits: LimitsOf, caller: CallerOf, id: str, 
         given = UserChange.model_validate(body, extra="forbid")
     except ValidationError as error:
         raise Invalid("The account cannot be changed so.", problems_of(error)) from None
-    if given.password is not None and own:
-        limits.sign_ins.take(caller.account.name)
-        passwords.prove(database, caller, given.old_password)
-    digest = None if given.password is None else passwords.hashed(given.password)
-    return answers.Json(account_view(accounts.change(database, id, given.role, digest)))
+    digest = None
+    if given.password is not None:
+        if own:
+            limits.sign_ins.take(caller.account.name, address_of(request))
+        async with limits.sign_ins.hashing:
+            if own:
+                await run_in_threadpool(passwords.prove, database, caller, given.old_password)
+            digest = await run_in_threadpool(passwords.hashed, given.password)
+    changed = await done(database, accounts.change(id, given.role, digest))
+    return answers.Json(account_view(changed))
 
 
 @router.delete(
@@ -112,6 +127,7 @@ def tokens(database: StoreOf, caller: CallerOf) -> Response:
     status_code=201,
     responses=answered("TokenWithSecret", 403, 404, 409, status=201),
     openapi_extra=body_of("NewToken"),
+    dependencies=[Depends(refuse_key)],
 )
 def add_token(database: StoreOf, caller: CallerOf, body: BodyOf) -> Response:
     try:

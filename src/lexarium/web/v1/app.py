@@ -3,40 +3,51 @@
 from functools import cache
 from importlib import import_module
 from typing import Any
+from urllib.parse import quote
 
 from fastapi import APIRouter, Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp
 
 from lexarium import __version__
 from lexarium.domain.collections import COLLECTIONS
-from lexarium.domain.errors import Invalid, LexariumError, Problem
+from lexarium.domain.errors import Invalid, LexariumError, Moved
 from lexarium.service.access import Callers
+from lexarium.service.finding import Finder
 from lexarium.settings import Settings
 from lexarium.store.database import Database
 from lexarium.web.limits import Limits
 from lexarium.web.problems import HttpProblem, handle_error, respond
+from lexarium.web.streams import Streams
 from lexarium.web.v1 import (
     accounts,
     answers,
     batch,
     changes,
     history,
+    methods,
     proposals,
     records,
     reference,
     relations,
     releases,
+    search,
     service,
     webhooks,
 )
-from lexarium.web.v1.requests import refuse_unknown_parameters
+from lexarium.web.v1.envelope import Envelope
+from lexarium.web.v1.requests import check_parameters, parameter_problems
+
+_PLACE_OF_ID = len(f"{answers.PATH}/collection/".split("/")) - 1
+"""Which part of an address names the record."""
 
 
-def make_v1(database: Database, callers: Callers, limits: Limits, settings: Settings) -> ASGIApp:
+def make_v1(
+    database: Database, callers: Callers, limits: Limits, streams: Streams, settings: Settings, finder: Finder
+) -> ASGIApp:
     """The application, with every address of v1 and its OpenAPI document."""
     app = FastAPI(
         title=settings.title,
@@ -44,48 +55,29 @@ def make_v1(database: Database, callers: Callers, limits: Limits, settings: Sett
         docs_url=None,
         redoc_url=None,
         generate_unique_id_function=_operation_id,
-        dependencies=[Depends(refuse_unknown_parameters)],
+        dependencies=[Depends(check_parameters)],
         exception_handlers={
-            **dict.fromkeys([HTTPException, HttpProblem, LexariumError, Exception], handle_error),
+            **dict.fromkeys([HttpProblem, LexariumError, Exception], handle_error),
+            HTTPException: _handle_http,
+            Moved: _handle_moved,
             RequestValidationError: _handle_invalid,
         },
     )
     app.state.database = database
     app.state.callers = callers
     app.state.limits = limits
+    app.state.streams = streams
     app.state.settings = settings
+    app.state.finder = finder
     app.router.redirect_slashes = False
-    # The fixed names first: `records` and the like must not be taken for a collection's.
-    named = [module.router for module in (service, changes, batch, proposals, releases, accounts, webhooks)]
-    routers = [*named, *history.routers(), *relations.routers(), *records.routers()]
+    # The records first: they are asked for most, and every route before takes its time to say no.
+    named = [module.router for module in (service, changes, batch, proposals, releases, accounts, webhooks, search)]
+    routers = [*records.routers(), *named, *history.routers(), *relations.routers()]
     for router in routers:
         app.include_router(router, prefix=answers.PATH)
     app.include_router(reference.router)
     app.openapi = cache(lambda: _document(app, routers))  # type: ignore[method-assign]
-    return RateTold(app)
-
-
-class RateTold:
-    """Adds to an answer what its request was told of its rate.
-
-    And has HEAD answered as GET is: the server sends no body then.
-    """
-
-    def __init__(self, app: FastAPI) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["method"] == "HEAD":
-            scope = {**scope, "method": "GET"}
-
-        async def tell(message: Message) -> None:
-            rate = scope.get("state", {}).get("rate")
-            if rate and message["type"] == "http.response.start":
-                told = [(name.lower().encode(), value.encode()) for name, value in rate.items()]
-                message = {**message, "headers": [*message["headers"], *told]}
-            await send(message)
-
-        await self._app(scope, receive, tell)
+    return Envelope(app)
 
 
 def _operation_id(route: APIRoute) -> str:
@@ -100,10 +92,24 @@ def _document(app: FastAPI, routers: list[APIRouter]) -> dict[str, Any]:
     return document
 
 
+async def _handle_http(request: Request, error: Exception) -> Response:
+    if isinstance(error, HTTPException) and error.status_code == 405:
+        return methods.answer(request)
+    return await handle_error(request, error)
+
+
+async def _handle_moved(request: Request, error: Exception) -> Response:
+    """To who reads, the same address with the survivor in place of the record; who writes must see what they change."""
+    assert isinstance(error, Moved)
+    if request.method != "GET":
+        return respond(error)
+    parts = request.scope["raw_path"].decode("ascii").split("/")
+    parts[_PLACE_OF_ID] = quote(error.survivor, safe="")
+    query = request.scope["query_string"].decode("latin-1")
+    there = {"location": "/".join(parts) + (f"?{query}" if query else ""), "cache-control": "no-cache"}
+    return respond(HttpProblem(308, str(error), there, merged_into=error.survivor))
+
+
 async def _handle_invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    found = [
-        Problem(str(item["loc"][-1]), f"{item['msg'][0].lower()}{item['msg'][1:]}.".replace("input should", "should"))
-        for item in error.errors()
-    ]
-    return respond(Invalid("The request is not valid.", found))
+    return respond(Invalid("The request is not valid.", parameter_problems(error.errors())))

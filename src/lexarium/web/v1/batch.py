@@ -1,24 +1,30 @@
 """Many writes in one request: NDJSON in, a result a line out."""
 
+import hashlib
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Annotated, Any
 
 import orjson
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Header, Request
 from starlette.concurrency import run_in_threadpool
-from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from lexarium.domain.errors import Invalid, Problem
 from lexarium.service.batches import run_batch
+from lexarium.service.desk import Saved
+from lexarium.service.once import Outcome, once
+from lexarium.store.database import Database
+from lexarium.store.transaction import Transaction
+from lexarium.store.writer import Work
+from lexarium.web.bodies import not_json
+from lexarium.web.limits import Limits
 from lexarium.web.problems import HttpProblem
-from lexarium.web.v1.requests import CuratorOf, StoreOf
+from lexarium.web.v1.requests import CuratorOf, LimitsOf, StoreOf
 from lexarium.web.v1.schemas import answered, body_of
+from lexarium.web.writes import asked
 
 router = APIRouter(tags=["batch"])
 
-_LINES = 50_000
-_BYTES = 64 << 20
 _NDJSON = "application/x-ndjson"
 
 
@@ -32,10 +38,18 @@ class Lines(Response):
     "/batch",
     summary="Many writes, all or nothing: one JSON object a line",
     response_class=Lines,
-    responses=answered("BatchResults", 400, 413, 415, kind=_NDJSON),
+    responses=answered("BatchResults", 400, 408, 409, 413, 415, kind=_NDJSON),
     openapi_extra=body_of("Batch", kind=_NDJSON),
 )
-async def batch(request: Request, database: StoreOf, caller: CuratorOf) -> Response:
+async def batch(
+    request: Request,
+    database: StoreOf,
+    limits: LimitsOf,
+    caller: CuratorOf,
+    idempotency_key: Annotated[
+        str | None, Header(description="Done once, however often it is sent, for a day.")
+    ] = None,
+) -> Response:
     """Do many writes.
 
     Lines: `{"op": "create", "collection", "record"}`, `{"op": "update", "id", "change"}`, `{"op": "retire", "id"}`,
@@ -44,28 +58,42 @@ async def batch(request: Request, database: StoreOf, caller: CuratorOf) -> Respo
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind not in (_NDJSON, "application/ndjson"):
         raise HttpProblem(415, f"The body must be {_NDJSON}.")
-    lines = await _parsed(request)
-    saved = await run_in_threadpool(run_batch, database, caller, lines)
-    results = [
-        orjson.dumps({"id": each.whole.id, "version": each.version, "state": each.whole.state}) for each in saved
-    ]
-    return Lines(b"".join(result + b"\n" for result in results))
+    digest = hashlib.sha256()
+    lines = await _parsed(_lines(request, limits, digest))
+
+    def work(transaction: Transaction) -> Outcome:
+        return Outcome(200, [_result(saved) for saved in run_batch(transaction, caller, lines)])
+
+    ask = asked(request, idempotency_key, digest.digest())
+    outcome = await run_in_threadpool(_done, database, once(caller, ask, work))
+    return Lines(b"".join(orjson.dumps(result) + b"\n" for result in outcome.content))
 
 
-async def _parsed(request: Request) -> list[tuple[int, dict[str, Any]]]:
+def _result(saved: Saved) -> dict[str, Any]:
+    return {"id": saved.whole.id, "version": saved.version, "state": saved.whole.state}
+
+
+def _done(database: Database, work: Work[Outcome]) -> Outcome:
+    """The result of much work, which has a transaction of its own."""
+    with database.write() as transaction:
+        return work(transaction)
+
+
+async def _parsed(given: AsyncIterator[bytes]) -> list[tuple[int, dict[str, Any]]]:
     lines: list[tuple[int, dict[str, Any]]] = []
     problems: list[Problem] = []
     number = 0
-    async for number, line in _lines(request):
+    async for line in given:
+        number += 1
         if not line.strip():
             continue
         try:
-            given = orjson.loads(line)
+            parsed = orjson.loads(line)
         except orjson.JSONDecodeError as error:
-            problems.append(Problem(str(number), f"is not JSON: {error}."))
+            problems.append(Problem(str(number), not_json(line, error)))
             continue
-        if isinstance(given, dict):
-            lines.append((number, given))
+        if isinstance(parsed, dict):
+            lines.append((number, parsed))
         else:
             problems.append(Problem(str(number), "is not a JSON object."))
     if problems:
@@ -73,19 +101,23 @@ async def _parsed(request: Request) -> list[tuple[int, dict[str, Any]]]:
     return lines
 
 
-async def _lines(request: Request) -> AsyncIterator[tuple[int, bytes]]:
-    rest = b""
-    number = size = 0
-    try:
-        async for piece in request.stream():
-            size += len(piece)
-            *whole, rest = (rest + piece).split(b"\n")
-            for line in whole:
-                number += 1
-                yield number, line
-            if size > _BYTES or number > _LINES:
-                raise HttpProblem(413, f"A batch must have at most {_LINES:,} lines and {_BYTES:,} bytes.")
-    except ClientDisconnect:
-        raise HttpProblem(400, "The body ended too early.") from None
-    if rest:
-        yield number + 1, rest
+async def _lines(request: Request, limits: Limits, digest: "hashlib._Hash") -> AsyncIterator[bytes]:
+    """The lines of a batch as they come; the digest learns of all that was read."""
+    too_many = HttpProblem(413, f"A batch must have at most {limits.batch_lines:,} lines.")
+    begun: list[bytes] = []
+    number = 0
+    async for piece in limits.pieces(request, limits.batch_bytes):
+        digest.update(piece)
+        number += piece.count(b"\n")
+        if number > limits.batch_lines:
+            raise too_many
+        *ended, rest = piece.split(b"\n")
+        for end in ended:
+            # Joined once, however many pieces a line comes in.
+            yield b"".join([*begun, end])
+            begun = []
+        begun.append(rest)
+    last = b"".join(begun)
+    if last.strip() and number == limits.batch_lines:
+        raise too_many
+    yield last

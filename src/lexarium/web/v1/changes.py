@@ -6,23 +6,25 @@ from typing import Annotated
 
 import orjson
 from fastapi import APIRouter, Header, Query, Request
+from pydantic import AfterValidator
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response, StreamingResponse
 
 from lexarium.domain.changes import Change
-from lexarium.domain.collections import COLLECTIONS
-from lexarium.domain.errors import Invalid, Problem
 from lexarium.service.looking import changes_since
 from lexarium.service.views import change_view
 from lexarium.store.backend import read_position
 from lexarium.store.database import Database
+from lexarium.web.problems import HttpProblem
+from lexarium.web.streams import Stream, Streams
 from lexarium.web.v1 import answers
-from lexarium.web.v1.requests import StoreOf
-from lexarium.web.v1.schemas import answered, live
+from lexarium.web.v1.requests import StoreOf, StreamsOf
+from lexarium.web.v1.schemas import answered, known_collection, live
 
 router = APIRouter(tags=["changes"])
 
 _LARGEST = 2**53
+_DIGITS = len(str(_LARGEST))
 _LOOK_SECONDS = 0.1
 _HEARTBEAT_SECONDS = 15.0
 _AT_ONCE = 100
@@ -36,28 +38,38 @@ _AT_ONCE = 100
 async def changes(
     request: Request,
     database: StoreOf,
+    streams: StreamsOf,
     since: Annotated[int | None, Query(ge=0, le=_LARGEST, description="The last `seq` you have.")] = None,
     limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
-    collection: Annotated[str | None, Query(max_length=100)] = None,
+    collection: Annotated[str | None, Query(max_length=100), AfterValidator(known_collection)] = None,
     last_event_id: Annotated[str | None, Header(description="Where a live stream resumes.")] = None,
 ) -> Response:
-    """A live stream without `since` or `Last-Event-ID` begins with the next change."""
-    if collection is not None and collection not in COLLECTIONS:
-        raise Invalid(
-            "There is no such collection.", [Problem("collection", f"should be one of {', '.join(COLLECTIONS)}.")]
-        )
+    """Without `since`, JSON begins with the first change of all; a live stream with the next that is made.
+
+    A live stream resumes after `Last-Event-ID`, whatever `since` says. It ends by itself now and then: its client is
+    to come back after the second that `retry` tells.
+    """
     wanted = [] if collection is None else [collection]
-    if "text/event-stream" in request.headers.get("accept", ""):
-        start = since
-        if last_event_id is not None and last_event_id.isdecimal() and last_event_id.isascii():
-            start = min(int(last_event_id), _LARGEST)
-        if start is None:
-            start = database.position().revision
-        headers = {"cache-control": "no-store", "access-control-allow-origin": "*", "x-accel-buffering": "no"}
-        return StreamingResponse(_live(database, start, wanted), media_type="text/event-stream", headers=headers)
-    found = await run_in_threadpool(_read, database, since or 0, limit, wanted)
-    last = found[-1].seq if found else since or 0
-    return answers.read({"items": [change_view(change) for change in found], "next": last})
+    if "text/event-stream" not in request.headers.get("accept", ""):
+        found = await run_in_threadpool(_read, database, since or 0, limit, wanted)
+        last = found[-1].seq if found else since or 0
+        return answers.read({"items": [change_view(change) for change in found], "next": last})
+    start = since if last_event_id is None else _seq_of(last_event_id)
+    if start is None:
+        start = database.position().revision
+    else:
+        await run_in_threadpool(_read, database, start, 1, wanted)
+    headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
+    if getattr(request.state, "head", False):
+        return Response(media_type="text/event-stream", headers=headers)
+    streams.refuse_more()
+    return StreamingResponse(_live(database, streams, start, wanted), media_type="text/event-stream", headers=headers)
+
+
+def _seq_of(last_event_id: str) -> int:
+    if not (last_event_id.isascii() and last_event_id.isdecimal() and len(last_event_id) < _DIGITS):
+        raise HttpProblem(400, "Last-Event-ID must be the id of an event of this stream: a whole number.")
+    return int(last_event_id)
 
 
 def _read(database: Database, since: int, limit: int, collections: list[str]) -> list[Change]:
@@ -72,11 +84,18 @@ def _read_to(database: Database, since: int, collections: list[str]) -> tuple[li
         return found, found[-1].seq if len(found) == _AT_ONCE else read_position(snapshot).revision
 
 
-async def _live(database: Database, since: int, collections: list[str]) -> AsyncIterator[bytes]:
-    """Each change as an event. What a slow reader has not taken is not read: nothing piles up here."""
-    yield b"retry: 1000\n\n"
+async def _live(database: Database, streams: Streams, since: int, collections: list[str]) -> AsyncIterator[bytes]:
+    """Each change as an event, for as long as a stream may last."""
+    with streams.opened() as stream:
+        yield b"retry: 1000\n\n"
+        async for event in _events(database, stream, since, collections):
+            yield event
+
+
+async def _events(database: Database, stream: Stream, since: int, collections: list[str]) -> AsyncIterator[bytes]:
+    """What a slow reader has not taken is not read: nothing piles up here."""
     silent = 0.0
-    while True:
+    while stream.goes_on:
         if database.position().revision > since:
             found, since = await run_in_threadpool(_read_to, database, since, collections)
             for change in found:

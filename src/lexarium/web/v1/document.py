@@ -9,11 +9,12 @@ from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 
 from lexarium.domain.collections import COLLECTIONS
+from lexarium.web import suggest
 from lexarium.web.v1 import frozen
 from lexarium.web.v1.components import components
 from lexarium.web.v1.examples import example, example_id
-from lexarium.web.v1.requests import AdminOf, AskOf, BodyOf, CallerOf, CuratorOf, VersionOf
-from lexarium.web.v1.schemas import problems
+from lexarium.web.v1.requests import AdminOf, AskOf, BodyIfAnyOf, BodyOf, CallerOf, CuratorOf, MatchOf, refuse_key
+from lexarium.web.v1.schemas import UNCHANGED, answered, known_again, numbered, problems
 
 _DESCRIPTION = """A terminology catalogue: records with versions, history, relations, proposals and releases.
 
@@ -22,6 +23,7 @@ Reading needs no token. Stamps are UTC without a zone. Errors are `application/p
 
 _TAGS = {
     "service": "The service itself, and any record by its identifier alone.",
+    "search": "Finding records.",
     **{name: collection.description for name, collection in COLLECTIONS.items()},
     "changes": "The feed: every change, in order, once; and live.",
     "batch": "Many writes in one request, all or nothing.",
@@ -35,13 +37,14 @@ _TAGS = {
 _ASKED = {
     BodyOf: (400, 408, 413, 415),
     AskOf: (400, 408, 409, 413),
-    VersionOf: (412, 428),
+    BodyIfAnyOf: (400, 408, 413, 415),
+    MatchOf: (412, 428),
     CallerOf: (401,),
     CuratorOf: (401, 403),
     AdminOf: (401, 403),
 }
 """The errors that come with what a route asks of a request. 422 comes with all: unknown parameters are refused."""
-_ERRORS = {get_args(alias)[1].dependency: errors for alias, errors in _ASKED.items()}
+_ERRORS = {get_args(alias)[1].dependency: errors for alias, errors in _ASKED.items()} | {refuse_key: (400,)}
 _THEIRS = ("HTTPValidationError", "ValidationError")
 """What the framework would answer with: we do not."""
 _IDENTIFIED = get_args(CallerOf)[1].dependency
@@ -50,6 +53,7 @@ _PARAMETERS = {
     "id": "Its identifier.",
     "version": "The number of the version.",
     "limit": "How many at most.",
+    "offset": "How many of the best to leave out.",
     "sort": "The order; with `-` the other way round.",
     "class": "Only of the class with this id, `ctp_…`.",
     "user": "Only those that the user with this id, `usr_…`, owns.",
@@ -63,7 +67,7 @@ _PARAMETERS = {
     "If-None-Match": "The ETag you have: where it still holds, the answer is a 304.",
 }
 """What parameters are that say nothing of themselves."""
-_EXAMPLES: dict[str, Any] = {"version": 1, "from": 1, "to": 2, "If-Match": '"1"'}
+_EXAMPLES: dict[str, Any] = {"q": "working memory", "version": 1, "from": 1, "to": 2, "If-Match": '"1"'}
 _IDS = {"users": "usr_4f1d2c8e9b07a635", "tokens": "tok_5d77d105ab49c581", "webhooks": "whk_8a1e6b3c5d7f9024",
         "proposals": "prp_0c5a7e3f9d2b4861", "records": example_id("concept"), "releases": "2026.1"}  # fmt: skip
 """What examples call the things at an address."""
@@ -88,6 +92,7 @@ def make_document(app: FastAPI, routers: Sequence[APIRouter], prefix: str) -> di
         for method in route.methods or ():
             operation = document["paths"][prefix + route.path][method.lower()]
             _complete(operation, method, set(_calls(route.dependant)))
+    document["paths"][suggest.PATH] = {"get": suggest.describe(numbered(answered("Suggestions", 422)))}
     document["paths"] |= frozen.paths()
     for path, operations in document["paths"].items():
         for operation in operations.values():
@@ -113,6 +118,9 @@ def _complete(operation: dict[str, Any], method: str, calls: set[Any]) -> None:
     if _IDENTIFIED in calls and method != "GET":
         asked |= {429}
     operation["responses"] |= {str(error): {} for error in asked}
+    if method == "GET":
+        operation["responses"] |= numbered(UNCHANGED)
+        operation["responses"]["200"].setdefault("headers", {}).update(known_again())
     operation["security"] = [{"token": []}] if _IDENTIFIED in calls else []
     for parameter in operation.get("parameters", []):
         if parameter["in"] == "header":

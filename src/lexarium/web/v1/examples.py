@@ -8,7 +8,7 @@ import orjson
 
 from lexarium import __version__
 from lexarium.domain.accounts import Account, Role, Token
-from lexarium.domain.changes import Action, Change, Whole
+from lexarium.domain.changes import Action, Change, State, Whole
 from lexarium.domain.collections import COLLECTIONS
 from lexarium.domain.editing import Difference, draft_of
 from lexarium.domain.proposals import Proposal
@@ -85,6 +85,7 @@ def _examples(collection: str) -> dict[str, Any]:
         **_of_people(),
         **_of_webhooks(),
         **_of_valpha(collection),
+        **_of_finding(),
         **_of_lines(record["id"], other, change),
         "Release": _release(),
         "Releases": {"items": [_release()]},
@@ -185,6 +186,19 @@ def _of_webhooks() -> dict[str, Any]:
         "WebhookWithSecret": {**hook, "secret": "whsec_…"},
         "Deliveries": {"items": [delivery_view(Delivery(hook["id"], 7, _AT, 204))]},
         "Trial": {"status": 204, "error": None},
+    }
+
+
+def _of_finding() -> dict[str, Any]:
+    shape = _shape("concept", 0)
+    named = {"id": shape["id"], "name": shape["name"], "collection": "concept"}
+    words = [{"start": 0, "end": 7}, {"start": 8, "end": 14}]
+    matched = {"field": "name", "text": shape["name"], "kind": "name"}
+    found = {"state": State.PUBLISHED, "replaced_by": None, "score": 0.9, "matched": matched, "highlight": words}
+    facets = {"collection": {"concept": 1}, "class": {shape["id_concept_class"]: 1}, "state": {"published": 1}}
+    return {
+        "Found": {"hits": [{**named, **found}], "total": 1, "facets": facets, "did_you_mean": None},
+        "Suggestions": {"suggestions": [{**named, "text": shape["name"], "highlight": words}]},
     }
 
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from lexarium.domain.drafts import valpha_model
-from lexarium.web.v1.schemas import UNCHANGED, answered, reference, title
+from lexarium.web.v1.schemas import UNCHANGED, answered, numbered, reference, title
 from lexarium.web.v1.shapes import valpha_answer_model
 from lexarium.web.valpha.resources import FORMATS, PATH, RESOURCES, Resource
 
@@ -36,9 +36,7 @@ def _read(resource: Resource) -> dict[str, Any]:
         "summary": f"The whole of {resource.name}, or what the parameters ask for",
         "description": f"{resource.description} In the order of {resource.order}. Unknown parameters are ignored.",
         "parameters": parameters,
-        "responses": {
-            **_numbered(answered(schema, *errors, headers=("ETag",)) | UNCHANGED),
-        },
+        "responses": numbered(answered(schema, *errors, headers=("ETag",)) | UNCHANGED),
         "security": [],
     }
 
@@ -55,7 +53,7 @@ def _create(resource: Resource) -> dict[str, Any]:
         "summary": f"Create a {name}",
         "description": "A curator's is published, a contributor's becomes a proposal.",
         "requestBody": {"required": True, "content": {kind: {"schema": schema} for kind in _KINDS}},
-        "responses": _numbered({**made, **waiting}),
+        "responses": numbered({**made, **waiting}),
         "security": [{"token": []}],
     }
 
@@ -65,14 +63,10 @@ def _described(resource: Resource) -> dict[str, Any]:
         "tags": [TAG],
         "operationId": f"valpha_describe_{resource.name}",
         "summary": "Its methods, parameters, order, fields and their rules",
-        "responses": _numbered(answered("ValphaResource")),
+        "responses": numbered(answered("ValphaResource")),
         "security": [],
     }
 
 
 def _parameter(name: str, told: str) -> dict[str, Any]:
     return {"name": name, "in": "query", "description": told, "schema": {"type": "string"}}
-
-
-def _numbered(responses: dict[int | str, Any]) -> dict[str, Any]:
-    return {str(status): told for status, told in sorted(responses.items())}

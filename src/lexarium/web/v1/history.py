@@ -2,23 +2,23 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Path, Query
 from starlette.responses import Response
 
 from lexarium.domain.collections import COLLECTIONS, Collection
-from lexarium.domain.errors import Invalid, Problem
 from lexarium.service import looking
 from lexarium.service.desk import Desk
-from lexarium.service.once import Outcome
+from lexarium.service.once import Outcome, once
 from lexarium.service.views import difference_view, record_view, version_view
 from lexarium.store.backend import read_position
 from lexarium.store.transaction import Transaction
 from lexarium.web.v1 import answers
 from lexarium.web.v1.records import published
-from lexarium.web.v1.requests import BodyOf, CuratorOf, StoreOf, VersionOf, taken
-from lexarium.web.v1.schemas import GONE, answered, body_of, title
+from lexarium.web.v1.requests import AskOf, BodyOf, CuratorOf, MatchOf, StoreOf, read_as
+from lexarium.web.v1.schemas import CLOSED, Merge, Revert, answered, body_of, title
 
-Version = Annotated[int, Query(ge=1, le=2**31 - 1)]
+_LAST = 2**31 - 1
+Version = Annotated[int, Query(ge=1, le=_LAST)]
 
 
 def routers() -> list[APIRouter]:
@@ -37,9 +37,7 @@ def _router(collection: Collection) -> APIRouter:
         return answers.read({"items": [version_view(change) for change in found]})
 
     @router.get("/history/{version}", summary="One version", responses=answered(record, 404))
-    def one_version(database: StoreOf, id: str, version: int) -> Response:
-        if not 1 <= version < 2**31:
-            raise Invalid("That is no version.", [Problem("version", "should be a whole number from 1 on.")])
+    def one_version(database: StoreOf, id: str, version: Annotated[int, Path(ge=1, le=_LAST)]) -> Response:
         with database.read() as snapshot:
             return answers.read(record_view(looking.version(snapshot, collection, id, version)))
 
@@ -52,34 +50,37 @@ def _router(collection: Collection) -> APIRouter:
     @router.post(
         "/revert",
         summary="Make it what it was at a version, as a new version",
-        responses=answered(record, 404, 409, headers=("ETag",)),
+        responses=answered(record, 404, headers=("ETag",)),
         openapi_extra=body_of("Revert"),
     )
-    async def revert(database: StoreOf, caller: CuratorOf, id: str, version: VersionOf, body: BodyOf) -> Response:
-        (to,) = taken(body, version=int)
-        if to is None or not 1 <= to < 2**31:
-            raise Invalid("The body is not valid.", [Problem("version", "is required: the version to go back to.")])
+    async def revert(
+        database: StoreOf, caller: CuratorOf, id: str, match: MatchOf, body: BodyOf, ask: AskOf
+    ) -> Response:
+        to = read_as(Revert, body).version
 
         def work(transaction: Transaction) -> Outcome:
+            desk = Desk(transaction, caller)
             past = looking.version(transaction.connection, collection, id, to)
-            return published(Desk(transaction, caller).revert(past, version))
+            return published(desk.revert(past, match.agreed(desk.any(id))))
 
-        return await answers.written(database, work)
+        return await answers.written(database, once(caller, ask, work))
 
     @router.post(
         "/merge",
         summary="Merge it into another; answers the survivor",
-        responses=answered(record, 409, *GONE, headers=("ETag",)),
+        responses=answered(record, *CLOSED, headers=("ETag",)),
         openapi_extra=body_of("Merge"),
     )
-    async def merge(database: StoreOf, caller: CuratorOf, id: str, version: VersionOf, body: BodyOf) -> Response:
-        (into,) = taken(body, into=str)
-        if into is None:
-            raise Invalid("The body is not valid.", [Problem("into", "is required: the id of the survivor.")])
+    async def merge(
+        database: StoreOf, caller: CuratorOf, id: str, match: MatchOf, body: BodyOf, ask: AskOf
+    ) -> Response:
+        into = read_as(Merge, body).into
 
         def work(transaction: Transaction) -> Outcome:
-            return published(Desk(transaction, caller).merge(collection, id, version, into))
+            desk = Desk(transaction, caller)
+            version = match.agreed(desk.current(collection, id))
+            return published(desk.merge(collection, id, version, into))
 
-        return await answers.written(database, work)
+        return await answers.written(database, once(caller, ask, work))
 
     return router

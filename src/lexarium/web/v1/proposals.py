@@ -10,15 +10,13 @@ from lexarium.domain.errors import Invalid, Problem
 from lexarium.domain.proposals import Decision, Proposal
 from lexarium.domain.text import unstorable
 from lexarium.service import proposals
-from lexarium.service.access import Deed
 from lexarium.service.once import Outcome, once
 from lexarium.service.views import proposal_view
-from lexarium.store import proposals as kept
 from lexarium.store.transaction import Transaction
 from lexarium.web.v1 import answers
 from lexarium.web.v1.records import proposed, published
-from lexarium.web.v1.requests import AskOf, BodyOf, CallerOf, CuratorOf, StoreOf, taken
-from lexarium.web.v1.schemas import GONE, answered, body_of
+from lexarium.web.v1.requests import AskOf, BodyIfAnyOf, BodyOf, CallerOf, CuratorOf, StoreOf, read_as
+from lexarium.web.v1.schemas import CLOSED, Accept, Propose, Reject, answered, body_of
 
 router = APIRouter(prefix="/proposals", tags=["proposals"])
 
@@ -35,9 +33,8 @@ def list_proposals(
     limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
     after: Annotated[str | None, Query(max_length=100, description="`next` of the page before.")] = None,
 ) -> Response:
-    author = None if caller.may(Deed.PUBLISH) else caller.account.id
     with database.read() as snapshot:
-        found = kept.page(snapshot, state, author, _place(after), limit + 1)
+        found = proposals.page(snapshot, caller, state, _place(after), limit + 1)
     more = len(found) > limit
     items = found[:limit]
     next_page = f"{items[-1].made}-{items[-1].id}" if more else None
@@ -48,25 +45,18 @@ def list_proposals(
     "",
     summary="Propose a new record, or a change of one",
     status_code=202,
-    responses=answered("Proposal", *GONE, status=202, headers=("Location",)),
+    responses=answered("Proposal", *CLOSED, status=202, headers=("Location",)),
     openapi_extra=body_of("Propose"),
 )
 async def propose(database: StoreOf, caller: CallerOf, body: BodyOf, ask: AskOf) -> Response:
     """Also a curator may, to let others decide."""
-    collection, record, change = taken(body, collection=str, record=str, change=dict)
-    problems = []
-    if collection not in COLLECTIONS:
-        problems.append(Problem("collection", f"should be one of {', '.join(COLLECTIONS)}."))
-    if change is None:
-        problems.append(Problem("change", "is required."))
-    if problems:
-        raise Invalid("The body is not valid.", problems)
+    given = read_as(Propose, body)
 
     def work(transaction: Transaction) -> Outcome:
-        kind = COLLECTIONS[collection]
-        if record is None:
-            return proposed(proposals.propose_record(transaction, caller, kind, change))
-        return proposed(proposals.propose_edit(transaction, caller, kind, record, change))
+        collection = COLLECTIONS[given.collection]
+        if given.record is None:
+            return proposed(proposals.propose_record(transaction, caller, collection, given.change))
+        return proposed(proposals.propose_edit(transaction, caller, collection, given.record, given.change))
 
     return await answers.written(database, once(caller, ask, work))
 
@@ -86,34 +76,39 @@ def read_proposal(database: StoreOf, caller: CallerOf, id: str) -> Response:
 @router.post(
     "/{id}/accept",
     summary="Make it so, or, with `change`, that instead",
-    responses=answered("AnyRecord", 409, *GONE, headers=("ETag",)),
-    openapi_extra=body_of("Accept"),
+    responses=answered("AnyRecord", *CLOSED, headers=("ETag",)),
+    openapi_extra=body_of("Accept", required=False),
 )
-async def accept(database: StoreOf, caller: CuratorOf, id: str, body: BodyOf) -> Response:
-    (change,) = taken(body, change=dict)
+async def accept(database: StoreOf, caller: CuratorOf, id: str, body: BodyIfAnyOf, ask: AskOf) -> Response:
+    change = read_as(Accept, body).change
 
     def work(transaction: Transaction) -> Outcome:
         return published(proposals.accept(transaction, caller, id, change))
 
-    return await answers.written(database, work)
+    return await answers.written(database, once(caller, ask, work))
 
 
 @router.post(
     "/{id}/reject",
     summary="Turn it down, with a reason",
-    responses=answered("Proposal", 404, 409),
+    responses=answered("Proposal", 404),
     openapi_extra=body_of("Reject"),
 )
-async def reject(database: StoreOf, caller: CuratorOf, id: str, body: BodyOf) -> Response:
-    (reason,) = taken(body, reason=str)
-    if not reason or len(reason) > 5_000 or "\x00" in reason:
-        raise Invalid("The body is not valid.", [Problem("reason", "is required, with at most 5000 characters.")])
-    return await answers.written(database, lambda transaction: _told(proposals.reject(transaction, caller, id, reason)))
+async def reject(database: StoreOf, caller: CuratorOf, id: str, body: BodyOf, ask: AskOf) -> Response:
+    reason = read_as(Reject, body).reason
+
+    def work(transaction: Transaction) -> Outcome:
+        return _told(proposals.reject(transaction, caller, id, reason))
+
+    return await answers.written(database, once(caller, ask, work))
 
 
-@router.post("/{id}/withdraw", summary="Take one's own proposal back", responses=answered("Proposal", 403, 404, 409))
-async def withdraw(database: StoreOf, caller: CallerOf, id: str) -> Response:
-    return await answers.written(database, lambda transaction: _told(proposals.withdraw(transaction, caller, id)))
+@router.post("/{id}/withdraw", summary="Take one's own proposal back", responses=answered("Proposal", 403, 404))
+async def withdraw(database: StoreOf, caller: CallerOf, id: str, ask: AskOf) -> Response:
+    def work(transaction: Transaction) -> Outcome:
+        return _told(proposals.withdraw(transaction, caller, id))
+
+    return await answers.written(database, once(caller, ask, work))
 
 
 def _told(proposal: Proposal) -> Outcome:

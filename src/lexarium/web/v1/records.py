@@ -3,69 +3,152 @@
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Header, Query, Request
+import orjson
+from fastapi import APIRouter, Query, Request
+from pydantic import AfterValidator
 from starlette.responses import Response
 
-from lexarium.domain.changes import State, Whole
+from lexarium.domain.changes import Change, State, Whole
 from lexarium.domain.collections import COLLECTIONS, Collection
-from lexarium.domain.editing import draft_of, merge_patch
-from lexarium.domain.errors import Invalid, Problem
+from lexarium.domain.editing import draft_of
 from lexarium.domain.proposals import Proposal
 from lexarium.domain.stamps import milliseconds_of
 from lexarium.domain.text import name_key
 from lexarium.service import looking, proposals
 from lexarium.service.access import Caller, Deed
-from lexarium.service.desk import Desk, Saved, checked, refuse_stale
+from lexarium.service.desk import Desk, Saved, checked
 from lexarium.service.once import Outcome, once
-from lexarium.service.views import proposal_view, record_view
+from lexarium.service.views import proposal_view, record_fields, record_view
+from lexarium.store.database import Database
 from lexarium.store.transaction import Transaction
 from lexarium.store.versions import Listing
 from lexarium.web.v1 import answers
-from lexarium.web.v1.requests import AskOf, BodyOf, CallerOf, StoreOf, VersionOf
-from lexarium.web.v1.schemas import GONE, PROPOSED, UNCHANGED, answered, body_of, draft_name, title
+from lexarium.web.v1.requests import AskOf, BodyOf, CallerOf, Match, MatchOf, StoreOf
+from lexarium.web.v1.schemas import CLOSED, GONE, PROPOSED, answered, body_of, draft_name, title
 
 Release = Annotated[str | None, Query(max_length=100, description="Read a release instead of the present.")]
 AsOf = Annotated[int | None, Query(ge=0, le=2**53, description="Read an earlier revision instead of the present.")]
+Sort = Literal["name", "id", "updated", "-name", "-id", "-updated"]
 _LARGEST_PAGE = 1_000
 
-Sort = Literal["name", "id", "updated", "-name", "-id", "-updated"]
+
+def _storable(text: str) -> str:
+    if "\x00" in text:
+        raise ValueError("holds the character U+0000, which no record has.")
+    return text
+
+
+def _listed(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _few(ids: str) -> str:
+    if len(_listed(ids)) > _LARGEST_PAGE:
+        raise ValueError(f"should have at most {_LARGEST_PAGE}.")
+    return ids
+
+
+def _moment(text: str) -> str:
+    if milliseconds_of(text) is None:
+        raise ValueError("should be like 2026-01-31T12:00:00.")
+    return text
+
+
+def _fields_of(collection: Collection) -> Callable[[str], str]:
+    known = record_fields(collection)
+
+    def check(text: str) -> str:
+        named = _listed(text)
+        unknown = [name for name in named if name not in known]
+        if unknown or not named:
+            wrong = f"names {', '.join(unknown)}, which there is not" if unknown else "should name at least one"
+            raise ValueError(f"{wrong}; there are {', '.join(known)}.")
+        return text
+
+    return check
+
+
+Limit = Annotated[int, Query(ge=1, le=_LARGEST_PAGE)]
+Cursor = Annotated[str | None, Query(max_length=1_000, description="`next` of the page before.")]
+Name = Annotated[
+    str | None, Query(max_length=10_000, description="With this name, ignoring case."), AfterValidator(_storable)
+]
+Ids = Annotated[
+    str | None,
+    Query(max_length=100_000, description="Only these, separated by commas."),
+    AfterValidator(_storable),
+    AfterValidator(_few),
+]
+Text = Annotated[str | None, Query(max_length=100), AfterValidator(_storable)]
+ClassOf = Annotated[str | None, Query(alias="class", max_length=100), AfterValidator(_storable)]
+StateOf = Annotated[State, Query(description="published, retired or merged.")]
+Since = Annotated[str | None, Query(max_length=40, description="A date and time, UTC."), AfterValidator(_moment)]
+ReplacedBy = Annotated[str | None, Query(max_length=100, description="The record to use instead.")]
 
 
 def routers() -> list[APIRouter]:
-    """A router a collection."""
-    return [_router(collection) for collection in COLLECTIONS.values()]
+    """A router a collection, and one for any record whatever its collection."""
+    return [_any_router(), *(_router(collection) for collection in COLLECTIONS.values())]
+
+
+def _any_router() -> APIRouter:
+    router = APIRouter(prefix="/records", tags=["service"])
+    summary = "Any record, whatever its collection"
+    responses = answered("AnyRecord", *GONE)
+    router.get("/{id}", name="any_record", summary=summary, responses=responses)(_reader(None))
+    return router
 
 
 def _router(collection: Collection) -> APIRouter:
-    router = APIRouter(prefix=f"/{collection.name}", tags=[collection.name])
-    record, draft = title(collection.name), draft_name(collection.name)
-
-    @router.get(
-        "", summary=f"List {collection.name} records", responses=answered(f"{record}Page", 404, headers=("Link",))
+    name, draft = collection.name, draft_name(collection.name)
+    router = APIRouter(prefix=f"/{name}", tags=[name])
+    record = title(name)
+    made = answered(record, status=201, headers=("ETag", "Location")) | PROPOSED
+    changed = answered(record, *CLOSED, headers=("ETag",)) | PROPOSED
+    listed, read = answered(f"{record}Page", 404, headers=("Link",)), answered(record, *GONE)
+    retired = answered(record, 403, *CLOSED, headers=("ETag",))
+    router.get("", summary=f"List {name} records", responses=listed)(_lister(collection))
+    router.post("", summary=f"Create a {name}", status_code=201, responses=made, openapi_extra=body_of(draft))(
+        _creator(collection)
     )
+    router.get("/{id}", summary=f"Read a {name}", responses=read)(_reader(collection))
+    router.put("/{id}", summary=f"Replace a {name}", responses=changed, openapi_extra=body_of(draft))(
+        _replacer(collection)
+    )
+    router.patch(
+        "/{id}", summary=f"Change fields of a {name}", responses=changed, openapi_extra=body_of(draft, patch=True)
+    )(_patcher(collection))
+    router.delete("/{id}", summary=f"Retire a {name}", responses=retired)(_retirer(collection))
+    return router
+
+
+Handler = Callable[..., Any]
+
+
+def _lister(collection: Collection) -> Handler:
+    Fields = Annotated[  # noqa: N806
+        str | None,
+        Query(max_length=1_000, description="Only these, separated by commas."),
+        AfterValidator(_fields_of(collection)),
+    ]
+
     def list_records(
         request: Request,
         database: StoreOf,
-        limit: Annotated[int, Query(ge=1, le=_LARGEST_PAGE)] = 100,
-        cursor: Annotated[str | None, Query(max_length=5_000, description="`next` of the page before.")] = None,
+        limit: Limit = 100,
+        cursor: Cursor = None,
         sort: Sort = "name",
-        fields: Annotated[str | None, Query(max_length=1_000, description="Only these, separated by commas.")] = None,
-        name: Annotated[str | None, Query(max_length=1_000, description="With this name, ignoring case.")] = None,
-        ids: Annotated[str | None, Query(max_length=100_000, description="Only these, separated by commas.")] = None,
-        class_: Annotated[str | None, Query(alias="class", max_length=100)] = None,
-        user: Annotated[str | None, Query(max_length=100)] = None,
-        state: Annotated[State, Query(description="published, retired or merged.")] = State.PUBLISHED,
+        fields: Fields = None,
+        name: Name = None,
+        ids: Ids = None,
+        class_: ClassOf = None,
+        user: Text = None,
+        state: StateOf = State.PUBLISHED,
         flagged: bool | None = None,
-        updated_since: Annotated[str | None, Query(max_length=40, description="A date and time, UTC.")] = None,
+        updated_since: Since = None,
         release: Release = None,
         as_of: AsOf = None,
     ) -> Response:
-        wanted = tuple(part for part in (ids or "").split(",") if part)
-        if len(wanted) > _LARGEST_PAGE:
-            raise Invalid("Too many ids.", [Problem("ids", f"should have at most {_LARGEST_PAGE}.")])
-        for parameter, value in (("name", name), ("ids", ids), ("class", class_), ("user", user)):
-            if value is not None and "\x00" in value:
-                raise Invalid("This cannot be looked for.", [Problem(parameter, "holds the character U+0000.")])
         with database.read() as snapshot:
             listing = Listing(
                 collection=collection.name,
@@ -73,111 +156,126 @@ def _router(collection: Collection) -> APIRouter:
                 sort=sort.removeprefix("-"),
                 descending=sort.startswith("-"),
                 state=state,
-                ids=wanted,
+                ids=None if ids is None else tuple(_listed(ids)),
                 name_key=None if name is None else name_key(name),
                 class_id=class_,
                 owner=user,
                 flagged=flagged,
-                updated_since=_moment(updated_since),
+                updated_since=None if updated_since is None else milliseconds_of(updated_since),
             )
-            page = looking.page(snapshot, listing, cursor, limit)
-        items = [_chosen(record_view(change), fields) for change in page.items]
-        headers = {}
-        if page.next:
-            there = request.url.include_query_params(cursor=page.next)
-            headers["link"] = f'<{there.path}?{there.query}>; rel="next"'
-        return answers.read({"items": items, "next": page.next, "total": page.total}, **headers)
+            of_the_present = release is None and as_of is None
+            page = looking.page(snapshot, listing, cursor, limit, of_the_present=of_the_present)
+        return _paged(request, page, fields)
 
-    @router.post(
-        "",
-        summary=f"Create a {collection.name}",
-        status_code=201,
-        responses=answered(record, status=201, headers=("ETag", "Location")) | PROPOSED,
-        openapi_extra=body_of(draft),
-    )
+    return list_records
+
+
+def _paged(request: Request, page: looking.Page, fields: str | None) -> Response:
+    names = None if fields is None else _listed(fields)
+    views = [record_view(change) for change in page.items]
+    items = views if names is None else [{name: view[name] for name in names} for view in views]
+    headers = {}
+    if page.next:
+        there = request.url.include_query_params(cursor=page.next)
+        headers["link"] = f'<{there.path}?{there.query}>; rel="next"'
+    return answers.read({"items": items, "next": page.next, "total": page.total}, **headers)
+
+
+def _reader(collection: Collection | None) -> Handler:
+    def read_record(database: StoreOf, id: str, release: Release = None, as_of: AsOf = None) -> Response:
+        with database.read() as snapshot:
+            change = looking.record(snapshot, id, looking.revision_of(snapshot, release, as_of), collection)
+        return answers.record(change)
+
+    return read_record
+
+
+def _creator(collection: Collection) -> Handler:
     async def create_record(database: StoreOf, caller: CallerOf, body: BodyOf, ask: AskOf) -> Response:
         def work(transaction: Transaction) -> Outcome:
             if not caller.may(Deed.PUBLISH):
                 return proposed(proposals.propose_record(transaction, caller, collection, body))
-            saved = Desk(transaction, caller).create(collection, body)
-            return published(saved, 201)
+            return published(Desk(transaction, caller).create(collection, body), 201)
 
         return await answers.written(database, once(caller, ask, work))
 
-    @router.get(
-        "/{id}",
-        summary=f"Read a {collection.name}",
-        responses=answered(record, *GONE, headers=("ETag",)) | UNCHANGED,
-    )
-    def read_record(
-        database: StoreOf,
-        id: str,
-        release: Release = None,
-        as_of: AsOf = None,
-        if_none_match: Annotated[str | None, Header()] = None,
-    ) -> Response:
-        with database.read() as snapshot:
-            change = looking.record(snapshot, id, looking.revision_of(snapshot, release, as_of), collection)
-        return answers.record(change, if_none_match)
+    return create_record
 
-    @router.put(
-        "/{id}",
-        summary=f"Replace a {collection.name}",
-        responses=answered(record, *GONE, headers=("ETag",)) | PROPOSED,
-        openapi_extra=body_of(draft),
-    )
-    async def replace_record(
-        database: StoreOf, caller: CallerOf, id: str, version: VersionOf, body: BodyOf
-    ) -> Response:
-        return await _change(database, caller, collection, id, version, lambda _: body)
 
-    @router.patch(
-        "/{id}",
-        summary=f"Change fields of a {collection.name}",
-        responses=answered(record, *GONE, headers=("ETag",)) | PROPOSED,
-        openapi_extra=body_of(draft, patch=True),
-    )
-    async def patch_record(database: StoreOf, caller: CallerOf, id: str, version: VersionOf, body: BodyOf) -> Response:
-        return await _change(database, caller, collection, id, version, lambda before: merge_patch(before, body), body)
+def _replacer(collection: Collection) -> Handler:
+    async def replace_record(database: StoreOf, caller: CallerOf, id: str, match: MatchOf, body: BodyOf) -> Response:
+        def replaced(desk: Desk, found: Change) -> Saved:
+            return desk.replace(collection, id, _writable(found, body), found.version)
 
-    @router.delete(
-        "/{id}", summary=f"Retire a {collection.name}", responses=answered(record, 403, *GONE, headers=("ETag",))
-    )
+        def as_patch(transaction: Transaction, found: Change) -> Mapping[str, Any]:
+            return _as_patch(transaction, found.whole(), _writable(found, body))
+
+        return await _change(database, caller, collection, id, match, replaced, as_patch)
+
+    return replace_record
+
+
+def _patcher(collection: Collection) -> Handler:
+    async def patch_record(database: StoreOf, caller: CallerOf, id: str, match: MatchOf, body: BodyOf) -> Response:
+        def patched(desk: Desk, found: Change) -> Saved:
+            return desk.patch(collection, id, _writable(found, body), found.version)
+
+        def as_patch(transaction: Transaction, found: Change) -> Mapping[str, Any]:
+            return _writable(found, body)
+
+        return await _change(database, caller, collection, id, match, patched, as_patch)
+
+    return patch_record
+
+
+def _retirer(collection: Collection) -> Handler:
     async def retire_record(
-        database: StoreOf,
-        caller: CallerOf,
-        id: str,
-        version: VersionOf,
-        replaced_by: Annotated[str | None, Query(max_length=100, description="The record to use instead.")] = None,
+        database: StoreOf, caller: CallerOf, id: str, match: MatchOf, replaced_by: ReplacedBy = None
     ) -> Response:
         def work(transaction: Transaction) -> Outcome:
-            return published(Desk(transaction, caller).retire(collection, id, version, replaced_by))
+            desk = Desk(transaction, caller)
+            version = match.agreed(desk.current(collection, id))
+            return published(desk.retire(collection, id, version, replaced_by))
 
         return await answers.written(database, work)
 
-    return router
+    return retire_record
 
 
 async def _change(
-    database: StoreOf,
+    database: Database,
     caller: Caller,
     collection: Collection,
     identifier: str,
-    version: int,
-    draft: Callable[[dict[str, Any]], Mapping[str, Any]],
-    patch: Mapping[str, Any] | None = None,
+    match: Match,
+    publish: Callable[[Desk, Change], Saved],
+    as_patch: Callable[[Transaction, Change], Mapping[str, Any]],
 ) -> Response:
+    """Change a record where the caller may, else propose the change."""
+
     def work(transaction: Transaction) -> Outcome:
+        found = looking.record(transaction.connection, identifier, transaction.revision, collection)
+        match.agreed(found)
         if caller.may(Deed.PUBLISH):
-            desk = Desk(transaction, caller)
-            given = draft(draft_of(desk.current(collection, identifier, version).whole()))
-            return published(desk.replace(collection, identifier, given, version))
-        before = looking.record(transaction.connection, identifier, transaction.revision, collection)
-        refuse_stale(before, version)
-        given = _as_patch(transaction, before.whole(), draft({})) if patch is None else patch
-        return proposed(proposals.propose_edit(transaction, caller, collection, identifier, given))
+            return published(publish(Desk(transaction, caller), found))
+        patch = as_patch(transaction, found)
+        return proposed(proposals.propose_edit(transaction, caller, collection, identifier, patch))
 
     return await answers.written(database, work)
+
+
+def _writable(found: Change, given: Mapping[str, Any]) -> dict[str, Any]:
+    """What was given without the server's own fields, where they are as the record has them.
+
+    A record that was read and is sent back has them all.
+    """
+    view, draft = record_view(found), draft_of(found.whole())
+    return {
+        name: value
+        for name, value in given.items()
+        # As JSON, where true is not 1.
+        if name in draft or name not in view or orjson.dumps(value) != orjson.dumps(view[name])
+    }
 
 
 def _as_patch(transaction: Transaction, before: Whole, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -197,24 +295,3 @@ def published(saved: Saved, status: int = 200) -> Outcome:
 def proposed(proposal: Proposal) -> Outcome:
     """The answer to a write that waits for a curator."""
     return Outcome(202, proposal_view(proposal), f"{answers.PATH}/proposals/{proposal.id}")
-
-
-def _chosen(view: dict[str, Any], fields: str | None) -> dict[str, Any]:
-    if fields is None:
-        return view
-    names = [name.strip() for name in fields.split(",")]
-    unknown = [name for name in names if name not in view]
-    if unknown:
-        raise Invalid(
-            "Not every field is known.", [Problem("fields", f"names {', '.join(unknown)}, which there is not.")]
-        )
-    return {name: view[name] for name in names}
-
-
-def _moment(text: str | None) -> int | None:
-    if text is None:
-        return None
-    moment = milliseconds_of(text)
-    if moment is None:
-        raise Invalid("That is no date and time.", [Problem("updated_since", "should be like 2026-01-31T12:00:00.")])
-    return moment

@@ -6,7 +6,6 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from lexarium.domain.collections import COLLECTIONS, Collection
-from lexarium.domain.errors import Invalid, Problem
 from lexarium.service import looking
 from lexarium.service.desk import Desk
 from lexarium.service.once import Outcome
@@ -14,8 +13,8 @@ from lexarium.store.backend import read_position
 from lexarium.store.transaction import Transaction
 from lexarium.web.v1 import answers
 from lexarium.web.v1.records import published
-from lexarium.web.v1.requests import BodyOf, CuratorOf, StoreOf, VersionOf, taken
-from lexarium.web.v1.schemas import GONE, answered, body_of, title
+from lexarium.web.v1.requests import BodyOf, CuratorOf, MatchOf, StoreOf, read_as
+from lexarium.web.v1.schemas import CLOSED, GONE, Relate, answered, body_of, title
 
 Relation = Annotated[str | None, Query(max_length=100, description="Only along this hierarchy; else along all.")]
 
@@ -30,45 +29,42 @@ def _router(collection: Collection) -> APIRouter:
     record = title(collection.name)
 
     @router.get(
-        "/relations",
-        summary="Its relations, in both directions, with names",
-        responses=answered("Relations", *GONE, headers=("ETag",)),
+        "/relations", summary="Its relations, in both directions, with names", responses=answered("Relations", *GONE)
     )
     def relations(database: StoreOf, id: str) -> Response:
         with database.read() as snapshot:
             change = looking.record(snapshot, id, read_position(snapshot).revision, collection)
-            return answers.read({"items": looking.related(snapshot, change)}, etag=answers.etag_of(change.version))
+            return answers.read({"items": looking.related(snapshot, change)})
 
     @router.put(
         "/relations",
         summary="Add a relation",
-        responses=answered(record, *GONE, headers=("ETag",)),
+        responses=answered(record, *CLOSED, headers=("ETag",)),
         openapi_extra=body_of("Relate"),
     )
-    async def relate(database: StoreOf, caller: CuratorOf, id: str, version: VersionOf, body: BodyOf) -> Response:
-        relation, target = taken(body, relation=str, target=str)
-        missing = [
-            Problem(name, "is required.") for name, value in (("relation", relation), ("target", target)) if not value
-        ]
-        if missing:
-            raise Invalid("The body is not valid.", missing)
+    async def relate(database: StoreOf, caller: CuratorOf, id: str, match: MatchOf, body: BodyOf) -> Response:
+        given = read_as(Relate, body)
 
         def work(transaction: Transaction) -> Outcome:
-            return published(Desk(transaction, caller).relate(collection, id, version, relation, target))
+            desk = Desk(transaction, caller)
+            version = match.agreed(desk.current(collection, id))
+            return published(desk.relate(collection, id, version, given.relation, given.target))
 
         return await answers.written(database, work)
 
-    @router.delete("/relations", summary="Take a relation away", responses=answered(record, *GONE, headers=("ETag",)))
+    @router.delete("/relations", summary="Take a relation away", responses=answered(record, *CLOSED, headers=("ETag",)))
     async def unrelate(
         database: StoreOf,
         caller: CuratorOf,
         id: str,
-        version: VersionOf,
+        match: MatchOf,
         relation: Annotated[str, Query(max_length=100)],
         target: Annotated[str, Query(max_length=2_000)],
     ) -> Response:
         def work(transaction: Transaction) -> Outcome:
-            return published(Desk(transaction, caller).unrelate(collection, id, version, relation, target))
+            desk = Desk(transaction, caller)
+            version = match.agreed(desk.current(collection, id))
+            return published(desk.unrelate(collection, id, version, relation, target))
 
         return await answers.written(database, work)
 

@@ -3,24 +3,36 @@
 None of it is a plain function: FastAPI would give each a thread, which costs more than what it does.
 """
 
-from typing import Annotated, Any
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeVar
 
-import orjson
 from fastapi import Depends, Header, Request
-from fastapi.dependencies.utils import get_flat_params
+from fastapi.dependencies.utils import get_flat_params, request_params_to_args
 from fastapi.params import ParamTypes
+from pydantic import BaseModel, ValidationError
 
-from lexarium.domain.errors import Invalid, Problem
+from lexarium.domain.changes import Change
+from lexarium.domain.drafts import problems_of, sentence
+from lexarium.domain.errors import Invalid, Problem, Stale
 from lexarium.service.access import Caller, Callers, Deed
+from lexarium.service.finding import Finder
 from lexarium.service.once import Ask
+from lexarium.service.views import record_view
 from lexarium.settings import Settings
 from lexarium.store.database import Database
+from lexarium.web.bodies import json_object
 from lexarium.web.limits import Limits
 from lexarium.web.problems import HttpProblem
-from lexarium.web.writes import caller_of
+from lexarium.web.streams import Streams
+from lexarium.web.writes import asked, caller_of
+
+Model = TypeVar("Model", bound=BaseModel)
 
 _JSON = ("application/json", "application/merge-patch+json")
-_LONGEST_KEY = 200
+_ETAG = re.compile(r'"(\d{1,9})(?:-[a-z]+)?"', re.ASCII)
+"""The ETag of a version, however the answer that had it was compressed."""
 
 
 async def _database(request: Request) -> Database:
@@ -39,12 +51,28 @@ async def _settings(request: Request) -> Settings:
 SettingsOf = Annotated[Settings, Depends(_settings)]
 
 
+async def _finder(request: Request) -> Finder:
+    finder: Finder = request.app.state.finder
+    return finder
+
+
+FinderOf = Annotated[Finder, Depends(_finder)]
+
+
 async def _limits(request: Request) -> Limits:
     limits: Limits = request.app.state.limits
     return limits
 
 
 LimitsOf = Annotated[Limits, Depends(_limits)]
+
+
+async def _streams(request: Request) -> Streams:
+    streams: Streams = request.app.state.streams
+    return streams
+
+
+StreamsOf = Annotated[Streams, Depends(_streams)]
 
 
 async def _identified(request: Request, limits: LimitsOf) -> Caller:
@@ -78,30 +106,49 @@ async def _json_body(request: Request, limits: LimitsOf) -> dict[str, Any]:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind not in _JSON:
         raise HttpProblem(415, f"The body must be {' or '.join(_JSON)}.")
-    try:
-        given = orjson.loads(await limits.body(request))
-    except orjson.JSONDecodeError as error:
-        raise HttpProblem(400, f"The body is not JSON: {error}.") from None
-    if not isinstance(given, dict):
-        raise HttpProblem(400, "The body must be a JSON object.")
-    return given
+    return json_object(await limits.body(request))
 
 
 BodyOf = Annotated[dict[str, Any], Depends(_json_body)]
 
 
-async def _version(
-    if_match: Annotated[str | None, Header(description="The version that is to be changed.")] = None,
-) -> int:
+async def _body_if_any(request: Request, limits: LimitsOf) -> dict[str, Any]:
+    return await _json_body(request, limits) if await limits.body(request) else {}
+
+
+BodyIfAnyOf = Annotated[dict[str, Any], Depends(_body_if_any)]
+
+
+@dataclass(frozen=True)
+class Match:
+    """Which versions of a record a write may change."""
+
+    versions: frozenset[int] | None
+    """None: whichever there is."""
+
+    def agreed(self, found: Change) -> int:
+        """The version that a record has, where that is one of these. Raises `Stale`, which shows the record."""
+        if self.versions is not None and found.version not in self.versions:
+            named = " or ".join(str(version) for version in sorted(self.versions))
+            instead = f"not at {named}" if named else 'and If-Match names none: an ETag is such as "1"'
+            told = f"{found.record} is at version {found.version} now, {instead}. Read it again, and change that."
+            raise Stale(told, version=found.version, record=record_view(found))
+        return found.version
+
+
+async def _match(
+    if_match: Annotated[str | None, Header(description="The ETag of the version that is to be changed.")] = None,
+) -> Match:
     if if_match is None:
         raise HttpProblem(428, "This needs an If-Match header with the ETag of the version that is to be changed.")
-    text = if_match.strip().removeprefix("W/").strip('"')
-    if not text.isdecimal() or not text.isascii() or len(text) > 9:
-        raise HttpProblem(412, "The If-Match header does not hold the ETag of a version.")
-    return int(text)
+    if if_match.strip() == "*":
+        return Match(None)
+    # A weak one never matches here, as HTTP has it.
+    named = (_ETAG.fullmatch(part.strip()) for part in if_match.split(","))
+    return Match(frozenset(int(found.group(1)) for found in named if found))
 
 
-VersionOf = Annotated[int, Depends(_version)]
+MatchOf = Annotated[Match, Depends(_match)]
 
 
 async def _ask(
@@ -111,41 +158,49 @@ async def _ask(
         str | None, Header(description="Done once, however often it is sent, for a day.")
     ] = None,
 ) -> Ask:
-    if idempotency_key is not None and not 0 < len(idempotency_key) <= _LONGEST_KEY:
-        raise HttpProblem(400, f"An Idempotency-Key must have from 1 to {_LONGEST_KEY} characters.")
-    what = f"{request.method} {request.url.path}?{request.url.query}\n".encode() + await limits.body(request)
-    return Ask(idempotency_key, what)
+    return asked(request, idempotency_key, await limits.body(request))
 
 
 AskOf = Annotated[Ask, Depends(_ask)]
 
 
-async def refuse_unknown_parameters(request: Request) -> None:
-    """Raise `Invalid` that names every parameter which the address does not know."""
-    if not request.scope["query_string"]:
+async def refuse_key(request: Request) -> None:
+    """Raise a 400 for a key, where the answer holds a secret: it is not kept, so it could not be told again."""
+    if "idempotency-key" in request.headers:
+        raise HttpProblem(400, "Idempotency-Key cannot be used here: the answer holds a secret, which is kept nowhere.")
+
+
+async def check_parameters(request: Request) -> None:
+    """Raise `Invalid` that names every parameter which is not known, or does not go with another.
+
+    Then those with wrong values are named too; where it is these alone, the framework does so.
+    """
+    given = request.query_params
+    if not given:
         return
-    known = {
-        field.alias
-        for field in get_flat_params(request.scope["route"].dependant)
-        if getattr(field.field_info, "in_", None) == ParamTypes.query
-    }
+    parameters = get_flat_params(request.scope["route"].dependant)
+    queried = [each for each in parameters if getattr(each.field_info, "in_", None) == ParamTypes.query]
+    known = {each.alias for each in queried}
     problems = [
         Problem(name, f"is not a parameter here; there are {', '.join(sorted(known)) or 'none'}.")
-        for name in request.query_params
+        for name in given
         if name not in known
     ]
+    if {"release", "as_of"} <= given.keys() & known:
+        problems.append(Problem("as_of", "cannot go with release: each says which state is to be read."))
     if problems:
-        raise Invalid("The request has parameters that are not known.", problems)
+        _, errors = request_params_to_args(queried, given)
+        raise Invalid("The request is not valid.", [*parameter_problems(errors), *problems])
 
 
-def taken(body: dict[str, Any], **kinds: type) -> list[Any]:
-    """The values of these fields of a body, None where left out; raises `Invalid` for others and for wrong types."""
-    problems = [Problem(name, "is not a field that can be written here.") for name in body if name not in kinds]
-    for name, kind in kinds.items():
-        value = body.get(name)
-        if value is not None and type(value) is not kind:
-            what = {str: "text", int: "a whole number", dict: "an object", list: "a list"}[kind]
-            problems.append(Problem(name, f"should be {what}."))
-    if problems:
-        raise Invalid("The body is not valid.", problems)
-    return [body.get(name) for name in kinds]
+def parameter_problems(errors: Iterable[Mapping[str, Any]]) -> list[Problem]:
+    """What the framework found wrong with parameters."""
+    return [Problem(str(item["loc"][-1]), sentence(item)) for item in errors]
+
+
+def read_as(model: type[Model], body: Mapping[str, Any]) -> Model:
+    """A body as what it should be. Raises `Invalid` with every problem: what is missing, unknown, of a wrong type."""
+    try:
+        return model.model_validate(body, strict=True, extra="forbid")
+    except ValidationError as error:
+        raise Invalid("The body is not valid.", problems_of(error)) from None

@@ -13,23 +13,25 @@ from lexarium.domain.changes import Action, State
 from lexarium.domain.collections import COLLECTIONS
 from lexarium.domain.drafts import draft_model
 from lexarium.domain.text import plain
+from lexarium.service import releases
 
 Plain = Annotated[str, AfterValidator(plain)]
 
 
-def _there_is(collection: str) -> str:
+def known_collection(collection: str) -> str:
+    """The name itself; raises `ValueError` where no collection has it."""
     if collection not in COLLECTIONS:
         raise ValueError(f"should be one of {', '.join(COLLECTIONS)}.")
     return collection
 
 
-CollectionName = Annotated[str, AfterValidator(_there_is), Field(json_schema_extra={"enum": list(COLLECTIONS)})]
+CollectionName = Annotated[str, AfterValidator(known_collection), Field(json_schema_extra={"enum": list(COLLECTIONS)})]
 
 
 class Revert(BaseModel):
     """Which version to go back to."""
 
-    version: int = Field(ge=1, description="The version to go back to.")
+    version: int = Field(ge=1, le=2**31 - 1, description="The version to go back to.")
 
 
 class Merge(BaseModel):
@@ -41,8 +43,8 @@ class Merge(BaseModel):
 class Relate(BaseModel):
     """A relation to add."""
 
-    relation: str = Field(description="One that the collection has, or the name of a mapping.")
-    target: str = Field(description="The id of a record; of a mapping, an IRI or a CURIE.")
+    relation: str = Field(min_length=1, description="One that the collection has, or the name of a mapping.")
+    target: str = Field(min_length=1, description="The id of a record; of a mapping, an IRI or a CURIE.")
 
 
 class Propose(BaseModel):
@@ -64,13 +66,15 @@ class Accept(BaseModel):
 class Reject(BaseModel):
     """Why not."""
 
-    reason: str = Field(min_length=1, max_length=5_000, description="What its author will read.")
+    reason: Plain = Field(min_length=1, max_length=5_000, description="What its author will read.")
 
 
 class NewRelease(BaseModel):
     """A name for the present state."""
 
-    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$", description="What it is cited by.")
+    name: Annotated[str, AfterValidator(releases.checked_name)] = Field(
+        description="What it is cited by.", json_schema_extra={"pattern": f"^{releases.NAME.pattern}$"}
+    )
     note: Plain = Field("", max_length=5_000, description="What there is to say of it.")
 
 
@@ -140,7 +144,7 @@ class BatchResult(BaseModel):
 
 
 LINES = {
-    "Batch": "One `BatchLine` a line; at most 50,000 lines and 64 MiB.",
+    "Batch": "One `BatchLine` a line; `limits` of `GET /api/v1` tells how many.",
     "BatchResults": "One `BatchResult` a line, in the order of the lines that were sent.",
     "Events": "Server-sent events: each with `id` (the seq), `event: change`, and a `Change` as `data`.",
 }
@@ -176,7 +180,7 @@ ERRORS = {
 
 _ANSWERED = {200: "Done", 201: "Made", 202: "It waits for a curator", 204: "Done; there is nothing to tell"}
 _HEADERS = {
-    "ETag": "The version, to be sent as If-Match or If-None-Match.",
+    "ETag": "By what it is known again; of a record, its version. To be sent as If-None-Match or If-Match.",
     "Link": "The next page, where there is one.",
     "Location": "Where it is now.",
     "Retry-After": "After how many seconds to try again.",
@@ -197,6 +201,16 @@ def answered(
     if headers:
         success["headers"] = {name: _header(name) for name in headers}
     return {status: success, **{error: {"description": ERRORS[error]} for error in errors}}
+
+
+def numbered(responses: Answers) -> dict[str, Any]:
+    """The same as the document has them: with statuses as text."""
+    return {str(status): told for status, told in responses.items()}
+
+
+def known_again() -> dict[str, Any]:
+    """What the document says of the header by which an answer is known again."""
+    return {"ETag": _header("ETag")}
 
 
 def problems() -> dict[str, dict[str, Any]]:
@@ -220,11 +234,11 @@ def live(answers: Answers) -> Answers:
     return {**answers, 200: {**answers[200], "content": content}}
 
 
-def body_of(name: str, *, patch: bool = False, kind: str = _JSON) -> dict[str, Any]:
+def body_of(name: str, *, patch: bool = False, kind: str = _JSON, required: bool = True) -> dict[str, Any]:
     """What an operation says of the body it takes."""
     schema = reference(patch_name(name) if patch else name)
     kinds = [_MERGE_PATCH, _JSON] if patch else [kind]
-    return {"requestBody": {"required": True, "content": {kind: {"schema": schema} for kind in kinds}}}
+    return {"requestBody": {"required": required, "content": {kind: {"schema": schema} for kind in kinds}}}
 
 
 def title(collection: str) -> str:
@@ -254,4 +268,6 @@ def _header(name: str) -> dict[str, Any]:
 PROPOSED = answered("Proposal", status=202, headers=("Location",))
 UNCHANGED: Answers = {304: {"description": "The version you have still holds"}}
 GONE = (404, 410, 308)
-"""What is answered where there is no record of an id any more."""
+"""What who reads is answered where there is no record of an id, or not any more."""
+CLOSED = (404, 409, 410)
+"""What who writes is."""

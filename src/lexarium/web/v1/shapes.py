@@ -251,6 +251,60 @@ class Service(BaseModel):
     links: dict[str, str]
 
 
+class Span(BaseModel):
+    """A part of a text, in code points."""
+
+    start: int
+    end: int
+
+
+class Matched(BaseModel):
+    """What of a record was found."""
+
+    field: str
+    text: str
+    kind: str = Field(description="How well it matched.")
+
+
+class Hit(BaseModel):
+    """A record that was found."""
+
+    id: str
+    name: str
+    collection: str
+    state: State
+    replaced_by: str | None
+    score: float
+    matched: Matched
+    highlight: list[Span] = Field(description="The parts of `matched.text` that were asked for.")
+    explanation: Any = Field(None, description="With `explain`: how the score came about.")
+
+
+class Found(BaseModel):
+    """What a search found, the best first."""
+
+    hits: list[Hit]
+    total: int
+    facets: dict[str, dict[str, int]] = Field(description="How many there are of each collection, class and state.")
+    did_you_mean: str | None
+
+
+class Suggestion(BaseModel):
+    """A completion of what someone types."""
+
+    id: str
+    name: str
+    collection: str
+    text: str = Field(description="The name or other name that begins so.")
+    highlight: list[Span] = Field(description="The parts of `text` that were typed.")
+
+
+class Suggestions(BaseModel):
+    """The few best completions."""
+
+    suggestions: list[Suggestion]
+
+
 class FieldError(BaseModel):
     """What is wrong with one field."""
 
@@ -269,8 +323,9 @@ class Problem(BaseModel):
     detail: str = Field(description="For people.")
     errors: list[FieldError] = Field([], description="422: every wrong field at once.")
     replaced_by: str | None = Field(None, description="410: the record to use instead.")
-    merged_into: str = Field("", description="308: the record that it was merged into.")
+    merged_into: str = Field("", description="308, 409: the record that it was merged into.")
     version: int = Field(0, description="412: the version that the record has.")
+    record: dict[str, Any] = Field({}, description="412: the record as it is.")
     conflicts: list[Clash] = Field([], description="409: where a record has moved on under a proposal.")
 
 
@@ -409,7 +464,7 @@ Changes = create_model(
 ANSWERS: tuple[type[BaseModel], ...] = (
     Service, AnyRecord, Changes, History, Diff, Relations, Reached, ProposalInFull, ProposalPage, Releases, Accounts,
     Me, TokenWithSecret, Tokens, WebhookWithSecret, Webhooks, Deliveries, Trial, Problem, ValphaHits, ValphaProposal,
-    ValphaResource,
+    ValphaResource, Found, Suggestions,
     *(page_model(name) for name in COLLECTIONS),
     *(valpha_answer_model(name) for name, collection in COLLECTIONS.items() if collection.on_valpha),
 )  # fmt: skip

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Depends, Query
 from pydantic import ValidationError
 from starlette.responses import Response
 
@@ -13,12 +13,12 @@ from lexarium.domain.errors import Invalid, Problem
 from lexarium.domain.webhooks import Webhook
 from lexarium.service import webhooks
 from lexarium.service.deliverer import try_out
-from lexarium.service.once import Outcome
+from lexarium.service.once import Outcome, once
 from lexarium.service.webhooks import Wish, delivery_view, webhook_view
 from lexarium.settings import Settings
-from lexarium.store import webhooks as kept
+from lexarium.store.transaction import Transaction
 from lexarium.web.v1 import answers
-from lexarium.web.v1.requests import AdminOf, BodyOf, SettingsOf, StoreOf
+from lexarium.web.v1.requests import AdminOf, AskOf, BodyOf, SettingsOf, StoreOf, refuse_key
 from lexarium.web.v1.schemas import NewWebhook, answered, body_of
 
 router = APIRouter(prefix="/webhooks", tags=["webhooks"])
@@ -27,7 +27,7 @@ router = APIRouter(prefix="/webhooks", tags=["webhooks"])
 @router.get("", summary="Every webhook, the oldest first", responses=answered("Webhooks"))
 def list_webhooks(database: StoreOf, caller: AdminOf) -> Response:
     with database.read() as snapshot:
-        return answers.Json({"items": [webhook_view(each) for each in kept.all_webhooks(snapshot)]})
+        return answers.Json({"items": [webhook_view(each) for each in webhooks.oldest_first(snapshot)]})
 
 
 @router.post(
@@ -36,6 +36,7 @@ def list_webhooks(database: StoreOf, caller: AdminOf) -> Response:
     status_code=201,
     responses=answered("WebhookWithSecret", status=201, headers=("Location",)),
     openapi_extra=body_of("NewWebhook"),
+    dependencies=[Depends(refuse_key)],
 )
 def add_webhook(database: StoreOf, settings: SettingsOf, caller: AdminOf, body: BodyOf) -> Response:
     """Each change is a POST with what `GET /changes` tells of it, signed as Standard Webhooks, in order, at least once.
@@ -80,7 +81,7 @@ def remove_webhook(database: StoreOf, caller: AdminOf, id: str) -> Response:
     responses=answered("Deliveries", 404),
 )
 def list_deliveries(
-    database: StoreOf, caller: AdminOf, id: str, limit: Annotated[int, Query(ge=1, le=kept.KEPT)] = 100
+    database: StoreOf, caller: AdminOf, id: str, limit: Annotated[int, Query(ge=1, le=webhooks.KEPT)] = 100
 ) -> Response:
     with database.read() as snapshot:
         return answers.Json({"items": [delivery_view(each) for each in webhooks.deliveries(snapshot, id, limit)]})
@@ -89,21 +90,26 @@ def list_deliveries(
 @router.post(
     "/{id}/enable", summary="Try again at once, with the change where it stopped", responses=answered("Webhook", 404)
 )
-async def enable_webhook(database: StoreOf, caller: AdminOf, id: str) -> Response:
-    return await answers.written(
-        database, lambda transaction: Outcome(200, webhook_view(webhooks.enable(transaction, id)))
-    )
+async def enable_webhook(database: StoreOf, caller: AdminOf, id: str, ask: AskOf) -> Response:
+    def work(transaction: Transaction) -> Outcome:
+        return Outcome(200, webhook_view(webhooks.enable(transaction, id)))
+
+    return await answers.written(database, once(caller, ask, work))
 
 
 @router.post("/{id}/disable", summary="Send nothing until it is enabled again", responses=answered("Webhook", 404))
-async def disable_webhook(database: StoreOf, caller: AdminOf, id: str) -> Response:
-    return await answers.written(
-        database, lambda transaction: Outcome(200, webhook_view(webhooks.disable(transaction, id)))
-    )
+async def disable_webhook(database: StoreOf, caller: AdminOf, id: str, ask: AskOf) -> Response:
+    def work(transaction: Transaction) -> Outcome:
+        return Outcome(200, webhook_view(webhooks.disable(transaction, id)))
+
+    return await answers.written(database, once(caller, ask, work))
 
 
 @router.post(
-    "/{id}/rotate", summary="Give it a new secret, told this once", responses=answered("WebhookWithSecret", 404)
+    "/{id}/rotate",
+    summary="Give it a new secret, told this once",
+    responses=answered("WebhookWithSecret", 404),
+    dependencies=[Depends(refuse_key)],
 )
 async def rotate_secret(database: StoreOf, caller: AdminOf, id: str) -> Response:
     """Deliveries are signed with the last secret too, until the next time: a receiver changes over when it likes."""

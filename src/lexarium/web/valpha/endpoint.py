@@ -10,6 +10,9 @@ from lexarium.domain.errors import Gone, LexariumError, Moved
 from lexarium.domain.proposals import Proposal
 from lexarium.service import curating
 from lexarium.service.access import Callers
+from lexarium.service.desk import Saved
+from lexarium.service.finding import Finder
+from lexarium.service.once import Outcome, once
 from lexarium.store.database import Database
 from lexarium.web.answers import Answers
 from lexarium.web.bodies import read_fields
@@ -17,15 +20,16 @@ from lexarium.web.limits import Limits
 from lexarium.web.problems import HttpProblem, respond
 from lexarium.web.valpha.reads import Reads
 from lexarium.web.valpha.resources import PATH, RESOURCES, Resource, describe
-from lexarium.web.writes import caller_of, done
+from lexarium.web.writes import asked, caller_of, done
 
 
-def routes(database: Database, callers: Callers, answers: Answers, limits: Limits) -> list[Route]:
+def routes(database: Database, callers: Callers, answers: Answers, limits: Limits, finder: Finder) -> list[Route]:
     """The routes of v-alpha."""
     found = []
     for resource in RESOURCES.values():
         path = f"{PATH}/{resource.name}"
-        found.append(Route(path, ValphaEndpoint(resource, database, callers, answers, limits)))
+        reads = Reads(resource, database, answers, finder)
+        found.append(Route(path, ValphaEndpoint(resource, database, callers, reads, limits)))
         found.append(Route(path + "/", WithoutSlash(resource)))
     return found
 
@@ -33,14 +37,11 @@ def routes(database: Database, callers: Callers, answers: Answers, limits: Limit
 class ValphaEndpoint:
     """Answers one resource. An ASGI application."""
 
-    def __init__(
-        self, resource: Resource, database: Database, callers: Callers, answers: Answers, limits: Limits
-    ) -> None:
+    def __init__(self, resource: Resource, database: Database, callers: Callers, reads: Reads, limits: Limits) -> None:
         self._resource = resource
         self._database = database
         self._callers = callers
         self._limits = limits
-        reads = Reads(resource, database, answers)
         self._methods = {"GET": reads.get, "HEAD": reads.get, "OPTIONS": self._options}
         if resource.collection:
             self._methods["POST"] = self._post
@@ -77,15 +78,19 @@ class ValphaEndpoint:
         caller = await caller_of(request, self._callers)
         rate = self._limits.writes.take(caller.token)
         given, text = await read_fields(request, self._limits)
-        made = await done(self._database, curating.creation(caller, collection, given, text=text))
-        if isinstance(made, Proposal):
-            status, location = 202, f"/api/v1/proposals/{made.id}"
-            body = orjson.dumps({"proposal": made.id, "state": made.state, "change": orjson.Fragment(made.change)})
-        else:
-            status, location = 201, f"{PATH}/{collection.name}?id={made.whole.id}"
-            body = made.whole.rendering.body
-        headers = {**self._resource.headers("POST"), **rate, "location": location}
-        return Response(body, status, headers, media_type="application/json")
+        make = curating.creation(caller, collection, given, text=text)
+        ask = asked(request, request.headers.get("idempotency-key"), await self._limits.body(request))
+        outcome = await done(self._database, once(caller, ask, lambda transaction: _told(make(transaction))))
+        headers = {**self._resource.headers("POST"), **rate, "location": str(outcome.location)}
+        return Response(orjson.dumps(outcome.content), outcome.status, headers, media_type="application/json")
+
+
+def _told(made: Saved | Proposal) -> Outcome:
+    if isinstance(made, Proposal):
+        proposal = {"proposal": made.id, "state": made.state, "change": orjson.Fragment(made.change)}
+        return Outcome(202, proposal, f"/api/v1/proposals/{made.id}")
+    location = f"{PATH}/{made.whole.collection.name}?id={made.whole.id}"
+    return Outcome(201, orjson.Fragment(made.whole.rendering.body), location)
 
 
 class WithoutSlash:

@@ -9,6 +9,8 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from lexarium.domain.collections import COLLECTIONS
+from lexarium.service.finding import Finder
 from lexarium.service.reading import Reading, reading, stream_hits, stream_whole
 from lexarium.store.backend import Position
 from lexarium.store.database import Database
@@ -32,8 +34,9 @@ from lexarium.web.valpha.resources import FORMATS, WHOLE, Resource
 class Reads:
     """Answers the reads of one resource."""
 
-    def __init__(self, resource: Resource, database: Database, answers: Answers) -> None:
+    def __init__(self, resource: Resource, database: Database, answers: Answers, finder: Finder) -> None:
         self._resource = resource
+        self._finder = finder
         self._database = database
         self._answers = answers
         self._making: dict[tuple[Position, Key], asyncio.Task[Answer | None]] = {}
@@ -96,6 +99,8 @@ class Reads:
     def _read(self, asked: Asked) -> Answer | None:
         """What is asked for, as it is now; None where the whole is too large to be kept."""
         _, parameter, value = asked
+        if parameter == "q":
+            return self._search(value)
         pieces: list[bytes] = []
         size = 0
         with reading(self._database) as now:
@@ -109,10 +114,17 @@ class Reads:
                 self._whole_size = size
             return Answer(now.position, b"".join(pieces), self._headers(), IDENTITY, frozenset(now.grounds))
 
+    def _search(self, query: str) -> Answer:
+        collections = [name for name, each in COLLECTIONS.items() if each.searched_prefix]
+        with reading(self._database) as now:
+            position, found = self._finder.every(query, collections, now.position)
+            body = b"".join(now.hits_of(found))
+            return Answer(position, body, self._headers(), IDENTITY, frozenset(now.grounds))
+
     def _pieces(self, now: Reading, parameter: str, value: str) -> Iterator[bytes]:
         collection = self._resource.collection
         if collection is None:
-            return now.hits(value)
+            return now.hits()
         if parameter == "id":
             return iter([now.one(collection, value)])
         if parameter == "name":

@@ -1,0 +1,290 @@
+"""Finding: how good the first hits are and how soon they come, beside SQLite's FTS5 over the same records.
+
+Run it from the repository's root as `python -m benchmarks.find`. It prints tables and writes them to
+`docs/benchmarks-finding.md`. It ends with 1 where an answer was wrong.
+"""
+
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+from argparse import ArgumentParser
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import date
+from http.client import HTTPConnection
+from importlib.metadata import version
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from typing import Any
+from urllib.parse import quote
+
+from rich.console import Console
+
+from benchmarks.answers import HOST
+from benchmarks.cores import choose_cores, pinned
+from benchmarks.errors import BenchmarkError, ServerFailed, WrongAnswer
+from benchmarks.fts import Fts
+from benchmarks.made import CLASSES
+from benchmarks.processes import Server, free_port, running
+from benchmarks.questions import KINDS, Kind, beginning, flipped, mistyped
+from benchmarks.records import Record, write_array
+from benchmarks.report import Table, show, table_markdown
+from benchmarks.terms import made_terms
+from lexarium.search.folding import fold
+
+ROOT = Path(__file__).parents[1]
+_COMMAND = (sys.executable, "-m", "lexarium")
+_MOST_MB = 600
+_MOST_BUILD_SECONDS = 150
+_MOST_START_SECONDS = 1.5
+_MOST_FOLLOW_MS = 100
+_PREFIXES = ("prefixes",)
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much is measured."""
+
+    records: int
+    queries: int
+    """Of each kind."""
+    tries: int
+    """Of each kind of quality."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A target: what is measured, the figure as text, and whether it was reached."""
+
+    target: str
+    measured: str
+    reached: bool
+
+    @property
+    def row(self) -> tuple[str, str, str]:
+        """It as a row of a table."""
+        return self.target, self.measured, "reached" if self.reached else "missed"
+
+
+class Client:
+    """One connection that asks one query after another."""
+
+    def __init__(self, port: int) -> None:
+        self._connection = HTTPConnection(HOST, port, timeout=60)
+
+    def reconnect(self) -> None:
+        """Begin a new connection."""
+        self._connection.close()
+
+    def get(self, path: str) -> tuple[float, Any]:
+        """An answer, and how many milliseconds it took to come."""
+        began = time.perf_counter()
+        self._connection.request("GET", path)
+        response = self._connection.getresponse()
+        body = response.read()
+        taken = (time.perf_counter() - began) * 1e3
+        if response.status != 200:
+            raise WrongAnswer(f"{path[:200]} answered {response.status}: {body[:200]!r}")
+        return taken, json.loads(body)
+
+    def search(self, text: str) -> tuple[float, Any]:
+        """The answer to a search."""
+        return self.get(f"/api/v1/search?q={quote(text)}")
+
+    def post(self, path: str, body: object, token: str) -> None:
+        """Send a record that must be taken."""
+        headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+        self._connection.request("POST", path, json.dumps(body), headers)
+        response = self._connection.getresponse()
+        answer = response.read()
+        if response.status != 201:
+            raise WrongAnswer(f"{path} answered {response.status}: {answer[:200]!r}")
+
+
+def measure_speed(client: Client, fts: Fts, records: Sequence[Record], scale: Scale) -> tuple[Table, list[Line]]:
+    """Each kind of query: how soon its answers come, from here and from the peer."""
+    rows, lines = [], []
+    for kind in KINDS:
+        client.reconnect()  # The peer may have taken so long that the server has hung up.
+        texts = _drawn(kind, records, scale.queries)
+        for text in texts[:50]:
+            client.search(text)
+        ours = [client.search(text)[0] for text in texts]
+        complete = [client.get(f"/api/v1/suggest?prefix={quote(text)}")[0] for text in texts]
+        peer = [fts.ask(text, prefixes=kind.name.startswith(_PREFIXES)) * 1e3 for text in texts[: scale.queries // 20]]
+        rows.append((kind.name, *(_percentiles(times) for times in (ours, complete, peer))))
+        p99 = _percentile(ours, 99)
+        lines.append(Line(f"p99 of {kind.name}, at most {kind.most_ms:g} ms", f"{p99:.1f} ms", p99 <= kind.most_ms))
+    columns = ("query", "search, ms", "suggest, ms", "FTS5, ms")
+    return Table("p50 and p99", columns, rows), lines
+
+
+def measure_quality(client: Client, records: Sequence[Record], tries: int) -> list[Line]:
+    """How often the right record comes first."""
+    random = Random(7)
+    some = random.choices(records, k=tries)
+    least_typos = 0.95 if len(records) > 100_000 else 0.97
+
+    def share(query: Callable[[str], str], first: int) -> float:
+        return sum(_place(client, query(str(each["name"])), str(each["name"])) < first for each in some) / tries
+
+    names = share(flipped, 1)
+    typos = share(lambda name: mistyped(random, name), 1)
+    begun = share(beginning, 5)
+    aliases = [alias.strip() for each in some for alias in str(each["alias"]).split(",") if alias.strip()]
+    right = sum(_alias_is_first(client, alias) for alias in aliases) / max(1, len(aliases))
+    return [
+        Line("exact name, case and accents flipped, first in 100 %", f"{names:.1%}", names == 1),
+        Line("exact alias first but for names, in 100 %", f"{right:.1%}", right == 1),
+        Line(f"one random edit, first in {least_typos:.0%}", f"{typos:.1%}", typos >= least_typos),
+        Line("first 60 % of a name, among the first five (95 % at 2,000 records)", f"{begun:.1%}", begun >= 0.95),
+    ]
+
+
+def measure_following(client: Client, token: str, writes: int) -> Line:
+    """How long after a write was acknowledged a search has found it."""
+    taken = []
+    for number in range(writes):
+        name = f"followed {number} zyzzyva"
+        client.post("/api/v1/concept", {"name": name}, token)
+        milliseconds, answer = client.search(name)
+        if not answer["hits"] or answer["hits"][0]["name"] != name:
+            raise WrongAnswer(f"{name!r} was written and is not found.")
+        taken.append(milliseconds)
+    p99 = _percentile(taken, 99)
+    return Line(f"a write is found, p99, at most {_MOST_FOLLOW_MS} ms", f"{p99:.0f} ms", p99 <= _MOST_FOLLOW_MS)
+
+
+def _place(client: Client, text: str, name: str) -> int:
+    """Where a record of this name is among the hits; past all of them where it is not."""
+    key = fold(name).key
+    hits = client.search(text)[1]["hits"]
+    return next((place for place, hit in enumerate(hits) if fold(hit["name"]).key == key), len(hits) + 100)
+
+
+def _alias_is_first(client: Client, alias: str) -> bool:
+    key = fold(alias).key
+    hits = client.get(f"/api/v1/search?limit=100&q={quote(flipped(alias))}")[1]["hits"]
+    others = [hit for hit in hits if fold(hit["name"]).key != key]
+    # Where more records have it as their name than a page holds, there is no other to look at.
+    return (
+        not others
+        if len(hits) == 100 and not others
+        else bool(others) and fold(others[0]["matched"]["text"]).key == key
+    )
+
+
+def _drawn(kind: Kind, records: Sequence[Record], count: int) -> list[str]:
+    random = Random(kind.name)
+    return [kind.draw(random, records) for _ in range(count)]
+
+
+def _percentile(times: Sequence[float], percent: int) -> float:
+    return sorted(times)[min(len(times) - 1, len(times) * percent // 100)]
+
+
+def _percentiles(times: Sequence[float]) -> str:
+    return f"{_percentile(times, 50):.1f} / {_percentile(times, 99):.1f}"
+
+
+def main() -> int:
+    """Run the benchmark as the command line says, and return its exit code."""
+    parser = ArgumentParser(prog="python -m benchmarks.find", description="Measure searching.")
+    parser.add_argument("--records", type=int, default=1_000_000, help="how many there are (1,000,000)")
+    parser.add_argument("--queries", type=int, default=400, help="of each kind (400)")
+    parser.add_argument("--tries", type=int, default=1_000, help="of each kind of quality (1,000)")
+    parser.add_argument("--output", type=Path, default=ROOT / "docs" / "benchmarks-finding.md")
+    options = parser.parse_args()
+    console = Console()
+    scale = Scale(options.records, options.queries, options.tries)
+    try:
+        tables = _run(scale)
+    except BenchmarkError as error:
+        console.print(str(error), style="red", markup=False, highlight=False)
+        return 1 if isinstance(error, WrongAnswer) else 2
+    show(tables, console)
+    options.output.write_text(_page(tables, scale))
+    console.print(f"Written to {options.output}.", highlight=False)
+    return 0
+
+
+def _run(scale: Scale) -> list[Table]:
+    cores = choose_cores()
+    with TemporaryDirectory(prefix="lexarium-benchmark-") as name:
+        folder = Path(name)
+        records = list(made_terms(scale.records))
+        write_array(records, folder / "concept.json")
+        write_array(CLASSES, folder / "concept_class.json")
+        _command(folder, "import", "concept_class.json", "concept.json")
+        _command(folder, "user", "add", "bench", "--role", "curator")
+        token = _command(folder, "token", "create", "bench").strip()
+        (folder / "concept.json").unlink()
+        began = time.perf_counter()
+        _command(folder, "reindex")
+        build = time.perf_counter() - began
+        size = sum(path.stat().st_size for path in (folder / "catalogue.db-search").rglob("*") if path.is_file())
+        fts = Fts(folder / "fts.db")
+        fts_build = fts.build(records)
+        server = _server(folder)
+        with running(server, cores.server, "/api/v1/search?q=memory") as started, pinned(cores.load):
+            client = Client(server.port)
+            speed, lines = measure_speed(client, fts, records, scale)
+            client.reconnect()
+            lines += measure_quality(client, records, scale.tries)
+            lines.append(measure_following(client, token, 100))
+        fts.close()
+    lines += [
+        Line(f"index, at most {_MOST_MB} MB", f"{size / 1e6:.0f} MB", size <= _MOST_MB * 1e6),
+        Line(f"to build it, at most {_MOST_BUILD_SECONDS} s", f"{build:.0f} s", build <= _MOST_BUILD_SECONDS),
+        Line(
+            f"first answer to a search after start, at most {_MOST_START_SECONDS} s",
+            f"{started.start_seconds:.2f} s",
+            started.start_seconds <= _MOST_START_SECONDS,
+        ),
+    ]
+    peer = Table("The peer's index", ("", "seconds to build"), [("FTS5", f"{fts_build:.0f}")])
+    return [Table("Targets", ("target", "measured", ""), [line.row for line in lines]), speed, peer]
+
+
+def _server(folder: Path) -> Server:
+    port = free_port()
+    options = ("--database", f"sqlite:///{folder / 'catalogue.db'}", "--host", HOST, "--port", str(port))
+    return Server(
+        name="Lexarium",
+        command=(*_COMMAND, "serve", *options, "--workers", "1"),
+        port=port,
+        collection_path="/api/v-alpha/concept",
+        record_path="/api/v-alpha/concept",
+        folder=folder,
+    )
+
+
+def _command(folder: Path, *arguments: str) -> str:
+    database = f"sqlite:///{folder / 'catalogue.db'}"
+    command = [*_COMMAND, *arguments, "--database", database]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise ServerFailed(f"lexarium {arguments[0]} failed: {(done.stderr or done.stdout).strip()[-500:]}")
+    return done.stdout
+
+
+def _page(tables: list[Table], scale: Scale) -> str:
+    told = f"Measured on {date.today().isoformat()} on {platform.system()} with {os.cpu_count()} cores; Lexarium"
+    method = (
+        f"`make bench` repeats this. {scale.records:,} made records (names of one to four words that follow Zipf's law,"
+        " two in five with aliases, most with a definition) on SQLite; one worker on one core, warm, and one client on"
+        f" another that asks {scale.queries:,} queries of each kind over HTTP, one after another. FTS5 with bm25 holds"
+        " the same records and is asked within the client's process, without HTTP; it does not forgive mistakes, so"
+        f" that there it finds nothing. Quality is of {scale.tries:,} records drawn at random; a record of the same"
+        " name, folded, counts as the right one."
+    )
+    header = f"# Benchmarks: finding\n\n{told} {version('lexarium')}, Python {platform.python_version()}.\n\n{method}"
+    return "\n\n".join([header, *(table_markdown(table) for table in tables)]) + "\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,117 @@
+"""A record as a document of the index: which fields there are, and what goes into each."""
+
+from collections.abc import Iterable, Iterator
+
+from tantivy import Document, Filter, Index, Schema, SchemaBuilder, TextAnalyzerBuilder, Tokenizer
+
+from lexarium.domain.changes import State, Whole
+from lexarium.domain.collections import SEARCHED
+from lexarium.domain.relations import RELATIONS
+from lexarium.search.folding import fold
+
+FORMAT = 1
+"""To be raised when the same record makes another document than before: then every index is made anew."""
+
+LONGEST_GRAM = 15
+"""Up to how many letters the beginnings of words are indexed."""
+END = "$"
+"""Ends a whole word among the beginnings of words."""
+SEPARATOR = "\n"
+"""Stands between the labels of a stored document: a name or alias that holds it is shown on one line."""
+
+# Published records of the collections that are searched unless others are asked for have no mark, so that the
+# usual search needs no filter: a filter that nearly every record passes costs more than the search itself.
+USUAL, UNUSUAL, GONE = "", "~", "!"
+SCOPES = (USUAL, UNUSUAL, GONE)
+
+_LITTLE = """
+    a an and are as at be by for from has have in into is it its not of on or such than that the their then there
+    these they this to was were which who will with
+"""
+LITTLE_WORDS = frozenset(_LITTLE.split())
+"""Looked for in names and aliases, not in definitions, nearly all of which hold them."""
+
+
+def schema() -> Schema:
+    """The fields of the index."""
+    builder = SchemaBuilder()
+    builder.add_text_field("record", stored=True, tokenizer_name="raw", index_option="basic")
+    builder.add_text_field("ids", tokenizer_name="raw", index_option="basic")
+    for facet in ("collection", "class", "state"):
+        builder.add_text_field(facet, fast=True, stored=facet != "class", tokenizer_name="raw", index_option="basic")
+    builder.add_text_field("labels", stored=True, tokenizer_name="nothing", index_option="basic")
+    for label in ("name", "alias"):
+        builder.add_text_field(f"{label}_key", tokenizer_name="raw", index_option="basic")
+        builder.add_text_field(f"{label}_grams", tokenizer_name="grams", index_option="basic")
+    builder.add_text_field("first_grams", tokenizer_name="grams", index_option="basic")
+    builder.add_text_field("words", tokenizer_name="words", index_option="position")
+    builder.add_text_field("text", tokenizer_name="prose", index_option="position")
+    builder.add_text_field("position", stored=True, tokenizer_name="raw", index_option="basic")
+    return builder.build()
+
+
+def register(index: Index) -> None:
+    """Tell an index how its fields are taken apart. To be done each time one is opened."""
+    little = [scope + word for scope in SCOPES for word in LITTLE_WORDS]
+    index.register_tokenizer("words", TextAnalyzerBuilder(Tokenizer.whitespace()).build())
+    prose = TextAnalyzerBuilder(Tokenizer.whitespace()).filter(Filter.custom_stopword(little))
+    index.register_tokenizer("prose", prose.build())
+    # Each word is a value of its own, so that its beginnings are those of the value.
+    index.register_tokenizer("grams", TextAnalyzerBuilder(Tokenizer.ngram(1, LONGEST_GRAM + 2, True)).build())
+    index.register_tokenizer("nothing", TextAnalyzerBuilder(Tokenizer.regex("^$")).build())
+
+
+def scope_of(collection: str, state: State) -> str:
+    """The mark that the terms of a record begin with."""
+    if state != State.PUBLISHED:
+        return GONE
+    return USUAL if collection in SEARCHED else UNUSUAL
+
+
+def document_of(whole: Whole) -> Document:
+    """A record as a document."""
+    fields = whole.fields
+    labels = [fields["name"], *(alias.text for alias in whole.alias_list)]
+    name, *aliases = map(fold, labels)
+    definition = fold(definition_of(whole))
+    scope = scope_of(whole.collection.name, whole.state)
+    document = Document()
+    add = document.add_text
+    add("record", whole.id)
+    for identifier in (whole.id, *_mappings(whole)):
+        add("ids", scope + identifier.casefold())
+    add("collection", whole.collection.name)
+    add("state", whole.state)
+    add("class", fields.get("id_concept_class", ""))
+    add("labels", SEPARATOR.join(label.replace(SEPARATOR, " ") for label in labels))
+    add("name_key", scope + name.key)
+    for form in name.forms:
+        add("name_grams", scope + form + END)
+    for form in name.first_forms:
+        add("first_grams", scope + form + END)
+    add("words", _marked(scope, name.words))
+    for alias in aliases:
+        add("alias_key", scope + alias.key)
+        add("words", _marked(scope, alias.words))
+    alias_forms = dict.fromkeys(form for alias in aliases for form in alias.forms)
+    for form in alias_forms:
+        add("alias_grams", scope + form + END)
+    add("text", _marked(scope, definition.words))
+    add("text", _marked(scope, dict.fromkeys([*name.forms, *alias_forms, *definition.compounds])))
+    return document
+
+
+def definition_of(whole: Whole) -> str:
+    """What a record says it is: its longest field that people write, whatever that is called in its collection."""
+    return next((whole.fields[name] for name in _DEFINITIONS if name in whole.fields), "")
+
+
+_DEFINITIONS = ("definition_text", "definition", "description")
+
+
+def _mappings(whole: Whole) -> Iterator[str]:
+    return (edge.target for edge in whole.edges if RELATIONS[edge.relation].target is None)
+
+
+def _marked(scope: str, words: Iterable[str]) -> str:
+    return " ".join(words) if scope == USUAL else " ".join(scope + word for word in words)

@@ -1,0 +1,117 @@
+"""Text as words that can be compared: without case, accents, punctuation, hyphens and differences of spelling.
+
+The same folding makes the index and reads a query.
+"""
+
+import re
+import unicodedata
+from functools import lru_cache
+from typing import NamedTuple
+
+from lexarium.search.spelling import spelled
+
+# Marks that belong to the letter before them: of Latin, Cyrillic, Hebrew and Arabic, and the Indic and Thai vowels.
+_MARKS = (
+    "\u0300-\u036f\u0483-\u0489\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed"
+    "\u0900-\u0903\u093a-\u094f\u0981-\u0983\u09bc-\u09cd\u0a3c-\u0a4d\u0abc-\u0acd\u0b3c-\u0b4d\u0bbe-\u0bcd"
+    "\u0c3e-\u0c4d\u0cbc-\u0ccd\u0d3e-\u0d4d\u0e31-\u0e3a\u0e47-\u0e4e\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff"
+)
+_LETTERS = f"[\\w{_MARKS}]+"
+_APOSTROPHES = "'\u2019\u02bc\u2018`\u00b4"
+_WORD = re.compile(f"{_LETTERS}(?:[{_APOSTROPHES}]{_LETTERS})*")
+_HYPHENS = "-\u2010\u2011\u2012\u2013"
+_HYPHEN = re.compile(f"[{_HYPHENS}]")
+_COMPOUND = re.compile(f"{_WORD.pattern}(?:[{_HYPHENS}]{_WORD.pattern})+")
+# Letters that Unicode does not take apart.
+_LIGATURES = str.maketrans(
+    {"æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "ı": "i", "ħ": "h"}
+)
+
+LONGEST_WORD = 60
+"""How many characters of a word count."""
+LONGEST_KEY = 300
+_CACHED = 200_000
+
+
+class Word(NamedTuple):
+    """A word of a text: folded, and where it stands in the text, in code points."""
+
+    text: str
+    plain: str
+    """Folded, in its own spelling."""
+    start: int
+    end: int
+
+
+def spans(text: str) -> list[Word]:
+    """The words of a text, in order."""
+    found = []
+    for match in _WORD.finditer(text.replace("_", " ")):
+        plain = _plain(match.group().casefold())
+        if plain:
+            found.append(Word(spelled_of(plain), plain, match.start(), match.end()))
+    return found
+
+
+class Folded(NamedTuple):
+    """A text, taken apart and folded."""
+
+    words: list[str]
+    """In the one form of all spellings."""
+    plain: list[str]
+    """The same words in their own spelling."""
+    compounds: list[str]
+    """What the words that hyphens join are as one word each: `n-back` is `nback`."""
+    rest: str
+    """The text without spaces, where there are no words: a name of signs alone is still a name."""
+
+    @property
+    def key(self) -> str:
+        """One key for the whole: equal for names that differ only in what folding takes away, spaces included."""
+        return ("".join(self.words) or self.rest)[:LONGEST_KEY]
+
+    @property
+    def forms(self) -> list[str]:
+        """Every form in which one of its words may be typed."""
+        return list(dict.fromkeys([*self.words, *self.plain, *self.compounds]))
+
+    @property
+    def first_forms(self) -> list[str]:
+        """Every form in which its beginning may be typed."""
+        if not self.words:
+            return []
+        compound = self.compounds[:1] if self.compounds and self.compounds[0].startswith(self.words[0]) else []
+        return list({self.words[0], self.plain[0], *compound})
+
+
+def fold(text: str) -> Folded:
+    """Take a text apart and fold it."""
+    low = text.casefold().replace("_", " ")
+    plain = list(filter(None, map(_plain, _WORD.findall(low))))
+    compounds = [_folded(match) for match in _COMPOUND.findall(low)] if _HYPHEN.search(low) else []
+    rest = "" if plain else "".join(unicodedata.normalize("NFKC", low).split())
+    return Folded(list(map(spelled_of, plain)), plain, compounds, rest)
+
+
+@lru_cache(_CACHED)
+def _folded(word: str) -> str:
+    return spelled_of(_plain(word))
+
+
+@lru_cache(_CACHED)
+def _plain(word: str) -> str:
+    """A word that is casefolded already: its letters and digits, without accents."""
+    if word.isascii():
+        return (word if word.isalnum() else "".join(filter(str.isalnum, word)))[:LONGEST_WORD]
+    bare = "".join(char for char in unicodedata.normalize("NFKD", word) if not unicodedata.combining(char))
+    return "".join(filter(_belongs, bare.translate(_LIGATURES).casefold()))[:LONGEST_WORD]
+
+
+def _belongs(char: str) -> bool:
+    return char.isalnum() or unicodedata.category(char).startswith("M")
+
+
+@lru_cache(_CACHED)
+def spelled_of(plain: str) -> str:
+    """A folded word in the one form of all its spellings."""
+    return spelled(plain)

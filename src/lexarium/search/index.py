@@ -1,0 +1,186 @@
+"""The index on disk: a folder that holds one finished index, and perhaps the next one while it is made.
+
+One process at a time writes; all others read, and see what was committed once they reload.
+"""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from tantivy import Document, Index, IndexWriter, Query, Schema, Searcher
+
+from lexarium.domain.changes import Whole
+from lexarium.domain.identifiers import mint
+from lexarium.search.documents import FORMAT, document_of, register, schema
+
+_MEGABYTE = 1_000_000
+_FOLLOWING_HEAP = 30 * _MEGABYTE
+_BUILDING_HEAP = 400 * _MEGABYTE
+_POINTER = "current"
+_NEXT = "next"
+_HERE = "here"
+"""The one term of the document that says where the index stands."""
+
+
+class Broken(Exception):
+    """The index cannot be read. It is to be made anew."""
+
+
+class Busy(Exception):
+    """Another process writes to the index."""
+
+
+class Standing(NamedTuple):
+    """What an index holds: which catalogue, and the last change that is in it."""
+
+    epoch: str
+    revision: int
+
+
+class View(NamedTuple):
+    """One unchanging state of an index."""
+
+    schema: Schema
+    searcher: Searcher
+    standing: Standing
+
+
+class OpenIndex:
+    """An index that is open for reading."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with explained():
+            self._index = Index.open(str(path))
+            register(self._index)
+            # It is reloaded when it is known to have moved, not by a thread of its own.
+            self._index.config_reader("manual")
+        self.reload()
+
+    def reload(self) -> None:
+        """See what was committed since."""
+        with explained():
+            self._index.reload()
+            searcher = self._index.searcher()
+            self.view = View(self._index.schema, searcher, _standing(searcher, self._index))
+
+    def write(self) -> "Writing":
+        """Begin to write to it. Raises `Busy` where another process does."""
+        return Writing(self._index, _FOLLOWING_HEAP)
+
+
+class Writing:
+    """The one writer of an index, until it is closed."""
+
+    def __init__(self, index: Index, heap: int) -> None:
+        try:
+            self._writer: IndexWriter | None = index.writer(heap, 1)
+        except ValueError as error:
+            if "LockBusy" in str(error):
+                raise Busy from None
+            raise Broken(str(error)) from error
+
+    def put(self, whole: Whole) -> None:
+        """Put a record in place of what the index has of it."""
+        assert self._writer is not None
+        self._writer.delete_documents_by_term("record", whole.id)
+        self._writer.add_document(document_of(whole))
+
+    def add(self, whole: Whole) -> None:
+        """Add a record that the index does not have."""
+        assert self._writer is not None
+        self._writer.add_document(document_of(whole))
+
+    def clear(self) -> None:
+        """Take everything out."""
+        assert self._writer is not None
+        self._writer.delete_all_documents()
+
+    def commit(self, standing: Standing) -> None:
+        """Make all that was put durable, and where the index stands by it."""
+        assert self._writer is not None
+        self._writer.delete_documents_by_term("position", _HERE)
+        here = Document()
+        here.add_text("position", _HERE)
+        here.add_text("labels", f"{standing.epoch} {standing.revision}")
+        self._writer.add_document(here)
+        with explained():
+            self._writer.commit()
+
+    def close(self, *, merged: bool = False) -> None:
+        """Let another process write; `merged`: not before the index is in as few parts as it is going to be."""
+        if self._writer is not None and merged:
+            self._writer.wait_merging_threads()
+        self._writer = None
+
+
+class IndexFolder:
+    """Where a catalogue's index is kept. It need not be there."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def current(self) -> Path | None:
+        """The finished index of this format; None where there is none."""
+        try:
+            form, _, name = (self.path / _POINTER).read_text().partition(" ")
+        except (OSError, UnicodeDecodeError):
+            return None
+        return self.path / name if form == str(FORMAT) and name else None
+
+    @contextmanager
+    def building(self) -> Iterator[Writing]:
+        """Make the next index. It becomes the current one when the block ends, unless the block raises.
+
+        The one before it serves until then. Raises `Busy` where another process is at it.
+        """
+        path = self.path / _NEXT
+        path.mkdir(parents=True, exist_ok=True)
+        writing = Writing(_made(path), _BUILDING_HEAP)
+        try:
+            writing.clear()
+            yield writing
+            writing.close(merged=True)
+            self._publish(path)
+        finally:
+            writing.close()
+
+    def _publish(self, path: Path) -> None:
+        before = {entry for entry in self.path.iterdir() if entry.is_dir() and entry != path}
+        finished = path.rename(self.path / mint("index"))
+        pointer = self.path / f"{_POINTER}.new"
+        pointer.write_text(f"{FORMAT} {finished.name}")
+        pointer.replace(self.path / _POINTER)
+        for folder in before:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _made(path: Path) -> Index:
+    try:
+        index = Index(schema(), str(path))
+    except (ValueError, OSError):
+        # Left by another format, or by a process that was killed.
+        shutil.rmtree(path, ignore_errors=True)
+        path.mkdir(parents=True, exist_ok=True)
+        index = Index(schema(), str(path))
+    register(index)
+    return index
+
+
+def _standing(searcher: Searcher, index: Index) -> Standing:
+    hits = searcher.search(Query.term_query(index.schema, "position", _HERE, "basic"), 1).hits
+    if not hits:
+        raise Broken("The index does not say where it stands.")
+    epoch, _, revision = str(searcher.doc(hits[0][1]).get_first("labels")).partition(" ")
+    return Standing(epoch, int(revision))
+
+
+@contextmanager
+def explained() -> Iterator[None]:
+    """What tantivy raises becomes `Broken`: it has no errors of its own that tell more."""
+    try:
+        yield
+    except (ValueError, OSError, RuntimeError) as error:
+        raise Broken(str(error)) from error

@@ -1,0 +1,207 @@
+"""Finding records: what is asked, what is found, and the use case that finds it."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from lexarium.domain.changes import State, Whole
+from lexarium.domain.collections import COLLECTIONS, SEARCHED
+from lexarium.domain.errors import Invalid, Problem, Unready
+from lexarium.search.documents import definition_of
+from lexarium.search.gathering import Candidate, Search
+from lexarium.search.index import Broken, View
+from lexarium.search.queries import Filter
+from lexarium.search.ranking import Span
+from lexarium.search.snippets import snippet
+from lexarium.search.tiers import EXACT, Tier
+from lexarium.service.indexing import Indexer
+from lexarium.store import log
+from lexarium.store.backend import Position, read_position
+from lexarium.store.database import Database
+
+LONGEST_QUERY = 10_000
+"""How many characters a query may have."""
+DEEPEST = 2_000
+"""How far one may page."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is looked for, and where."""
+
+    text: str
+    """Any text: words, `"phrases"`, an identifier or a CURIE."""
+    collections: tuple[str, ...] = SEARCHED
+    class_id: str | None = None
+    states: tuple[State, ...] = (State.PUBLISHED,)
+    limit: int = 10
+    offset: int = 0
+    explain: bool = False
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A record that was found, and why."""
+
+    id: str
+    name: str
+    collection: str
+    state: State
+    replaced_by: str | None
+    """The record that stands in for one that is retired or merged."""
+    score: float
+    """From 1 for an exact match towards 0. It falls from hit to hit."""
+    tier: Tier
+    field: str
+    """What matched: `id`, `name`, `alias` or `definition`."""
+    text: str
+    """The text that matched, as it is written: which alias, or the part of the definition."""
+    highlight: tuple[Span, ...]
+    """The parts of `text` that were asked for."""
+    explanation: str | None = None
+    """How the score came about, where that was asked."""
+
+    @property
+    def exact(self) -> bool:
+        """Whether the whole of what was asked is the record's identifier, name or alias, folded."""
+        return self.tier in EXACT
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a search found."""
+
+    hits: list[Hit]
+    total: int
+    facets: dict[str, dict[str, int]] = field(default_factory=dict)
+    """How many hits there are in each `collection`, `class` and `state`."""
+    did_you_mean: str | None = None
+    """A name or alias close to what was asked, where no name or alias is it."""
+    exact: int = 0
+    """How many records have what was asked as their identifier, name or alias: more than one are ambiguous."""
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """A completion of what someone types."""
+
+    id: str
+    name: str
+    collection: str
+    text: str
+    """The name or alias that completes it."""
+    highlight: tuple[Span, ...] = ()
+
+
+class Finder:
+    """Finds records of one catalogue."""
+
+    def __init__(self, database: Database, indexer: Indexer) -> None:
+        self._database = database
+        self._indexer = indexer
+
+    def search(self, asked: Asked) -> Found:
+        """The hits, best first. Raises `Invalid` for what cannot be asked."""
+        return self.search_many([asked])[0]
+
+    def search_many(self, asked: Sequence[Asked]) -> list[Found]:
+        """The same for many queries, all of one state of the index."""
+        for each in asked:
+            _refuse(each)
+        with self._trust():
+            view = self._view()
+            return [self._one(view, each) for each in asked]
+
+    def suggest(self, prefix: str, collections: Sequence[str] = (), limit: int = 10) -> list[Suggestion]:
+        """The few best completions of what someone types, over the names and aliases of these collections, or all."""
+        _refuse(Asked(prefix, tuple(collections)))
+        with self._trust():
+            search = Search(self._view(), prefix, Filter(tuple(collections) or tuple(COLLECTIONS)))
+            found = search.completions(limit)[:limit]
+        return [
+            Suggestion(each.record, each.labels[0], each.collection, each.grade.text, each.grade.highlight)
+            for each in found
+        ]
+
+    def every(self, text: str, collections: Sequence[str], position: Position) -> tuple[Position, Iterator[str]]:
+        """The identifiers of every hit, best first, and the position at which it was so: if need be an earlier one."""
+        view = self._indexer.at(position)
+        revision = min(position.revision, view.standing.revision)
+        search = Search(view, text[:LONGEST_QUERY], Filter(tuple(collections)))
+        return position._replace(revision=revision), self._trusted(search.all())
+
+    def _trusted(self, found: Iterator[str]) -> Iterator[str]:
+        with self._trust():
+            yield from found
+
+    @contextmanager
+    def _trust(self) -> Iterator[None]:
+        try:
+            yield
+        except Broken as error:
+            self._indexer.distrust()
+            raise Unready("The search index is broken, and is made anew. Try again in a moment.") from error
+
+    def _view(self) -> View:
+        with self._database.read() as snapshot:
+            position = read_position(snapshot)
+        return self._indexer.at(position)
+
+    def _one(self, view: View, asked: Asked) -> Found:
+        search = Search(view, asked.text, Filter(asked.collections, asked.states, asked.class_id))
+        best = search.best(asked.offset + asked.limit)
+        page = best[asked.offset : asked.offset + asked.limit]
+        wholes = self._wholes([each.record for each in page if _needs_more(each)])
+        facets = search.facets()
+        return Found(
+            hits=[_hit(each, wholes.get(each.record), asked) for each in page],
+            total=facets.total,
+            facets=facets.by,
+            did_you_mean=best[0].grade.text or None if search.close and best else None,
+            exact=sum(each.grade.tier in EXACT for each in best),
+        )
+
+    def _wholes(self, identifiers: Sequence[str]) -> dict[str, Whole]:
+        if not identifiers:
+            return {}
+        with self._database.read() as snapshot:
+            return {record: change.whole() for record, change in log.latest(snapshot, identifiers).items()}
+
+
+def _refuse(asked: Asked) -> None:
+    """Raise `Invalid`, with every problem, for what cannot be asked."""
+    problems = []
+    if len(asked.text) > LONGEST_QUERY:
+        problems.append(Problem("q", f"should have at most {LONGEST_QUERY} characters, not {len(asked.text)}."))
+    unknown = [name for name in asked.collections if name not in COLLECTIONS]
+    if unknown:
+        problems.append(Problem("collection", f"should be among {', '.join(COLLECTIONS)}, not {', '.join(unknown)}."))
+    if asked.offset + asked.limit > DEEPEST:
+        problems.append(Problem("offset", f"should lead to no further than the {DEEPEST:,}th hit."))
+    if problems:
+        raise Invalid("This cannot be looked for.", problems)
+
+
+def _needs_more(found: Candidate) -> bool:
+    """Whether a hit needs more of its record than the index holds."""
+    return found.grade.field == "definition" or found.state != State.PUBLISHED
+
+
+def _hit(found: Candidate, whole: Whole | None, asked: Asked) -> Hit:
+    given = found.grade
+    text, marked = given.text, given.highlight
+    if given.field == "definition" and whole is not None:
+        text, marked = snippet(definition_of(whole), asked.text)
+    return Hit(
+        id=found.record,
+        name=found.labels[0],
+        collection=found.collection,
+        state=State(found.state),
+        replaced_by=whole.replaced_by if whole else None,
+        score=round(given.score, 4),
+        tier=given.tier,
+        field=given.field,
+        text=text,
+        highlight=marked,
+        explanation=f"{given.tier.kind}: {given.reason}" if asked.explain else None,
+    )

@@ -1,0 +1,231 @@
+"""Keeps the search index: follows the log, in the one process of a node that holds the writer; others only reload."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cached_property
+from pathlib import Path
+
+from lexarium.domain.changes import Change
+from lexarium.domain.errors import LexariumError, Unready
+from lexarium.search.index import Broken, Busy, IndexFolder, OpenIndex, Standing, View, Writing
+from lexarium.store import records, versions
+from lexarium.store.backend import Position, Watch, read_position
+from lexarium.store.database import Database
+
+log = logging.getLogger(__name__)
+
+Progress = Callable[[str, int, int], None]
+"""Is told what is done, how far, and of how much."""
+
+_LOOK_SECONDS = 0.05
+_TROUBLE_SECONDS = 1.0
+_CHANGES = 2_000
+"""How many changes are read, and committed to the index, at a time."""
+_WAIT_SECONDS = 1.0
+"""How long a search waits for what is written already."""
+_WAIT_CHANGES = 2_000
+"""How far behind the index may be for a search to wait: past that it would wait in vain."""
+_FIRST_SECONDS = 3.0
+"""How long a search waits where there is no index yet."""
+
+
+def index_folder(database: Database, setting: str) -> Path:
+    """Where the index of a catalogue is kept: where the setting says, else beside the file, else here by its epoch."""
+    if setting != "auto":
+        return Path(setting)
+    if database.backend.file is not None:
+        return database.backend.file.with_name(f"{database.backend.file.name}-search")
+    with database.read() as snapshot:
+        return Path(f"lexarium-search-{read_position(snapshot).epoch}")
+
+
+class Indexer:
+    """The index of one catalogue, as one process has it."""
+
+    def __init__(self, database: Database, setting: str) -> None:
+        self._database = database
+        self._setting = setting
+        self._index: OpenIndex | None = None
+        self._writing: Writing | None = None
+        self._moved = threading.Condition()
+        self._wanted = threading.Event()
+        self._distrusted = False
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._serve, name="lexarium-indexer", daemon=True)
+
+    @cached_property
+    def _folder(self) -> IndexFolder:
+        return IndexFolder(index_folder(self._database, self._setting))
+
+    def start(self) -> None:
+        """Begin to follow the log."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Finish what is under way, and let another process write."""
+        self._stopping.set()
+        self._wanted.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        self._let_go()
+
+    def at(self, position: Position) -> View:
+        """The index as it is at a position, where that can be had soon; else as it is. Raises where there is none."""
+        view = self._view(position)
+        if view is None or _worth_waiting(view, position):
+            view = self._waited(position)
+        if view is None:
+            raise Unready("The search index is being built. Try again in a moment.")
+        return view
+
+    def distrust(self) -> None:
+        """Hear that the index could not be read: it is made anew."""
+        self._distrusted = True
+        self._wanted.set()
+
+    def follow(self, position: Position) -> None:
+        """Bring the index to a position, as far as that is this process's to do."""
+        self._open()
+        index = self._index
+        useless = self._distrusted or self._folder.current() is None
+        if index is None or useless or index.view.standing.epoch != position.epoch:
+            self._make_anew()
+        elif index.view.standing.revision < position.revision:
+            self._follow_log(index)
+
+    def catch_up(self) -> None:
+        """Bring the index to where the catalogue stands: for a process that does not serve."""
+        with self._database.read() as snapshot:
+            position = read_position(snapshot)
+        self.follow(position)
+
+    def rebuild(self, told: Progress = lambda what, done, total: None) -> int:
+        """Make the index anew while the old one serves: how many records it has."""
+        try:
+            with self._folder.building() as writing:
+                done = self._fill(writing, told)
+        except Busy:
+            raise Unready("Another process is building the search index.") from None
+        self._distrusted = False
+        self._open()
+        return done
+
+    def _fill(self, writing: Writing, told: Progress) -> int:
+        """Put every record into an empty index."""
+        with self._database.read() as snapshot:
+            position = read_position(snapshot)
+            total = records.total(snapshot)
+        done, after = 0, ""
+        # Each batch in a short transaction of its own. What changes meanwhile is applied from the log afterwards.
+        while batch := self._newest(after):
+            for change in batch:
+                writing.add(change.whole())
+            done, after = done + len(batch), batch[-1].record
+            told("Indexing", done, max(done, total))
+            if self._stopping.is_set():
+                raise Unready("The search index was being built when the server stopped.")
+        writing.commit(Standing(position.epoch, position.revision))
+        return done
+
+    def _serve(self) -> None:
+        """Never ends by an error: what cannot be indexed now can be later."""
+        watch: Watch | None = None
+        troubled = False
+        while not self._stopping.is_set():
+            try:
+                watch = watch or self._database.backend.watch()
+                self.follow(watch.current())
+                troubled = False
+            except Exception as error:
+                if not troubled and not self._stopping.is_set():
+                    _tell(error)
+                troubled = True
+            self._wanted.wait(_TROUBLE_SECONDS if troubled else _LOOK_SECONDS)
+            self._wanted.clear()
+        if watch is not None:
+            watch.close()
+
+    def _open(self) -> None:
+        """Open the current index where it is another than before."""
+        path = self._folder.current()
+        if path is None or (self._index is not None and self._index.path == path):
+            return
+        self._let_go()
+        try:
+            self._index = OpenIndex(path)
+        except Broken as error:
+            log.warning("The search index cannot be read, and is made anew: %s", error)
+            self._make_anew()
+        self._tell_moved()
+
+    def _follow_log(self, index: OpenIndex) -> None:
+        try:
+            self._writing = self._writing or index.write()
+            index.reload()  # Another process may have written before this one had the writer.
+            while batch := self._since(index.view.standing.revision):
+                for change in {change.record: change for change in batch}.values():
+                    self._writing.put(change.whole())
+                self._writing.commit(Standing(index.view.standing.epoch, batch[-1].seq))
+                index.reload()
+                self._tell_moved()
+                if self._stopping.is_set():
+                    return
+        except Busy:
+            index.reload()
+            self._tell_moved()
+        except Broken as error:
+            if self._folder.current() == index.path:
+                log.warning("The search index is broken, and is made anew: %s", error)
+                self._let_go()
+                self._make_anew()
+
+    def _make_anew(self) -> None:
+        with suppress(Unready):  # then another process does
+            self.rebuild()
+
+    def _newest(self, after: str) -> list[Change]:
+        with self._database.read() as snapshot:
+            return versions.newest(snapshot, after, _CHANGES)
+
+    def _since(self, seq: int) -> list[Change]:
+        with self._database.read() as snapshot:
+            return versions.since(snapshot, seq, _CHANGES)
+
+    def _view(self, position: Position) -> View | None:
+        """The index as it is; None where there is none of this catalogue."""
+        index = self._index
+        return None if index is None or index.view.standing.epoch != position.epoch else index.view
+
+    def _waited(self, position: Position) -> View | None:
+        deadline = time.monotonic() + (_FIRST_SECONDS if self._index is None else _WAIT_SECONDS)
+        with self._moved:
+            while True:
+                view = self._view(position)
+                left = deadline - time.monotonic()
+                if left <= 0 or (view is not None and not _worth_waiting(view, position)):
+                    return view
+                self._wanted.set()
+                self._moved.wait(left)
+
+    def _tell_moved(self) -> None:
+        with self._moved:
+            self._moved.notify_all()
+
+    def _let_go(self) -> None:
+        if self._writing is not None:
+            self._writing.close()
+            self._writing = None
+
+
+def _worth_waiting(view: View, position: Position) -> bool:
+    return 0 < position.revision - view.standing.revision <= _WAIT_CHANGES
+
+
+def _tell(error: Exception) -> None:
+    if isinstance(error, LexariumError):
+        log.warning("The search index cannot be kept now, trying again: %s", error)
+    else:
+        log.exception("The search index cannot be kept now, trying again")

@@ -1,0 +1,36 @@
+"""Turns: what takes long goes one at a time, so that what is short gets in between."""
+
+import asyncio
+from collections import deque
+
+
+class Turns:
+    """One turn for each round of the event loop.
+
+    Many writers who are answered together write again together. Taken up all at once, they would hold every reader up
+    for as long as all of them take.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._taken = False
+
+    async def take(self) -> None:
+        """Wait for a turn, in the order of asking."""
+        loop = asyncio.get_running_loop()
+        if self._taken:
+            turn = loop.create_future()
+            self._waiting.append(turn)
+            await turn
+        else:
+            self._taken = True
+            loop.call_soon(self._pass_on, loop)
+
+    def _pass_on(self, loop: asyncio.AbstractEventLoop) -> None:
+        while self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.cancelled():
+                turn.set_result(None)
+                loop.call_soon(self._pass_on, loop)
+                return
+        self._taken = False

@@ -1,0 +1,65 @@
+"""Searching the catalogue."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from starlette.responses import Response
+
+from lexarium.domain.changes import State
+from lexarium.domain.collections import COLLECTIONS, SEARCHED
+from lexarium.domain.errors import Invalid, Problem
+from lexarium.service.finding import DEEPEST, LONGEST_QUERY, Asked
+from lexarium.service.views import found_view
+from lexarium.web.v1 import answers
+from lexarium.web.v1.requests import FinderOf
+from lexarium.web.v1.schemas import answered
+
+router = APIRouter(tags=["search"])
+
+
+@router.get("/search", summary="Find records by name, alias, definition or identifier", responses=answered("Found"))
+def search(
+    finder: FinderOf,
+    q: Annotated[
+        str,
+        Query(
+            max_length=LONGEST_QUERY,
+            description='Words or their beginnings, `"phrases"`, an identifier or a CURIE.',
+            examples=["working memory"],
+        ),
+    ],
+    collection: Annotated[
+        str | None,
+        Query(max_length=200, description=f"Only these, separated by commas; left out: {', '.join(SEARCHED)}."),
+    ] = None,
+    class_: Annotated[str | None, Query(alias="class", max_length=100, description="Only of this class.")] = None,
+    state: Annotated[
+        str, Query(max_length=100, description="Only in these states, separated by commas.")
+    ] = State.PUBLISHED,
+    limit: Annotated[int, Query(ge=1, le=100)] = 10,
+    offset: Annotated[int, Query(ge=0, le=DEEPEST - 100)] = 0,
+    explain: Annotated[bool, Query(description="Say how each score came about.")] = False,
+) -> Response:
+    """Hits come in tiers: the identifier, the name, the name folded, an alias, names that begin so, all words in the
+    name, in an alias, in the definition. Folding ignores case, accents, punctuation, hyphens and British and American
+    spelling. Typing mistakes are allowed for where no name or alias has all words. `highlight` tells, in code points,
+    the parts of `matched.text` that were asked for.
+    """  # noqa: D205
+    asked = Asked(
+        text=q,
+        collections=SEARCHED if collection is None else _named("collection", collection, list(COLLECTIONS)),
+        class_id=class_,
+        states=tuple(State(each) for each in _named("state", state, list(State))),
+        limit=limit,
+        offset=offset,
+        explain=explain,
+    )
+    return answers.read(found_view(finder.search(asked)))
+
+
+def _named(parameter: str, given: str, known: list[str]) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(name.strip() for name in given.split(",") if name.strip()))
+    unknown = [name for name in names if name not in known]
+    if unknown or not names:
+        raise Invalid("This cannot be looked for.", [Problem(parameter, f"should be among {', '.join(known)}.")])
+    return names

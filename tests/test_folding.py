@@ -1,0 +1,89 @@
+"""How words are folded: what counts as the same, and what does not."""
+
+import pytest
+
+from lexarium.search.folding import fold, spans
+
+SAME = [
+    ("Working Memory", "working memory"),
+    ("naïveté", "NAIVETE"),
+    ("déjà-vu", "deja vu"),
+    ("n-back task", "nback task"),
+    ("n-back task", "N back task"),
+    ("go/no-go", "go no go"),
+    ("Alzheimer's disease", "alzheimers disease"),
+    ("Alzheimer’s disease", "Alzheimer's disease"),
+    ("e\u0301tude", "étude"),
+    ("Straße", "STRASSE"),
+    ("œuvre", "oeuvre"),
+    ("ﬁxation", "fixation"),
+    ("behaviour", "behavior"),
+    ("behavioural inhibition", "behavioral inhibition"),
+    ("colour-blindness", "color blindness"),
+    ("organisation", "organization"),
+    ("generalised anxiety", "generalized anxiety"),
+    ("analyse", "analyze"),
+    ("centre", "center"),
+    ("labelled", "labeled"),
+    ("modelling", "modeling"),
+    ("dialogue", "dialog"),
+    ("anaesthesia", "anesthesia"),
+    ("haemorrhage", "hemorrhage"),
+    ("paediatric", "pediatric"),
+    ("foetal alcohol syndrome", "fetal alcohol syndrome"),
+    ("oestrogen", "estrogen"),
+    ("aetiology", "etiology"),
+    ("judgement", "judgment"),
+    ("ageing", "aging"),
+    ("grey matter", "gray matter"),
+    ("programme", "program"),
+    ("defence", "defense"),
+]
+OTHER = [
+    ("hour", "hor"),
+    ("course", "corse"),
+    ("four", "for"),
+    ("poet", "pet"),
+    ("shoe", "she"),
+    ("filling", "filing"),
+    ("memory", "memories"),
+    ("C", "C++ compiler"),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), SAME)
+def test_names_that_are_the_same_folded_have_one_key(one: str, other: str) -> None:
+    assert fold(one).key == fold(other).key
+
+
+@pytest.mark.parametrize(("one", "other"), OTHER)
+def test_other_words_keep_other_keys(one: str, other: str) -> None:
+    assert fold(one).key != fold(other).key
+
+
+def test_each_word_tells_where_it_stands_in_the_text_as_it_is_written() -> None:
+    text = "The  déjà-vu: ‘Straße’ e\u0301tude"
+    assert [(word.text, text[word.start : word.end]) for word in spans(text)] == [
+        ("the", "The"),
+        ("deja", "déjà"),
+        ("vu", "vu"),
+        ("strasse", "Straße"),
+        ("etude", "e\u0301tude"),
+    ]
+
+
+def test_a_name_of_signs_alone_has_a_key_of_its_own() -> None:
+    assert fold("∞").key
+    assert fold("∞").key != fold("+ -").key == fold("+-").key
+    assert fold("").key == fold(" \t").key == ""
+
+
+def test_a_word_may_be_typed_in_every_form_it_has() -> None:
+    assert set(fold("Behavioural n-back").forms) == {"behavioral", "behavioural", "n", "back", "nback"}
+    assert set(fold("n-back behaviour").first_forms) == {"n", "nback"}
+
+
+@pytest.mark.parametrize("text", ["हिन्दी", "עברית", "العربية", "日本語", "ελληνικά", "русский"])
+def test_words_of_any_script_are_words(text: str) -> None:
+    assert len(spans(text)) == 1
+    assert fold(text).words == fold(text.upper()).words != [""]

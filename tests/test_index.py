@@ -1,0 +1,253 @@
+"""The index follows the log: whatever happens to it, searches come right again."""
+
+import json
+import os
+import shutil
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import update
+
+from lexarium.search.index import IndexFolder, OpenIndex, Standing
+from lexarium.service.finding import Asked, Finder
+from lexarium.service.indexing import Indexer
+from lexarium.store.backend import read_position
+from lexarium.store.database import Database
+from lexarium.store.schema import catalogue
+from tests.server import Server, run
+from tests.test_store import entry, save
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "index"
+
+
+@pytest.fixture
+def indexer(database: Database, folder: Path) -> Iterator[Indexer]:
+    made = Indexer(database, str(folder))
+    yield made
+    made.stop()
+
+
+def write(database: Database, *names: str, version: int = 1, suffix: str = "") -> None:
+    with database.write() as transaction:
+        save(transaction, *(entry(name, version=version, suffix=suffix) for name in names))
+
+
+def found(database: Database, indexer: Indexer, text: str) -> list[str]:
+    return [hit.name for hit in Finder(database, indexer).search(Asked(text)).hits]
+
+
+def test_what_is_in_the_catalogue_is_indexed_by_itself_and_so_is_what_comes(
+    database: Database, indexer: Indexer
+) -> None:
+    write(database, "alpha", "beta")
+    indexer.start()
+    assert found(database, indexer, "alpha") == ["alpha"]
+    write(database, "gamma")
+    assert found(database, indexer, "gamma") == ["gamma"]
+    write(database, "delta", suffix="alpha", version=2)
+    assert found(database, indexer, "delta") == ["delta"]
+    assert found(database, indexer, "alpha") == []
+
+
+def test_a_catalogue_without_records_has_an_index_too(database: Database, indexer: Indexer) -> None:
+    indexer.start()
+    assert found(database, indexer, "alpha") == []
+
+
+def test_applying_changes_again_does_no_harm(database: Database, indexer: Indexer, folder: Path) -> None:
+    write(database, "alpha", "alpha beta")
+    write(database, "alpha gamma", suffix="alpha", version=2)
+    indexer.catch_up()
+    indexer.stop()
+    path = IndexFolder(folder).current()
+    assert path is not None
+    index = OpenIndex(path)
+    writing = index.write()
+    writing.commit(Standing(index.view.standing.epoch, 0))
+    writing.close()
+    again = Indexer(database, str(folder))
+    again.catch_up()
+    assert Finder(database, again).search(Asked("alpha")).total == 2
+    again.stop()
+
+
+def remove(folder: Path) -> None:
+    shutil.rmtree(folder)
+
+
+def remove_index(folder: Path) -> None:
+    path = IndexFolder(folder).current()
+    assert path is not None
+    shutil.rmtree(path)
+
+
+def spoil_pointer(folder: Path) -> None:
+    (folder / "current").write_bytes(b"\xff\x00nonsense")
+
+
+def spoil_meta(folder: Path) -> None:
+    for path in folder.glob("*/meta.json"):
+        path.write_text("{")
+
+
+def spoil_parts(folder: Path) -> None:
+    for path in folder.glob("*/*.term"):
+        path.write_bytes(path.read_bytes()[:10])
+
+
+def another_format(folder: Path) -> None:
+    pointer = folder / "current"
+    pointer.write_text("0 " + pointer.read_text().partition(" ")[2])
+
+
+DAMAGES = [remove, remove_index, spoil_pointer, spoil_meta, spoil_parts, another_format]
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_an_index_that_is_missing_old_or_broken_is_made_anew(
+    database: Database, folder: Path, damage: Callable[[Path], None]
+) -> None:
+    write(database, "alpha")
+    before = Indexer(database, str(folder))
+    before.catch_up()
+    before.stop()
+    damage(folder)
+    after = Indexer(database, str(folder))
+    after.start()
+    assert found(database, after, "alpha") == ["alpha"]
+    write(database, "beta")
+    assert found(database, after, "beta") == ["beta"]
+    after.stop()
+
+
+def test_the_index_of_another_catalogue_is_not_used(database: Database, folder: Path) -> None:
+    write(database, "alpha")
+    before = Indexer(database, str(folder))
+    before.catch_up()
+    before.stop()
+    with database.write() as transaction:
+        transaction.connection.execute(update(catalogue).values(epoch="restored"))
+    after = Indexer(database, str(folder))
+    after.start()
+    assert found(database, after, "alpha") == ["alpha"]
+    path = IndexFolder(folder).current()
+    assert path is not None
+    assert OpenIndex(path).view.standing.epoch == "restored"
+    after.stop()
+
+
+def test_an_index_that_is_removed_under_a_server_is_made_anew_while_it_serves(
+    database: Database, indexer: Indexer, folder: Path
+) -> None:
+    write(database, "alpha")
+    indexer.start()
+    assert found(database, indexer, "alpha") == ["alpha"]
+    shutil.rmtree(folder)
+    assert found(database, indexer, "alpha") == ["alpha"]
+    write(database, "beta")
+    assert found(database, indexer, "beta") == ["beta"]
+
+
+def test_an_index_that_could_not_be_read_is_made_anew(database: Database, indexer: Indexer, folder: Path) -> None:
+    write(database, "alpha")
+    indexer.catch_up()
+    before = IndexFolder(folder).current()
+    indexer.distrust()
+    indexer.catch_up()
+    assert before != IndexFolder(folder).current()
+    assert found(database, indexer, "alpha") == ["alpha"]
+
+
+def test_one_writes_while_others_read_and_take_over(database: Database, folder: Path) -> None:
+    write(database, "alpha")
+    one, other = Indexer(database, str(folder)), Indexer(database, str(folder))
+    one.start()
+    write(database, "beta")
+    assert found(database, one, "beta") == ["beta"]
+    other.start()
+    write(database, "gamma")
+    assert found(database, other, "gamma") == ["gamma"]
+    one.stop()
+    write(database, "delta")
+    assert found(database, other, "delta") == ["delta"]
+    other.stop()
+
+
+def test_searches_go_on_while_the_index_is_made_anew(database: Database, indexer: Indexer) -> None:
+    write(database, *(f"alpha {number}" for number in range(50)))
+    indexer.start()
+    assert len(found(database, indexer, "alpha")) == 10
+    seen: list[int] = []
+
+    def look(what: str, done: int, total: int) -> None:
+        if not seen:
+            write(database, "written meanwhile", suffix="A")
+        seen.append(len(found(database, indexer, "alpha")))
+
+    builder = Indexer(database, str(indexer._folder.path))
+    assert builder.rebuild(look) == 50
+    builder.stop()
+    assert seen == [10]
+    assert found(database, indexer, "meanwhile") == ["written meanwhile"]
+
+
+def test_a_server_takes_over_from_one_that_is_killed(url: str, folder: Path) -> None:
+    def named(server: Server, name: str) -> list[str]:
+        return [hit["name"] for hit in server.get(f"/api/v1/search?q={name}").json["hits"]]
+
+    where = {"LEXARIUM_INDEX": str(folder)}
+    with Server(url, **where) as first, Server(url, **where) as second:
+        token = first.token("curator")
+        assert first.post_json("/api/v1/concept", {"name": "alpha"}, token).status == 201
+        assert named(first, "alpha") == ["alpha"]
+        assert named(second, "alpha") == ["alpha"]
+        os.kill(first.pid, signal.SIGKILL)
+        assert second.post_json("/api/v1/concept", {"name": "beta"}, token).status == 201
+        assert named(second, "beta") == ["beta"]
+
+
+def test_reindex_gives_a_running_server_a_new_index(url: str, folder: Path) -> None:
+    where = {"LEXARIUM_INDEX": str(folder)}
+    with Server(url, "--sample", **where) as server:
+        assert server.get("/api/v1/search?q=memory").json["total"]
+        before = IndexFolder(folder).current()
+        made = run("reindex", "--database", url, **where)
+        assert made.returncode == 0, made.stderr
+        assert "Indexed" in made.stdout
+        assert before != IndexFolder(folder).current()
+        token = server.token("curator")
+        assert server.post_json("/api/v1/concept", {"name": "after reindexing"}, token).status == 201
+        assert server.get("/api/v1/search?q=reindexing").json["total"] == 1
+
+
+def test_the_command_searches_with_and_without_a_server(url: str, folder: Path) -> None:
+    where = {"LEXARIUM_INDEX": str(folder)}
+    with Server(url, "--sample", **where) as server:
+        served = server.get("/api/v1/search?q=work%20mem").json
+        assert json.loads(run("search", "work mem", "--json", "--database", url, **where).stdout) == served
+    assert json.loads(run("search", "work mem", "--json", "--database", url, **where).stdout) == served
+    table = run("search", "workin memroy", "--limit", "1", "--database", url, **where)
+    assert "working memory" in table.stdout
+    assert "Did you mean 'working memory'?" in table.stderr
+    nothing = run("search", "qqqqqqq", "--database", url, **where)
+    assert (nothing.returncode, nothing.stdout, nothing.stderr) == (0, "", "0 found.\n")
+
+
+def test_the_index_is_beside_the_file(tmp_path: Path) -> None:
+    with Server(f"sqlite:///{tmp_path}/here.db", "--sample") as server:
+        assert server.get("/api/v1/search?q=memory").json["total"]
+    assert IndexFolder(tmp_path / "here.db-search").current()
+
+
+def test_a_search_stands_where_its_node_has_written(database: Database, indexer: Indexer) -> None:
+    indexer.start()
+    for number in range(20):
+        write(database, f"alpha {number}")
+        with database.read() as snapshot:
+            position = read_position(snapshot)
+        assert indexer.at(position).standing == Standing(position.epoch, position.revision)

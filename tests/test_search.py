@@ -1,0 +1,283 @@
+"""Searching over HTTP, on both engines: what is found, in which order, and what is said of it."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import pytest
+
+from tests.conftest import ENGINES, NewUrl
+from tests.server import Answer, Server
+
+TERMS: list[tuple[str, dict[str, Any]]] = [
+    ("concept", {"name": "working memory", "aliases": [{"text": "WM"}, {"text": "short-term storage"}]}),
+    ("concept", {"name": "memory working group"}),
+    ("concept", {"name": "Working memory updating", "definition_text": "Replacing what working memory holds."}),
+    ("concept", {"name": "naïveté", "definition_text": "A lack of hippocampus lore."}),
+    ("concept", {"name": "intentional learning"}),
+    ("concept", {"name": "behavioural inhibition"}),
+    ("concept", {"name": "wage", "definition_text": "What is paid for earning something in an intentional way."}),
+    ("task", {"name": "n-back task", "definition_text": "A task for the memory that works."}),
+    ("task", {"name": "WM"}),
+    ("disorder", {"name": "Alzheimer's disease", "relations": {"exactMatch": ["DOID:10652"]}}),
+    ("contrast", {"name": "2-back minus 0-back"}),
+    ("concept_class", {"name": "Memory and more"}),
+]
+
+
+class Catalogue:
+    """A small catalogue on a server."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        self.token = server.token("admin")
+        self.ids = {fields["name"]: self.create(collection, **fields) for collection, fields in TERMS}
+
+    def create(self, collection: str, **fields: Any) -> str:
+        answer = self.send("POST", f"/{collection}", fields)
+        assert answer.status == 201, answer.body
+        return str(answer.json["id"])
+
+    def send(self, method: str, path: str, body: object = None, version: int = 1) -> Answer:
+        headers = {
+            "Authorization": f"Bearer {self.token}",
+            "Content-Type": "application/json",
+            "If-Match": f'"{version}"',
+        }
+        return self.server.request(method, f"/api/v1{path}", headers, None if body is None else json.dumps(body))
+
+    def search(self, text: str, **options: object) -> Any:
+        answer = self.server.get(f"/api/v1/search?{urlencode({'q': text, **options})}")
+        assert answer.status == 200, answer.body
+        return answer.json
+
+    def names(self, text: str, **options: object) -> list[str]:
+        return [hit["name"] for hit in self.search(text, **options)["hits"]]
+
+    def first(self, text: str, **options: object) -> Any:
+        return self.search(text, **options)["hits"][0]
+
+
+@pytest.fixture(scope="module", params=ENGINES)
+def catalogue(request: pytest.FixtureRequest, new_url: NewUrl) -> Iterator[Catalogue]:
+    with Server(new_url(request.param)) as server:
+        yield Catalogue(server)
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "kind"),
+    [
+        ("Working Memory", "working memory", "name"),
+        ("wörking-memory", "working memory", "folded"),
+        ("workingmemory", "working memory", "folded"),
+        ("NAIVETE", "naïveté", "folded"),
+        ("behavioral inhibition", "behavioural inhibition", "folded"),
+        ("nback task", "n-back task", "folded"),
+        ("Alzheimers", "Alzheimer's disease", "beginning"),
+        ("short term storage", "working memory", "alias"),
+        ("intent", "intentional learning", "beginning"),
+        ("behaviou", "behavioural inhibition", "beginning"),
+        ("nback", "n-back task", "beginning"),
+        ("updating", "Working memory updating", "name_words"),
+        ("storage", "working memory", "alias_words"),
+        ("hippocampus", "naïveté", "definition_words"),
+        ("intentional earning", "intentional learning", "typo"),
+        ("workng memry", "working memory", "typo"),
+        ("updaitng workng", "Working memory updating", "typo_words"),
+        ("doid:10652", "Alzheimer's disease", "id"),
+    ],
+)
+def test_the_best_hit_comes_first_and_says_how_it_matched(
+    catalogue: Catalogue, text: str, name: str, kind: str
+) -> None:
+    hit = catalogue.first(text)
+    assert (hit["name"], hit["matched"]["kind"]) == (name, kind)
+
+
+def test_an_identifier_finds_its_record(catalogue: Catalogue) -> None:
+    identifier = catalogue.ids["wage"]
+    for typed in (identifier, identifier.upper(), f" {identifier} "):
+        assert [hit["id"] for hit in catalogue.search(typed)["hits"]] == [identifier]
+
+
+def test_a_name_goes_before_an_alias_and_an_alias_before_words(catalogue: Catalogue) -> None:
+    hits = catalogue.search("wm")["hits"]
+    assert [(hit["name"], hit["matched"]["kind"]) for hit in hits] == [("WM", "name"), ("working memory", "alias")]
+    assert hits[1]["matched"] == {"field": "alias", "text": "WM", "kind": "alias"}
+
+
+def test_words_that_stand_in_order_go_first(catalogue: Catalogue) -> None:
+    assert catalogue.names("work mem") == ["working memory", "Working memory updating", "memory working group"]
+    scores = [hit["score"] for hit in catalogue.search("work mem")["hits"]]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_a_phrase_is_found_only_as_it_stands(catalogue: Catalogue) -> None:
+    assert catalogue.names('"working memory"') == ["working memory", "Working memory updating"]
+    assert catalogue.names('"memory working"') == ["memory working group"]
+    assert catalogue.names('"the memory that works"') == ["n-back task"]
+    assert catalogue.names('"work memory"') == []
+
+
+def test_highlights_are_offsets_into_the_text_that_matched(catalogue: Catalogue) -> None:
+    for text, marked in (
+        ("mem upd", ["memory", "updating"]),
+        ("hippocampus", ["hippocampus"]),
+        ("naivete", ["naïveté"]),
+    ):
+        hit = catalogue.first(text)
+        shown = hit["matched"]["text"]
+        assert [shown[span["start"] : span["end"]] for span in hit["highlight"]] == marked
+
+
+def test_did_you_mean_is_told_where_no_name_has_the_words(catalogue: Catalogue) -> None:
+    assert catalogue.search("intentional earning")["did_you_mean"] == "intentional learning"
+    assert catalogue.search("intentional learning")["did_you_mean"] is None
+    assert catalogue.search("qqqqqqqq") == {
+        "hits": [],
+        "total": 0,
+        "facets": {"collection": {}, "class": {}, "state": {}},
+        "did_you_mean": None,
+    }
+
+
+def test_only_the_collections_asked_for_are_searched(catalogue: Catalogue) -> None:
+    assert catalogue.names("back") == ["n-back task"]
+    assert catalogue.names("back", collection="contrast") == ["2-back minus 0-back"]
+    assert set(catalogue.names("back", collection="contrast,task")) == {"2-back minus 0-back", "n-back task"}
+    assert catalogue.names("memory", collection="concept_class") == ["Memory and more"]
+
+
+def test_facets_count_all_hits_and_pages_show_them_all_once(catalogue: Catalogue) -> None:
+    found = catalogue.search("memory", limit=2)
+    assert found["facets"]["collection"] == {"concept": 3, "task": 1}
+    assert found["facets"]["state"] == {"published": 4}
+    assert found["total"] == 4
+    paged = [catalogue.names("memory", limit=1, offset=offset) for offset in range(5)]
+    assert [name for page in paged for name in page] == catalogue.names("memory")
+    assert paged[4] == []
+
+
+def test_a_class_is_a_filter_and_a_facet(catalogue: Catalogue) -> None:
+    label = catalogue.ids["Memory and more"]
+    made = catalogue.create("concept", name="zebra crossing", id_concept_class=label)
+    catalogue.create("concept", name="zebra riding")
+    assert catalogue.search("zebra")["facets"]["class"] == {label: 1}
+    assert [hit["id"] for hit in catalogue.search("zebra", **{"class": label})["hits"]] == [made]
+
+
+def test_a_retired_record_is_found_only_where_asked_for_with_what_replaced_it(catalogue: Catalogue) -> None:
+    gone, stays = (catalogue.create("task", name=name) for name in ("quokka petting", "quokka feeding"))
+    assert catalogue.send("DELETE", f"/task/{gone}?replaced_by={stays}").status == 200
+    assert [hit["id"] for hit in catalogue.search("quokka")["hits"]] == [stays]
+    both = catalogue.search("quokka", state="published,retired")
+    assert {hit["id"]: (hit["state"], hit["replaced_by"]) for hit in both["hits"]} == {
+        stays: ("published", None),
+        gone: ("retired", stays),
+    }
+    assert both["facets"]["state"] == {"published": 1, "retired": 1}
+    assert [hit["id"] for hit in catalogue.search("quokka", state="retired")["hits"]] == [gone]
+    assert [hit["id"] for hit in catalogue.search(gone, state="retired")["hits"]] == [gone]
+
+
+def test_what_was_just_written_is_found_at_once(catalogue: Catalogue) -> None:
+    for number in range(10):
+        made = catalogue.create("concept", name=f"xylophone {number}")
+        assert catalogue.first(f"xylophone {number}")["id"] == made
+        assert catalogue.send("PATCH", f"/concept/{made}", {"name": f"marimba {number}"}).status == 200
+        assert catalogue.first(f"marimba {number}")["id"] == made
+        assert made not in [hit["id"] for hit in catalogue.search(f"xylophone {number}")["hits"]]
+
+
+def test_a_score_is_explained_where_asked(catalogue: Catalogue) -> None:
+    assert "explanation" not in catalogue.first("work mem")
+    assert catalogue.first("work mem", explain="true")["explanation"].startswith("beginning: all words from the beginn")
+
+
+ODD = [
+    '"',
+    '"open',
+    "“open",
+    "a AND b OR NOT c",
+    "name:memory",
+    "+memory -working ^2 ~1 [a TO z] {x} (y",
+    "memory*",
+    "/regex.*/",
+    "\\",
+    "\x01\x02\x7f",
+    "\u202eyromem",
+    "זיכרון עבודה",
+    "?!…—",
+    "🧠",
+    "\ufeff",
+    "a" * 10_000,
+    "a " * 5_000,
+    "“" * 5_000,
+    '"a' * 5_000,
+    "é" * 10_000,
+    "-" * 10_000,
+    "a-" * 5_000,
+    "a'" * 5_000,
+    " ".join("abcdefghijklmnopqrstuvwxyz"),
+    "",
+    "   ",
+]
+
+
+@pytest.mark.parametrize("text", ODD, ids=range(len(ODD)))
+def test_any_text_is_a_query(catalogue: Catalogue, text: str) -> None:
+    for path in ("search?q=", "suggest?prefix="):
+        assert catalogue.server.get(f"/api/v1/{path}{quote(text)}").status == 200
+    assert catalogue.server.get(f"/api/v-alpha/search?q={quote(text)}").status == 200
+
+
+@pytest.mark.parametrize(
+    ("query", "pointer"),
+    [
+        ("q=" + "a" * 10_001, "/q"),
+        ("", "/q"),
+        ("q=a&collection=nothing", "/collection"),
+        ("q=a&collection=,", "/collection"),
+        ("q=a&state=open", "/state"),
+        ("q=a&limit=0", "/limit"),
+        ("q=a&limit=101", "/limit"),
+        ("q=a&offset=5000", "/offset"),
+        ("q=a&colection=task", "/colection"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_by_name(catalogue: Catalogue, query: str, pointer: str) -> None:
+    answer = catalogue.server.get(f"/api/v1/search?{query}")
+    assert answer.status == 422
+    assert [error["pointer"] for error in answer.json["errors"]] == [pointer]
+
+
+def test_bytes_that_are_no_text_are_a_query_too(catalogue: Catalogue) -> None:
+    for path in (
+        "/api/v1/search?q=%ff%fe",
+        "/api/v1/suggest?prefix=%ff",
+        "/api/v-alpha/search?q=%ff",
+        "/api/v1/search?q=%00",
+    ):
+        assert catalogue.server.get(path).status == 200
+
+
+def test_v_alpha_ranks_alike_and_answers_every_hit_that_is_a_term(catalogue: Catalogue) -> None:
+    hits = catalogue.server.get("/api/v-alpha/search?q=work%20mem").json
+    assert [hit["name"] for hit in hits] == catalogue.names("work mem")
+    assert [hit["ID(c)"] for hit in hits] == [1, 2, 3]
+    assert catalogue.server.get("/api/v-alpha/search?q=alzheimers").json == []
+
+
+def test_v_alpha_answers_more_hits_than_are_reranked(catalogue: Catalogue) -> None:
+    lines = "".join(
+        json.dumps({"op": "create", "collection": "concept", "record": {"name": f"okapi number {number}"}}) + "\n"
+        for number in range(300)
+    )
+    headers = {"Authorization": f"Bearer {catalogue.token}", "Content-Type": "application/x-ndjson"}
+    answer = catalogue.server.request("POST", "/api/v1/batch", headers, lines)
+    assert answer.status == 200, answer.body
+    hits = catalogue.server.get("/api/v-alpha/search?q=okapi%20number").json
+    assert len({hit["id"] for hit in hits}) == len(hits) == 300
+    assert catalogue.search("okapi number", limit=100, offset=250)["total"] == 300
+    assert len(catalogue.names("okapi number", limit=100, offset=250)) == 50

@@ -1,0 +1,81 @@
+"""Completions as someone types, over HTTP on both engines."""
+
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from tests.conftest import ENGINES, NewUrl
+from tests.server import Server
+
+
+@pytest.fixture(scope="module", params=ENGINES)
+def sample(request: pytest.FixtureRequest, new_url: NewUrl) -> Iterator[Server]:
+    with Server(new_url(request.param), "--sample") as server:
+        yield server
+
+
+def suggested(server: Server, prefix: str, **options: object) -> Any:
+    answer = server.get(f"/api/v1/suggest?{urlencode({'prefix': prefix, **options})}")
+    assert answer.status == 200, answer.body
+    return answer.json["suggestions"]
+
+
+@pytest.mark.parametrize("prefix", ["work mem", "working m", "WORKING MEMORY", "wörk mém", "wrok mem", "workign memo"])
+def test_what_is_typed_so_far_is_completed(sample: Server, prefix: str) -> None:
+    assert suggested(sample, prefix)[0]["name"] == "working memory"
+
+
+def test_every_keystroke_of_a_name_leads_towards_it(sample: Server) -> None:
+    name = "working memory"
+    for length in range(3, len(name) + 1):
+        assert name in [each["name"] for each in suggested(sample, name[:length])]
+
+
+def test_a_completion_says_which_alias_it_is(sample: Server) -> None:
+    aliased = next(record for record in sample.get("/api/v-alpha/concept").json if record["alias"])
+    alias = aliased["alias"].replace(";", ",").split(",")[0].strip()
+    found = next(each for each in suggested(sample, alias) if each["id"] == aliased["id"])
+    assert found["text"] == alias
+    assert found["highlight"]
+
+
+def test_all_collections_are_completed_unless_some_are_named(sample: Server) -> None:
+    for collection in ("contrast", "concept_class"):
+        name = sample.get(f"/api/v1/{collection}?limit=1").json["items"][0]["name"]
+        assert name in [each["text"] for each in suggested(sample, name)]
+        assert {each["collection"] for each in suggested(sample, name[:3], collection="task")} <= {"task"}
+
+
+def test_nothing_typed_completes_to_nothing(sample: Server) -> None:
+    assert suggested(sample, "") == suggested(sample, "  ") == suggested(sample, "?!") == []
+
+
+def test_as_many_are_told_as_asked_for(sample: Server) -> None:
+    assert len(suggested(sample, "m", limit=3)) == 3
+
+
+@pytest.mark.parametrize(
+    ("query", "pointers"),
+    [
+        ("", ["/prefix"]),
+        ("prefix=a&limit=x&collection=no&other=1", ["/other", "/collection", "/limit"]),
+        ("prefix=a&limit=51", ["/limit"]),
+        ("prefix=" + "a" * 10_001, ["/q"]),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_with_every_problem(sample: Server, query: str, pointers: list[str]) -> None:
+    answer = sample.get(f"/api/v1/suggest?{query}")
+    assert answer.status == 422
+    assert [error["pointer"] for error in answer.json["errors"]] == pointers
+
+
+def test_only_reading_is_allowed(sample: Server) -> None:
+    assert sample.request("POST", "/api/v1/suggest").status == 405
+    assert sample.request("HEAD", "/api/v1/suggest?prefix=a").status == 200
+
+
+def test_the_reference_tells_of_it(sample: Server) -> None:
+    told = sample.get("/openapi.json").json["paths"]["/api/v1/suggest"]["get"]
+    assert [parameter["name"] for parameter in told["parameters"]] == ["prefix", "collection", "limit"]

@@ -1,0 +1,89 @@
+"""The feed of changes where it is asked wrongly, and live streams that end."""
+
+import socket
+import time
+
+import pytest
+
+from tests.server import Server
+from tests.test_v1 import Client
+from tests.test_v1_concurrency import Events, wait_until
+
+STREAM = {"Accept": "text/event-stream"}
+
+
+def test_a_place_in_the_feed_that_is_none_is_refused(shared_server: Server) -> None:
+    for given in ("abc", "-1", "1.0", "9" * 30, "9" * 5000, ""):
+        answer = shared_server.request("GET", "/api/v1/changes", {**STREAM, "Last-Event-ID": given})
+        assert answer.status == 400, given
+    for headers in ({}, STREAM, {**STREAM, "Last-Event-ID": "1000000"}):
+        answer = shared_server.request("GET", "/api/v1/changes?since=1000000", headers)
+        assert answer.status == 422
+        assert answer.json["errors"][0]["pointer"] == "/since"
+
+
+def test_without_a_place_json_begins_at_the_first_change_and_a_stream_at_the_next(server: Server) -> None:
+    curator = Client(server, "curator")
+    curator.create(name="before")
+    events = Events(server)
+    curator.create(name="after")
+    assert [change["record"]["name"] for change in events.take(1)] == ["after"]
+    assert [item["record"]["name"] for item in server.get("/api/v1/changes").json["items"]] == ["before", "after"]
+    events.close()
+
+
+def test_head_of_a_live_stream_ends(shared_server: Server) -> None:
+    head = shared_server.request("HEAD", "/api/v1/changes", STREAM)
+    assert (head.status, head.body) == (200, b"")
+    assert head.headers["content-type"].startswith("text/event-stream")
+
+
+def test_there_are_only_so_many_live_streams(url: str) -> None:
+    with Server(url, LEXARIUM_STREAMS="2") as server:
+        first, second = Events(server), Events(server)
+        refused = server.request("GET", "/api/v1/changes", STREAM)
+        assert refused.status == 503
+        assert refused.headers["retry-after"]
+        assert server.get("/api/v1/changes").status == 200
+        first.close()
+        wait_until(lambda: _accepted(server))
+        second.close()
+
+
+def _accepted(server: Server) -> bool:
+    connection = server.connect()
+    connection.request("GET", "/api/v1/changes", headers=STREAM)
+    status = connection.getresponse().status
+    connection.close()
+    return status == 200
+
+
+def test_a_stream_ends_when_its_client_leaves_though_it_has_asked_for_more(url: str) -> None:
+    with Server(url, LEXARIUM_STREAMS="1") as server:
+        curator = Client(server, "curator")
+        request = b"GET /api/v1/changes HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n\r\n"
+        with socket.create_connection(("127.0.0.1", server.port)) as client:
+            client.sendall(request)
+            assert b"retry:" in client.recv(4096) + client.recv(4096)
+            client.sendall(request)
+            assert not _accepted(server)
+
+        def free() -> bool:
+            curator.create(name="noticed when it is sent")
+            return _accepted(server)
+
+        wait_until(free)
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_live_streams_do_not_hold_up_the_end(url: str, workers: str) -> None:
+    with Server(url, "--workers", workers) as server:
+        streams = [Events(server) for _ in range(4)]
+        begun = time.monotonic()
+        server.stop()
+        took = time.monotonic() - begun
+        for stream in streams:
+            assert stream.rest() == b"\n"
+            stream.close()
+    # The server waits for ten seconds for what does not end.
+    assert took < 8
