@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import re
 import select
 import socket
 import sqlite3
@@ -13,6 +14,8 @@ from pathlib import Path
 import pytest
 
 from tests.server import Server, run
+
+LISTS = (["user", "list"], ["token", "list"])
 
 
 @pytest.fixture
@@ -43,7 +46,8 @@ def test_token_create_prints_the_token_alone(url: str) -> None:
     assert len(made.stdout.split()) == 1
     assert made.stdout.strip() not in made.stderr
     listed = json.loads(run("token", "list", "--json", "--database", url).stdout)
-    assert listed[0]["account"]["name"] == "Ada [bold]"
+    assert listed[0]["account"] == "Ada [bold]"
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", listed[0]["created"])
     assert made.stdout.strip() not in json.dumps(listed)
 
 
@@ -54,6 +58,39 @@ def test_a_password_is_read_from_standard_input(at: str) -> None:
         result = subprocess.run(command, input=given + "\n", capture_output=True, text=True, check=False)
         assert result.returncode == code
         assert given not in result.stdout + result.stderr
+
+
+def test_accounts_are_listed_changed_and_erased(url: str) -> None:
+    made = {
+        name: run("user", "add", name, "--role", role, "--database", url).stdout.strip()
+        for name, role in (("Grace [red]", "admin"), ("Ada", "curator"))
+    }
+    secret = run("token", "create", "Ada", "--label", "Ada's laptop", "--database", url).stdout.strip()
+    assert "Grace [red]" in run("user", "list", "--database", url).stdout
+    assert run("user", "role", "Ada", "admin", "--database", url).returncode == 0
+    listed = json.loads(run("user", "list", "--json", "--database", url).stdout)
+    assert [(each["name"], each["role"]) for each in listed] == [("Ada", "admin"), ("Grace [red]", "admin")]
+    assert run("user", "role", "Ada", "king", "--database", url).returncode == 2
+    assert run("user", "remove", "Ada", "--database", url).returncode == 0
+    whole = json.dumps([json.loads(run(*what, "--json", "--database", url).stdout) for what in LISTS])
+    assert "Ada" not in whole
+    assert made["Ada"] in whole
+    for again in (["user", "remove", made["Ada"]], ["token", "create", made["Ada"]], ["user", "password", made["Ada"]]):
+        command = [sys.executable, "-m", "lexarium", *again, "--database", url]
+        refused = subprocess.run(command, input="a long enough one\n", capture_output=True, text=True, check=False)
+        assert (refused.returncode, refused.stdout) == (1, "")
+        assert "erased" in refused.stderr
+    with Server(url) as server:
+        assert server.get("/api/v1/me", Authorization=f"Bearer {secret}").status == 401
+
+
+def test_a_list_on_a_narrow_terminal_cuts_nothing_off(at: str) -> None:
+    run("user", "add", "Ada Lovelace of London", "--role", "admin", "--database", at)
+    run("token", "create", "Ada Lovelace of London", "--days", "3", "--label", "her machine", "--database", at)
+    for what in LISTS:
+        shown = on_terminal(*what, "--database", at)
+        assert "Lovelace" in shown
+        assert "…" not in shown
 
 
 def test_no_secret_is_kept(at: str, tmp_path: Path) -> None:
@@ -74,6 +111,10 @@ def test_a_tokens_role_is_no_higher_than_its_accounts(at: str) -> None:
     [
         (["user", "add", "ada", "--role", "curator"], "already"),
         (["user", "add", " ", "--role", "curator"], "empty"),
+        (["user", "role", "nobody", "admin"], "nobody"),
+        (["user", "role", "root", "curator"], "last admin"),
+        (["user", "remove", "nobody"], "nobody"),
+        (["user", "remove", "root"], "last admin"),
         (["token", "create", "nobody"], "nobody"),
         (["token", "revoke", "tok_none"], "tok_none"),
         (["show", "trm_none"], "trm_none"),
@@ -83,6 +124,7 @@ def test_a_tokens_role_is_no_higher_than_its_accounts(at: str) -> None:
 )
 def test_a_mistake_gets_one_clear_sentence_and_exit_code_1(at: str, arguments: list[str], said: str) -> None:
     run("user", "add", "ada", "--role", "curator", "--database", at)
+    run("user", "add", "root", "--role", "admin", "--database", at)
     result = run(*arguments, "--database", at)
     assert result.returncode == 1
     assert said in result.stderr
@@ -124,7 +166,9 @@ def test_a_wrong_setting_is_named(name: str, value: str, tmp_path: Path) -> None
     assert "Traceback" not in result.stderr
 
 
-@pytest.mark.parametrize("command", [["check"], ["export", "--format", "v-alpha"], ["show", "x"], ["token", "list"]])
+@pytest.mark.parametrize(
+    "command", [["check"], ["export", "--format", "v-alpha"], ["show", "x"], ["token", "list"], ["user", "list"]]
+)
 def test_a_command_that_only_reads_makes_no_catalogue(command: list[str], tmp_path: Path) -> None:
     result = run(*command, "--database", f"sqlite:///{tmp_path}/mistyped.db")
     assert result.returncode == 1
@@ -211,7 +255,7 @@ def test_import_export_show_and_check_work_together(url: str, sample_paths: list
     assert report["created"]["concept"] >= 100
     again = run("import", *sample_paths, "--database", url)
     assert "Nothing changed." in again.stdout
-    whole = json.loads(run("export", "--format", "v-alpha", "--database", url).stdout)
+    whole = json.loads(run("export", "--database", url).stdout)
     assert len(whole) == sum(report["created"].values())
     path = tmp_path / "tasks.json"
     run("export", "--format", "v-alpha", "--collection", "task", "-o", path, "--database", url)
@@ -270,9 +314,10 @@ def test_check_finds_what_was_changed_behind_its_back(at: str, tmp_path: Path, s
         assert sign in problems
 
 
-def test_a_long_import_shows_its_progress_on_a_terminal(at: str, sample_paths: list[Path]) -> None:
+def on_terminal(*arguments: object) -> str:
+    """What a command that succeeds shows on a terminal of 80 columns."""
     main, side = pty.openpty()
-    command = [sys.executable, "-m", "lexarium", "import", *map(str, sample_paths), "--database", at]
+    command = [sys.executable, "-m", "lexarium", *map(str, arguments)]
     process = subprocess.Popen(command, stderr=side, stdout=side, env={**os.environ, "TERM": "xterm-256color"})
     os.close(side)
     seen = b""
@@ -286,9 +331,14 @@ def test_a_long_import_shows_its_progress_on_a_terminal(at: str, sample_paths: l
             break
     os.close(main)
     assert process.wait(30) == 0
-    assert b"reading" in seen
-    assert b"writing" in seen
-    assert b"100%" in seen
+    return seen.decode()
+
+
+def test_a_long_import_shows_its_progress_on_a_terminal(at: str, sample_paths: list[Path]) -> None:
+    seen = on_terminal("import", *sample_paths, "--database", at)
+    assert "reading" in seen
+    assert "writing" in seen
+    assert "100%" in seen
 
 
 def test_a_closed_pipe_ends_an_export_quietly(at: str, sample_paths: list[Path]) -> None:

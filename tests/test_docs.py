@@ -14,6 +14,7 @@ from typer.main import get_command
 from lexarium import __version__
 from lexarium.cli.main import COMMANDS, app
 from lexarium.domain.collections import COLLECTIONS
+from lexarium.domain.relations import RELATIONS
 from lexarium.service.access import LEAST_ROLE
 from lexarium.settings import Settings, variable
 from lexarium.web.valpha.resources import RESOURCES
@@ -42,7 +43,9 @@ def test_the_readme_opens_with_the_two_commands_and_a_first_curl() -> None:
 
 
 def test_every_command_is_in_the_readme_and_nothing_else() -> None:
-    told = set(re.findall(r"^\| `lexarium ([a-z]+(?: (?:add|create|list|password|revoke))?)", README, re.MULTILINE))
+    told = set(
+        re.findall(r"^\| `lexarium ([a-z]+(?: (?:add|create|list|password|remove|revoke|role))?)", README, re.MULTILINE)
+    )
     assert told == set(commands())
 
 
@@ -68,6 +71,18 @@ def test_every_setting_is_in_the_readme_with_its_default_and_its_help() -> None:
 def test_the_table_of_roles_is_the_one_that_is_enforced() -> None:
     told = re.findall(r"^\| (\w+) \| (.+) \|$", (ROOT / "docs" / "roles.md").read_text(), re.MULTILINE)
     assert set(told) == {(str(role), deed.value) for deed, role in LEAST_ROLE.items()}
+
+
+def test_the_table_of_relations_is_the_registrys() -> None:
+    told = re.findall(r"^\| (\w+) \| ([A-Z]+) \| (\w+) \|$", (ROOT / "docs" / "curating.md").read_text(), re.MULTILINE)
+    assert sorted(told) == sorted(
+        (str(each.source), each.name, each.target) for each in RELATIONS.values() if each.target
+    )
+
+
+def test_the_limits_of_a_batch_are_those_that_are_held() -> None:
+    told = (ROOT / "docs" / "curating.md").read_text()
+    assert f"{Settings.batch_mb} MiB and {Settings.batch_lines:,} lines for a batch" in told
 
 
 def test_every_variable_in_the_documents_is_a_setting() -> None:

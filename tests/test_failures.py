@@ -95,9 +95,7 @@ def test_a_postgresql_that_cannot_be_read_is_not_ready(new_url: NewUrl, postgres
 
 def test_an_expired_token_is_good_no_more(database: Database, monkeypatch: pytest.MonkeyPatch, url: str) -> None:
     add_account(database, "ada", Role.CURATOR)
-    _, secret = create_token(database, "ada", days=1)
-    with database.write() as transaction:
-        transaction.connection.exec_driver_sql("UPDATE token SET expires = 1")
+    _, secret = create_token(database, "ada", expires=1)
     with Server(url) as server:
         answer = server.post_json("/api/v-alpha/task", {"name": "late"}, secret)
         assert answer.status == 401

@@ -1,5 +1,6 @@
 """Webhooks: who is told of which change, signed how, how often, and where never."""
 
+import json
 import os
 import shutil
 import signal
@@ -21,7 +22,8 @@ from standardwebhooks import WebhookVerificationError
 
 from lexarium.domain.webhooks import Delivery, Webhook
 from lexarium.service import receivers
-from lexarium.service.receivers import Unreachable, find_receiver, send
+from lexarium.service.receivers import Receiver as Found
+from lexarium.service.receivers import Unreachable, deadline
 from lexarium.store import leases, webhooks
 from lexarium.store.database import Database
 from lexarium.store.leases import Lease
@@ -96,8 +98,17 @@ def receiver() -> Iterator[Receiver]:
         yield running
 
 
-def ask(server: Server, method: str, target: str, token: str) -> Answer:
-    return server.request(method, target, {"Authorization": f"Bearer {token}"})
+def find_receiver(url: str, *, private: bool) -> Found:
+    return receivers.find_receiver(url, private=private, until=deadline())
+
+
+def send(receiver: Found, headers: dict[str, str] | None = None) -> int:
+    return receivers.send(receiver, b"{}", headers or {}, until=deadline())
+
+
+def ask(server: Server, method: str, target: str, token: str, body: object = None) -> Answer:
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+    return server.request(method, target, headers, None if body is None else json.dumps(body))
 
 
 def add(server: Server, admin: str, url: str, **filters: list[str]) -> Any:
@@ -247,6 +258,75 @@ def test_a_receiver_that_is_gone_for_good_may_say_so(server: Server) -> None:
         until(lambda: ask(server, "GET", path, admin).json["disabled"] is not None)
 
 
+def test_a_webhook_is_changed_and_goes_on_where_it_stood(server: Server, receiver: Receiver) -> None:
+    admin = server.token("admin")
+    with Receiver(500) as wrong:
+        hook = add(server, admin, wrong.url, actions=["create"])
+        path = f"{HOOKS}/{hook['id']}"
+        write(server, admin, "one")
+        until(lambda: bool(ask(server, "GET", path, admin).json["attempts"] == 1))
+        changed = ask(server, "PATCH", path, admin, {"url": receiver.url, "collections": ["task", "concept"]})
+        assert changed.status == 200
+        told = {"url": receiver.url, "collections": ["task", "concept"], "actions": ["create"], "attempts": 0}
+        assert {key: changed.json[key] for key in told} == told
+        assert "secret" not in changed.json
+        write(server, admin, "a disorder", collection="disorder")
+        write(server, admin, "two")
+        until(lambda: len(receiver.got) == 2)
+        assert receiver.names(hook["secret"]) == ["one", "two"]
+    assert ask(server, "PATCH", path, admin, {"collections": None}).json["collections"] == []
+    refused = ask(
+        server, "PATCH", path, admin, {"url": "file:///x", "collections": ["nope"], "actions": None, "seq": 1}
+    )
+    assert refused.status == 422
+    assert {error["pointer"] for error in refused.json["errors"]} == {"/url", "/collections/0", "/seq"}
+    assert ask(server, "GET", path, admin).json["url"] == receiver.url
+
+
+def test_a_webhook_that_is_disabled_is_sent_nothing_until_it_is_enabled(server: Server, receiver: Receiver) -> None:
+    admin = server.token("admin")
+    hook, other = add(server, admin, receiver.url), add(server, admin, receiver.url)
+    path = f"{HOOKS}/{hook['id']}"
+    disabled = ask(server, "POST", f"{path}/disable", admin).json["disabled"]
+    assert disabled
+    assert ask(server, "POST", f"{path}/disable", admin).json["disabled"] == disabled
+    write(server, admin, "one")
+    until(lambda: bool(ask(server, "GET", f"{HOOKS}/{other['id']}", admin).json["seq"] == 1))
+    assert ask(server, "GET", path, admin).json["seq"] == 0
+    assert ask(server, "POST", f"{path}/enable", admin).json["disabled"] is None
+    until(lambda: len(receiver.got) == 2)
+
+
+def test_a_new_secret_signs_beside_the_last_one(server: Server, receiver: Receiver) -> None:
+    admin = server.token("admin")
+    hook = add(server, admin, receiver.url)
+    path = f"{HOOKS}/{hook['id']}"
+    secrets = [hook["secret"], *(ask(server, "POST", f"{path}/rotate", admin).json["secret"] for _ in range(2))]
+    assert len(set(secrets)) == 3
+    assert "secret" not in ask(server, "GET", path, admin).json
+    write(server, admin, "one")
+    until(lambda: len(receiver.got) == 1)
+    for secret in secrets[1:]:
+        assert receiver.names(secret) == ["one"]
+    with pytest.raises(WebhookVerificationError):
+        receiver.names(secrets[0])
+
+
+def test_a_webhook_is_tried_out(server: Server) -> None:
+    admin = server.token("admin")
+    with Receiver(204, 500) as receiver:
+        hook = add(server, admin, receiver.url)
+        path = f"{HOOKS}/{hook['id']}"
+        assert ask(server, "POST", f"{path}/test", admin).json == {"status": 204, "error": None}
+        assert ask(server, "POST", f"{path}/test", admin).json == {"status": 500, "error": "answered 500"}
+        headers, body = receiver.got[0]
+        assert Verifier(hook["secret"]).verify(body, headers)["action"] == "test"
+    answer = ask(server, "POST", f"{path}/test", admin).json
+    assert (answer["status"], "no answer" in answer["error"]) == (None, True)
+    assert ask(server, "GET", f"{path}/deliveries", admin).json == {"items": []}
+    assert ask(server, "GET", path, admin).json["attempts"] == 0
+
+
 def test_a_webhook_that_is_taken_away_gets_no_more(server: Server, receiver: Receiver) -> None:
     admin = server.token("admin")
     gone, stays = add(server, admin, receiver.url), add(server, admin, receiver.url)
@@ -262,10 +342,11 @@ def test_a_webhook_that_is_taken_away_gets_no_more(server: Server, receiver: Rec
         ("GET", path),
         ("DELETE", path),
         ("GET", f"{path}/deliveries"),
-        ("POST", f"{path}/enable"),
+        ("PATCH", path),
+        *(("POST", f"{path}/{deed}") for deed in ("enable", "disable", "rotate", "test")),
         ("GET", f"{HOOKS}/%00"),
     ):
-        assert ask(server, method, target, admin).status == 404
+        assert ask(server, method, target, admin, {}).status == 404
 
 
 def test_webhooks_are_an_admins(shared_server: Server) -> None:
@@ -275,9 +356,10 @@ def test_webhooks_are_an_admins(shared_server: Server) -> None:
         ("GET", f"{HOOKS}/x"),
         ("DELETE", f"{HOOKS}/x"),
         ("GET", f"{HOOKS}/x/deliveries"),
-        ("POST", f"{HOOKS}/x/enable"),
+        ("PATCH", f"{HOOKS}/x"),
+        *(("POST", f"{HOOKS}/x/{deed}") for deed in ("enable", "disable", "rotate", "test")),
     ):
-        assert ask(shared_server, method, target, curator).status == 403
+        assert ask(shared_server, method, target, curator, {}).status == 403
         assert shared_server.request(method, target).status == 401
     assert shared_server.post_json(HOOKS, {"url": "https://example.org"}, curator).status == 403
 
@@ -335,7 +417,10 @@ def test_every_wrong_field_is_named(shared_server: Server) -> None:
     for body, wrong in (
         ({}, {"/url"}),
         ({"url": 5, "collections": "task"}, {"/url", "/collections"}),
-        ({"url": "file:///x", "collections": ["tasks"]}, {"/url", "/collections"}),
+        (
+            {"url": "notaurl", "collections": ["task", "nope"], "actions": ["zap"], "x": 1},
+            {"/url", "/collections/1", "/actions/0", "/x"},
+        ),
         ({"url": "http://8.8.8.8/", "actions": ["explode"]}, {"/actions/0"}),
         ({"url": "http://8.8.8.8/", "secret": "mine"}, {"/secret"}),
         ({"url": "http://8.8.8.8/" + "x" * 2_000}, {"/url"}),
@@ -365,8 +450,43 @@ def test_a_name_is_looked_up_once_for_the_check_and_the_connection(
         raise AssertionError("it was looked up again")
 
     monkeypatch.setattr(socket, "getaddrinfo", fail)
-    assert send(found, b"{}", {"content-type": "application/json"}) == 204
+    assert send(found, {"content-type": "application/json"}) == 204
     assert receiver.got[0][0]["host"] == f"localhost:{receiver.port}"
+
+
+def test_a_name_that_is_never_found_is_given_up_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(receivers, "SECONDS", 0.1)
+    ended = threading.Event()
+
+    def hang(*_: object, **__: object) -> list[object]:
+        ended.wait(30)
+        return []
+
+    monkeypatch.setattr(socket, "getaddrinfo", hang)
+    with pytest.raises(Unreachable, match="not found in time"):
+        find_receiver("http://name.example/", private=True)
+    ended.set()
+
+
+def test_looking_up_connecting_and_answering_share_one_deadline(receiver: Receiver) -> None:
+    found = find_receiver(receiver.url, private=True)
+    with pytest.raises(Unreachable, match="timed out"):
+        receivers.send(found, b"{}", {}, until=time.monotonic())
+    assert receiver.got == []
+
+
+def test_a_connection_that_is_never_taken_is_given_up_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(receivers, "SECONDS", 0.2)
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as full:
+        address = full.getsockname()
+        waiting = [socket.socket() for _ in range(4)]
+        for each in waiting:
+            each.setblocking(False)
+            each.connect_ex(address)
+        with pytest.raises(Unreachable, match="timed out"):
+            send(find_receiver(f"http://127.0.0.1:{address[1]}/", private=True))
+        for each in waiting:
+            each.close()
 
 
 def test_a_webhook_whose_address_is_no_longer_allowed_is_not_sent_to(url: str, receiver: Receiver) -> None:
@@ -401,7 +521,7 @@ def test_a_receiver_that_answers_drop_by_drop_is_cut_off(monkeypatch: pytest.Mon
         thread.start()
         receiver = find_receiver(f"http://127.0.0.1:{listener.getsockname()[1]}/", private=True)
         with pytest.raises(Unreachable, match="timed out"):
-            send(receiver, b"{}", {})
+            send(receiver)
         ended.set()
         thread.join()
 
@@ -420,14 +540,14 @@ def test_a_certificate_must_be_for_the_name(tmp_path: Path, monkeypatch: pytest.
         trusted = ssl.create_default_context(cafile=tmp_path / "x.pem")
         address = f"https://localhost:{receiver.port}/"
         with pytest.raises(Unreachable, match="certificate verify failed"):
-            send(find_receiver(address, private=True), b"{}", {})
+            send(find_receiver(address, private=True))
         monkeypatch.setattr(receivers, "_trust", lambda: trusted)
-        assert send(find_receiver(address, private=True), b"{}", {}) == 204
+        assert send(find_receiver(address, private=True)) == 204
         with pytest.raises(Unreachable, match="certificate verify failed"):
-            send(find_receiver(address.replace("localhost", "127.0.0.1"), private=True), b"{}", {})
+            send(find_receiver(address.replace("localhost", "127.0.0.1"), private=True))
 
 
-HOOK = Webhook("whk_1", "https://example.org/", "whsec_", (), (), 0, created=0)
+HOOK = Webhook("whk_1", "https://example.org/", ("whsec_",), (), (), 0, created=0)
 
 
 def test_waits_grow_from_seconds_to_hours_and_end_after_a_day() -> None:
@@ -443,6 +563,10 @@ def test_waits_grow_from_seconds_to_hours_and_end_after_a_day() -> None:
     assert 10 <= hook.attempts <= 30
     assert HOOK.failed(0, 1.2).due > HOOK.failed(0, 0.8).due
     assert hook.succeeded(5).failing is None
+
+
+def test_a_failure_does_not_enable_what_someone_disabled_meanwhile() -> None:
+    assert replace(HOOK, disabled=5).failed(9, 1.0).disabled == 5
 
 
 def test_a_lease_is_one_holders_until_it_runs_out_or_is_given_back(database: Database) -> None:

@@ -22,7 +22,7 @@ class Format(StrEnum):
 
 @app.command()
 def export(
-    format: Annotated[Format, typer.Option("--format", help="The format to write.")],
+    format: Annotated[Format, typer.Option("--format", help="The format to write.")] = Format.VALPHA,
     collection: CollectionOption = None,
     output: OutputOption = None,
     release: Annotated[str | None, typer.Option(metavar="NAME", help="The catalogue as it was at a release.")] = None,

@@ -1,7 +1,6 @@
 """`lexarium token`"""
 
 import json
-from dataclasses import asdict
 from typing import Annotated
 
 import typer
@@ -12,7 +11,8 @@ from lexarium.cli.options import DatabaseOption, JsonOption, opened
 from lexarium.cli.terminal import err, out
 from lexarium.domain.accounts import Role, Token
 from lexarium.domain.stamps import now, text_of
-from lexarium.service.access import create_token, list_tokens, revoke_token
+from lexarium.service.access import create_token, in_days, list_tokens, revoke_token
+from lexarium.service.accounts import token_view
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
 
@@ -31,7 +31,7 @@ def create(
     database: DatabaseOption = None,
 ) -> None:
     """Make a token, and print it, alone, on standard output. It is shown this once."""
-    made, secret = create_token(opened(database), name, role, days, label)
+    made, secret = create_token(opened(database), name, role, in_days(days), label)
     err.print(f"The token {made.id} of {name} has the role {made.role}. It is shown only now:", markup=False)
     print(secret)
 
@@ -41,14 +41,16 @@ def list_command(json_output: JsonOption = False, database: DatabaseOption = Non
     """List every token; the secrets are kept nowhere."""
     tokens = list_tokens(opened(database, reading=True))
     if json_output:
-        print(json.dumps([asdict(each) for each in tokens]))
+        print(json.dumps([token_view(each) for each in tokens]))
         return
     table = Table("id", "account", "label", "role", "created", "last used", "state", box=None, pad_edge=False)
+    for column in table.columns:
+        column.overflow = "fold"
     table.columns[0].no_wrap = True
     for each in tokens:
-        used = "never" if each.used is None else text_of(each.used)
+        used = "never" if each.used is None else _moment(each.used)
         who = (each.id, Text(each.account.name), Text(each.label), each.role)
-        table.add_row(*who, text_of(each.created), used, _state(each))
+        table.add_row(*who, _moment(each.created), used, _state(each))
     out.print(table)
 
 
@@ -64,7 +66,12 @@ def revoke(
 
 def _state(token: Token) -> str:
     if token.revoked is not None:
-        return f"revoked {text_of(token.revoked)}"
+        return f"revoked {_moment(token.revoked)}"
     if token.expires is None:
         return "good"
-    return f"{'expired' if token.expires <= now() else 'good until'} {text_of(token.expires)}"
+    return f"{'expired' if token.expires <= now() else 'good until'} {_moment(token.expires)}"
+
+
+def _moment(milliseconds: int) -> str:
+    """With a space in it, so that a narrow table can break it."""
+    return text_of(milliseconds).replace("T", " ")

@@ -28,6 +28,11 @@ class Account:
     name: str
     role: Role
 
+    @property
+    def erased(self) -> bool:
+        """Whether its name was erased: it has its id for a name then, and nobody can use it."""
+        return self.name == self.id
+
 
 @dataclass(frozen=True)
 class Token:
@@ -38,9 +43,14 @@ class Token:
     label: str
     """What it is for, in its owner's words."""
     role: Role
-    """No higher than the account's."""
+    """What it was made for."""
     created: int
     expires: int | None
     used: int | None = None
     """When it was last used, to the minute."""
     revoked: int | None = None
+
+    @property
+    def reach(self) -> Role:
+        """What it may do: no more than its account, whatever it was made for."""
+        return min(self.role, self.account.role, key=lambda role: role.rank)

@@ -17,8 +17,8 @@ class Webhook:
 
     id: str
     url: str
-    secret: str
-    """What deliveries are signed with, in the form of Standard Webhooks."""
+    secrets: tuple[str, ...]
+    """What deliveries are signed with, in the form of Standard Webhooks, the newest first."""
     collections: tuple[str, ...]
     """Whose changes it wants; empty: of all."""
     actions: tuple[Action, ...]
@@ -59,8 +59,16 @@ class Webhook:
             attempts=attempts,
             due=at + int(wait * jitter),
             failing=failing,
-            disabled=at if given_up else None,
+            disabled=at if given_up else self.disabled,
         )
+
+    def rotated(self, secret: str) -> "Webhook":
+        """It, with a new secret. The last one signs along, so that a receiver can change over when it likes."""
+        return replace(self, secrets=(secret, self.secrets[0]))
+
+    def redirected(self, url: str) -> "Webhook":
+        """It, with another address, which has not failed yet."""
+        return self if url == self.url else replace(self, url=url, attempts=0, due=0, failing=None)
 
     def enabled(self) -> "Webhook":
         """It, to be tried at once, with the change where it stopped."""

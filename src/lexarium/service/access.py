@@ -10,7 +10,7 @@ from enum import Enum
 from lexarium.domain.accounts import Account, Role, Token
 from lexarium.domain.errors import Conflict, Forbidden, Invalid, NotFound, Problem, Unauthenticated
 from lexarium.domain.identifiers import mint
-from lexarium.domain.stamps import now
+from lexarium.domain.stamps import now, text_of
 from lexarium.domain.text import forbidden, unstorable
 from lexarium.store import accounts
 from lexarium.store.database import Database
@@ -30,7 +30,7 @@ class Deed(Enum):
 
     PROPOSE = "propose a record or a change, and withdraw one's own proposal"
     PUBLISH = "create, change, relate, retire, merge and revert records; decide proposals; name releases; send batches"
-    ADMINISTER = "make accounts, make and revoke the tokens of others, keep webhooks"
+    ADMINISTER = "make, change and erase accounts, make and revoke the tokens of others, keep webhooks"
 
 
 LEAST_ROLE = {Deed.PROPOSE: Role.CONTRIBUTOR, Deed.PUBLISH: Role.CURATOR, Deed.ADMINISTER: Role.ADMIN}
@@ -45,6 +45,8 @@ class Caller:
     role: Role
     token: str
     """The id of the token that was sent."""
+    expires: int | None = None
+    """When that token is no longer good; None: never."""
 
     def may(self, deed: Deed) -> bool:
         """Whether the role allows it."""
@@ -116,7 +118,7 @@ def _use_unnoted(token: Token) -> bool:
 
 
 def _caller(token: Token) -> Caller:
-    return Caller(token.account, min(token.role, token.account.role, key=lambda role: role.rank), token.id)
+    return Caller(token.account, token.reach, token.id, token.expires)
 
 
 def add_account(database: Database, name: str, role: Role) -> Account:
@@ -147,15 +149,16 @@ def addition(name: str, role: Role) -> Work[Account]:
 
 
 def create_token(
-    database: Database, name: str, role: Role | None = None, days: int | None = None, label: str = ""
+    database: Database, name: str, role: Role | None = None, expires: int | None = None, label: str = ""
 ) -> tuple[Token, str]:
     """Make a token for an account, and its secret, which is kept nowhere and cannot be had again."""
     secret = f"lex_{secrets.token_urlsafe(32)}"
-    created = now()
     with database.write() as transaction:
         account = None if unstorable(name) else accounts.find_account(transaction.connection, name)
         if account is None:
             raise NotFound(f"There is no account named {name!r}. Make it with `lexarium user add`.")
+        if account.erased:
+            raise Conflict(f"The account {name} is erased.")
         if role is not None and role.rank > account.role.rank:
             raise Forbidden(f"{name} has the role {account.role}; a token of theirs cannot have the role {role}.")
         token = Token(
@@ -163,18 +166,45 @@ def create_token(
             account=account,
             label=label,
             role=role or account.role,
-            created=created,
-            expires=None if days is None else created + days * 86_400_000,
+            created=now(),
+            expires=expires,
         )
         accounts.add_token(transaction, token, _digest(secret))
     return token, secret
 
 
-def revoke_token(database: Database, identifier: str) -> None:
-    """Make a token useless from now on. Raises `NotFound` where there is none of this id."""
-    with database.write() as transaction:
-        if unstorable(identifier) or not accounts.revoke_token(transaction, identifier, at=now()):
+def in_days(days: int | None) -> int | None:
+    """When a token that is good for so many days, or for good, expires."""
+    return None if days is None else now() + days * 86_400_000
+
+
+def lent(maker: Caller, role: Role | None, expires: int | None) -> int | None:
+    """When a token that a caller makes expires. Raises `Forbidden` where it would outdo the caller's own."""
+    if role is not None and role.rank > maker.role.rank:
+        raise Forbidden(f"A token with the role {maker.role} cannot make one with the role {role}.")
+    if maker.expires is None:
+        return expires
+    if expires is not None and expires > maker.expires:
+        raise Forbidden(f"A token cannot make one that outlives it; it is good until {text_of(maker.expires)}.")
+    return maker.expires if expires is None else expires
+
+
+def revoke_token(database: Database, identifier: str, by: Caller | None = None) -> None:
+    """Make a token useless from now on. Raises `NotFound` where there is none of this id.
+
+    A caller who is no admin may revoke their own, up to the role that they call with.
+    """
+
+    def work(transaction: Transaction) -> None:
+        found = None if unstorable(identifier) else accounts.find_token_by_id(transaction.connection, identifier)
+        own = by is None or by.may(Deed.ADMINISTER) or (found is not None and found.account.id == by.account.id)
+        if found is None or not own:
             raise NotFound(f"There is no token with the id {identifier!r}. `lexarium token list` shows them.")
+        if by is not None and found.reach.rank > by.role.rank:
+            raise Forbidden(f"A token with the role {by.role} cannot revoke one with the role {found.reach}.")
+        accounts.revoke_token(transaction, identifier, at=now())
+
+    database.run(work)
 
 
 def list_accounts(database: Database) -> list[Account]:

@@ -6,6 +6,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime
 from http import HTTPStatus
 from random import SystemRandom
+from typing import Any
 
 import orjson
 from standardwebhooks import Webhook as Signer
@@ -13,9 +14,9 @@ from standardwebhooks import Webhook as Signer
 from lexarium.domain.changes import Change
 from lexarium.domain.errors import LexariumError
 from lexarium.domain.identifiers import mint
-from lexarium.domain.stamps import now
+from lexarium.domain.stamps import now, text_of
 from lexarium.domain.webhooks import Delivery, Webhook
-from lexarium.service.receivers import SECONDS, Unreachable, find_receiver, send
+from lexarium.service.receivers import SECONDS, Unreachable, deadline, find_receiver, send
 from lexarium.service.views import change_view
 from lexarium.store import leases, versions, webhooks
 from lexarium.store.backend import read_position
@@ -139,27 +140,39 @@ class Deliverer:
     def _one(self, hook: Webhook, change: Change, epoch: str) -> Webhook | None:
         delivery = deliver(hook, change, epoch, private=self._private)
         after = self._database.run(lambda transaction: record(transaction, hook, delivery))
-        return None if delivery.error else after
+        return None if delivery.error or after is None or after.disabled is not None else after
 
 
 def deliver(hook: Webhook, change: Change, epoch: str, *, private: bool) -> Delivery:
     """Send a change to a webhook, signed; what came of it is told, not raised."""
-    body = orjson.dumps(change_view(change))
-    moment = datetime.now(UTC)
     # The same at every attempt, and for no other change: also not after a restore, which gives numbers out again.
     message = f"msg_{epoch}_{change.seq}"
+    status, error = _sent(hook, message, change_view(change), private=private)
+    return Delivery(hook.id, change.seq, now(), status, error)
+
+
+def try_out(hook: Webhook, *, private: bool) -> tuple[int | None, str]:
+    """Send a webhook something that is no change, signed as a change would be: the status answered, and what failed."""
+    return _sent(hook, mint("msg"), {"action": "test", "at": text_of(now())}, private=private)
+
+
+def _sent(hook: Webhook, message: str, content: dict[str, Any], *, private: bool) -> tuple[int | None, str]:
+    body = orjson.dumps(content)
+    moment = datetime.now(UTC)
+    signatures = [Signer(secret).sign(message, moment, body.decode()) for secret in hook.secrets]
     headers = {
         "content-type": "application/json",
         "user-agent": "Lexarium",
         "webhook-id": message,
         "webhook-timestamp": str(int(moment.timestamp())),
-        "webhook-signature": Signer(hook.secret).sign(message, moment, body.decode()),
+        "webhook-signature": " ".join(signatures),
     }
+    until = deadline()
     try:
-        status = send(find_receiver(hook.url, private=private), body, headers)
+        status = send(find_receiver(hook.url, private=private, until=until), body, headers, until=until)
     except Unreachable as error:
-        return Delivery(hook.id, change.seq, now(), None, str(error))
-    return Delivery(hook.id, change.seq, now(), status, "" if status // 100 == 2 else f"answered {status}")
+        return None, str(error)
+    return status, "" if status // 100 == 2 else f"answered {status}"
 
 
 def record(transaction: Transaction, hook: Webhook, delivery: Delivery) -> Webhook | None:
@@ -174,7 +187,7 @@ def record(transaction: Transaction, hook: Webhook, delivery: Delivery) -> Webho
         after = present.succeeded(delivery.seq)
     webhooks.save(transaction, after)
     webhooks.note(transaction, delivery)
-    if after.disabled is not None:
+    if after.disabled is not None and present.disabled is None:
         log.warning("The webhook %s is disabled, after %d attempts: %s", hook.id, after.attempts, delivery.error)
     return after
 

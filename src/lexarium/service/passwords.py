@@ -6,12 +6,12 @@ from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
 from lexarium.domain.accounts import Token
-from lexarium.domain.errors import Invalid, NotFound, Problem, Unauthenticated
+from lexarium.domain.errors import Invalid, Problem, Unauthenticated
 from lexarium.domain.text import unstorable
-from lexarium.service.access import create_token
+from lexarium.service.access import Caller, Deed, create_token, in_days
+from lexarium.service.accounts import change, named
 from lexarium.store import accounts
 from lexarium.store.database import Database
-from lexarium.store.transaction import Transaction
 
 SHORTEST = 10
 _LONGEST = 1_000
@@ -19,32 +19,51 @@ _SESSION_DAYS = 1
 _hasher = PasswordHasher()
 
 
-def set_password(database: Database, name: str, password: str) -> None:
-    """Give an account a password, in place of the one it had."""
+def hashed(password: str) -> str:
+    """The hash to keep of a new password. Raises `Invalid` where it is too short or too long."""
     if not SHORTEST <= len(password) <= _LONGEST:
         wrong = f"must have from {SHORTEST} to {_LONGEST} characters."
         raise Invalid("This is not a valid password.", [Problem("password", wrong)])
-    digest = _hasher.hash(password)
+    try:
+        return _hasher.hash(password)
+    except UnicodeEncodeError:
+        wrong = "holds half of a character, which cannot be kept."
+        raise Invalid("This is not a valid password.", [Problem("password", wrong)]) from None
 
-    def work(transaction: Transaction) -> None:
-        if unstorable(name) or not accounts.set_password(transaction, name, digest):
-            raise NotFound(f"There is no account named {name!r}. Make it with `lexarium user add`.")
 
-    database.run(work)
+def set_password(database: Database, name: str, password: str) -> None:
+    """Give an account a password, in place of the one it had."""
+    digest = hashed(password)
+    database.run(change(named(database, name).id, password=digest))
+
+
+def prove(database: Database, caller: Caller, password: str | None) -> None:
+    """Raise where this is not the caller's password. Who has none yet needs an admin's token to begin with one."""
+    with database.read() as snapshot:
+        digest = accounts.password(snapshot, caller.account.name)
+    if digest is None:
+        caller.require(Deed.ADMINISTER)
+    elif password is None or not _verified(digest, password):
+        wrong = "is required, and must be the password that you have now."
+        raise Invalid("The password stays as it is.", [Problem("old_password", wrong)])
 
 
 def sign_in(database: Database, name: str, password: str) -> tuple[Token, str]:
     """A token that is good for a day, and its secret. Raises `Unauthenticated`, whatever of the two was wrong."""
     with database.read() as snapshot:
         digest = None if unstorable(name) else accounts.password(snapshot, name)
-    try:
-        # Also where there is no such account, so that the time it takes does not tell.
-        right = _hasher.verify(digest or _nobodys(), password) and digest is not None
-    except (VerificationError, InvalidHashError):
-        right = False
+    # Also where there is no such account, so that the time it takes does not tell.
+    right = _verified(digest or _nobodys(), password) and digest is not None
     if not right:
         raise Unauthenticated("The name or the password is not right.")
-    return create_token(database, name, days=_SESSION_DAYS, label="signed in")
+    return create_token(database, name, expires=in_days(_SESSION_DAYS), label="signed in")
+
+
+def _verified(digest: str, password: str) -> bool:
+    try:
+        return _hasher.verify(digest, password)
+    except (VerificationError, InvalidHashError, UnicodeEncodeError):
+        return False
 
 
 @cache

@@ -4,7 +4,9 @@ import http.client
 import socket
 import ssl
 import threading
+import time
 from collections.abc import Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
@@ -15,7 +17,7 @@ from urllib.parse import SplitResult, urlsplit
 from lexarium.domain.errors import LexariumError
 
 SECONDS = 10
-"""How long a receiver may take, from the connection to the status of its answer."""
+"""How long a delivery may take, from looking its host up to the status of the answer."""
 
 _PORTS = {"http": 80, "https": 443}
 _Place = tuple[socket.AddressFamily, Any]
@@ -36,15 +38,22 @@ class Receiver:
     places: tuple[_Place, ...]
 
 
-def find_receiver(url: str, *, private: bool) -> Receiver:
-    """Look an address up. Raises `Unreachable` where it is not one to send to.
+def deadline() -> float:
+    """When a delivery that begins now must have ended, by the monotonic clock."""
+    return time.monotonic() + SECONDS
+
+
+def find_receiver(url: str, *, private: bool, until: float) -> Receiver:
+    """Look an address up. Raises `Unreachable` where it is not one to send to, or cannot be found in time.
 
     Unless `private` allows them, every address that the host has must be one of the public internet: a server
     must not lend its place in a network to whoever may name an address.
     """
     parts, host, port = _parsed(url)
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        found = _looked_up(host, port, until)
+    except TimeoutError:
+        raise Unreachable(f"the host {host} was not found in time.") from None
     except (OSError, UnicodeError):
         raise Unreachable(f"the host {host} cannot be found.") from None
     places = tuple(dict.fromkeys((family, place) for family, _, _, _, place in found))
@@ -53,13 +62,13 @@ def find_receiver(url: str, *, private: bool) -> Receiver:
     return Receiver(parts, host, port, places)
 
 
-def send(receiver: Receiver, body: bytes, headers: Mapping[str, str]) -> int:
+def send(receiver: Receiver, body: bytes, headers: Mapping[str, str], *, until: float) -> int:
     """POST a body and give the status that is answered; redirects are not followed.
 
     Raises `Unreachable` where there is no answer in time.
     """
     try:
-        with _connected(receiver) as connection, _cut_in_time(connection):
+        with _connected(receiver, until) as connection, _cut_in_time(connection, until):
             return _answer(receiver, connection, body, headers)
     except (OSError, http.client.HTTPException) as error:
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
@@ -81,6 +90,28 @@ def _parsed(url: str) -> tuple[SplitResult, str, int]:
     return parts, host, port or _PORTS[parts.scheme]
 
 
+def _looked_up(host: str, port: int, until: float) -> list[Any]:
+    """What the system's resolver finds; it has no time limit of its own, and is left behind where it takes too long."""
+    found: Future[list[Any]] = Future()
+
+    def look() -> None:
+        try:
+            found.set_result(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+        except Exception as error:
+            found.set_exception(error)
+
+    threading.Thread(target=look, name="lexarium-look-up", daemon=True).start()
+    return found.result(_left(until))
+
+
+def _left(until: float) -> float:
+    """How many seconds are left. Raises `TimeoutError` where there are none."""
+    left = until - time.monotonic()
+    if left <= 0:
+        raise TimeoutError("timed out")
+    return left
+
+
 def _is_public(text: str) -> bool:
     address = ip_address(text)
     if address.is_multicast or address.is_reserved or not address.is_global:
@@ -89,19 +120,19 @@ def _is_public(text: str) -> bool:
     return not (isinstance(address, IPv6Address) and (address.sixtofour or address.is_site_local))
 
 
-def _connected(receiver: Receiver) -> socket.socket:
-    """A connection to the first of the places found that takes one."""
+def _connected(receiver: Receiver, until: float) -> socket.socket:
+    """A connection to the first of the places found that takes one; each has its share of the time that is left."""
     error = OSError("nothing to connect to")
-    for family, place in receiver.places:
+    for tried, (family, place) in enumerate(receiver.places):
         connection = socket.socket(family, socket.SOCK_STREAM)
-        connection.settimeout(SECONDS / len(receiver.places))
         try:
+            connection.settimeout(_left(until) / (len(receiver.places) - tried))
             connection.connect(place)
+            connection.settimeout(_left(until))
         except OSError as refused:
             connection.close()
             error = refused
         else:
-            connection.settimeout(SECONDS)
             return connection
     raise error
 
@@ -129,7 +160,7 @@ def _trust() -> ssl.SSLContext:
 
 
 @contextmanager
-def _cut_in_time(connection: socket.socket) -> Iterator[None]:
+def _cut_in_time(connection: socket.socket, until: float) -> Iterator[None]:
     """End a connection when its time is up.
 
     Time-outs of a socket are a step each: a receiver that sends a byte now and then would never run into one.
@@ -137,7 +168,7 @@ def _cut_in_time(connection: socket.socket) -> Iterator[None]:
     # A handle of its own: encryption takes over the one that is given.
     with connection.dup() as handle:
         late = threading.Event()
-        cut = threading.Timer(SECONDS, _shut, [handle, late])
+        cut = threading.Timer(_left(until), _shut, [handle, late])
         cut.start()
         try:
             yield

@@ -16,6 +16,12 @@ def find_account(connection: Connection, name: str) -> Account | None:
     return None if row is None else Account(row.id, row.name, Role(row.role))
 
 
+def find_account_by_id(connection: Connection, identifier: str) -> Account | None:
+    """The account of this id, or None."""
+    row = connection.execute(select(account).where(account.c.id == identifier)).one_or_none()
+    return None if row is None else Account(row.id, row.name, Role(row.role))
+
+
 def all_accounts(connection: Connection) -> list[Account]:
     """Every account, by name."""
     rows = connection.execute(select(account).order_by(account.c.name))
@@ -28,10 +34,25 @@ def add_account(transaction: Transaction, new: Account, *, at: int) -> None:
     transaction.connection.execute(insert(account).values(values))
 
 
-def set_password(transaction: Transaction, name: str, digest: str) -> bool:
-    """Keep the hash of an account's password. False where there is no such account."""
-    changed = transaction.connection.execute(update(account).where(account.c.name == name).values(password=digest))
-    return changed.rowcount == 1
+def set_password(transaction: Transaction, identifier: str, digest: str) -> None:
+    """Keep the hash of an account's password."""
+    transaction.connection.execute(update(account).where(account.c.id == identifier).values(password=digest))
+
+
+def set_role(transaction: Transaction, identifier: str, role: Role) -> None:
+    """Give an account another role."""
+    transaction.connection.execute(update(account).where(account.c.id == identifier).values(role=role))
+    transaction.accounts_changed()
+
+
+def erase(transaction: Transaction, identifier: str, *, at: int) -> None:
+    """Keep nothing of an account but its id: no name, no password, no word of its own, no token that is good."""
+    emptied = {"name": identifier, "role": Role.CONTRIBUTOR, "password": None}
+    transaction.connection.execute(update(account).where(account.c.id == identifier).values(emptied))
+    own = token.c.account == identifier
+    transaction.connection.execute(update(token).where(own).values(label=""))
+    transaction.connection.execute(update(token).where(own, token.c.revoked.is_(None)).values(revoked=at))
+    transaction.accounts_changed()
 
 
 def password(connection: Connection, name: str) -> str | None:
@@ -49,6 +70,12 @@ def find_token(connection: Connection, digest: str) -> Token | None:
 def tokens(connection: Connection) -> Sequence[Token]:
     """Every token, the oldest first."""
     return [_token(row) for row in connection.execute(_TOKENS.order_by(token.c.created, token.c.id))]
+
+
+def find_token_by_id(connection: Connection, identifier: str) -> Token | None:
+    """The token of this id, or None."""
+    row = connection.execute(_TOKENS.where(token.c.id == identifier)).one_or_none()
+    return None if row is None else _token(row)
 
 
 def add_token(transaction: Transaction, new: Token, digest: str) -> None:
@@ -70,13 +97,11 @@ def note_use(transaction: Transaction, identifier: str, *, at: int) -> None:
     transaction.connection.execute(update(token).where(token.c.id == identifier).values(used=at))
 
 
-def revoke_token(transaction: Transaction, identifier: str, *, at: int) -> bool:
-    """Revoke a token. False where there is none of this id; one already revoked stays as it was."""
-    known = transaction.connection.execute(select(token.c.id).where(token.c.id == identifier)).first()
+def revoke_token(transaction: Transaction, identifier: str, *, at: int) -> None:
+    """Revoke a token; one already revoked stays as it was."""
     unrevoked = (token.c.id == identifier) & token.c.revoked.is_(None)
     transaction.connection.execute(update(token).where(unrevoked).values(revoked=at))
     transaction.accounts_changed()
-    return known is not None
 
 
 _TOKENS = select(token, account.c.name, account.c.role.label("account_role")).join(

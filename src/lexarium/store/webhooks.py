@@ -63,11 +63,18 @@ def deliveries(connection: Connection, identifier: str, limit: int) -> list[Deli
 
 
 def _row(given: Webhook) -> dict[str, Any]:
-    return {**asdict(given), "collections": " ".join(given.collections), "actions": " ".join(given.actions)}
+    row = asdict(given)
+    return {
+        **{name: value for name, value in row.items() if name != "secrets"},
+        "secret": " ".join(given.secrets),
+        "collections": " ".join(given.collections),
+        "actions": " ".join(given.actions),
+    }
 
 
 def _webhook(row: Any) -> Webhook:
     values = dict(row._mapping)
+    values["secrets"] = tuple(values.pop("secret").split())
     values["collections"] = tuple(row.collections.split())
     values["actions"] = tuple(Action(action) for action in row.actions.split())
     return Webhook(**values)

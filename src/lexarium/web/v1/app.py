@@ -1,23 +1,25 @@
 """v1 as one FastAPI application. Loaded with the first request for it, so that starting stays fast."""
 
+from functools import cache
+from importlib import import_module
 from typing import Any
 from urllib.parse import quote
 
-from fastapi import Depends, FastAPI, Request
+from fastapi import APIRouter, Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.openapi.utils import get_openapi
+from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from lexarium import __version__
+from lexarium.domain.collections import COLLECTIONS
 from lexarium.domain.errors import Invalid, LexariumError, Moved
 from lexarium.service.access import Callers
 from lexarium.service.annotating import Annotating
 from lexarium.service.finding import Finder
 from lexarium.settings import Settings
 from lexarium.store.database import Database
-from lexarium.web import suggest
 from lexarium.web.limits import Limits
 from lexarium.web.problems import HttpProblem, handle_error, respond
 from lexarium.web.streams import Streams
@@ -40,7 +42,6 @@ from lexarium.web.v1 import (
 )
 from lexarium.web.v1.envelope import Envelope
 from lexarium.web.v1.requests import check_parameters, parameter_problems
-from lexarium.web.v1.schemas import UNCHANGED, components, problems
 
 _PLACE_OF_ID = len(f"{answers.PATH}/collection/".split("/")) - 1
 """Which part of an address names the record."""
@@ -55,7 +56,7 @@ def make_v1(
         version=__version__,
         docs_url=None,
         redoc_url=None,
-        responses=problems(),
+        generate_unique_id_function=_operation_id,
         dependencies=[Depends(check_parameters)],
         exception_handlers={
             **dict.fromkeys([HttpProblem, LexariumError, Exception], handle_error),
@@ -75,26 +76,24 @@ def make_v1(
     # The records first: they are asked for most, and every route before takes its time to say no.
     others = (service, changes, batch, annotate, proposals, releases, accounts, webhooks, search)
     named = [module.router for module in others]
-    for router in (*records.routers(), *named, *history.routers(), *relations.routers()):
+    routers = [*records.routers(), *named, *history.routers(), *relations.routers()]
+    for router in routers:
         app.include_router(router, prefix=answers.PATH)
     app.include_router(reference.router)
-    app.openapi = lambda: _document(app)  # type: ignore[method-assign]
+    app.openapi = cache(lambda: _document(app, routers))  # type: ignore[method-assign]
     return Envelope(app)
 
 
-def _document(app: FastAPI) -> dict[str, Any]:
-    if app.openapi_schema is None:
-        document = get_openapi(title=app.title, version=app.version, routes=app.routes)
-        schemas = document.setdefault("components", {}).setdefault("schemas", {})
-        schemas |= components()
-        document["paths"][suggest.PATH] = {"get": suggest.describe(problems())}
-        document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-        document["security"] = [{}, {"token": []}]
-        for operations in document["paths"].values():
-            if "get" in operations:
-                operations["get"]["responses"] |= {str(status): told for status, told in UNCHANGED.items()}
-        app.openapi_schema = document
-    return app.openapi_schema
+def _operation_id(route: APIRoute) -> str:
+    """What programs call an operation: by its collection too, where each has one like it."""
+    tag = str(route.tags[0]) if route.tags else ""
+    return f"{tag}_{route.name}" if tag in COLLECTIONS else route.name
+
+
+def _document(app: FastAPI, routers: list[APIRouter]) -> dict[str, Any]:
+    # Loaded here and not above: few ask for it, and all that it describes takes long to build.
+    document: dict[str, Any] = import_module("lexarium.web.v1.document").make_document(app, routers, answers.PATH)
+    return document
 
 
 async def _handle_http(request: Request, error: Exception) -> Response:

@@ -18,12 +18,12 @@ from lexarium.store.writer import Work
 from lexarium.web.limits import Limits
 from lexarium.web.problems import HttpProblem
 from lexarium.web.v1.requests import CuratorOf, LimitsOf, StoreOf
+from lexarium.web.v1.schemas import answered, body_of
 from lexarium.web.writes import asked
 
 router = APIRouter(tags=["batch"])
 
 _NDJSON = "application/x-ndjson"
-_BODY = {"requestBody": {"required": True, "content": {_NDJSON: {"schema": {"type": "string"}}}}}
 
 
 class Lines(Response):
@@ -36,7 +36,8 @@ class Lines(Response):
     "/batch",
     summary="Many writes, all or nothing: one JSON object a line",
     response_class=Lines,
-    openapi_extra=_BODY,
+    responses=answered("BatchResults", 400, 408, 409, 413, 415, kind=_NDJSON),
+    openapi_extra=body_of("Batch", kind=_NDJSON),
 )
 async def batch(
     request: Request,

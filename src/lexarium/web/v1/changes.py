@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Annotated, Any
+from typing import Annotated
 
 import orjson
 from fastapi import APIRouter, Header, Query, Request
@@ -19,7 +19,7 @@ from lexarium.web.problems import HttpProblem
 from lexarium.web.streams import Stream, Streams
 from lexarium.web.v1 import answers
 from lexarium.web.v1.requests import StoreOf, StreamsOf
-from lexarium.web.v1.schemas import known_collection
+from lexarium.web.v1.schemas import answered, known_collection, live
 
 router = APIRouter(tags=["changes"])
 
@@ -28,13 +28,12 @@ _DIGITS = len(str(_LARGEST))
 _LOOK_SECONDS = 0.1
 _HEARTBEAT_SECONDS = 15.0
 _AT_ONCE = 100
-_STREAM: dict[int | str, dict[str, Any]] = {
-    200: {"content": {"application/json": {}, "text/event-stream": {"schema": {"type": "string"}}}}
-}
 
 
 @router.get(
-    "/changes", summary="The changes after one, in order; with `Accept: text/event-stream` live", responses=_STREAM
+    "/changes",
+    summary="The changes after one, in order; with `Accept: text/event-stream` live",
+    responses=live(answered("Changes")),
 )
 async def changes(
     request: Request,

@@ -15,7 +15,7 @@ from lexarium.store.transaction import Transaction
 from lexarium.web.v1 import answers
 from lexarium.web.v1.records import published
 from lexarium.web.v1.requests import AskOf, BodyOf, CuratorOf, MatchOf, StoreOf, read_as
-from lexarium.web.v1.schemas import Merge, Revert, body_of
+from lexarium.web.v1.schemas import CLOSED, Merge, Revert, answered, body_of, title
 
 _LAST = 2**31 - 1
 Version = Annotated[int, Query(ge=1, le=_LAST)]
@@ -28,26 +28,30 @@ def routers() -> list[APIRouter]:
 
 def _router(collection: Collection) -> APIRouter:
     router = APIRouter(prefix=f"/{collection.name}/{{id}}", tags=[collection.name])
+    record = title(collection.name)
 
-    @router.get("/history", summary="Every version, the newest first")
+    @router.get("/history", summary="Every version, the newest first", responses=answered("History", 404))
     def history(database: StoreOf, id: str) -> Response:
         with database.read() as snapshot:
             found = looking.history(snapshot, collection, id, read_position(snapshot).revision)
         return answers.read({"items": [version_view(change) for change in found]})
 
-    @router.get("/history/{version}", summary="One version")
+    @router.get("/history/{version}", summary="One version", responses=answered(record, 404))
     def one_version(database: StoreOf, id: str, version: Annotated[int, Path(ge=1, le=_LAST)]) -> Response:
         with database.read() as snapshot:
             return answers.read(record_view(looking.version(snapshot, collection, id, version)))
 
-    @router.get("/diff", summary="What differs between two versions, field by field")
+    @router.get("/diff", summary="What differs between two versions, field by field", responses=answered("Diff", 404))
     def diff(database: StoreOf, id: str, from_: Annotated[Version, Query(alias="from")], to: Version) -> Response:
         with database.read() as snapshot:
             found = looking.diff(snapshot, collection, id, from_, to)
         return answers.read({"from": from_, "to": to, "items": [difference_view(each) for each in found]})
 
     @router.post(
-        "/revert", summary="Make it what it was at a version, as a new version", openapi_extra=body_of("Revert")
+        "/revert",
+        summary="Make it what it was at a version, as a new version",
+        responses=answered(record, 404, headers=("ETag",)),
+        openapi_extra=body_of("Revert"),
     )
     async def revert(
         database: StoreOf, caller: CuratorOf, id: str, match: MatchOf, body: BodyOf, ask: AskOf
@@ -61,7 +65,12 @@ def _router(collection: Collection) -> APIRouter:
 
         return await answers.written(database, once(caller, ask, work))
 
-    @router.post("/merge", summary="Merge it into another; answers the survivor", openapi_extra=body_of("Merge"))
+    @router.post(
+        "/merge",
+        summary="Merge it into another; answers the survivor",
+        responses=answered(record, *CLOSED, headers=("ETag",)),
+        openapi_extra=body_of("Merge"),
+    )
     async def merge(
         database: StoreOf, caller: CuratorOf, id: str, match: MatchOf, body: BodyOf, ask: AskOf
     ) -> Response:

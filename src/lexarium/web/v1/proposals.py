@@ -17,12 +17,16 @@ from lexarium.store.transaction import Transaction
 from lexarium.web.v1 import answers
 from lexarium.web.v1.records import proposed, published
 from lexarium.web.v1.requests import AskOf, BodyIfAnyOf, BodyOf, CallerOf, CuratorOf, StoreOf, read_as
-from lexarium.web.v1.schemas import Accept, Propose, Reject, body_of
+from lexarium.web.v1.schemas import CLOSED, Accept, Propose, Reject, answered, body_of
 
 router = APIRouter(prefix="/proposals", tags=["proposals"])
 
 
-@router.get("", summary="The proposals: a curator's all, a contributor's own, the oldest first")
+@router.get(
+    "",
+    summary="The proposals: a curator's all, a contributor's own, the oldest first",
+    responses=answered("ProposalPage"),
+)
 def list_proposals(
     database: StoreOf,
     caller: CallerOf,
@@ -38,7 +42,13 @@ def list_proposals(
     return answers.read({"items": [proposal_view(each) for each in items], "next": next_page})
 
 
-@router.post("", summary="Propose a new record, or a change of one", status_code=202, openapi_extra=body_of("Propose"))
+@router.post(
+    "",
+    summary="Propose a new record, or a change of one",
+    status_code=202,
+    responses=answered("Proposal", *CLOSED, status=202, headers=("Location",)),
+    openapi_extra=body_of("Propose"),
+)
 async def propose(database: StoreOf, caller: CallerOf, body: BodyOf, ask: AskOf) -> Response:
     """Also a curator may, to let others decide."""
     given = read_as(Propose, body)
@@ -53,14 +63,23 @@ async def propose(database: StoreOf, caller: CallerOf, body: BodyOf, ask: AskOf)
     return await answers.written(database, once(caller, ask, work))
 
 
-@router.get("/{id}", summary="A proposal, and where the record has moved on under it")
+@router.get(
+    "/{id}",
+    summary="A proposal, and where the record has moved on under it",
+    responses=answered("ProposalInFull", 404),
+)
 def read_proposal(database: StoreOf, caller: CallerOf, id: str) -> Response:
     with database.read() as snapshot:
         found = proposals.visible(snapshot, caller, id)
         return answers.read({**proposal_view(found), **proposals.standing(snapshot, found)})
 
 
-@router.post("/{id}/accept", summary="Make it so, with `change` on top of it", openapi_extra=body_of("Accept"))
+@router.post(
+    "/{id}/accept",
+    summary="Make it so, with `change` on top of it",
+    responses=answered("AnyRecord", *CLOSED, headers=("ETag",)),
+    openapi_extra=body_of("Accept", required=False),
+)
 async def accept(database: StoreOf, caller: CuratorOf, id: str, body: BodyIfAnyOf, ask: AskOf) -> Response:
     change = read_as(Accept, body).change
 
@@ -70,7 +89,12 @@ async def accept(database: StoreOf, caller: CuratorOf, id: str, body: BodyIfAnyO
     return await answers.written(database, once(caller, ask, work))
 
 
-@router.post("/{id}/reject", summary="Turn it down, with a reason", openapi_extra=body_of("Reject"))
+@router.post(
+    "/{id}/reject",
+    summary="Turn it down, with a reason",
+    responses=answered("Proposal", 404),
+    openapi_extra=body_of("Reject"),
+)
 async def reject(database: StoreOf, caller: CuratorOf, id: str, body: BodyOf, ask: AskOf) -> Response:
     reason = read_as(Reject, body).reason
 
@@ -80,7 +104,7 @@ async def reject(database: StoreOf, caller: CuratorOf, id: str, body: BodyOf, as
     return await answers.written(database, once(caller, ask, work))
 
 
-@router.post("/{id}/withdraw", summary="Take one's own proposal back")
+@router.post("/{id}/withdraw", summary="Take one's own proposal back", responses=answered("Proposal", 403, 404))
 async def withdraw(database: StoreOf, caller: CallerOf, id: str, ask: AskOf) -> Response:
     def work(transaction: Transaction) -> Outcome:
         return _told(proposals.withdraw(transaction, caller, id))

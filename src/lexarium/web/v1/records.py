@@ -22,7 +22,7 @@ from lexarium.store.transaction import Transaction
 from lexarium.store.versions import Listing
 from lexarium.web.v1 import answers
 from lexarium.web.v1.requests import AskOf, BodyOf, CallerOf, MatchOf, StoreOf
-from lexarium.web.v1.schemas import PROPOSED, body_of, draft_name
+from lexarium.web.v1.schemas import CLOSED, GONE, PROPOSED, answered, body_of, draft_name, title
 
 Release = Annotated[str | None, Query(max_length=100, description="Read a release instead of the present.")]
 AsOf = Annotated[int | None, Query(ge=0, le=2**53, description="Read an earlier revision instead of the present.")]
@@ -92,25 +92,31 @@ def routers() -> list[APIRouter]:
 def _any_router() -> APIRouter:
     router = APIRouter(prefix="/records", tags=["service"])
     summary = "Any record, whatever its collection"
-    router.get("/{id}", name="any_record", summary=summary)(_reader(None))
+    responses = answered("AnyRecord", *GONE)
+    router.get("/{id}", name="any_record", summary=summary, responses=responses)(_reader(None))
     return router
 
 
 def _router(collection: Collection) -> APIRouter:
     name, draft = collection.name, draft_name(collection.name)
     router = APIRouter(prefix=f"/{name}", tags=[name])
-    router.get("", summary=f"List {name} records")(_lister(collection))
-    router.post("", summary=f"Create a {name}", status_code=201, responses=PROPOSED, openapi_extra=body_of(draft))(
+    record = title(name)
+    made = answered(record, status=201, headers=("ETag", "Location")) | PROPOSED
+    changed = answered(record, *CLOSED, headers=("ETag",)) | PROPOSED
+    listed, read = answered(f"{record}Page", 404, headers=("Link",)), answered(record, *GONE)
+    retired = answered(record, 403, *CLOSED, headers=("ETag",))
+    router.get("", summary=f"List {name} records", responses=listed)(_lister(collection))
+    router.post("", summary=f"Create a {name}", status_code=201, responses=made, openapi_extra=body_of(draft))(
         _creator(collection)
     )
-    router.get("/{id}", summary=f"Read a {name}")(_reader(collection))
-    router.put("/{id}", summary=f"Replace a {name}", responses=PROPOSED, openapi_extra=body_of(draft))(
+    router.get("/{id}", summary=f"Read a {name}", responses=read)(_reader(collection))
+    router.put("/{id}", summary=f"Replace a {name}", responses=changed, openapi_extra=body_of(draft))(
         _replacer(collection)
     )
     router.patch(
-        "/{id}", summary=f"Change fields of a {name}", responses=PROPOSED, openapi_extra=body_of(draft, patch=True)
+        "/{id}", summary=f"Change fields of a {name}", responses=changed, openapi_extra=body_of(draft, patch=True)
     )(_patcher(collection))
-    router.delete("/{id}", summary=f"Retire a {name}")(_retirer(collection))
+    router.delete("/{id}", summary=f"Retire a {name}", responses=retired)(_retirer(collection))
     return router
 
 

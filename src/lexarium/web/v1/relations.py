@@ -14,7 +14,7 @@ from lexarium.store.transaction import Transaction
 from lexarium.web.v1 import answers
 from lexarium.web.v1.records import published
 from lexarium.web.v1.requests import BodyOf, CuratorOf, MatchOf, StoreOf, read_as
-from lexarium.web.v1.schemas import Relate, body_of
+from lexarium.web.v1.schemas import CLOSED, GONE, Relate, answered, body_of, title
 
 Relation = Annotated[str | None, Query(max_length=100, description="Only along this hierarchy; else along all.")]
 
@@ -26,14 +26,22 @@ def routers() -> list[APIRouter]:
 
 def _router(collection: Collection) -> APIRouter:
     router = APIRouter(prefix=f"/{collection.name}/{{id}}", tags=[collection.name])
+    record = title(collection.name)
 
-    @router.get("/relations", summary="Its relations, in both directions, with names")
+    @router.get(
+        "/relations", summary="Its relations, in both directions, with names", responses=answered("Relations", *GONE)
+    )
     def relations(database: StoreOf, id: str) -> Response:
         with database.read() as snapshot:
             change = looking.record(snapshot, id, read_position(snapshot).revision, collection)
             return answers.read({"items": looking.related(snapshot, change)})
 
-    @router.put("/relations", summary="Add a relation", openapi_extra=body_of("Relate"))
+    @router.put(
+        "/relations",
+        summary="Add a relation",
+        responses=answered(record, *CLOSED, headers=("ETag",)),
+        openapi_extra=body_of("Relate"),
+    )
     async def relate(database: StoreOf, caller: CuratorOf, id: str, match: MatchOf, body: BodyOf) -> Response:
         given = read_as(Relate, body)
 
@@ -44,7 +52,7 @@ def _router(collection: Collection) -> APIRouter:
 
         return await answers.written(database, work)
 
-    @router.delete("/relations", summary="Take a relation away")
+    @router.delete("/relations", summary="Take a relation away", responses=answered(record, *CLOSED, headers=("ETag",)))
     async def unrelate(
         database: StoreOf,
         caller: CuratorOf,
@@ -60,11 +68,11 @@ def _router(collection: Collection) -> APIRouter:
 
         return await answers.written(database, work)
 
-    @router.get("/ancestors", summary="What is above it, the nearest first")
+    @router.get("/ancestors", summary="What is above it, the nearest first", responses=answered("Reached", *GONE))
     def ancestors(database: StoreOf, id: str, relation: Relation = None) -> Response:
         return _reached(database, id, relation, upward=True)
 
-    @router.get("/descendants", summary="What is below it, the nearest first")
+    @router.get("/descendants", summary="What is below it, the nearest first", responses=answered("Reached", *GONE))
     def descendants(database: StoreOf, id: str, relation: Relation = None) -> Response:
         return _reached(database, id, relation, upward=False)
 

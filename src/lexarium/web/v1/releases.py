@@ -10,18 +10,24 @@ from lexarium.store.releases import Release
 from lexarium.store.transaction import Transaction
 from lexarium.web.v1 import answers
 from lexarium.web.v1.requests import AskOf, BodyOf, CuratorOf, StoreOf, read_as
-from lexarium.web.v1.schemas import NewRelease, body_of
+from lexarium.web.v1.schemas import NewRelease, answered, body_of
 
 router = APIRouter(prefix="/releases", tags=["releases"])
 
 
-@router.get("", summary="Every release, the newest first")
+@router.get("", summary="Every release, the newest first", responses=answered("Releases"))
 def list_releases(database: StoreOf) -> Response:
     with database.read() as snapshot:
         return answers.read({"items": [_view(each) for each in releases.newest_first(snapshot)]})
 
 
-@router.post("", summary="Name the present state", status_code=201, openapi_extra=body_of("NewRelease"))
+@router.post(
+    "",
+    summary="Name the present state",
+    status_code=201,
+    responses=answered("Release", status=201, headers=("Location",)),
+    openapi_extra=body_of("NewRelease"),
+)
 async def name_state(database: StoreOf, caller: CuratorOf, body: BodyOf, ask: AskOf) -> Response:
     given = read_as(NewRelease, body)
 
@@ -32,7 +38,7 @@ async def name_state(database: StoreOf, caller: CuratorOf, body: BodyOf, ask: As
     return await answers.written(database, once(caller, ask, work))
 
 
-@router.get("/{name}", summary="A release")
+@router.get("/{name}", summary="A release", responses=answered("Release", 404))
 def read_release(database: StoreOf, name: str) -> Response:
     with database.read() as snapshot:
         return answers.read(_view(releases.find(snapshot, name)))

@@ -1,6 +1,6 @@
 """Searching the catalogue."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query
 from starlette.responses import Response
@@ -12,32 +12,12 @@ from lexarium.service.finding import DEEPEST, LONGEST_QUERY, Asked
 from lexarium.service.views import found_view
 from lexarium.web.v1 import answers
 from lexarium.web.v1.requests import FinderOf
+from lexarium.web.v1.schemas import answered
 
 router = APIRouter(tags=["search"])
 
-_EXAMPLE = {
-    "hits": [
-        {
-            "id": "trm_4a3fd79d0a5c8",
-            "name": "working memory",
-            "collection": "concept",
-            "state": "published",
-            "replaced_by": None,
-            "score": 0.7,
-            "matched": {"field": "alias", "text": "WM", "kind": "alias"},
-            "highlight": [{"start": 0, "end": 2}],
-        }
-    ],
-    "total": 1,
-    "facets": {"collection": {"concept": 1}, "class": {"ctp_C3": 1}, "state": {"published": 1}},
-    "did_you_mean": None,
-}
-_ANSWER: dict[int | str, dict[str, Any]] = {
-    200: {"description": "The hits, best first", "content": {"application/json": {"example": _EXAMPLE}}}
-}
 
-
-@router.get("/search", summary="Find records by name, alias, definition or identifier", responses=_ANSWER)
+@router.get("/search", summary="Find records by name, alias, definition or identifier", responses=answered("Found"))
 def search(
     finder: FinderOf,
     q: Annotated[

@@ -8,11 +8,12 @@ from lexarium.domain.collections import COLLECTIONS
 from lexarium.service.reading import reading
 from lexarium.web.v1 import answers
 from lexarium.web.v1.requests import LimitsOf, StoreOf
+from lexarium.web.v1.schemas import answered
 
 router = APIRouter(tags=["service"])
 
 
-@router.get("", summary="What the service holds, and where to go on")
+@router.get("", summary="What the service holds, and where to go on", responses=answered("Service"))
 def service(database: StoreOf, limits: LimitsOf) -> Response:
     with reading(database) as now:
         counts = now.counts()

@@ -1,0 +1,94 @@
+"""Accounts once they are made: shown, changed, erased."""
+
+from dataclasses import replace
+from typing import Any
+
+from lexarium.domain.accounts import Account, Role, Token
+from lexarium.domain.errors import Conflict, NotFound
+from lexarium.domain.stamps import now, text_of
+from lexarium.domain.text import unstorable
+from lexarium.store import accounts
+from lexarium.store.backend import Snapshot
+from lexarium.store.database import Database
+from lexarium.store.transaction import Transaction
+from lexarium.store.writer import Work
+
+
+def find(snapshot: Snapshot, identifier: str) -> Account:
+    """The account of this id. Raises `NotFound` where there is none."""
+    found = None if unstorable(identifier) else accounts.find_account_by_id(snapshot, identifier)
+    if found is None:
+        raise NotFound(f"There is no account with the id {identifier!r}.")
+    return found
+
+
+def named(database: Database, name: str) -> Account:
+    """The account of this name. Raises `NotFound` where there is none."""
+    with database.read() as snapshot:
+        found = None if unstorable(name) else accounts.find_account(snapshot, name)
+    if found is None:
+        raise NotFound(f"There is no account named {name!r}. `lexarium user list` shows them.")
+    return found
+
+
+def change(identifier: str, role: Role | None = None, password: str | None = None) -> Work[Account]:
+    """The work that gives an account another role or a password, told as its hash; None leaves it as it is.
+
+    It raises `Conflict` where the last admin would be none, or the account is erased.
+    """
+
+    def work(transaction: Transaction) -> Account:
+        account = _usable(transaction, identifier)
+        if role is not None and role != account.role:
+            _refuse_last_admin(transaction, account)
+            accounts.set_role(transaction, identifier, role)
+        if password is not None:
+            accounts.set_password(transaction, identifier, password)
+        return replace(account, role=role or account.role)
+
+    return work
+
+
+def erase(database: Database, identifier: str) -> None:
+    """Erase the name of an account, its password and its tokens. The log goes on naming its id.
+
+    Raises `Conflict` for the last admin, and where it is erased already.
+    """
+
+    def work(transaction: Transaction) -> None:
+        _refuse_last_admin(transaction, _usable(transaction, identifier))
+        accounts.erase(transaction, identifier, at=now())
+
+    database.run(work)
+
+
+def account_view(account: Account) -> dict[str, Any]:
+    """An account."""
+    return {"id": account.id, "name": account.name, "role": account.role, "erased": account.erased}
+
+
+def token_view(token: Token) -> dict[str, Any]:
+    """A token, without its secret."""
+    return {
+        "id": token.id,
+        "account": token.account.name,
+        "label": token.label,
+        "role": token.role,
+        "created": text_of(token.created),
+        "expires": None if token.expires is None else text_of(token.expires),
+        "last_used": None if token.used is None else text_of(token.used),
+        "revoked": None if token.revoked is None else text_of(token.revoked),
+    }
+
+
+def _usable(transaction: Transaction, identifier: str) -> Account:
+    account = find(transaction.connection, identifier)
+    if account.erased:
+        raise Conflict(f"The account {identifier} is erased.")
+    return account
+
+
+def _refuse_last_admin(transaction: Transaction, account: Account) -> None:
+    admins = [each for each in accounts.all_accounts(transaction.connection) if each.role == Role.ADMIN]
+    if admins == [account]:
+        raise Conflict(f"{account.name} is the last admin. Make another admin first.")

@@ -1,0 +1,29 @@
+// The reference: a box that filters the operations, and links that open what they lead to.
+
+const box = document.querySelector("#filter");
+
+function filter() {
+  const words = box.value.toLowerCase().split(/\s+/).filter(Boolean);
+  for (const group of document.querySelectorAll(".group")) {
+    let shown = 0;
+    for (const each of group.querySelectorAll("details")) {
+      const text = each.querySelector("summary").textContent.toLowerCase();
+      each.hidden = !words.every((word) => text.includes(word));
+      shown += each.hidden ? 0 : 1;
+    }
+    group.hidden = shown === 0;
+  }
+}
+
+function open() {
+  const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  if (target && target.matches("details")) {
+    target.open = true;
+    target.scrollIntoView();
+  }
+}
+
+box.hidden = false;
+box.addEventListener("input", filter);
+window.addEventListener("hashchange", open);
+open();
