@@ -545,13 +545,15 @@ class Writes(RuleBasedStateMachine):
     def listed_at(self, snapshot: Any, revision: int) -> dict[str, bytes]:
         found: dict[str, bytes] = {}
         for name in COLLECTIONS:
-            cursor = None
+            cursor, listed = None, 0
             while True:
-                page = looking.page(snapshot, Listing(name, revision), cursor, 2)
+                page = looking.page(snapshot, self.database.tallies, Listing(name, revision), cursor, 2)
                 found |= {change.record: orjson.dumps(record_view(change)) for change in page.items}
+                listed += len(page.items)
                 cursor = page.next
                 if cursor is None:
                     break
+            assert page.total == listed
         return found
 
     @invariant()

@@ -19,6 +19,7 @@ from lexarium.service import releases
 from lexarium.service.desk import refuse_gone
 from lexarium.store import edges, records, versions
 from lexarium.store.backend import Snapshot, read_position
+from lexarium.store.tallies import Tallies
 from lexarium.store.versions import Listing, Place
 
 _DEEPEST = 100
@@ -54,7 +55,15 @@ def record(snapshot: Snapshot, identifier: str, revision: int, collection: Colle
     return found
 
 
-def page(snapshot: Snapshot, listing: Listing, cursor: str | None, limit: int, *, of_the_present: bool = True) -> Page:
+def page(  # noqa: PLR0913 (a list, where it goes on, how far, and what is known of it)
+    snapshot: Snapshot,
+    tallies: Tallies,
+    listing: Listing,
+    cursor: str | None,
+    limit: int,
+    *,
+    of_the_present: bool = True,
+) -> Page:
     """The records of a list after a cursor. Pages of the present are all of the revision that the first was of."""
     after = None
     if cursor is not None:
@@ -65,7 +74,7 @@ def page(snapshot: Snapshot, listing: Listing, cursor: str | None, limit: int, *
     return Page(
         items=items,
         next=_cursor(listing, items[-1]) if more else None,
-        total=versions.total(snapshot, listing),
+        total=versions.total(snapshot, listing, tallies),
     )
 
 
@@ -87,7 +96,7 @@ def _resumed(snapshot: Snapshot, listing: Listing, cursor: str, *, of_the_presen
     if key != _list_key(listing) or not (of_the_present or revision == listing.revision):
         raise _no_page("is of another list: send it with the parameters that the page before was asked for with.")
     [last] = versions.since(snapshot, seq - 1, 1)
-    keys: dict[str, str | int] = {"name": last.whole().rendering.name_key, "id": last.record, "updated": last.at}
+    keys: dict[str, str | int] = {"name": last.whole().rendering.name_key, "id": last.record, "updated": last.seq}
     return replace(listing, revision=revision), Place(keys[listing.sort], last.record)
 
 

@@ -17,6 +17,7 @@ from lexarium.store import versions
 from lexarium.store.backend import Backend, Move, Position, Watch, read_position
 from lexarium.store.schema import catalogue
 from lexarium.store.sqlite import SqliteBackend
+from lexarium.store.tallies import Tallies
 from lexarium.store.transaction import MOST_CHANGES, Transaction
 from lexarium.store.writer import Result, Work, Writer
 
@@ -29,6 +30,7 @@ class Database:
 
     def __init__(self, url: str) -> None:
         self.backend = _backend(url)
+        self.tallies = Tallies()
         self._watch: Watch | None = None
         self._writer = Writer(self.write, self.errors_explained)
         self._moves: deque[Move] = deque(maxlen=_MOVES)

@@ -86,7 +86,16 @@ change = Table(
     Index("change_of_record", "record", "version", unique=True),
     Index("change_in_order", "collection", "order_key", "record"),
     Index("change_by_name", "collection", "name_key", "record"),
+    Index("change_by_class", "collection", "class_id", "name_key", "record"),
     Index("change_in_batch", "batch"),
+)
+Index(
+    "change_flagged",
+    change.c.collection,
+    change.c.name_key,
+    change.c.record,
+    sqlite_where=text("flagged"),
+    postgresql_where=text("flagged"),
 )
 
 account = Table(

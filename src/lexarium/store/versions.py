@@ -1,7 +1,7 @@
 """Reading the log as the catalogue's past: any record, any list, at any revision."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
@@ -25,10 +25,11 @@ from lexarium.domain.grounds import Ground
 from lexarium.store.backend import read_position
 from lexarium.store.records import BATCH
 from lexarium.store.schema import change, record
+from lexarium.store.tallies import Tallies
 
 _later = change.alias("later")
 
-SORTS: dict[str, Any] = {"name": change.c.name_key, "id": change.c.record, "updated": change.c.at}
+SORTS: dict[str, Any] = {"name": change.c.name_key, "id": change.c.record, "updated": change.c.seq}
 """What a list may be sorted by; records that are alike in it come by id."""
 
 
@@ -47,6 +48,11 @@ class Listing:
     owner: str | None = None
     flagged: bool | None = None
     updated_since: int | None = None
+
+    @property
+    def unfiltered(self) -> bool:
+        """Whether it holds all records of a collection that are in a state."""
+        return replace(self, sort="name", descending=False) == Listing(self.collection, self.revision, state=self.state)
 
 
 @dataclass(frozen=True)
@@ -191,8 +197,10 @@ def page(connection: Connection, listing: Listing, after: Place | None, limit: i
     return [change_of(row) for row in connection.execute(query)]
 
 
-def total(connection: Connection, listing: Listing) -> int:
+def total(connection: Connection, listing: Listing, tallies: Tallies) -> int:
     """How many records a list has."""
+    if listing.state is not None and listing.unfiltered:
+        return tallies.at(connection, listing.revision)[listing.collection, listing.state]
     number: int = connection.execute(select(func.count()).select_from(_as_of(listing).subquery())).scalar_one()
     return number
 

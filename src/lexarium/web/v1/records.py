@@ -162,7 +162,7 @@ def _lister(collection: Collection) -> Handler:
                 updated_since=None if updated_since is None else milliseconds_of(updated_since),
             )
             of_the_present = release is None and as_of is None
-            page = looking.page(snapshot, listing, cursor, limit, of_the_present=of_the_present)
+            page = looking.page(snapshot, database.tallies, listing, cursor, limit, of_the_present=of_the_present)
         return _paged(request, page, fields)
 
     return list_records
