@@ -9,7 +9,6 @@ from typing import Annotated, Any
 
 import orjson
 from fastapi import APIRouter, Depends, Query, Request
-from pydantic import BaseModel
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response, StreamingResponse
 
@@ -21,6 +20,7 @@ from lexarium.service.views import annotation_view
 from lexarium.web.limits import Limits
 from lexarium.web.problems import HttpProblem
 from lexarium.web.v1.requests import LimitsOf, json_body, kind_of, read_as
+from lexarium.web.v1.schemas import Text, answered, reference
 
 router = APIRouter(tags=["annotate"])
 
@@ -33,60 +33,12 @@ _MOST = 1_000_000
 _AT_ONCE = 5_000
 """How many annotations are rendered at a time."""
 _TEXT = "text/plain"
-_EXAMPLE = "Working memory is often measured by the n-back task."
-_EXTRA: dict[str, Any] = {
+_BODY: dict[str, Any] = {
     "requestBody": {
         "required": True,
-        "content": {
-            _TEXT: {"schema": {"type": "string"}, "example": _EXAMPLE},
-            "application/json": {
-                "schema": {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]},
-                "example": {"text": _EXAMPLE},
-            },
-        },
+        "content": {_TEXT: {"schema": reference("PlainText")}, "application/json": {"schema": reference("Text")}},
     }
 }
-_FIELDS = {"start": "integer", "end": "integer", **dict.fromkeys(("text", "id", "name", "collection"), "string")}
-_ANNOTATION = {
-    "type": "object",
-    "properties": {name: {"type": kind} for name, kind in _FIELDS.items()},
-    "required": list(_FIELDS),
-}
-_ANSWER: dict[int | str, dict[str, Any]] = {
-    200: {
-        "content": {
-            "application/json": {
-                "schema": {
-                    "type": "object",
-                    "properties": {
-                        "annotations": {"type": "array", "items": _ANNOTATION},
-                        "truncated": {"type": "boolean"},
-                    },
-                    "required": ["annotations", "truncated"],
-                },
-                "example": {
-                    "annotations": [
-                        {
-                            "start": 0,
-                            "end": 14,
-                            "text": "Working memory",
-                            "id": "trm_4a3fd79d0b5a7",
-                            "name": "working memory",
-                            "collection": "concept",
-                        }
-                    ],
-                    "truncated": False,
-                },
-            }
-        }
-    }
-}
-
-
-class Text(BaseModel):
-    """A text to find terms in."""
-
-    text: str
 
 
 async def _annotating(request: Request) -> Annotating:
@@ -97,8 +49,8 @@ async def _annotating(request: Request) -> Annotating:
 @router.post(
     "/annotate",
     summary="Every mention of a term's name or alias in a text",
-    openapi_extra=_EXTRA,
-    responses=_ANSWER,
+    openapi_extra=_BODY,
+    responses=answered("Annotations", 400, 408, 413, 415),
 )
 async def annotate(
     request: Request,

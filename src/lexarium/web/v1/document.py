@@ -24,6 +24,7 @@ Reading needs no token. Stamps are UTC without a zone. Errors are `application/p
 _TAGS = {
     "service": "The service itself, and any record by its identifier alone.",
     "search": "Finding records.",
+    "annotate": "Finding the terms in a text.",
     **{name: collection.description for name, collection in COLLECTIONS.items()},
     "changes": "The feed: every change, in order, once; and live.",
     "batch": "Many writes in one request, all or nothing.",

@@ -64,7 +64,7 @@ def _examples(collection: str) -> dict[str, Any]:
         "Revert": {"version": 1},
         "Merge": {"into": other},
         "Relate": related[0] if related else {"relation": "exactMatch", "target": f"{_BASE}/vocabulary/{record['id']}"},
-        "Propose": {"collection": collection, "record": record["id"], "change": patch},
+        "Propose": {"collection": collection, "record": record["id"], "change": {"name": "Another name"}},
         "Accept": {"change": patch},
         "Reject": {"reason": "It is there under another name."},
         "NewRelease": {"name": "2026.1", "note": "The first of the year."},
@@ -141,7 +141,7 @@ def _of_relations(collection: str) -> dict[str, Any]:
     other = _shape(collection, 1)
     named = {"id": other["id"], "name": other["name"]}
     outside = {"relation": "exactMatch", "direction": "out", "id": f"{_BASE}/vocabulary/1", "name": ""}
-    return {"Relations": {"items": [outside]}, "Reached": {"items": [{**named, "depth": 1}]}}
+    return {"Relations": {"items": [outside]}, "Reached": {"items": [{**named, "depth": 1}], "retired": []}}
 
 
 def _of_proposals(collection: str, patch: dict[str, Any]) -> dict[str, Any]:
@@ -157,7 +157,7 @@ def _of_proposals(collection: str, patch: dict[str, Any]) -> dict[str, Any]:
     told = proposal_view(proposal)
     return {
         "Proposal": told,
-        "ProposalInFull": {**told, "conflicts": []},
+        "ProposalInFull": {**told, "conflicts": [], "version": None},
         "ProposalPage": {"items": [told], "next": None},
         "ValphaProposal": {"proposal": told["id"], "state": told["state"], "change": _WORDS[collection]},
     }
@@ -192,12 +192,19 @@ def _of_webhooks() -> dict[str, Any]:
 def _of_finding() -> dict[str, Any]:
     shape = _shape("concept", 0)
     named = {"id": shape["id"], "name": shape["name"], "collection": "concept"}
+    text = f"{shape['name'].capitalize()} has been studied for long."
     words = [{"start": 0, "end": 7}, {"start": 8, "end": 14}]
     matched = {"field": "name", "text": shape["name"], "kind": "name"}
     found = {"state": State.PUBLISHED, "replaced_by": None, "score": 0.9, "matched": matched, "highlight": words}
     facets = {"collection": {"concept": 1}, "class": {shape["id_concept_class"]: 1}, "state": {"published": 1}}
     return {
         "Found": {"hits": [{**named, **found}], "total": 1, "facets": facets, "did_you_mean": None},
+        "PlainText": text,
+        "Text": {"text": text},
+        "Annotations": {
+            "annotations": [{"start": 0, "end": len(shape["name"]), "text": shape["name"].capitalize(), **named}],
+            "truncated": False,
+        },
         "Suggestions": {"suggestions": [{**named, "text": shape["name"], "highlight": words}]},
     }
 

@@ -123,11 +123,18 @@ class NewWebhook(BaseModel):
     actions: list[Action] = Field([], max_length=100, description="Which changes; left out or empty: all.")
 
 
+class Text(BaseModel):
+    """A text to find terms in."""
+
+    text: str
+
+
 class BatchLine(BaseModel):
     """One line of a batch. Which fields it has depends on `op`."""
 
     op: Literal["create", "update", "retire", "relate", "unrelate"]
     collection: CollectionName | None = Field(None, description="create: where.")
+    as_: str | None = Field(None, alias="as", description="create: what later lines call it, with a `$` before.")
     record: dict[str, Any] | None = Field(None, description="create: the draft.")
     id: str | None = Field(None, description="All but create: the record.")
     version: int | None = Field(None, description="The version that is to be changed; left out: whichever it has.")
@@ -143,9 +150,11 @@ class BatchResult(BaseModel):
     id: str
     version: int
     state: State
+    warnings: list[str] = Field([], description="What its writer should know.")
 
 
 LINES = {
+    "PlainText": "A text to find terms in, in UTF-8.",
     "Batch": "One `BatchLine` a line; `limits` of `GET /api/v1` tells how many.",
     "BatchResults": "One `BatchResult` a line, in the order of the lines that were sent.",
     "Events": "Server-sent events: each with `id` (the seq), `event: change`, and a `Change` as `data`.",
@@ -154,7 +163,7 @@ LINES = {
 
 BODIES: tuple[type[BaseModel], ...] = (
     Revert, Merge, Relate, Propose, Accept, Reject, NewRelease, NewUser, UserChange, NewToken, NewWebhook, SignIn,
-    BatchLine, BatchResult,
+    BatchLine, BatchResult, Text,
 )  # fmt: skip
 REFERENCE = "#/components/schemas/{model}"
 _JSON = "application/json"

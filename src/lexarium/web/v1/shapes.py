@@ -40,6 +40,8 @@ class Version(BaseModel):
     actor: str = Field(description="Whose change it was, `usr_…`.")
     action: Action
     state: State = Field(description="What the record was from then on.")
+    proposal: str | None = Field(description="The proposal that was accepted by it.")
+    proposed_by: str | None = Field(description="Whose proposal that was, `usr_…`.")
 
 
 class History(BaseModel):
@@ -91,6 +93,7 @@ class Reached(BaseModel):
     """What is above or below a record, the nearest first."""
 
     items: list[ReachedRecord]
+    retired: list[ReachedRecord] = Field(description="Retired records on the way.")
 
 
 class Proposal(BaseModel):
@@ -119,9 +122,10 @@ class Clash(BaseModel):
 
 
 class ProposalInFull(Proposal):
-    """A proposal, and where the record has moved on under it."""
+    """A proposal, where the record has moved on under it, and what came of it."""
 
     conflicts: list[Clash]
+    version: int | None = Field(description="The version that it made, once it is accepted.")
 
 
 class ProposalPage(BaseModel):
@@ -280,6 +284,24 @@ class Hit(BaseModel):
     explanation: Any = Field(None, description="With `explain`: how the score came about.")
 
 
+class Annotation(BaseModel):
+    """A place in a text where a term is mentioned."""
+
+    start: int = Field(description="In code points, as `end`.")
+    end: int
+    text: str = Field(description="What stands there.")
+    id: str
+    name: str
+    collection: str
+
+
+class Annotations(BaseModel):
+    """The mentions in a text, in order; an ambiguous one once for each record."""
+
+    annotations: list[Annotation]
+    truncated: bool = Field(description="Whether there may be more than are told.")
+
+
 class Found(BaseModel):
     """What a search found, the best first."""
 
@@ -376,6 +398,7 @@ def record_model(name: str) -> type[BaseModel]:
         "relations": (dict[str, list[str]], Field(description="The targets of its own relations, by relation.")),
         "updated": (str, Field(description=f"When this version was written. {_STAMP}")),
         "updated_by": (str, Field(description="Who wrote this version, `usr_…`.")),
+        "warnings": (list[str], Field([], description="In the answer to a write: what its writer should know.")),
     }
     return create_model(title(name), __doc__=collection.description, **fields)
 
@@ -452,6 +475,8 @@ Change = create_model(
     collection=(str, ...),
     id=(str, Field(description="The record.")),
     version=(int, Field(description="The version that the record has from then on.")),
+    proposal=(str | None, Field(description="The proposal that was accepted by it.")),
+    proposed_by=(str | None, Field(description="Whose proposal that was, `usr_…`.")),
     record=(AnyRecord, Field(description="The record as it is from then on.")),
 )
 Changes = create_model(
@@ -464,7 +489,7 @@ Changes = create_model(
 ANSWERS: tuple[type[BaseModel], ...] = (
     Service, AnyRecord, Changes, History, Diff, Relations, Reached, ProposalInFull, ProposalPage, Releases, Accounts,
     Me, TokenWithSecret, Tokens, WebhookWithSecret, Webhooks, Deliveries, Trial, Problem, ValphaHits, ValphaProposal,
-    ValphaResource, Found, Suggestions,
+    ValphaResource, Found, Suggestions, Annotations,
     *(page_model(name) for name in COLLECTIONS),
     *(valpha_answer_model(name) for name, collection in COLLECTIONS.items() if collection.on_valpha),
 )  # fmt: skip
