@@ -21,6 +21,9 @@ Progress = Callable[[str, int, int], None]
 """Is told what is done, how far, and of how much."""
 
 _LOOK_SECONDS = 0.05
+_REST = 5
+"""How many times as long as it worked the follower rests, so that many writes are indexed together and not held up."""
+_LONGEST_REST = 1.0
 _TROUBLE_SECONDS = 1.0
 _CHANGES = 2_000
 """How many changes are read, and committed to the index, at a time."""
@@ -135,6 +138,7 @@ class Indexer:
         watch: Watch | None = None
         troubled = False
         while not self._stopping.is_set():
+            began = time.monotonic()
             try:
                 watch = watch or self._database.backend.watch()
                 self.follow(watch.current())
@@ -143,7 +147,9 @@ class Indexer:
                 if not troubled and not self._stopping.is_set():
                     _tell(error)
                 troubled = True
-            self._wanted.wait(_TROUBLE_SECONDS if troubled else _LOOK_SECONDS)
+            # A search that waits ends the rest at once.
+            rest = min(_LONGEST_REST, _REST * (time.monotonic() - began))
+            self._wanted.wait(_TROUBLE_SECONDS if troubled else max(_LOOK_SECONDS, rest))
             self._wanted.clear()
         if watch is not None:
             watch.close()
