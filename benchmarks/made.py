@@ -16,11 +16,11 @@ CLASSES: tuple[Record, ...] = tuple(
     {"id": f"ctp_M{number}", "name": name, "description": name} for number, name in enumerate(_CLASS_NAMES, start=1)
 )
 
-_LITTLE_WORDS = """
+LITTLE_WORDS = """
     the of and a to in that is by with for as or on which from an it when are between during this not their
     into more than each one at before after without about its how
 """
-_TOPIC_WORDS = """
+TOPIC_WORDS = """
     memory attention control learning recall response stimulus visual task spatial emotion language working
     perception verbal motor reward decision auditory inhibition recognition fear semantic social judgment cue
     delay conflict face word object sequence reasoning prediction error switching planning imagery rehearsal
@@ -28,9 +28,9 @@ _TOPIC_WORDS = """
     priming naïveté déjà-vu
 """
 # Every front with every stem and every ending: the long tail of words that few records hold.
-_FRONTS = "re inter meta sub para neuro hyper auto pre co trans peri socio proto iso macro"
-_STEMS = "cept lat mnem grad form vers sens spect mot pend tract sign loc norm fract cogn dur flex sert nav"
-_ENDINGS = "ion al ive ity ment ance ing ure or ization ism ary"
+FRONTS = "re inter meta sub para neuro hyper auto pre co trans peri socio proto iso macro"
+STEMS = "cept lat mnem grad form vers sens spect mot pend tract sign loc norm fract cogn dur flex sert nav"
+ENDINGS = "ion al ive ity ment ance ing ure or ization ism ary"
 _SYLLABLES = [
     first + middle + last for first in "bdfgklmnprstvwz" for middle in "aeiou" for last in ("", "ck", "l", "n")
 ]
@@ -41,12 +41,13 @@ _SYSTEM_USER = "usr_0000000000"
 _PLACEHOLDER = "Nobody has defined this term yet."
 
 
-class _Words:
+class Words:
     """Draws words by rank: the word at rank r comes about 1/r as often as the first."""
 
-    def __init__(self, words: Sequence[str], random: Random) -> None:
+    def __init__(self, words: Sequence[str], random: Random, flatter: int = 2) -> None:
+        """The more `flatter`, the less the first words stand out."""
         self._words = words
-        self._weights = list(accumulate(1 / (rank + 2) for rank in range(len(words))))
+        self._weights = list(accumulate(1 / (rank + flatter) for rank in range(len(words))))
         self._random = random
 
     def draw(self, count: int) -> list[str]:
@@ -57,8 +58,8 @@ def made_records(count: int, seed: int = 1) -> Iterator[Record]:
     """Yield `count` concepts with every field of the read interface, the same ones for the same seed."""
     random = Random(seed)
     rare = _rare(random)
-    topics = _Words(_TOPIC_WORDS.split() + rare, random)
-    prose = _Words(_LITTLE_WORDS.split() + _TOPIC_WORDS.split() + rare, random)
+    topics = Words(TOPIC_WORDS.split() + rare, random)
+    prose = Words(LITTLE_WORDS.split() + TOPIC_WORDS.split() + rare, random)
     users = [_SYSTEM_USER, *(f"usr_{random.getrandbits(52):013x}" for _ in range(40))]
     for number in range(count):
         yield _record(number, random, topics, prose, users)
@@ -67,7 +68,7 @@ def made_records(count: int, seed: int = 1) -> Iterator[Record]:
 def made_names(count: int, seed: int = 1) -> list[str]:
     """So many names like those of the records, each once."""
     random = Random(seed)
-    topics = _Words(_TOPIC_WORDS.split() + _rare(random), random)
+    topics = Words(TOPIC_WORDS.split() + _rare(random), random)
     found: dict[str, None] = {}
     while len(found) < count:
         words = iter(topics.draw(100_000))
@@ -85,7 +86,7 @@ class MadeText:
         ordinary = [
             "".join(self._random.choices(_SYLLABLES, k=self._random.choice((1, 2, 2, 3)))) for _ in range(20_000)
         ]
-        self._words = _Words(_LITTLE_WORDS.split() + ordinary, self._random)
+        self._words = Words(LITTLE_WORDS.split() + ordinary, self._random)
 
     def text(self, characters: int, mention_every: int) -> str:
         """So many characters with a mention about every so many; another text each time."""
@@ -104,12 +105,12 @@ class MadeText:
 
 
 def _rare(random: Random) -> list[str]:
-    rare = ["".join(parts) for parts in product(_FRONTS.split(), _STEMS.split(), _ENDINGS.split())]
+    rare = ["".join(parts) for parts in product(FRONTS.split(), STEMS.split(), ENDINGS.split())]
     random.shuffle(rare)
     return rare
 
 
-def _record(number: int, random: Random, topics: _Words, prose: _Words, users: Sequence[str]) -> Record:
+def _record(number: int, random: Random, topics: Words, prose: Words, users: Sequence[str]) -> Record:
     # The number makes it unique; the random half before it keeps ids out of the order of creation.
     suffix = f"{random.getrandbits(32):08x}{number:06x}"
     name = topics.draw(random.choices((1, 2, 3, 4), weights=(2, 5, 3, 1))[0])
@@ -132,7 +133,7 @@ def _record(number: int, random: Random, topics: _Words, prose: _Words, users: S
     }
 
 
-def _alias(name: Sequence[str], random: Random, topics: _Words) -> str:
+def _alias(name: Sequence[str], random: Random, topics: Words) -> str:
     if random.random() < 0.6:
         return ""
     aliases = [" ".join(topics.draw(2)) for _ in range(random.randint(1, 2))]
@@ -141,14 +142,14 @@ def _alias(name: Sequence[str], random: Random, topics: _Words) -> str:
     return ("; " if random.random() < 0.1 else ", ").join(aliases)
 
 
-def _definition(random: Random, prose: _Words) -> str:
+def _definition(random: Random, prose: Words) -> str:
     if random.random() < 0.04:
         return random.choice(("", _PLACEHOLDER))
     sentences = [_sentence(random, prose) for _ in range(random.choices((1, 2, 3), weights=(5, 3, 1))[0])]
     return ("\n" if random.random() < 0.1 else " ").join(sentences)
 
 
-def _sentence(random: Random, prose: _Words) -> str:
+def _sentence(random: Random, prose: Words) -> str:
     words = prose.draw(random.randint(8, 24))
     if random.random() < 0.1:
         words[-1] = f'"{words[-1]}"'

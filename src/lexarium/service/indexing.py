@@ -1,6 +1,7 @@
 """Keeps the search index: follows the log, in the one process of a node that holds the writer; others only reload."""
 
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -135,6 +136,9 @@ class Indexer:
 
     def _serve(self) -> None:
         """Never ends by an error: what cannot be indexed now can be later."""
+        with suppress(OSError, AttributeError):
+            # Behind whoever serves and writes; the threads that tantivy starts from here are so too.
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 10)
         watch: Watch | None = None
         troubled = False
         while not self._stopping.is_set():
