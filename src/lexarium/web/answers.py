@@ -175,7 +175,11 @@ class Answers:
 
     async def catch_up(self) -> None:
         """Find out which answers still hold, where `get` leaves that to whoever can wait."""
-        if self._holding is not None and self._behind():
+        if self._holding is None or not self._behind():
+            return
+        if self._database.embedded:
+            self._follow(self._database.moved_since(self._holding))
+        else:
             self._follow(await run_in_threadpool(self._database.moved_since, self._holding))
 
     def _behind(self) -> bool:

@@ -8,7 +8,7 @@ from tempfile import SpooledTemporaryFile
 from typing import Annotated, Any
 
 import orjson
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Query, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response, StreamingResponse
 
@@ -19,7 +19,7 @@ from lexarium.service.annotating import Annotating
 from lexarium.service.views import annotation_view
 from lexarium.web.limits import Limits
 from lexarium.web.problems import HttpProblem
-from lexarium.web.v1.requests import LimitsOf, json_body, kind_of, read_as
+from lexarium.web.v1.requests import AnnotatingOf, LimitsOf, json_body, kind_of, read_as
 from lexarium.web.v1.schemas import Text, answered, reference
 
 router = APIRouter(tags=["annotate"])
@@ -41,11 +41,6 @@ _BODY: dict[str, Any] = {
 }
 
 
-async def _annotating(request: Request) -> Annotating:
-    annotating: Annotating = request.app.state.annotating
-    return annotating
-
-
 @router.post(
     "/annotate",
     summary="Every mention of a term's name or alias in a text",
@@ -54,7 +49,7 @@ async def _annotating(request: Request) -> Annotating:
 )
 async def annotate(
     request: Request,
-    annotating: Annotated[Annotating, Depends(_annotating)],
+    annotating: AnnotatingOf,
     limits: LimitsOf,
     collection: Annotated[
         str | None, Query(max_length=100, description=f"Whose terms; left out: {', '.join(SEARCHED)}.")

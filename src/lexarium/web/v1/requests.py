@@ -4,7 +4,7 @@ None of it is a plain function: FastAPI would give each a thread, which costs mo
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
@@ -16,6 +16,7 @@ from pydantic import BaseModel, ValidationError
 from lexarium.domain.drafts import problems_of, sentence
 from lexarium.domain.errors import Invalid, Problem, Stale
 from lexarium.service.access import Caller, Callers, Deed
+from lexarium.service.annotating import Annotating
 from lexarium.service.desk import Saved
 from lexarium.service.finding import Finder
 from lexarium.service.once import Ask
@@ -35,44 +36,21 @@ _ETAG = re.compile(r'"(\d{1,9})(?:-[a-z]+)?"', re.ASCII)
 """The ETag of a version, however the answer that had it was compressed."""
 
 
-async def _database(request: Request) -> Database:
-    database: Database = request.app.state.database
-    return database
+def _part(name: str) -> Callable[[Request], Awaitable[Any]]:
+    """What hands a handler a part of the application, by the name that `make_v1` gave it."""
+
+    async def found(request: Request) -> Any:
+        return getattr(request.app.state, name)
+
+    return found
 
 
-StoreOf = Annotated[Database, Depends(_database)]
-
-
-async def _settings(request: Request) -> Settings:
-    settings: Settings = request.app.state.settings
-    return settings
-
-
-SettingsOf = Annotated[Settings, Depends(_settings)]
-
-
-async def _finder(request: Request) -> Finder:
-    finder: Finder = request.app.state.finder
-    return finder
-
-
-FinderOf = Annotated[Finder, Depends(_finder)]
-
-
-async def _limits(request: Request) -> Limits:
-    limits: Limits = request.app.state.limits
-    return limits
-
-
-LimitsOf = Annotated[Limits, Depends(_limits)]
-
-
-async def _streams(request: Request) -> Streams:
-    streams: Streams = request.app.state.streams
-    return streams
-
-
-StreamsOf = Annotated[Streams, Depends(_streams)]
+StoreOf = Annotated[Database, Depends(_part("database"))]
+SettingsOf = Annotated[Settings, Depends(_part("settings"))]
+FinderOf = Annotated[Finder, Depends(_part("finder"))]
+LimitsOf = Annotated[Limits, Depends(_part("limits"))]
+StreamsOf = Annotated[Streams, Depends(_part("streams"))]
+AnnotatingOf = Annotated[Annotating, Depends(_part("annotating"))]
 
 
 async def _identified(request: Request, limits: LimitsOf) -> Caller:
