@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields
 from typing import Any, Self
 
+from lexarium.domain.about import About
 from lexarium.domain.errors import SettingError
 
 PREFIX = "LEXARIUM_"
@@ -62,12 +63,23 @@ class Settings:
     )
     streams: int = _setting(1_000, "How many live streams of changes each worker process serves at once")
     title: str = _setting("Lexarium", "What the catalogue is called")
+    licence: str = _setting("", "Under which terms it may be used: an IRI or a short text")
+    publisher: str = _setting("", "Who publishes it")
+    language: str = _setting("en", "The language of its names and definitions, as a BCP 47 tag")
+    base: str = _setting(
+        "http://localhost:8000/", "What the IRIs of its records begin with: where it is served; they end in id/ID"
+    )
     log: str = _setting(
         "auto", "How the server logs: text, json, or auto (text on a terminal, else json)", ("auto", "text", "json")
     )
     webhooks_private: str = _setting(
         "no", "Whether webhooks may be sent to private and loopback addresses: yes or no", ("yes", "no")
     )
+
+    @property
+    def about(self) -> About:
+        """What the catalogue says of itself."""
+        return About(self.title, self.licence, self.publisher, self.language, self.base)
 
     @classmethod
     def read(cls, environment: Mapping[str, str], **options: object) -> Self:

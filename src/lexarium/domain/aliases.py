@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from lexarium.domain.text import plain
 
-Scope = Literal["exact", "narrow", "broad", "related"]
+Scope = Literal["exact", "narrow", "broad", "related", "hidden"]
 
 DEFAULT_LANGUAGE = "en"
 _LANGUAGE = re.compile(r"[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*")
@@ -31,7 +31,10 @@ class Alias(BaseModel):
         description="Its language, as a BCP 47 tag.",
         json_schema_extra={"pattern": f"^{_LANGUAGE.pattern}$"},
     )
-    scope: Scope = Field("exact", description="How it relates to the name: exact, narrow, broad or related.")
+    scope: Scope = Field(
+        "exact",
+        description="How it relates to the name: exact, narrow, broad, related; or hidden: only for finding it.",
+    )
 
 
 def texts(alias: str) -> list[str]:

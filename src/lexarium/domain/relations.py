@@ -68,6 +68,7 @@ class RelationView:
 
 KINDOF = Relation("KINDOF", "concept", "concept", "kind of", "has kind", hierarchical=True)
 PARTOF = Relation("PARTOF", "concept", "concept", "part of", "has part", hierarchical=True)
+RELATED = Relation("RELATED", "concept", "concept", "related to", "related to")
 ISA = Relation("ISA", "disorder", "disorder", "is a", "includes", hierarchical=True)
 ASSERTS = Relation("ASSERTS", "task", "concept", "asserts", "asserted by")
 HASCONTRAST = Relation("HASCONTRAST", "task", "contrast", "has contrast", "contrast of")
@@ -79,7 +80,7 @@ MAPPINGS = tuple(
 )
 
 RELATIONS: dict[str, Relation] = {
-    relation.name: relation for relation in (KINDOF, PARTOF, ISA, ASSERTS, HASCONTRAST, MEASUREDBY, *MAPPINGS)
+    relation.name: relation for relation in (KINDOF, PARTOF, RELATED, ISA, ASSERTS, HASCONTRAST, MEASUREDBY, *MAPPINGS)
 }
 
 LONGEST_TARGET = 2_000

@@ -1,10 +1,16 @@
-"""What every codec makes of its input."""
+"""What every codec is told, and what it makes of its input."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from lexarium.domain.about import About
+from lexarium.domain.aliases import Alias
+from lexarium.domain.changes import State
+from lexarium.domain.collections import Collection
 from lexarium.domain.errors import LexariumError
 from lexarium.domain.records import Fields
 from lexarium.domain.relations import Edge, Side
+from lexarium.exchange.formats import Format
 
 
 class Malformed(LexariumError):
@@ -17,14 +23,40 @@ class Malformed(LexariumError):
         self.column = column
 
 
+@dataclass(frozen=True)
+class Reading:
+    """How a file is to be read."""
+
+    format: Format
+    about: About = field(default_factory=About)
+    collection: Collection | None = None
+    """What its records are, whatever they say."""
+    fallback: Collection | None = None
+    """What they are where they do not say."""
+    map: Mapping[str, str] = field(default_factory=dict)
+    """What a column or predicate of the file means that the codec does not know: the name of a field or relation."""
+
+
 @dataclass(slots=True)
 class Incoming:
-    """A record as a file gives it: only the fields that it holds, checked for their types."""
+    """A record as a file gives it: only what the file holds of it, checked for its types."""
 
     line: int
+    """0: what it says is of the file as a whole."""
     collection: str = ""
+    foreign: str = ""
+    """What the file calls the record where that is no id of ours: an IRI or a CURIE. `fields` has no id then."""
     fields: Fields = field(default_factory=dict)
+    aliases: tuple[Alias, ...] | None = None
+    """None: not told, or told by the field `alias`."""
+    sources: tuple[str, ...] | None = None
+    """None: not told."""
+    state: State | None = None
+    """None: not told."""
+    replaced_by: str | None = None
+    """An id, or what the file calls that record."""
     edges: list[Edge] = field(default_factory=list)
+    """Ends are ids, or what the file calls those records."""
     told: list[tuple[str, Side]] = field(default_factory=list)
     """Relations, and the end at which the record stands in them, of which `edges` holds all there are."""
     problems: list[str] = field(default_factory=list)
