@@ -80,6 +80,7 @@ def make_v1(
     for router in routers:
         app.include_router(router, prefix=answers.PATH)
     app.include_router(reference.router)
+    app.router.routes[:0] = records.swift_routes()
     app.openapi = cache(lambda: _document(app, routers))  # type: ignore[method-assign]
     return Envelope(app)
 
