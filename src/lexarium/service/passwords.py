@@ -5,7 +5,7 @@ from functools import cache
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
-from lexarium.domain.accounts import Token
+from lexarium.domain.accounts import SIGNED_IN, Token
 from lexarium.domain.errors import Invalid, Problem, Unauthenticated
 from lexarium.domain.text import unstorable
 from lexarium.service.access import Caller, Deed, create_token, in_days
@@ -56,7 +56,7 @@ def sign_in(database: Database, name: str, password: str) -> tuple[Token, str]:
     right = _verified(digest or _nobodys(), password) and digest is not None
     if not right:
         raise Unauthenticated("The name or the password is not right.")
-    return create_token(database, name, expires=in_days(_SESSION_DAYS), label="signed in")
+    return create_token(database, name, expires=in_days(_SESSION_DAYS), label=SIGNED_IN)
 
 
 def _verified(digest: str, password: str) -> bool:
