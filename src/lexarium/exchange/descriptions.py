@@ -13,7 +13,7 @@ from lexarium.domain.identifiers import has_prefix
 from lexarium.domain.relations import MAPPINGS, PARTOF, RELATED, RELATIONS, Related
 from lexarium.domain.stamps import is_stamp, precise_text_of
 from lexarium.exchange.labels import NO_LANGUAGE
-from lexarium.exchange.meanings import OWN_FIELDS, OWN_RELATIONS, SCOPES, STATE, definition_field, hierarchy
+from lexarium.exchange.meanings import DEFINITIONS, HIERARCHIES, OWN_FIELDS, OWN_RELATIONS, SCOPES, STATE
 from lexarium.exchange.namespaces import expanded
 from lexarium.exchange.rdf import Text
 
@@ -65,7 +65,7 @@ def of_record(about: About, whole: Whole) -> Description:
         ("skos:prefLabel", _in_language(about, whole.fields["name"])),
         *_names(whole.alias_list),
     ]
-    definition = whole.fields.get(definition_field(whole.collection) or "")
+    definition = whole.fields.get(DEFINITIONS.get(whole.collection.name, ""))
     if definition:
         said.append(("skos:definition", _in_language(about, definition)))
     said += [("dct:source", _outside(source)) for source in whole.sources]
@@ -87,7 +87,7 @@ def of_page(about: About, whole: Whole, related: Sequence[Related]) -> Iterator[
             continue
         said = around.setdefault(about.iri(other.id), [("skos:prefLabel", _in_language(about, other.name))])
         if other.side == "target":
-            said.append((_predicate(other.relation), own))
+            said.append((_PREDICATES[other.relation], own))
     for name, said in around.items():
         yield Description(name, said)
 
@@ -124,27 +124,26 @@ def _names(aliases: Iterable[Alias]) -> Iterator[Said]:
 
 
 def _relations(about: About, whole: Whole) -> Iterator[Said]:
-    targets = {relation: list(map(about.iri, others)) for relation, others in whole.relations.items()}
-    upward = hierarchy(whole.collection)
-    kinds, parts = targets.pop(upward or "", []), targets.pop(PARTOF.name, [])
-    yield from (("skos:broader", target) for target in dict.fromkeys(kinds + parts))
-    yield from (("isothes:broaderGeneric", target) for target in kinds if target in parts)
-    yield from (("isothes:broaderPartitive", target) for target in parts)
+    relations = whole.relations
+    upward = HIERARCHIES.get(whole.collection.name, "")
+    kinds, parts = relations.pop(upward, []), relations.pop(PARTOF.name, [])
+    yield from (("skos:broader", about.iri(other)) for other in dict.fromkeys(kinds + parts))
+    yield from (("isothes:broaderGeneric", about.iri(other)) for other in kinds if other in parts)
+    yield from (("isothes:broaderPartitive", about.iri(other)) for other in parts)
     if upward and not kinds and not parts:
         yield "skos:topConceptOf", _scheme(about, whole.collection)
-    for mapping in MAPPINGS:
-        targets.pop(mapping.name, None)
-        yield from ((f"skos:{mapping.name}", _outside(other)) for other in whole.relations.get(mapping.name, ()))
-    for relation, others in targets.items():
-        yield from ((_predicate(relation), other) for other in others)
+    for relation, others in relations.items():
+        mapping = RELATIONS[relation].target is None
+        yield from ((_PREDICATES[relation], _outside(other) if mapping else about.iri(other)) for other in others)
 
 
-def _predicate(relation: str) -> str:
-    if relation == PARTOF.name:
-        return "isothes:broaderPartitive"
-    if RELATIONS[relation].hierarchical:
-        return "skos:broader"
-    return "skos:related" if relation == RELATED.name else f"{OWN}:{OWN_RELATIONS[relation]}"
+_PREDICATES: dict[str, str] = {
+    **dict.fromkeys(HIERARCHIES.values(), "skos:broader"),
+    PARTOF.name: "isothes:broaderPartitive",
+    RELATED.name: "skos:related",
+    **{mapping.name: f"skos:{mapping.name}" for mapping in MAPPINGS},
+    **{relation: f"{OWN}:{name}" for relation, name in OWN_RELATIONS.items()},
+}
 
 
 def _fields(about: About, whole: Whole) -> Iterator[Said]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
 from lexarium.domain.about import About
-from lexarium.domain.collections import COLLECTIONS, Collection
+from lexarium.domain.collections import COLLECTIONS
 from lexarium.domain.relations import MAPPINGS, PARTOF, RELATED, RELATIONS
 from lexarium.exchange.namespaces import expanded
 
@@ -119,9 +119,20 @@ INVERSES: dict[str, str] = {expanded(name): expanded(other) for name, other in _
 """What is said the other way round: read as what it says of its object."""
 
 
-def definition_field(collection: Collection) -> str | None:
-    """The field that holds a record's definition, where it has one."""
-    return next((name for name, mark in collection.written.items() if mark.length == "definition"), None)
+DEFINITIONS: dict[str, str] = {
+    collection.name: field
+    for collection in COLLECTIONS.values()
+    for field, mark in collection.written.items()
+    if mark.length == "definition"
+}
+"""The field that holds a record's definition, by collection; not every one has one."""
+
+HIERARCHIES: dict[str, str] = {
+    relation.source: name
+    for name, relation in RELATIONS.items()
+    if relation.hierarchical and relation is not PARTOF and relation.source
+}
+"""The relation by which records are kinds of each other, by collection; not in every one they can be."""
 
 
 def _camel(label: str) -> str:
@@ -136,7 +147,7 @@ OWN_RELATIONS: dict[str, str] = {
 }
 """What relations are called in Lexarium's own vocabulary that no other has."""
 
-_COMMON = ("id", "name", "alias", *(definition_field(collection) for collection in COLLECTIONS.values()))
+_COMMON = ("id", "name", "alias", *DEFINITIONS.values())
 OWN_FIELDS: dict[str, str] = {
     field: "class" if field == "id_concept_class" else field
     for collection in COLLECTIONS.values()
@@ -174,14 +185,7 @@ def _said(meaning: str) -> Meaning:
         return named[meaning]
     if meaning in RELATIONS:
         return Meaning("relation", meaning)
-    definitions = (definition_field(collection) for collection in COLLECTIONS.values())
-    return Meaning("definition") if meaning in definitions else Meaning("field", meaning)
-
-
-def hierarchy(collection: Collection) -> str | None:
-    """The relation by which records of a collection are kinds of each other, where they can be."""
-    of_kind = (each.name for each in RELATIONS.values() if each.hierarchical and each is not PARTOF)
-    return next((name for name in of_kind if RELATIONS[name].source == collection.name), None)
+    return Meaning("definition") if meaning in DEFINITIONS.values() else Meaning("field", meaning)
 
 
 def vocabulary(about: About) -> str:

@@ -5,8 +5,8 @@ from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from shutil import copyfileobj
-from tempfile import TemporaryFile
-from typing import BinaryIO, cast
+from tempfile import SpooledTemporaryFile
+from typing import IO, BinaryIO, cast
 
 from pyoxigraph import RdfFormat
 
@@ -23,12 +23,12 @@ from lexarium.exchange.incoming import Incoming, Malformed, Reading, no_collecti
 from lexarium.exchange.meanings import (
     ALTERNATIVE,
     BROADER,
+    DEFINITIONS,
     GENERIC,
+    HIERARCHIES,
     INVERSES,
     TRANSITIVE,
     Kind,
-    definition_field,
-    hierarchy,
     meanings,
 )
 from lexarium.exchange.namespaces import curie, expanded, shortened
@@ -48,6 +48,9 @@ _TEXTUAL = ("alias", "definition", "note")
 _ORIGINS = tuple(expanded(name) for name in ("oboInOwl:hasDbXref", "dct:source", "dc:source"))
 _INTEGERS = range(-(2**63), 2**63)
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
+
+_IN_MEMORY = 8 << 20
+"""In bytes: a small document is not put on disk."""
 
 Node = str | Text
 Gathered = dict[Kind, list[tuple[str, Node]]]
@@ -75,7 +78,7 @@ def records(stream: BinaryIO, reading: Reading, dialect: Dialect) -> Iterator[In
         with Graph() as graph:
             yield from _Resources(graph, reading, dialect).read(statements(document, document.syntax))
         return
-    with TemporaryFile() as copy:
+    with SpooledTemporaryFile(_IN_MEMORY) as copy:
         copyfileobj(document, copy)
         syntax = RdfFormat.STREAMING_JSON_LD if _is_ordered(copy) else RdfFormat.JSON_LD
         copy.seek(0)
@@ -83,7 +86,7 @@ def records(stream: BinaryIO, reading: Reading, dialect: Dialect) -> Iterator[In
             yield from _Resources(graph, reading, dialect).read(statements(copy, syntax))
 
 
-def _is_ordered(file: BinaryIO) -> bool:
+def _is_ordered(file: IO[bytes]) -> bool:
     """Whether a document in JSON-LD can be read without having all of it in memory."""
     file.seek(0)
     try:
@@ -111,7 +114,7 @@ class _Resources:
     def read(self, said: Iterable[Statement]) -> Iterator[Incoming]:
         self._graph.add(self._turned(said))
         used = [meaning for predicate, meaning in self._meanings.items() if predicate in self._graph.uses]
-        self._said = {meaning.detail or meaning.kind for meaning in used}
+        self._said |= {meaning.detail or meaning.kind for meaning in used}
         found = False
         for name in self._graph:
             subject = self._graph.about(name)
@@ -136,6 +139,8 @@ class _Resources:
                 yield statement
             if predicate == _IDENTIFIED and isinstance(value, Text) and value.text != curie(subject):
                 self._identified[subject] = value.text
+            elif predicate == _ON_PROPERTY and (meaning := self._meanings.get(_name(value))) is not None:
+                self._said.add(meaning.detail)
 
     def _is_record(self, name: str, subject: Subject) -> bool:
         return not name.startswith("_:") and any(
@@ -246,7 +251,7 @@ class _Resources:
     def _define(self, kind: Collection, incoming: Incoming, said: Gathered) -> None:
         texts = list(dict.fromkeys(_texts(said["definition"]) or _texts(said["note"])))
         definition = labels.best(texts, self._about.language)
-        field = definition_field(kind)
+        field = DEFINITIONS.get(kind.name)
         if definition is not None and field is None:
             self._remarks.add(f"a {kind.name} has no definition; it was left out")
         elif definition is not None and field is not None:
@@ -278,7 +283,7 @@ class _Resources:
         wide = [target for target in targets.pop(BROADER, []) if target not in parts]
         far = [target for target in targets.pop(TRANSITIVE, []) if target not in parts]
         kinds = targets.pop(GENERIC, []) + wide
-        upward = hierarchy(kind)
+        upward = HIERARCHIES.get(kind.name)
         if upward is not None:
             targets[upward] += kinds or far
         elif kinds or far:
@@ -326,8 +331,9 @@ class _Resources:
     def _telling(self, kind: Collection, ours: bool) -> list[tuple[str, Side]]:
         """The relations of which all is told: of records of ours any, of others those that the document uses."""
         told: list[tuple[str, Side]] = []
+        upward = HIERARCHIES.get(kind.name)
         for relation in RELATIONS.values():
-            said = relation.name in self._said or (relation.name == hierarchy(kind) and _UPWARD & self._said)
+            said = relation.name in self._said or (relation.name == upward and _UPWARD & self._said)
             if relation.source in (None, kind.name) and (ours or said):
                 told.append((relation.name, "source"))
                 if relation is RELATED and not ours:

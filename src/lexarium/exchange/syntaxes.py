@@ -17,7 +17,7 @@ from lexarium.exchange.meanings import OWN_FIELDS, OWN_RELATIONS, SCOPES, STATE,
 from lexarium.exchange.namespaces import NAMESPACES
 from lexarium.exchange.rdf import Text
 
-_USED = ("rdf", "xsd", "owl", "skos", "isothes", "dct", "dc", "oboInOwl")
+_USED = ("skos", "rdf", "xsd", "owl", "isothes", "dct", "dc", "oboInOwl")
 _Object = str | Text | Typed
 
 
@@ -36,7 +36,8 @@ class Syntax(Protocol):
 
 def prefixes(about: About) -> dict[str, str]:
     """The prefixes of what is written, with their namespaces."""
-    return {prefix: NAMESPACES[prefix] for prefix in _USED} | {OWN: vocabulary(about), "id": about.iri("")}
+    own = {"id": about.iri(""), OWN: vocabulary(about)}
+    return own | {prefix: NAMESPACES[prefix] for prefix in _USED}
 
 
 class NTriples:
