@@ -171,7 +171,8 @@ def test_what_is_left_out_is_told() -> None:
         '@prefix owl: <http://www.w3.org/2002/07/owl#> . <http://a.example/1> a owl:Class ; '
         '<http://www.w3.org/2000/01/rdf-schema#label> "dog" .',
         '<http://a.example/1> <http://www.w3.org/1999/02/22-rdf-syntax-ns#type>'
-        ' <http://www.w3.org/2002/07/owl#Class> .\n<http://a.example/1> <http://www.w3.org/2000/01/rdf-schema#label> "dog" .',
+        ' <http://www.w3.org/2002/07/owl#Class> .\n'
+        '<http://a.example/1> <http://www.w3.org/2000/01/rdf-schema#label> "dog" .',
         '{"@id": "http://a.example/1", "@type": "http://www.w3.org/2002/07/owl#Class",'
         ' "http://www.w3.org/2000/01/rdf-schema#label": "dog"}',
         ' \n[{"@type": ["http://www.w3.org/2002/07/owl#Class"], "@id": "http://a.example/1",'

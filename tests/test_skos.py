@@ -472,6 +472,12 @@ def test_an_ontology_is_not_taken_for_a_thesaurus() -> None:
         turtle('ex:1 a owl:Class ; rdfs:label "a" .')
 
 
-def test_what_cannot_be_stored_is_refused() -> None:
-    [one] = turtle('ex:1 a skos:Concept ; skos:prefLabel "a\\u0000b" .')
-    assert one.problems == ["https://example.org/1: skos:prefLabel holds the character U+0000, which cannot be stored"]
+def test_an_iri_that_no_record_can_have_is_of_another() -> None:
+    text = """<https://terms.example/id/%00> a skos:Concept ; skos:prefLabel "a" .
+              <https://terms.example/id/> a skos:Concept ; skos:prefLabel "b" .
+              <https://terms.example/id/tr%C3%A4_1> a skos:Concept ; skos:prefLabel "c" ."""
+    assert [(each.foreign, each.fields.get("id")) for each in turtle(text)] == [
+        ("https://terms.example/id/%00", None),
+        ("https://terms.example/id/", None),
+        ("", "trä_1"),
+    ]

@@ -13,10 +13,9 @@ from pyoxigraph import RdfFormat
 from lexarium.domain.aliases import Scope
 from lexarium.domain.changes import State
 from lexarium.domain.collections import COLLECTIONS, Collection
-from lexarium.domain.identifiers import LONGEST, has_prefix, is_too_long
+from lexarium.domain.identifiers import has_prefix
 from lexarium.domain.relations import MAPPINGS, PARTOF, RELATED, RELATIONS, Edge, Side, why_not_outside
 from lexarium.domain.stamps import is_stamp, milliseconds_of, text_of
-from lexarium.domain.text import unstorable
 from lexarium.exchange import labels
 from lexarium.exchange.graph import Graph, Subject
 from lexarium.exchange.incoming import Incoming, Malformed, Reading, no_collection
@@ -163,12 +162,9 @@ class _Resources:
         said = self._gathered(subject)
         kind = self._collection(said, subject.line)
         incoming.collection = kind.name
-        incoming.problems += [f"{name}: {problem}" for problem in _unstorable(subject)]
         identifier = self._about.identifier(name)
         if identifier is not None:
             incoming.foreign, incoming.fields["id"] = "", identifier
-            if is_too_long(identifier):
-                incoming.problems.append(f"the id of {name} is longer than {LONGEST} bytes")
         elif why_not_outside(incoming.foreign):
             self._remarks.add("what has no IRI of its own was left out", name)
             return None
@@ -391,10 +387,3 @@ def _name(node: Node | None) -> str:
 
 def _shown(value: Node) -> str:
     return value.text if isinstance(value, Text) else value
-
-
-def _unstorable(subject: Subject) -> Iterator[str]:
-    for predicate, value in subject.said:
-        char = unstorable(value.text) if isinstance(value, Text) else None
-        if char:
-            yield f"{shortened(predicate)} holds the character {char}, which cannot be stored"
