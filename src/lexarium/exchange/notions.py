@@ -8,6 +8,7 @@ from lexarium.domain.collections import COLLECTIONS, Collection
 from lexarium.domain.identifiers import has_prefix
 from lexarium.domain.records import Written
 from lexarium.domain.relations import RELATIONS, Relation
+from lexarium.domain.text import name_key
 
 _PREFIXES = tuple(prefix for collection in COLLECTIONS.values() for prefix in collection.prefixes)
 # What a mapping may hold beside letters and digits.
@@ -53,3 +54,8 @@ def hierarchy_of(collection: Collection) -> Relation | None:
     """The relation that "broader" and "is a" mean here; None where records of this kind have no such order."""
     own = (each for each in RELATIONS.values() if each.source == each.target == collection.name)
     return next((each for each in own if each.hierarchical), None)
+
+
+def label_key(collection: str, name: str) -> str:
+    """What stands for a record, within an import, that a file knows only by its name; like no other id or name."""
+    return f"\x1f{collection}\x1f{name_key(name)}"
