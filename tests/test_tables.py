@@ -3,6 +3,7 @@
 import csv
 import io
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 from hypothesis import example, given, settings
@@ -14,7 +15,7 @@ from lexarium.domain.collections import CONCEPT, CONTRAST, DISORDER, Collection
 from lexarium.domain.relations import Edge
 from lexarium.exchange import delimited, tables
 from lexarium.exchange.cells import guarded, joined, joined_aliases, parted, parted_aliases, unguarded
-from lexarium.exchange.columns import _SPELLINGS
+from lexarium.exchange.columns import SPELLINGS
 from lexarium.exchange.formats import FORMATS
 from lexarium.exchange.incoming import Incoming, Malformed, Reading
 from lexarium.exchange.notions import label_key
@@ -303,8 +304,11 @@ def test_a_cell_that_does_not_end_is_refused(monkeypatch: pytest.MonkeyPatch) ->
         csv.field_size_limit(before)
 
 
-def test_every_spelling_of_the_documents_is_known() -> None:
-    for meaning, spellings in _SPELLINGS.items():
+def test_every_name_of_a_column_that_the_documents_tell_is_known() -> None:
+    documents = (Path(__file__).parents[1] / "docs").glob("exchange*.md")
+    told = [line for path in documents for line in path.read_text().splitlines() if line.startswith("| ")]
+    for meaning, spellings in SPELLINGS.items():
+        assert [line for line in told if line.endswith(f" | {spellings} |")], meaning
         for title in spellings.split(", "):
-            header = f"{title}" if meaning in ("id", "name") else f"id,{title}"
+            header = title if meaning in ("id", "name") else f"id,{title}"
             assert not [each for each in warnings(f"{header}\n") if "not known" in each], (meaning, title)

@@ -83,6 +83,9 @@ def wholes(draw: st.DrawFn) -> Whole:
     collection = draw(st.sampled_from(list(COLLECTIONS.values())))
     fields: dict[str, Any] = {name: draw(texts if kind is str else integers) for name, kind in collection.types.items()}
     fields["id"] = draw(identifiers)
+    for name, usual in {"id_user": "usr_1", "event_stamp": "2017-12-07T15:30:26"}.items():
+        if name in fields and draw(st.booleans()):
+            fields[name] = usual
     listed: tuple[Alias, ...] | None = tuple(draw(aliases))
     if "alias" in fields:
         if draw(st.booleans()):

@@ -16,7 +16,7 @@ OBSOLETE = "obsolete"
 """Whether the record is retired: yes or no."""
 DEFINITION = "definition"
 
-_SPELLINGS: dict[str, str] = {
+SPELLINGS: dict[str, str] = {
     "collection": "collection, type, kind, scheme, in scheme",
     "id": "id, ids, identifier, iri, uri, curie, code, notation, class id, concept id, term id, record id, accession",
     "name": "name, label, title, term, heading, preferred label, preferred name, preferred term, pref label, concept, "
@@ -72,7 +72,7 @@ def _known() -> dict[str, str]:
     known |= {folded(name): name for name in RELATIONS}
     known |= {folded(each.label): each.name for each in RELATIONS.values()}
     known |= dict.fromkeys(map(folded, DEFINITIONS), DEFINITION)
-    for meaning, spellings in _SPELLINGS.items():
+    for meaning, spellings in SPELLINGS.items():
         known |= dict.fromkeys(map(folded, spellings.split(",")), meaning)
     return known
 

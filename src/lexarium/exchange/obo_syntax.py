@@ -16,7 +16,7 @@ _LONGEST_LINE = 16 << 20
 """In characters: past this a line that does not end is taken to be no line of text."""
 
 _STANZA = re.compile(r"\[\s*([^\[\]]+?)\s*\]\s*(!.*)?")
-_TAG = re.compile(r"([^\s:!\"\[\]{}]+)\s*:[ \t]*")
+_TAG = re.compile(r"[ \t]*([^\s:!\"\[\]{}]+)\s*:[ \t]*")
 _QUOTED = re.compile(r'"([^"\\]*(?:\\.[^"\\]*)*)"(?=\s|\[|$)')
 _UNESCAPED_WITHIN = re.compile(r'"(.*)"(?=(?:\s+[^\s"\[]+){0,2}\s*\[)')
 _LIST = re.compile(r'\[((?:[^\]\\"]|\\.|"[^"\\]*(?:\\.[^"\\]*)*")*)\]')
@@ -88,18 +88,20 @@ def _opened(line: str, number: int) -> Stanza:
 
 
 def _clause(line: str, number: int) -> Clause:
-    start = len(line) - len(line.lstrip(" \t"))
-    match = _TAG.match(line, start)
+    match = _TAG.match(line)
     if match is None:
-        raise Malformed("a clause, like `name: memory`, was expected", number, start + 1)
-    return Clause(number, match.end() + 1, match.group(1), _stripped(line[match.end() :]))
+        raise Malformed("a clause, like `name: memory`, was expected", number, len(line) - len(line.lstrip(" \t")) + 1)
+    start = match.end()
+    return Clause(number, start + 1, match[1], _stripped(line[start:]))
 
 
 def _stripped(text: str) -> str:
     """Without the space around it, but for one that is escaped."""
     bare = text.strip(" \t")
+    if bare[-1:] != "\\" or not text.endswith(" "):
+        return bare
     hanging = len(bare) - len(bare.rstrip("\\"))
-    return f"{bare} " if hanging % 2 and text.rstrip("\n").endswith(" ") else bare
+    return f"{bare} " if hanging % 2 else bare
 
 
 def plain_text(clause: Clause) -> str:

@@ -1,6 +1,6 @@
 """A record as a term of OBO, and a term as a record."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from pydantic import ValidationError
@@ -9,7 +9,9 @@ from lexarium.domain.about import About
 from lexarium.domain.aliases import Alias, Scope
 from lexarium.domain.changes import State, Whole
 from lexarium.domain.collections import COLLECTIONS, Collection
-from lexarium.domain.relations import MAPPINGS, RELATED, RELATIONS, Edge, why_not_outside
+from lexarium.domain.identifiers import has_prefix
+from lexarium.domain.relations import MAPPINGS, RELATED, RELATIONS, Edge, Side, why_not_outside
+from lexarium.domain.stamps import is_stamp, milliseconds_of, text_of
 from lexarium.exchange import obo_syntax as syntax
 from lexarium.exchange.incoming import Incoming, Reading, no_collection
 from lexarium.exchange.notions import (
@@ -47,6 +49,7 @@ XREF = "xref"
 
 # Why a term is obsolete, and that it is because it was merged, as the OBO Foundry has it.
 _REASON, _MERGED = "IAO:0000231", "IAO:0000227"
+_USERS = ("usr",)
 _MAPPINGS = {each.name for each in MAPPINGS}
 _MEANINGS = {
     XREF: "closeMatch",
@@ -80,6 +83,13 @@ class Surroundings:
         self.told = {self.meanings.get(name, "") for name in self.used}
         """The relations and fields of which the file tells all there is."""
         self.language = self.language or self.reading.about.language
+        self._kinds: dict[str, _Kind] = {}
+
+    def kind_of(self, collection: Collection) -> "_Kind":
+        """What all terms that are records of this kind say, of this file."""
+        if collection.name not in self._kinds:
+            self._kinds[collection.name] = _Kind(collection, self.told)
+        return self._kinds[collection.name]
 
     def name_of(self, name: str) -> str:
         """An id of ours, or what the world calls a term."""
@@ -98,12 +108,32 @@ class Surroundings:
         return f"http://purl.obolibrary.org/obo/{pointing(self.ontology) or 'local'}#{outside}"
 
 
+class _Kind:
+    """A collection, and what a term of it says by not saying it."""
+
+    def __init__(self, collection: Collection, told: Container[str]) -> None:
+        self.collection = collection
+        self.definition = definition_of(collection)
+        self.hierarchy = hierarchy_of(collection)
+        self.fields = {
+            name: "" if name == "name" else collection.fields[name].get_default()
+            for name in collection.written
+            if name in ("name", self.definition) or name in told
+        }
+        self.told: list[tuple[str, Side]] = [
+            (each.name, "source")
+            for each in RELATIONS.values()
+            if each.source in (None, collection.name) and (each is self.hierarchy or each.name in told)
+        ]
+
+
 def incoming_of(stanza: Stanza, around: Surroundings) -> Incoming:
     """A term as a record."""
     names = [clause for clause in stanza.clauses if clause.tag == "id"]
     if not names:
         return Incoming(stanza.line, problems=["the term has no id"])
-    term = _Term(around, _kind(stanza, around), stanza.line, syntax.first_name(names[0])[0])
+    kind = around.kind_of(_collection(stanza, around))
+    term = _Term(around, kind, stanza.line, syntax.first_name(names[0])[0])
     for clause in stanza.clauses:
         take = _CLAUSES.get(clause.tag)
         if clause.tag in around.reading.map:
@@ -115,7 +145,7 @@ def incoming_of(stanza: Stanza, around: Surroundings) -> Incoming:
     return term.finished()
 
 
-def _kind(stanza: Stanza, around: Surroundings) -> Collection:
+def _collection(stanza: Stanza, around: Surroundings) -> Collection:
     told = [syntax.plain_text(clause) for clause in stanza.clauses if clause.tag == "namespace"]
     named = COLLECTIONS.get(told[0] if told else around.namespace)
     kind = around.reading.collection or named or around.reading.fallback
@@ -127,34 +157,20 @@ def _kind(stanza: Stanza, around: Surroundings) -> Collection:
 class _Term:
     """A term that is being read, clause by clause."""
 
-    def __init__(self, around: Surroundings, collection: Collection, line: int, name: str) -> None:
+    def __init__(self, around: Surroundings, kind: _Kind, line: int, name: str) -> None:
         self._around = around
-        self._collection = collection
+        self._collection = kind.collection
+        self._definition = kind.definition
+        self._hierarchy = kind.hierarchy
         self._name = around.name_of(name)
         self._aliases: list[Alias] = []
         self._cross: list[str] = []
         self._obsolete = self._merged = False
-        self._definition = definition_of(collection)
-        self._incoming = Incoming(line, collection.name, sources=())
+        self._incoming = Incoming(line, kind.collection.name, fields=dict(kind.fields), sources=(), told=[*kind.told])
         if around.own(name) is None:
             self._incoming.foreign = self._name
         else:
             self._incoming.fields["id"] = self._name
-        self._begin()
-
-    def _begin(self) -> None:
-        """What a term says by not saying it."""
-        incoming, told = self._incoming, self._around.told
-        incoming.fields["name"] = ""
-        for name in self._collection.written:
-            if name == self._definition or name in told:
-                incoming.fields[name] = self._collection.fields[name].get_default()
-        hierarchy = hierarchy_of(self._collection)
-        incoming.told += [
-            (each.name, "source")
-            for each in RELATIONS.values()
-            if each.source in (None, self._collection.name) and (each is hierarchy or each.name in told)
-        ]
 
     def finished(self) -> Incoming:
         """The record, when every clause has been taken."""
@@ -263,12 +279,11 @@ class _Term:
         return Alias.model_construct(text=text, lang=told[0] if told else self._around.language, scope=scope)
 
     def take_broader(self, clause: Clause) -> None:
-        hierarchy = hierarchy_of(self._collection)
         target = self._around.name_of(syntax.first_name(clause)[0])
-        if hierarchy is None:
+        if self._hierarchy is None:
             self._left_out(f"`is_a` means nothing for a {self._collection.name}", clause)
         else:
-            self._relate(hierarchy.name, target)
+            self._relate(self._hierarchy.name, target)
 
     def take_relationship(self, clause: Clause) -> None:
         kind, rest = syntax.first_name(clause)
@@ -312,6 +327,20 @@ class _Term:
     def take_suggestion(self, clause: Clause) -> None:
         self._point(RELATED.name, syntax.first_name(clause)[0], clause)
 
+    def take_creation(self, clause: Clause) -> None:
+        moment = milliseconds_of(syntax.plain_text(clause))
+        if moment is not None and "event_stamp" in self._collection.types:
+            self._incoming.fields["event_stamp"] = text_of(moment)
+        else:
+            self._left_out("a `creation_date` is not kept", clause)
+
+    def take_creator(self, clause: Clause) -> None:
+        creator = syntax.plain_text(clause)
+        if has_prefix(creator, _USERS) and "id_user" in self._collection.types:
+            self._incoming.fields["id_user"] = creator
+        else:
+            self._left_out("the clause `created_by` is not kept", clause)
+
     def pass_over(self, clause: Clause) -> None:
         """Nothing: it was taken before."""
 
@@ -333,6 +362,8 @@ _CLAUSES: dict[str, Callable[[_Term, Clause], None]] = {
     "replaced_by": _Term.take_replacement,
     "use_term": _Term.take_replacement,
     "consider": _Term.take_suggestion,
+    "creation_date": _Term.take_creation,
+    "created_by": _Term.take_creator,
 }
 
 
@@ -352,6 +383,10 @@ def lines_of(whole: Whole, about: About) -> Iterator[str]:
     if whole.state is State.MERGED:
         yield f"property_value: {_REASON} {_MERGED}"
     yield from _related(whole, about)
+    if has_prefix(whole.fields.get("id_user", ""), _USERS):
+        yield f"created_by: {whole.fields['id_user']}"
+    if is_stamp(whole.fields.get("event_stamp", "")):
+        yield f"creation_date: {whole.fields['event_stamp']}"
     if whole.state is not State.PUBLISHED:
         yield "is_obsolete: true"
     if whole.replaced_by is not None:
