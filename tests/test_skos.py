@@ -308,7 +308,7 @@ def test_a_label_in_another_language_is_the_name_where_there_is_no_other() -> No
     text = 'ex:1 a skos:Concept ; skos:prefLabel "Hund"@de .'
     [one] = turtle(text)
     assert (one.fields["name"], one.aliases) == ("Hund", (alias("Hund", lang="de"),))
-    assert remarks(text) == ["no label is in en, and one in another language is the name: Hund"]
+    assert remarks(text) == ["no label is in en, and one in another language is the name (Hund)"]
 
 
 def test_labels_that_are_resources_are_read() -> None:
@@ -352,7 +352,7 @@ def test_relations_fit_the_collection() -> None:
         Edge("https://example.org/1", "closeMatch", "http://other.example/1"),
         Edge("https://example.org/1", "ISA", "https://example.org/2"),
     ]
-    assert "a disorder cannot be the source of PARTOF; that was left out: https://example.org/1" in remarks(
+    assert "a disorder cannot be the source of PARTOF; that was left out (https://example.org/1)" in remarks(
         text, collection=DISORDER
     )
     [contrast] = turtle(text, collection=CONTRAST)
@@ -423,15 +423,15 @@ def test_predicates_that_are_not_known_are_named_once_and_can_be_mapped() -> Non
 def test_terms_of_another_scheme_are_told() -> None:
     text = """ex:s a skos:ConceptScheme ; dct:license <http://licences.example/by> .
               ex:1 a skos:Concept ; skos:prefLabel "a" ."""
-    assert remarks(text) == ["it has terms of its own, to which the catalogue's should fit: http://licences.example/by"]
+    assert remarks(text) == ["it has terms of its own, to which the catalogue's should fit (http://licences.example/by)"]
 
 
 def test_what_has_no_label_or_no_name_of_its_own_is_left_out() -> None:
     text = 'ex:1 a skos:Concept . [] a skos:Concept ; skos:prefLabel "b" . <#c> a skos:Concept ; skos:prefLabel "c" .'
     assert turtle(text) == []
     assert remarks(text) == [
-        "what has no label was left out: https://example.org/1",
-        "what has no IRI of its own was left out: #c",
+        "what has no label was left out (https://example.org/1)",
+        "what has no IRI of its own was left out (#c)",
     ]
 
 

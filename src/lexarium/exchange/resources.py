@@ -22,9 +22,7 @@ from lexarium.exchange.incoming import Incoming, Malformed, Reading, no_collecti
 from lexarium.exchange.meanings import (
     ALTERNATIVE,
     BROADER,
-    DEFINITIONS,
     GENERIC,
-    HIERARCHIES,
     INVERSES,
     TRANSITIVE,
     Kind,
@@ -248,7 +246,7 @@ class _Resources:
     def _define(self, kind: Collection, incoming: Incoming, said: Gathered) -> None:
         texts = list(dict.fromkeys(_texts(said["definition"]) or _texts(said["note"])))
         definition = labels.best(texts, self._about.language)
-        field = DEFINITIONS.get(kind.name)
+        field = kind.definition
         if definition is not None and field is None:
             self._remarks.add(f"a {kind.name} has no definition; it was left out")
         elif definition is not None and field is not None:
@@ -280,9 +278,9 @@ class _Resources:
         wide = [target for target in targets.pop(BROADER, []) if target not in parts]
         far = [target for target in targets.pop(TRANSITIVE, []) if target not in parts]
         kinds = targets.pop(GENERIC, []) + wide
-        upward = HIERARCHIES.get(kind.name)
+        upward = kind.hierarchy
         if upward is not None:
-            targets[upward] += kinds or far
+            targets[upward.name] += kinds or far
         elif kinds or far:
             self._remarks.add(f"a {kind.name} is not a kind of another; that was left out", own)
         found = (self._edge(kind, incoming, relation, target) for relation in targets for target in targets[relation])
@@ -329,9 +327,9 @@ class _Resources:
     def _telling(self, kind: Collection, ours: bool) -> list[tuple[str, Side]]:
         """The relations of which all is told: of records of ours any, of others those that the document uses."""
         told: list[tuple[str, Side]] = []
-        upward = HIERARCHIES.get(kind.name)
+        upward = kind.hierarchy
         for relation in RELATIONS.values():
-            said = relation.name in self._said or (relation.name == upward and _UPWARD & self._said)
+            said = relation.name in self._said or (relation == upward and _UPWARD & self._said)
             if relation.source in (None, kind.name) and (ours or said):
                 told.append((relation.name, "source"))
                 if relation is RELATED and not ours:
