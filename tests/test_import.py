@@ -13,8 +13,9 @@ from lexarium.domain.errors import ImportRefused
 from lexarium.domain.identifiers import SYSTEM_USER
 from lexarium.service.checking import check
 from lexarium.service.exporting import export_valpha
-from lexarium.service.importing import Report, import_files
+from lexarium.service.importing import import_files
 from lexarium.service.reading import reading
+from lexarium.service.reports import Report
 from lexarium.store import records
 from lexarium.store.database import Database
 from lexarium.store.migrate import migrate

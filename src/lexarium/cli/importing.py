@@ -12,7 +12,8 @@ from lexarium.cli.options import CollectionOption, DatabaseOption, JsonOption, o
 from lexarium.cli.terminal import err, out, progress_bar, say_lines
 from lexarium.domain.collections import COLLECTIONS
 from lexarium.domain.errors import ImportRefused, Problem
-from lexarium.service.importing import Report, import_files
+from lexarium.service.importing import import_files
+from lexarium.service.reports import Report
 
 app = typer.Typer(add_completion=False)
 

@@ -1,117 +1,129 @@
 """Bringing files into the catalogue: all of them or nothing."""
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
+from typing import Literal, Self
 
+from lexarium.domain.about import About
 from lexarium.domain.changes import Action, Change, Whole
 from lexarium.domain.collections import COLLECTIONS, Collection
 from lexarium.domain.completion import complete
-from lexarium.domain.errors import ImportRefused, Problem
 from lexarium.domain.hierarchy import cycles
 from lexarium.domain.identifiers import SYSTEM_USER
 from lexarium.domain.records import Fields
 from lexarium.domain.relations import RELATIONS, Edge
 from lexarium.domain.stamps import now
-from lexarium.exchange import valpha
-from lexarium.exchange.incoming import Incoming, Malformed
+from lexarium.exchange.formats import FORMATS, Format
+from lexarium.exchange.incoming import Incoming, Malformed, Reading
+from lexarium.service.reports import Notes, Progress, Report, refuse, silent
 from lexarium.store import edges, integrity, log, records
 from lexarium.store.database import Database
 from lexarium.store.records import BATCH
 from lexarium.store.staging import Stage, Staged
 from lexarium.store.transaction import Transaction
 
-KEPT = 1_000
-"""How many warnings and problems are kept word by word; past that they are only counted."""
+Preference = Literal["theirs", "ours"]
+"""Whose value stands where a file and people have changed the same: the file's, or ours; both without remark."""
 
-Progress = Callable[[str, int, int], None]
-"""Called as work goes on: what is being done, how much is done, of how much."""
-
-
-@dataclass
-class Notes:
-    """Things to tell, the first of them word by word."""
-
-    kept: list[Problem] = field(default_factory=list)
-    count: int = 0
-
-    def add(self, where: str, what: str) -> None:
-        """Note something about a place."""
-        self.count += 1
-        if len(self.kept) < KEPT:
-            self.kept.append(Problem(where, what))
-
-
-@dataclass
-class Report:
-    """What an import did, or with `dry_run` would do."""
-
-    dry_run: bool
-    created: Counter[str] = field(default_factory=Counter)
-    updated: Counter[str] = field(default_factory=Counter)
-    unchanged: Counter[str] = field(default_factory=Counter)
-    relations_added: int = 0
-    relations_removed: int = 0
-    warnings: Notes = field(default_factory=Notes)
-
-    @property
-    def changed(self) -> bool:
-        """Whether anything is other than before."""
-        return bool(self.created or self.updated or self.relations_added or self.relations_removed)
+_ABOUT = About()
+_NOTHING: Mapping[str, str] = {}
 
 
 class _DryRun(Exception):
     """Undoes the transaction of a dry run."""
 
 
-def import_files(
+def import_files(  # noqa: PLR0913 (files, how they are to be read, and what is to be done with them)
     database: Database,
     files: Sequence[Path],
     *,
+    about: About = _ABOUT,
+    format: Format | None = None,
     collection: Collection | None = None,
+    map: Mapping[str, str] = _NOTHING,
+    prefer: Preference | None = None,
     dry_run: bool = False,
-    progress: Progress = lambda what, done, total: None,
+    progress: Progress = silent,
 ) -> Report:
-    """Import v-alpha JSON files, in any order, together. Raises `ImportRefused` with every problem, all files' alike.
+    """Import files, in any order, together. Raises `ImportRefused` with every problem, all files' alike.
 
     The files are read and checked before the catalogue is locked; records are compared with those that are there,
     so that what is the same already stays untouched.
     """
-    report = Report(dry_run)
-    problems = Notes()
-    with Stage() as stage:
+    reading = Reading(format or FORMATS["v-alpha"], about, collection, map=map)
+    with _Import(database, prefer, dry_run, progress) as work:
         total = sum(file.stat().st_size for file in files if file.is_file())
         done = 0
         for file in files:
-            for incoming, read in _incoming(file, collection, problems):
-                _stage(stage, incoming, f"{file}, line {incoming.line}", problems, report.warnings)
+            for incoming, read in _incoming(file, reading, work.problems):
+                work.take(str(file), incoming)
                 progress("reading", done + read, total)
             done += file.stat().st_size if file.is_file() else 0
-        _refuse(problems)
+        return work.finish()
+
+
+def import_records(  # noqa: PLR0913 (the same, for records that come from elsewhere)
+    database: Database,
+    source: str,
+    records: Iterable[Incoming],
+    *,
+    prefer: Preference | None = None,
+    dry_run: bool = False,
+    progress: Progress = silent,
+) -> Report:
+    """Import records that are no file's, all of them or nothing, as `import_files` does. `source` names where from.
+
+    `Malformed`, where `records` raises it, is a problem like any other.
+    """
+    with _Import(database, prefer, dry_run, progress) as work:
         try:
-            with database.write() as transaction:
-                _Application(transaction, stage, report, problems, progress).run()
-                _refuse(problems)
-                if dry_run:
-                    raise _DryRun
-        except _DryRun:
-            pass
-    return report
+            for incoming in records:
+                work.take(source, incoming)
+        except Malformed as error:
+            work.problems.add(f"{source}, line {error.line}, column {error.column}", error.reason)
+        return work.finish()
 
 
-def _refuse(problems: Notes) -> None:
-    if problems.count:
-        count = "1 problem" if problems.count == 1 else f"{problems.count} problems"
-        raise ImportRefused(f"Nothing was imported: {count}.", problems.kept)
+class _Import:
+    """One import: what has been read of it so far, and what there is to tell."""
+
+    def __init__(self, database: Database, prefer: Preference | None, dry_run: bool, progress: Progress) -> None:
+        self.report = Report(dry_run)
+        self.problems = Notes()
+        self._database = database
+        self._progress = progress
+        self._stage = Stage()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stage.close()
+
+    def take(self, source: str, incoming: Incoming) -> None:
+        """Put a record where it waits."""
+        where = f"{source}, line {incoming.line}" if incoming.line else source
+        _stage(self._stage, incoming, where, self.problems, self.report.warnings)
+
+    def finish(self) -> Report:
+        """Apply all that was taken."""
+        refuse(self.problems)
+        with suppress(_DryRun), self._database.write() as transaction:
+            _Application(transaction, self._stage, self.report, self.problems, self._progress).run()
+            refuse(self.problems)
+            if self.report.dry_run:
+                raise _DryRun
+        return self.report
 
 
-def _incoming(file: Path, collection: Collection | None, problems: Notes) -> Iterator[tuple[Incoming, int]]:
+def _incoming(file: Path, reading: Reading, problems: Notes) -> Iterator[tuple[Incoming, int]]:
     """The records of a file, each with how many bytes of it have been read."""
     named = COLLECTIONS.get(file.name.split(".")[0])
     try:
         with file.open("rb") as stream:
-            for incoming in valpha.read(stream, collection, named):
+            for incoming in reading.format.codec.read(stream, replace(reading, fallback=named)):
                 yield incoming, stream.tell()
     except OSError as error:
         problems.add(str(file), f"cannot be read: {error.strerror or error}")

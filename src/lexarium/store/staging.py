@@ -5,8 +5,6 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 import orjson
 
@@ -42,12 +40,8 @@ class Stage:
         # Nothing here outlives the process, so nothing needs to reach the disk.
         self._db.executescript("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF;" + _TABLES + "BEGIN;")
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """Forget all of it."""
         self._db.close()
         self._folder.cleanup()
 
