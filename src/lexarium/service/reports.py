@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from lexarium.domain.errors import ImportRefused, Problem
 
@@ -31,6 +32,32 @@ class Notes:
             self.kept.append(Problem(where, what))
 
 
+@dataclass(frozen=True)
+class Conflict:
+    """A field that a file and people have both changed since the last import."""
+
+    where: str
+    record: str
+    field: str
+    ours: Any
+    """What it is, and stays unless the file's is preferred."""
+    theirs: Any
+
+
+@dataclass
+class Conflicts:
+    """Conflicts, the first of them one by one."""
+
+    kept: list[Conflict] = field(default_factory=list)
+    count: int = 0
+
+    def add(self, conflict: Conflict) -> None:
+        """Note one."""
+        self.count += 1
+        if len(self.kept) < KEPT:
+            self.kept.append(conflict)
+
+
 @dataclass
 class Report:
     """What an import did, or with `dry_run` would do."""
@@ -38,15 +65,19 @@ class Report:
     dry_run: bool
     created: Counter[str] = field(default_factory=Counter)
     updated: Counter[str] = field(default_factory=Counter)
+    retired: Counter[str] = field(default_factory=Counter)
     unchanged: Counter[str] = field(default_factory=Counter)
+    refused: int = 0
+    """Records that were left out, each with a warning."""
     relations_added: int = 0
     relations_removed: int = 0
     warnings: Notes = field(default_factory=Notes)
+    conflicts: Conflicts = field(default_factory=Conflicts)
 
     @property
     def changed(self) -> bool:
         """Whether anything is other than before."""
-        return bool(self.created or self.updated or self.relations_added or self.relations_removed)
+        return bool(self.created or self.updated or self.retired or self.relations_added or self.relations_removed)
 
 
 def refuse(problems: Notes) -> None:
