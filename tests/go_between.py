@@ -20,13 +20,15 @@ class Asked(NamedTuple):
 
 
 class GoBetween:
-    """Passes requests on to a port of this machine. Each fault in `faults` is what one request gets instead."""
+    """Passes requests on to a port of this machine. Each fault in `faults` is what one request gets instead.
+
+    None there is what `every` says, as for all requests after them.
+    """
 
     def __init__(self, port: int | None = None) -> None:
         self.port_behind = port
         self.faults: deque[Fault | None] = deque()
         self.every: Fault | None = None
-        """What every request gets for which `faults` has nothing."""
         self.asked: list[Asked] = []
 
     def __enter__(self) -> Self:
@@ -34,6 +36,7 @@ class GoBetween:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True
 
             def handle_one_request(self) -> None:
                 with suppress(ConnectionError):
@@ -43,8 +46,8 @@ class GoBetween:
                 pass
 
             def _answer(self) -> None:
-                fault = between.faults.popleft() if between.faults else between.every
-                (fault or passed_on)(between, self)
+                fault = between.faults.popleft() if between.faults else None
+                (fault or between.every or passed_on)(between, self)
 
             do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _answer  # noqa: N815
 

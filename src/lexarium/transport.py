@@ -161,7 +161,8 @@ class Transport:
             # What is left of the answer must not be taken for the next one.
             self.close()
             raise
-        response.close()
+        finally:
+            response.close()
         return Reply(response.status, {name.lower(): value for name, value in response.getheaders()}, content)
 
     def _content(self, request: Request, response: http.client.HTTPResponse, url: SplitResult) -> bytes:
