@@ -142,11 +142,13 @@ class _Source:
         except (ValueError, KeyError, TypeError):
             return None
 
-    def get(self, target: str, etag: str | None = None, into: BinaryIO | None = None, largest: int = 0) -> Reply:
+    def get(
+        self, target: str, etag: str | None = None, into: BinaryIO | None = None, largest: int = _LARGEST_PAGE
+    ) -> Reply:
         """What it answers, errors of the asking too; those of the server's own are raised."""
         self.requests += 1
         headers = {"If-None-Match": etag} if etag else {}
-        reply = self._transport.send(Request("GET", target, headers, into=into, largest=largest or _LARGEST_PAGE))
+        reply = self._transport.send(Request("GET", target, headers, into=into, largest=largest))
         if reply.status in _BUSY:
             raise self.wrong(
                 target, f"answers {reply.status}. What was fetched is kept: the same command goes on later"
