@@ -18,6 +18,7 @@ COMMANDS = {
     "serve": "lexarium.cli.serve",
     "import": "lexarium.cli.importing",
     "export": "lexarium.cli.exporting",
+    "mirror": "lexarium.cli.mirror",
     "search": "lexarium.cli.search",
     "show": "lexarium.cli.show",
     "annotate": "lexarium.cli.annotate",
