@@ -33,9 +33,8 @@ def shape(collection: Collection, body: bytes, related: Sequence[Related]) -> by
     """The `?id=` shape: a rendered record, its type and its relations."""
     extra: dict[str, Any] = {"type": collection.name}
     for view in collection.views:
-        names = {relation.name for relation in view.relations}
         extra[view.key] = [
-            _entry(view, other) for other in related if other.relation in names and other.side in view.sides
+            _entry(view, other) for other in related if other.relation in view.names and other.side in view.sides
         ]
     return body[:-1] + b"," + orjson.dumps(extra)[1:]
 
@@ -151,7 +150,7 @@ def _edge(view: RelationView, identifier: str, entry: Any) -> Edge | None:
     if not isinstance(other, str) or not other or unstorable(other) or is_too_long(other):
         return None
     name = entry.get("relationship") if view.named else view.relations[0].name
-    if name not in {relation.name for relation in view.relations}:
+    if name not in view.names:
         return None
     side = view.sides[0]
     if view.directions:
