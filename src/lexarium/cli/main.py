@@ -28,6 +28,8 @@ COMMANDS = {
     "reindex": "lexarium.cli.reindex",
 }
 
+_INTERRUPTED = 130
+
 
 class Commands(TyperGroup):
     """Loads a command's module when the command is asked for, so that starting stays fast."""
@@ -68,9 +70,11 @@ def run() -> None:
     except LexariumError as error:
         complain(error)
         sys.exit(1)
-    except KeyboardInterrupt:
-        err.print("Stopped; nothing half-done was kept.")
-        sys.exit(130)
+    except SystemExit as ended:
+        # What Typer makes of Ctrl-C.
+        if ended.code == _INTERRUPTED:
+            err.print("Stopped; nothing half-done was kept.")
+        raise
     except Exception as error:
         sys.exit(_confess(error))
 

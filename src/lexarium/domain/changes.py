@@ -81,10 +81,7 @@ class Whole:
     @property
     def relations(self) -> dict[str, list[str]]:
         """The targets of its relations, by relation."""
-        found: dict[str, list[str]] = {}
-        for edge in sorted(self.edges):
-            found.setdefault(edge.relation, []).append(edge.target)
-        return found
+        return relations_of(self.edges)
 
     @property
     def grounds(self) -> set[Ground]:
@@ -142,6 +139,14 @@ def labels_of(document: bytes) -> list[str]:
 def edges_of(source: str, relations: Mapping[str, Iterable[str]]) -> frozenset[Edge]:
     """The edges of a record, from the targets of its relations."""
     return frozenset(Edge(source, name, target) for name, targets in relations.items() for target in targets)
+
+
+def relations_of(edges: Iterable[Edge]) -> dict[str, list[str]]:
+    """The targets of a record's edges, by relation."""
+    found: dict[str, list[str]] = {}
+    for edge in sorted(edges):
+        found.setdefault(edge.relation, []).append(edge.target)
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,6 +86,8 @@ MEASUREDBY = Relation("MEASUREDBY", "concept", "contrast", "measured by", "measu
 MAPPINGS = tuple(
     Relation(f"{kind}Match", None, None, f"{kind} match") for kind in ("exact", "close", "broad", "narrow", "related")
 )
+EXACT = MAPPINGS[0]
+"""What a record is called elsewhere."""
 
 RELATIONS: dict[str, Relation] = {
     relation.name: relation for relation in (KINDOF, PARTOF, RELATED, ISA, ASSERTS, HASCONTRAST, MEASUREDBY, *MAPPINGS)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from lexarium.domain.about import About
 from lexarium.domain.aliases import Alias
 from lexarium.domain.changes import State
-from lexarium.domain.collections import Collection
+from lexarium.domain.collections import COLLECTIONS, Collection
 from lexarium.domain.errors import LexariumError
 from lexarium.domain.records import Fields
 from lexarium.domain.relations import Edge, Side
@@ -21,6 +21,12 @@ class Malformed(LexariumError):
         self.reason = reason
         self.line = line
         self.column = column
+
+
+def no_collection(line: int) -> Malformed:
+    """Nothing tells what the records are."""
+    what = "nothing tells which collection the records belong to: name it with --collection, or in the file's name"
+    return Malformed(f"{what}, as in {next(iter(COLLECTIONS))}.json", line, 1)
 
 
 @dataclass(frozen=True)

@@ -11,18 +11,19 @@ from lexarium.domain.identifiers import LONGEST, has_prefix, is_too_long
 from lexarium.domain.relations import Edge, Related, RelationView
 from lexarium.domain.stamps import is_stamp
 from lexarium.domain.text import unstorable
-from lexarium.exchange.incoming import Incoming, Malformed
+from lexarium.exchange.incoming import Incoming, Reading, no_collection
 from lexarium.exchange.json_stream import objects
 
 _INTEGERS = range(-(2**63), 2**63)
 _TYPE_NAMES = {str: "text", int: "a whole number"}
 
 
-def read(stream: BinaryIO, collection: Collection | None, fallback: Collection | None) -> Iterator[Incoming]:
-    """The records of a document. `collection` is what they are, else their `type` tells, else `fallback`."""
-    for line, given in objects(stream):
+def read(stream: BinaryIO, reading: Reading) -> Iterator[Incoming]:
+    """The records of a document. `reading.collection` is what they are, else their `type` tells, else its fallback."""
+    for line, found in objects(stream):
         incoming = Incoming(line)
-        kind = collection or _kind(given, fallback, incoming)
+        given = {reading.map.get(key, key): value for key, value in found.items()} if reading.map else found
+        kind = reading.collection or _kind(given, reading.fallback, incoming)
         if kind is not None:
             incoming.collection = kind.name
             _take(kind, given, incoming)
@@ -61,10 +62,7 @@ def _kind(given: dict[str, Any], fallback: Collection | None, incoming: Incoming
     told = given.get("type")
     if told is None:
         if fallback is None:
-            what = (
-                "nothing tells which collection the records belong to: name it with --collection, or in the file's name"
-            )
-            raise Malformed(f"{what}, as in {next(iter(COLLECTIONS))}.json", incoming.line, 1)
+            raise no_collection(incoming.line)
         return fallback
     kind = COLLECTIONS.get(told) if isinstance(told, str) else None
     if kind is None:

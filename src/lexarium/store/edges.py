@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Select, bindparam, func, select, tuple_
 
 from lexarium.domain.changes import State
-from lexarium.domain.relations import RELATIONS, Edge, Related, Side, in_order
+from lexarium.domain.relations import EXACT, RELATIONS, Edge, Related, Side, in_order
 from lexarium.store.records import BATCH, STREAMED
 from lexarium.store.schema import record, relation
 
@@ -44,6 +44,17 @@ def count_sources(connection: Connection, target: str) -> int:
 def named(connection: Connection, relations: Items[str]) -> Iterator[Edge]:
     """Every edge of these relations."""
     return _edges(connection, relation.c.relation.in_(relations))
+
+
+def matched(connection: Connection, names: Items[str]) -> dict[str, list[str]]:
+    """The records that have an exact match to these (at most `records.BATCH`), by what it is; published ones first."""
+    query = select(relation.c.target, record.c.id).join(record, record.c.id == relation.c.source)
+    query = query.where(relation.c.target.in_(names), relation.c.relation == EXACT.name)
+    query = query.where(record.c.state != State.MERGED).order_by(record.c.state != State.PUBLISHED, record.c.id)
+    found: dict[str, list[str]] = defaultdict(list)
+    for target, identifier in connection.execute(query):
+        found[target].append(identifier)
+    return found
 
 
 def walk(connection: Connection, start: str, relations: Items[str], *, upward: bool, deepest: int) -> dict[str, int]:

@@ -82,6 +82,13 @@ def find_named(connection: Connection, collection: Collection, name: str) -> Sto
     return None if row is None else stored_of(row)
 
 
+def called(connection: Connection, collection: str, name_keys: Sequence[str]) -> dict[str, str]:
+    """The published record of each of these names (at most BATCH), by its key: the lowest id where several have it."""
+    query = select(record.c.name_key, func.min(record.c.id)).group_by(record.c.name_key)
+    query = query.where(record.c.collection == collection, record.c.name_key.in_(name_keys), _PUBLISHED)
+    return dict(connection.execute(query).all())
+
+
 def bodies(connection: Connection, collection: Collection) -> Iterator[Sequence[bytes]]:
     """The published records of a collection as rendered, in the collection's order, some at a time."""
     query = select(record.c.body).where(record.c.collection == collection.name, _PUBLISHED)
