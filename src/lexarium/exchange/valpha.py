@@ -21,13 +21,18 @@ _TYPE_NAMES = {str: "text", int: "a whole number"}
 def read(stream: BinaryIO, reading: Reading) -> Iterator[Incoming]:
     """The records of a document. `reading.collection` is what they are, else their `type` tells, else its fallback."""
     for line, found in objects(stream):
-        incoming = Incoming(line)
-        given = {reading.map.get(key, key): value for key, value in found.items()} if reading.map else found
-        kind = reading.collection or _kind(given, reading.fallback, incoming)
-        if kind is not None:
-            incoming.collection = kind.name
-            _take(kind, given, incoming)
-        yield incoming
+        yield taken(line, found, reading)
+
+
+def taken(line: int, found: dict[str, Any], reading: Reading) -> Incoming:
+    """The record that an object is."""
+    incoming = Incoming(line)
+    given = {reading.map.get(key, key): value for key, value in found.items()} if reading.map else found
+    kind = reading.collection or _kind(given, reading.fallback, incoming)
+    if kind is not None:
+        incoming.collection = kind.name
+        _take(kind, given, incoming)
+    return incoming
 
 
 def shape(collection: Collection, body: bytes, related: Sequence[Related]) -> bytes:
