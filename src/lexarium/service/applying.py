@@ -14,7 +14,8 @@ from lexarium.domain.relations import RELATIONS, Edge
 from lexarium.domain.stamps import now
 from lexarium.service.identities import identify, may_be_name
 from lexarium.service.reports import Conflict, Notes, Progress, Report
-from lexarium.store import edges, integrity, log, records, upstream
+from lexarium.service.retelling import retell
+from lexarium.store import edges, integrity, log, records, upstream, versions
 from lexarium.store.records import BATCH
 from lexarium.store.staging import Stage, Staged
 from lexarium.store.transaction import Transaction
@@ -34,12 +35,14 @@ class Application:
         self._prefer = prefer
         self._at = now()
         self._references: dict[str, str] = {}
-        self._some_untaken = upstream.any_untaken(transaction.connection)
+        self._some_untaken = False
         self.problems = Notes()
         """Why it cannot be applied: then the transaction is to be undone."""
 
     def run(self, progress: Progress) -> None:
         """Apply all of it."""
+        retell(self._transaction, self._stage, self._report, progress)
+        self._some_untaken = upstream.any_untaken(self._transaction.connection)
         if self._stage.has_names:
             self._report.refused += identify(self._transaction.connection, self._stage, self._report.warnings)
         self._stage.arrange()
@@ -132,9 +135,8 @@ class Application:
         untaken = upstream.untaken(connection, list(before)) if self._some_untaken else {}
         edited = {identifier for identifier, change in before.items() if change.actor != SYSTEM_USER} | untaken.keys()
         imported = upstream.last_imported(connection, sorted(edited)) if edited else {}
-        return {
-            identifier: _Base(change.whole(), untaken.get(identifier, {})) for identifier, change in imported.items()
-        }
+        imported |= versions.find_versions(connection, _brought(untaken, imported))
+        return {identifier: _Base(change, untaken.get(identifier, {})) for identifier, change in imported.items()}
 
     def _new(self, item: Staged, shift: "_Shift") -> log.Entry:
         self._report.created[item.collection] += 1
@@ -264,21 +266,34 @@ class _Shift:
 class _Base:
     """What imports told of a record that people have edited since."""
 
-    def __init__(self, imported: Whole, untaken: Mapping[str, Any]) -> None:
+    def __init__(self, imported: Change, untaken: Mapping[str, Any]) -> None:
+        whole = imported.whole()
         relations = untaken.get(_RELATIONS)
-        self.edges = imported.edges if relations is None else edges_of(imported.id, relations)
-        self.values: Values = values_of(imported) | {name: untaken[name] for name in untaken if name != _RELATIONS}
+        self.edges = whole.edges if relations is None else edges_of(whole.id, relations)
+        other = {name: value for name, value in untaken.items() if name not in (_RELATIONS, upstream.BROUGHT)}
+        self.values: Values = values_of(whole) | other
         self.untaken = dict(untaken)
         """Where the record is something else."""
+        self._brought = {} if imported.actor == SYSTEM_USER else {upstream.BROUGHT: imported.version}
 
     def take(self, untaken: Values, shift: _Shift, prefer: Preference | None) -> None:
         """Hear what an import told, and move the relations but for what people made of them."""
         theirs = (self.edges - shift.dropped) | shift.told
         if prefer != "theirs":
             shift.keep_local(self.edges)
-        self.untaken = dict(untaken)
+        self.untaken = {**untaken, **self._brought}
         if theirs != shift.edges:
             self.untaken[_RELATIONS] = relations_of(theirs)
+
+
+def _brought(untaken: Mapping[str, Values], imported: Mapping[str, Change]) -> list[tuple[str, int]]:
+    """The versions, made elsewhere, that an import brought with a record's history and none has followed since."""
+    brought = {identifier: told[upstream.BROUGHT] for identifier, told in untaken.items() if upstream.BROUGHT in told}
+    return [
+        (identifier, version)
+        for identifier, version in brought.items()
+        if identifier not in imported or imported[identifier].version < version
+    ]
 
 
 def _differing(one: Staged, other: Staged) -> Iterator[str]:
