@@ -423,7 +423,9 @@ def test_predicates_that_are_not_known_are_named_once_and_can_be_mapped() -> Non
 def test_terms_of_another_scheme_are_told() -> None:
     text = """ex:s a skos:ConceptScheme ; dct:license <http://licences.example/by> .
               ex:1 a skos:Concept ; skos:prefLabel "a" ."""
-    assert remarks(text) == ["it has terms of its own, to which the catalogue's should fit (http://licences.example/by)"]
+    assert remarks(text) == [
+        "it has terms of its own, to which the catalogue's should fit (http://licences.example/by)"
+    ]
 
 
 def test_what_has_no_label_or_no_name_of_its_own_is_left_out() -> None:
