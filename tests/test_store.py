@@ -213,9 +213,11 @@ def test_keys_that_are_too_long_are_cut_by_the_upgrade(new_url: NewUrl) -> None:
         for table in ("record", "change"):
             cut = f"UPDATE {table} SET order_key = :whole, name_key = :whole WHERE length(name_key) > 1000"
             transaction.connection.execute(text(cut), {"whole": name})
-        for later in ("change_by_class", "change_flagged"):
-            transaction.connection.execute(text(f"DROP INDEX {later}"))
-        transaction.connection.execute(text("UPDATE alembic_version SET version_num = '0003'"))
+    with database.backend.writing() as connection, connection.begin():
+        for later in ("INDEX change_by_class", "INDEX change_flagged"):
+            connection.execute(text(f"DROP {later}"))
+        connection.execute(text("ALTER TABLE catalogue DROP COLUMN writes"))
+        connection.execute(text("UPDATE alembic_version SET version_num = '0003'"))
     assert migrate(database) == ("0003", migrations.HEAD)
     assert check(database).problems == []
     with database.read() as connection:

@@ -9,6 +9,7 @@ from lexarium.domain.errors import SettingError
 
 PREFIX = "LEXARIUM_"
 _RANGES = {
+    "database_seconds": (1, 3_600),
     "port": (0, 65_535),
     "workers": (1, 256),
     "cache_mb": (0, 1_000_000),
@@ -36,6 +37,12 @@ class Settings:
 
     database: str = _setting(
         "sqlite:///lexarium.db", "Where the catalogue is: sqlite:///FILE, or postgresql://USER@HOST/NAME"
+    )
+    database_read: str = _setting(
+        "", "Where reads may go too: the hot standbys of a PostgreSQL database, as one address; empty: nowhere else"
+    )
+    database_seconds: int = _setting(
+        10, "How many seconds the server waits for a connection to PostgreSQL, for its turn to write, for a statement"
     )
     index: str = _setting(
         "auto",

@@ -4,13 +4,15 @@ import logging
 import logging.config
 import os
 import socket
-from contextlib import suppress
-from typing import Annotated
+from contextlib import ExitStack, suppress
+from tempfile import NamedTemporaryFile
+from typing import Annotated, Any
 
 import typer
 import uvicorn
 from uvicorn.supervisors import Multiprocess
 
+from lexarium.bootstrap import MARK
 from lexarium.cli.options import HELP, DatabaseOption
 from lexarium.cli.terminal import err
 from lexarium.domain.errors import LexariumError
@@ -47,6 +49,14 @@ def serve(
         log.info("The sample catalogue is loaded." if loaded else "The catalogue has records; no sample was loaded.")
     store.close()
     os.environ.update(settings.environment())
+    with ExitStack() as ending:
+        if settings.workers > 1 and not store.embedded:
+            mark = ending.enter_context(NamedTemporaryFile(prefix="lexarium-node-"))
+            os.environ[MARK] = mark.name
+        _run(settings, store.place, listener, logs)
+
+
+def _run(settings: Settings, place: str, listener: socket.socket, logs: dict[str, Any]) -> None:
     config = uvicorn.Config(
         "lexarium.bootstrap:application",
         factory=True,
@@ -60,7 +70,7 @@ def serve(
         log_config=logs,
     )
     address = f"[{settings.host}]" if ":" in settings.host else settings.host
-    log.info("Serving %s on http://%s:%d (Ctrl-C stops)", store.place, address, listener.getsockname()[1])
+    log.info("Serving %s on http://%s:%d (Ctrl-C stops)", place, address, listener.getsockname()[1])
     if settings.workers > 1:
         Multiprocess(config, sockets=[listener]).run()
     else:

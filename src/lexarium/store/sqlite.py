@@ -32,7 +32,7 @@ class SqliteWatch:
         assert isinstance(driver, sqlite3.Connection)
         self._execute = driver.execute
         self._commits = -1
-        self._position = Position("", -1, -1)
+        self._position = Position("", -1, -1, -1)
 
     def current(self) -> Position:
         try:

@@ -1,7 +1,7 @@
 """The application: what answers where, handed to one constructor."""
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from starlette.applications import Starlette
@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from lexarium.domain.errors import LexariumError
+from lexarium.domain.errors import LexariumError, StoreError
 from lexarium.service.access import Callers
 from lexarium.service.deliverer import Deliverer
 from lexarium.service.finding import Finder
@@ -36,7 +36,8 @@ def make_app(settings: Settings, database: Database) -> ASGIApp:
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[dict[str, Any]]:
-        await run_in_threadpool(database.position)  # connects, so that the first request need not
+        with suppress(StoreError):  # Where the database is away, it is looked for until it is there.
+            await run_in_threadpool(database.position)  # connects, so that the first request need not
         deliverer = Deliverer(database, private=settings.webhooks_private == "yes")
         deliverer.start()
         indexer.start()
