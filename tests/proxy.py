@@ -6,6 +6,8 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
+from psycopg.conninfo import conninfo_to_dict
+
 from tests.postgres import HOST
 
 _NOTIFICATION = b"A"
@@ -14,10 +16,10 @@ _HEAD = 5
 
 
 class Proxy:
-    """Passes on what comes for a port, and what is answered."""
+    """Passes on what comes for a database server, and what is answered."""
 
-    def __init__(self, port: int) -> None:
-        self._target = (HOST, port)
+    def __init__(self, url: str) -> None:
+        self._parts = conninfo_to_dict(url)
         self._listener = socket.create_server((HOST, 0))
         self.port: int = self._listener.getsockname()[1]
         self.flowing = threading.Event()
@@ -28,6 +30,20 @@ class Proxy:
         self._cutting: bytes | None = None
         self.cut = threading.Event()
         threading.Thread(target=self._accept, daemon=True).start()
+
+    @property
+    def url(self) -> str:
+        """The database's address through here; not encrypted, so that what is said can be understood."""
+        login = f"{self._parts['user']}:{self._parts.get('password', '')}".rstrip(":")
+        return f"postgresql://{login}@{HOST}:{self.port}/{self._parts['dbname']}?sslmode=disable&gssencmode=disable"
+
+    def _connected(self) -> socket.socket:
+        host, port = str(self._parts.get("host", HOST)), int(self._parts.get("port") or 5432)
+        if not host.startswith("/"):
+            return socket.create_connection((host, port))
+        server = socket.socket(socket.AF_UNIX)
+        server.connect(f"{host}/.s.PGSQL.{port}")
+        return server
 
     def cut_after(self, said: bytes) -> None:
         """Let this through the next time a client says it, and nothing of the answer: the connection ends."""
@@ -51,7 +67,7 @@ class Proxy:
 
     def _serve(self, client: socket.socket) -> None:
         self.flowing.wait()
-        with client, suppress(OSError), socket.create_connection(self._target) as server:
+        with client, suppress(OSError), self._connected() as server:
             answers = threading.Thread(target=self._answer, args=(server, client), daemon=True)
             answers.start()
             while said := client.recv(65_536):

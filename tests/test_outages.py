@@ -13,7 +13,7 @@ import pytest
 
 from lexarium.service.checking import check
 from lexarium.store.database import Database
-from tests.postgres import HOST, Postgres
+from tests.postgres import Postgres
 from tests.proxy import Proxy
 from tests.server import Answer, Server
 from tests.writers import DEADLINE, LIST, Client, Load, wait_until
@@ -29,16 +29,14 @@ def primary(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
 
 @pytest.fixture(scope="module")
 def network(primary: Postgres) -> Iterator[Proxy]:
-    with Proxy(primary.port) as running:
+    with Proxy(primary.new_database("catalogue")) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def server(primary: Postgres, network: Proxy) -> Iterator[Server]:
     """The one server that has to get through everything."""
-    primary.new_database("catalogue")
-    url = f"postgresql://postgres@{HOST}:{network.port}/catalogue?sslmode=disable&gssencmode=disable"
-    with Server(url, **PATIENCE) as running:
+    with Server(network.url, **PATIENCE) as running:
         wait_until(lambda: running.get("/readyz").status == 200)
         yield running
     database = Database(primary.url("catalogue"))

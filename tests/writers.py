@@ -86,8 +86,8 @@ class Load:
                 writer.result()
 
 
-def wait_until(holds: Callable[[], bool]) -> None:
+def wait_until(holds: Callable[..., bool], *given: object) -> None:
     end = time.monotonic() + DEADLINE
-    while not holds():
+    while not holds(*given):
         assert time.monotonic() < end, "what was waited for did not come"
         time.sleep(0.02)

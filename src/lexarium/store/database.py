@@ -34,6 +34,7 @@ class Database:
         """For a process that serves: where it may read too, how long it waits for a server, what its node shares."""
         self.backend = _backend(url, seconds, mark)
         self._standbys = _standbys(standbys, self.backend, seconds) if standbys else None
+        self._mark = mark
         self.tallies = Tallies()
         self._watch: Watch | None = None
         self._writer = Writer(self.write, self.errors_explained)
@@ -144,6 +145,8 @@ class Database:
         self.backend.engine.dispose()
         if self._standbys is not None:
             self._standbys.close()
+        if self._mark is not None:
+            self._mark.close()
 
     def _floor(self) -> Position | None:
         """Where this node stands; None where it has seen nothing yet."""

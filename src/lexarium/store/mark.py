@@ -37,6 +37,11 @@ class Mark:
             self._position, self._seen = position, raw
         return self._position
 
+    def close(self) -> None:
+        """Let go of the file."""
+        self._memory.close()
+        self._file.close()
+
     def advance(self, position: Position) -> None:
         """Tell of a position; an older one changes nothing."""
         with self._writing:

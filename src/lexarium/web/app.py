@@ -61,7 +61,7 @@ def make_app(settings: Settings, database: Database) -> ASGIApp:
             Suggest(finder).route(),
             *(Route(path, v1) for path in ("/api/v1", "/api/v1/{rest:path}", "/openapi.json", "/docs")),
             *reconcile.routes(settings.title, Reconciler(database, finder), limits),
-            *Probes(database).routes(),
+            *Probes(database, indexer).routes(),
             *Pages(database, settings.title).routes(),
         ],
         exception_handlers=dict.fromkeys([HTTPException, HttpProblem, LexariumError, Exception], handle_error),
