@@ -101,6 +101,9 @@ class Backend(Protocol):
     def announce(self, connection: Connection) -> None:
         """Tell other nodes, when this transaction commits, that the catalogue has moved."""
 
+    def go_on(self, connection: Connection) -> None:
+        """Be ready for more, after rows were written with numbers of their own, and many."""
+
     def watch(self) -> Watch:
         """Start to watch the catalogue's position."""
 

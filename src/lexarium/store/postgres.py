@@ -10,13 +10,14 @@ from typing import Any
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
-from sqlalchemy import Connection, create_engine, text
+from sqlalchemy import Connection, create_engine, func, select, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
 from lexarium.domain.errors import SettingError, StoreError, Unavailable
 from lexarium.store.backend import Position, Watch, read_position
 from lexarium.store.mark import Mark
+from lexarium.store.schema import delivery
 
 log = logging.getLogger(__name__)
 
@@ -229,6 +230,13 @@ class PostgresBackend:
 
     def announce(self, connection: Connection) -> None:
         connection.execute(text(f"NOTIFY {_CHANNEL}"))
+
+    def go_on(self, connection: Connection) -> None:
+        last = connection.execute(select(func.max(delivery.c.id))).scalar()
+        if last is not None:
+            counter = func.pg_get_serial_sequence(delivery.name, delivery.c.id.name)
+            connection.execute(select(func.setval(counter, last)))
+        connection.execute(text("ANALYZE"))
 
     def watch(self) -> Watch:
         return PostgresWatch(self._new_link, self._reach, self.place, self._mark)

@@ -119,6 +119,9 @@ class SqliteBackend:
     def announce(self, connection: Connection) -> None:
         """Nothing to do: SQLite counts commits for every reader."""
 
+    def go_on(self, connection: Connection) -> None:
+        """Nothing to do: SQLite counts on from the largest number."""
+
     def watch(self) -> Watch:
         return SqliteWatch(self.engine)
 
