@@ -2,10 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields
-from typing import Any, Self
+from ipaddress import IPv4Network, IPv6Network, ip_network
+from typing import Any, Self, TypeAlias
 
 from lexarium.domain.about import About
 from lexarium.domain.errors import SettingError
+
+Network: TypeAlias = IPv4Network | IPv6Network
 
 PREFIX = "LEXARIUM_"
 _RANGES = {
@@ -48,7 +51,7 @@ class Settings:
         "auto",
         "The folder of the search index; auto: FILE-search beside an SQLite file, else lexarium-search-EPOCH here",
     )
-    host: str = _setting("127.0.0.1", "The address the server listens on")
+    host: str = _setting("127.0.0.1", "The address the server listens on, or unix:PATH for a socket in the file system")
     port: int = _setting(8000, "The port the server listens on; 0 takes a free one")
     workers: int = _setting(1, "How many processes serve")
     cache_mb: int = _setting(
@@ -76,6 +79,11 @@ class Settings:
     base: str = _setting(
         "http://localhost:8000/", "What the IRIs of its records begin with: where it is served; they end in id/ID"
     )
+    trusted_proxies: str = _setting(
+        "",
+        "Which proxies tell the client's address and scheme (X-Forwarded-For, X-Forwarded-Proto): addresses and"
+        " networks, with commas; who comes by a Unix socket is always trusted",
+    )
     log: str = _setting(
         "auto", "How the server logs: text, json, or auto (text on a terminal, else json)", ("auto", "text", "json")
     )
@@ -87,6 +95,15 @@ class Settings:
     def about(self) -> About:
         """What the catalogue says of itself."""
         return About(self.title, self.licence, self.publisher, self.language, self.base)
+
+    @property
+    def proxies(self) -> tuple[Network, ...]:
+        """The proxies that are trusted."""
+        named = [each.strip() for each in self.trusted_proxies.split(",") if each.strip()]
+        try:
+            return tuple(ip_network(each, strict=False) for each in named)
+        except ValueError as error:
+            raise SettingError(f"The setting trusted_proxies must name addresses or networks: {error}.") from None
 
     @classmethod
     def read(cls, environment: Mapping[str, str], **options: object) -> Self:
@@ -107,6 +124,7 @@ class Settings:
         return {variable(each): str(getattr(self, each.name)) for each in fields(self)}
 
     def _check(self) -> None:
+        _ = self.proxies
         for name, (least, most) in _RANGES.items():
             if not least <= getattr(self, name) <= most:
                 raise SettingError(f"The setting {name} must be from {least} to {most}, not {getattr(self, name)}.")

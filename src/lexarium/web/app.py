@@ -25,6 +25,7 @@ from lexarium.web.limits import Limits
 from lexarium.web.pages import Pages
 from lexarium.web.probes import Probes
 from lexarium.web.problems import HttpProblem, handle_error
+from lexarium.web.proxies import Forwarded
 from lexarium.web.reconcile import endpoint as reconcile
 from lexarium.web.streams import Streams
 from lexarium.web.suggest import Suggest
@@ -68,4 +69,4 @@ def make_app(settings: Settings, database: Database) -> ASGIApp:
         lifespan=lifespan,
     )
     app.router.redirect_slashes = False
-    return FastPath(app, answers)
+    return FastPath(Forwarded(app, settings.proxies), answers)
