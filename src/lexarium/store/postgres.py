@@ -10,8 +10,8 @@ from typing import Any
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
-from sqlalchemy import Connection, create_engine, func, select, text
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy import Connection, create_engine, event, func, select, text
+from sqlalchemy.exc import DBAPIError, InvalidatePoolError
 from sqlalchemy.pool import NullPool
 
 from lexarium.domain.errors import SettingError, StoreError, Unavailable
@@ -26,6 +26,8 @@ _DIALECT = "postgresql+psycopg://"
 _CONNECTIONS = 10
 _WAIT_SECONDS = 10
 """How long a writer waits for its turn, and anyone for a connection, where nobody says otherwise."""
+_TRUSTED_SECONDS = 1.0
+"""A connection that was used within this time is taken for good; to ask each time would cost every read a trip."""
 _CONNECT_SECONDS = 5
 _AT_ONCE_SECONDS = 1.0
 """A server that refuses does so sooner; one that takes longer to fail is not there."""
@@ -149,6 +151,21 @@ def _connect(address: str, patience: float | None, reach: _Reach) -> _Link:
     return link
 
 
+def _note_use(_link: object, record: Any) -> None:
+    record.info["used"] = time.monotonic()
+
+
+def _refuse_if_dead(link: Any, record: Any, _proxy: object) -> None:
+    """Look whether a connection that was idle is still good; the pool makes another where it is not."""
+    if time.monotonic() - record.info.get("used", time.monotonic()) < _TRUSTED_SECONDS:
+        return
+    try:
+        link.execute("SELECT")
+        link.rollback()
+    except psycopg.Error as error:
+        raise InvalidatePoolError(str(error)) from error
+
+
 def _complete(address: str, seconds: int | None, among_several: Mapping[str, str]) -> str:
     """The address with what a session is to be like, and which of several hosts; what it says itself goes first."""
     try:
@@ -188,11 +205,12 @@ class PostgresBackend:
         self.engine = create_engine(
             _DIALECT,
             creator=self._new_link,
-            pool_pre_ping=True,
             pool_size=_CONNECTIONS,
             max_overflow=0,
             pool_timeout=seconds or _WAIT_SECONDS,
         )
+        event.listen(self.engine, "checkin", _note_use)
+        event.listen(self.engine, "checkout", _refuse_if_dead)
 
     def exists(self) -> bool:
         return True  # a database that is not there cannot be connected to, and is told so
