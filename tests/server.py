@@ -56,9 +56,9 @@ class Server:
         self.log = ""
         for line in self._process.stderr:
             self.log += line
-            match = re.search(r"on http://127\.0\.0\.1:(\d+)", line)
+            match = re.search(r"on (?:http://127\.0\.0\.1:(\d+)|unix:)", line)
             if match:
-                self.port = int(match.group(1))
+                self.port = int(match.group(1) or 0)
                 return self
         raise AssertionError(f"the server did not start: {self.log}")
 

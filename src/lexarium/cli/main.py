@@ -26,6 +26,7 @@ COMMANDS = {
     "token": "lexarium.cli.tokens",
     "migrate": "lexarium.cli.migrate",
     "check": "lexarium.cli.check",
+    "copy": "lexarium.cli.copying",
     "reindex": "lexarium.cli.reindex",
 }
 

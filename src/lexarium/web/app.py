@@ -1,7 +1,7 @@
 """The application: what answers where, handed to one constructor."""
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from starlette.applications import Starlette
@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from lexarium.domain.errors import LexariumError
+from lexarium.domain.errors import LexariumError, StoreError
 from lexarium.service.access import Callers
 from lexarium.service.deliverer import Deliverer
 from lexarium.service.finding import Finder
@@ -26,6 +26,7 @@ from lexarium.web.limits import Limits
 from lexarium.web.pages import Pages
 from lexarium.web.probes import Probes
 from lexarium.web.problems import HttpProblem, handle_error
+from lexarium.web.proxies import Forwarded
 from lexarium.web.reconcile import endpoint as reconcile
 from lexarium.web.streams import Streams
 from lexarium.web.suggest import Suggest
@@ -37,7 +38,8 @@ def make_app(settings: Settings, database: Database) -> ASGIApp:
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[dict[str, Any]]:
-        await run_in_threadpool(database.position)  # connects, so that the first request need not
+        with suppress(StoreError):  # Where the database is away, it is looked for until it is there.
+            await run_in_threadpool(database.position)  # connects, so that the first request need not
         deliverer = Deliverer(database, private=settings.webhooks_private == "yes")
         deliverer.start()
         indexer.start()
@@ -62,11 +64,11 @@ def make_app(settings: Settings, database: Database) -> ASGIApp:
             *(Route(path, v1) for path in ("/api/v1", "/api/v1/{rest:path}", "/openapi.json", "/docs")),
             *Iris(database, settings.about).routes(),
             *reconcile.routes(settings.about, Reconciler(database, finder), limits),
-            *Probes(database).routes(),
+            *Probes(database, indexer).routes(),
             *Pages(database, settings.title).routes(),
         ],
         exception_handlers=dict.fromkeys([HTTPException, HttpProblem, LexariumError, Exception], handle_error),
         lifespan=lifespan,
     )
     app.router.redirect_slashes = False
-    return FastPath(app, answers)
+    return FastPath(Forwarded(app, settings.proxies), answers)
