@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from operator import itemgetter
 from typing import Any, BinaryIO
 
 import orjson
@@ -76,20 +77,13 @@ def _take(collection: Collection, given: dict[str, Any], incoming: Incoming) -> 
     if not isinstance(identifier, str) or not identifier or is_too_long(identifier):
         incoming.problems.append(f"it has no id of 1 to {LONGEST} bytes")
         return
-    for name, expected in collection.types.items():
-        value = given.get(name)
-        if value is None:
-            if name != "id":
-                incoming.warnings.append(f"{identifier} has no {name}; it was filled")
-            continue
-        problem = _problem(value, expected)
-        if problem:
-            incoming.problems.append(f"{name} of {identifier} {problem}")
-        else:
-            incoming.fields[name] = value
+    if not _take_whole(collection, given, incoming):
+        _take_each(collection, given, incoming)
     if incoming.problems:
         return
     _doubt(collection, incoming)
+    if len(given) == len(collection.types) == len(incoming.fields):
+        return
     for key, value in given.items():
         if key in collection.views_by_key:
             _relate(collection.views_by_key[key], identifier, value, incoming)
@@ -97,14 +91,39 @@ def _take(collection: Collection, given: dict[str, Any], incoming: Incoming) -> 
             incoming.warnings.append(f"{key} of {identifier} is not a field of {collection.name}; it was left out")
 
 
+def _take_whole(collection: Collection, given: dict[str, Any], incoming: Incoming) -> bool:
+    """Take the fields of a record that has them all, as they should be: most do, and this is several times as fast."""
+    try:
+        values = itemgetter(*collection.types)(given)
+    except KeyError:
+        return False
+    if tuple(map(type, values)) != tuple(collection.types.values()):
+        return False
+    if any(value not in _INTEGERS for value in values if type(value) is int):
+        return False
+    incoming.fields = dict(zip(collection.types, values, strict=True))
+    return True
+
+
+def _take_each(collection: Collection, given: dict[str, Any], incoming: Incoming) -> None:
+    for name, expected in collection.types.items():
+        value = given.get(name)
+        if value is None:
+            if name != "id":
+                incoming.warnings.append(f"{given['id']} has no {name}; it was filled")
+            continue
+        problem = _problem(value, expected)
+        if problem:
+            incoming.problems.append(f"{name} of {given['id']} {problem}")
+        else:
+            incoming.fields[name] = value
+
+
 def _problem(value: Any, expected: type) -> str | None:
     # Exactly: a truth value is an integer to Python, but not to anyone else.
     if type(value) is not expected:
         return f"is not {_TYPE_NAMES[expected]}"
-    if isinstance(value, str):
-        char = unstorable(value)
-        return f"holds the character {char}, which cannot be stored" if char else None
-    return None if value in _INTEGERS else "is too large a number"
+    return None if isinstance(value, str) or value in _INTEGERS else "is too large a number"
 
 
 def _doubt(collection: Collection, incoming: Incoming) -> None:

@@ -1,6 +1,7 @@
 """Applying what is staged to the catalogue, within one transaction."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +16,7 @@ from lexarium.domain.stamps import now
 from lexarium.service.identities import identify, may_be_name
 from lexarium.service.reports import Conflict, Notes, Progress, Report
 from lexarium.store import edges, integrity, log, records, upstream
+from lexarium.store.database import Database
 from lexarium.store.records import BATCH
 from lexarium.store.staging import Stage, Staged
 from lexarium.store.transaction import Transaction
@@ -27,7 +29,10 @@ _NONE: frozenset[Edge] = frozenset()
 class Application:
     """One import, being applied."""
 
-    def __init__(self, transaction: Transaction, stage: Stage, report: Report, prefer: Preference | None) -> None:
+    def __init__(
+        self, database: Database, transaction: Transaction, stage: Stage, report: Report, prefer: Preference | None
+    ) -> None:
+        self._database = database
         self._transaction = transaction
         self._stage = stage
         self._report = report
@@ -35,6 +40,8 @@ class Application:
         self._at = now()
         self._references: dict[str, str] = {}
         self._some_untaken = upstream.any_untaken(transaction.connection)
+        self._present = records.total(transaction.connection)
+        self._related = edges.any_there(transaction.connection)
         self.problems = Notes()
         """Why it cannot be applied: then the transaction is to be undone."""
 
@@ -46,11 +53,14 @@ class Application:
         self._join_repeated()
         self._drop_untold_edges()
         total = self._stage.count()
-        done = 0
-        for identifiers in self._stage.touched(BATCH):
-            self._apply(identifiers)
-            done += len(identifiers)
-            progress("writing", done, total)
+        # Small catalogues are loaded so soon that it does not matter how.
+        large = total > max(self._present, BATCH)
+        with self._database.loading(self._transaction) if large else nullcontext():
+            done = 0
+            for identifiers in self._stage.touched(BATCH):
+                self._apply(identifiers)
+                done += len(identifiers)
+                progress("writing", done, total)
         self._warn_of_missing_references()
         if self._report.relations_added:
             self._warn_of_waiting_edges()
@@ -100,22 +110,24 @@ class Application:
         first, last = identifiers[0], identifiers[-1]
         connection = self._transaction.connection
         staged = self._stage.staged(first, last)
-        before = log.latest(connection, identifiers)
-        present = edges.of_sources(connection, identifiers)
+        before = log.latest(connection, identifiers) if self._present else {}
+        present = edges.of_sources(connection, identifiers) if self._related else {}
         bases = self._bases(before)
         told, dropped = _by_source(self._stage.edges(first, last)), _by_source(self._stage.dropped(first, last))
+        new: list[Whole] = []
         entries: list[log.Entry] = []
         shifts: list[_Shift] = []
         for identifier in identifiers:
-            shift = _Shift(present.get(identifier, _NONE), told.get(identifier, _NONE), dropped.get(identifier, _NONE))
+            ends = present.get(identifier, _NONE), told.get(identifier, _NONE), dropped.get(identifier, _NONE)
+            shift = _Shift(*ends) if any(ends) else _UNMOVED
             item, change = staged.get(identifier), before.get(identifier)
-            if change is None:
-                entry = None if item is None else self._new(item, shift)
-            else:
-                entry = self._changed(item, change, shift, bases.get(identifier))
-            if entry is not None:
-                entries.append(entry)
-            shifts.append(shift)
+            if change is not None:
+                entries += self._changed(item, change, shift, bases.get(identifier))
+            elif item is not None:
+                new.append(self._new(item, shift))
+            if shift is not _UNMOVED:
+                shifts.append(shift)
+        log.append(self._transaction, new, actor=SYSTEM_USER, at=self._at)
         log.save(self._transaction, entries, actor=SYSTEM_USER, at=self._at)
         added = [edge for shift in shifts for edge in shift.added]
         removed = [edge for shift in shifts for edge in shift.removed]
@@ -136,18 +148,20 @@ class Application:
             identifier: _Base(change.whole(), untaken.get(identifier, {})) for identifier, change in imported.items()
         }
 
-    def _new(self, item: Staged, shift: "_Shift") -> log.Entry:
+    def _new(self, item: Staged, shift: "_Shift") -> Whole:
         self._report.created[item.collection] += 1
-        whole = replace(created(self._told(item), self._at), edges=shift.edges)
+        whole = created(self._told(item), self._at)
+        if shift is not _UNMOVED:
+            whole = replace(whole, edges=shift.edges)
         self._note_references(whole, item)
-        return log.Entry(whole, 1, Action.CREATE)
+        return whole
 
-    def _changed(self, item: Staged | None, before: Change, shift: "_Shift", base: "_Base | None") -> log.Entry | None:
-        """The record as it shall be; None where it stays as it is. What `base` says is brought up to date."""
+    def _changed(self, item: Staged | None, before: Change, shift: "_Shift", base: "_Base | None") -> list[log.Entry]:
+        """The record as it shall be, unless it stays as it is. What `base` says is brought up to date."""
         was = before.whole()
         if not self._acceptable(item, was):
             shift.cancel()
-            return None
+            return []
         told = Told(was.collection, {}) if item is None else self._told(item)
         result = settled(was, None if base is None else base.values, told, self._prefer, self._at)
         if base is not None:
@@ -158,11 +172,11 @@ class Application:
         whole = replace(result.whole, edges=shift.edges)
         if whole == was:
             self._report.unchanged[before.collection] += 1
-            return None
+            return []
         retired = whole.state == State.RETIRED != was.state
         counter = self._report.retired if retired else self._report.updated
         counter[before.collection] += 1
-        return log.Entry(whole, before.version + 1, Action.RETIRE if retired else Action.UPDATE)
+        return [log.Entry(whole, before.version + 1, Action.RETIRE if retired else Action.UPDATE)]
 
     def _acceptable(self, item: Staged | None, was: Whole) -> bool:
         if item is not None and item.collection != was.collection.name:
@@ -207,9 +221,9 @@ class Application:
             self._report.conflicts.add(Conflict(self._place(item), item.id, each.field, each.before, each.after))
 
     def _note_references(self, whole: Whole, item: Staged) -> None:
-        for name, refers in whole.collection.references.items():
+        for name in whole.collection.class_fields:
             value = whole.fields[name]
-            if refers.collection and value and value not in self._references:
+            if value and value not in self._references:
                 self._references[value] = self._place(item)
 
     def _place(self, item: Staged) -> str:
@@ -259,6 +273,9 @@ class _Shift:
     def cancel(self) -> None:
         """Leave all as it is."""
         self.added = self.removed = _NONE
+
+
+_UNMOVED = _Shift(_NONE, _NONE, _NONE)
 
 
 class _Base:

@@ -127,7 +127,7 @@ class _Import:
         """Apply all that was taken."""
         refuse(self.problems)
         with suppress(_DryRun), self._database.write() as transaction:
-            application = Application(transaction, self._stage, self.report, self._prefer)
+            application = Application(self._database, transaction, self._stage, self.report, self._prefer)
             application.run(self._progress)
             refuse(application.problems)
             if self.report.dry_run:

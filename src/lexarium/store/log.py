@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, delete, insert, select, update
+from sqlalchemy import Connection, Table, bindparam, delete, insert, select, update
 
 from lexarium.domain.changes import Action, Change, Proposed, Whole
 from lexarium.domain.relations import Edge
@@ -61,6 +61,22 @@ def save(
     return changes
 
 
+def append(transaction: Transaction, wholes: Sequence[Whole], *, actor: str, at: int) -> None:
+    """Write new records and log them, as `save` does, many at a time: by the driver itself, which is much faster."""
+    records, changes = [], []
+    for seq, whole in enumerate(wholes, transaction.revision + 1):
+        fields, rendering, name = whole.fields, whole.rendering, whole.collection.name
+        keys = rendering.order_key, rendering.name_key
+        state = whole.state.value
+        records.append((whole.id, name, state, 1, fields["name"], *keys, rendering.hit_length, rendering.body))
+        told = fields.get("id_concept_class", ""), fields.get("id_user", ""), bool(fields.get("flag_for_curator"))
+        change_head = seq, at, actor, transaction.batch, Action.CREATE.value, name, whole.id, 1, state
+        changes.append((*change_head, *keys, *told, whole.document()))
+    _insert(transaction.connection, record, records)
+    _insert(transaction.connection, change, changes)
+    transaction.logged(wholes)
+
+
 def relate(transaction: Transaction, added: Iterable[Edge], removed: Iterable[Edge]) -> None:
     """Add and remove relations. Those added must not be there; the records they belong to are saved by `save`."""
     _execute(transaction, _RELATE, [_row(edge) for edge in added])
@@ -111,6 +127,14 @@ def _change_row(made: Change, whole: Whole) -> dict[str, Any]:
         "flagged": bool(whole.fields.get("flag_for_curator")),
         "document": made.document,
     }
+
+
+def _insert(connection: Connection, table: Table, rows: list[tuple[Any, ...]]) -> None:
+    """Insert rows that have a value for every column, in the order of columns."""
+    if rows:
+        mark = "?" if connection.dialect.paramstyle == "qmark" else "%s"
+        names, marks = ", ".join(f'"{column.name}"' for column in table.c), ", ".join(mark for _ in table.c)
+        connection.exec_driver_sql(f"INSERT INTO {table.name} ({names}) VALUES ({marks})", rows)  # noqa: S608 (our own)
 
 
 def _row(edge: Edge) -> dict[str, str]:

@@ -30,7 +30,7 @@ _BUFFERED = 1_000
 """How many rows are added at a time."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Staged:
     """A record waiting to be imported: what its files gave, and where it was (last) read."""
 
