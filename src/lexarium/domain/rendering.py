@@ -26,8 +26,12 @@ class Rendering:
 
 def render(collection: Collection, fields: Fields) -> Rendering:
     """The record as bytes. `fields` must hold every field of the collection, in the collection's order."""
+    return rendering_of(collection, fields, orjson.dumps(fields))
+
+
+def rendering_of(collection: Collection, fields: Fields, body: bytes) -> Rendering:
+    """The same, of fields that are these bytes already."""
     name: str = fields["name"]
-    body = orjson.dumps(fields)
     is_hit = collection.searched_prefix and fields["id"].startswith(collection.searched_prefix + "_")
     return Rendering(
         body=body,

@@ -6,12 +6,14 @@ from dataclasses import replace
 from typing import Any
 
 from lexarium.domain.aliases import Alias
-from lexarium.domain.changes import Action, Change, State, Whole, edges_of, relations_of
-from lexarium.domain.collections import COLLECTIONS
+from lexarium.domain.changes import Action, Change, State, Whole, edges_of, plain_document, relations_of
+from lexarium.domain.collections import COLLECTIONS, Collection
 from lexarium.domain.editions import Preference, Settled, Told, Values, created, settled, values_of
 from lexarium.domain.hierarchy import cycles
 from lexarium.domain.identifiers import SYSTEM_USER
+from lexarium.domain.records import Fields
 from lexarium.domain.relations import RELATIONS, Edge
+from lexarium.domain.rendering import rendering_of
 from lexarium.domain.stamps import now
 from lexarium.service.identities import identify, may_be_name
 from lexarium.service.reports import Conflict, Notes, Progress, Report
@@ -38,6 +40,8 @@ class Application:
         self._report = report
         self._prefer = prefer
         self._at = now()
+        self._loading = False
+        """Whether more comes in than was there before."""
         self._references: dict[str, str] = {}
         self._some_untaken = upstream.any_untaken(transaction.connection)
         self._present = records.total(transaction.connection)
@@ -53,9 +57,9 @@ class Application:
         self._join_repeated()
         self._drop_untold_edges()
         total = self._stage.count()
-        # Small catalogues are loaded so soon that it does not matter how.
-        large = total > max(self._present, BATCH)
-        with self._database.loading(self._transaction) if large else nullcontext():
+        # What is little is written so soon that it does not matter how.
+        self._loading = total > max(self._present, BATCH)
+        with self._database.loading(self._transaction) if self._loading else nullcontext():
             done = 0
             for identifiers in self._stage.touched(BATCH):
                 self._apply(identifiers)
@@ -114,7 +118,7 @@ class Application:
         present = edges.of_sources(connection, identifiers) if self._related else {}
         bases = self._bases(before)
         told, dropped = _by_source(self._stage.edges(first, last)), _by_source(self._stage.dropped(first, last))
-        new: list[Whole] = []
+        news: list[log.New] = []
         entries: list[log.Entry] = []
         shifts: list[_Shift] = []
         for identifier in identifiers:
@@ -123,11 +127,13 @@ class Application:
             item, change = staged.get(identifier), before.get(identifier)
             if change is not None:
                 entries += self._changed(item, change, shift, bases.get(identifier))
+            elif item is not None and self._loading:
+                news.append(self._loaded(item, shift))
             elif item is not None:
-                new.append(self._new(item, shift))
+                entries.append(log.Entry(self._new(item, shift), 1, Action.CREATE))
             if shift is not _UNMOVED:
                 shifts.append(shift)
-        log.append(self._transaction, new, actor=SYSTEM_USER, at=self._at)
+        log.append(self._transaction, news, actor=SYSTEM_USER, at=self._at)
         log.save(self._transaction, entries, actor=SYSTEM_USER, at=self._at)
         added = [edge for shift in shifts for edge in shift.added]
         removed = [edge for shift in shifts for edge in shift.removed]
@@ -148,12 +154,23 @@ class Application:
             identifier: _Base(change.whole(), untaken.get(identifier, {})) for identifier, change in imported.items()
         }
 
+    def _loaded(self, item: Staged, shift: "_Shift") -> log.New:
+        """A record that is not there, ready to be written. One whose fields are all told is as it was read."""
+        fields, collection = item.fields, COLLECTIONS[item.collection]
+        if shift is not _UNMOVED or item.rest is not None or [*fields] != [*collection.fields]:
+            whole = self._new(item, shift)
+            return log.New(collection.name, whole.state.value, whole.fields, whole.rendering, whole.document())
+        self._report.created[item.collection] += 1
+        self._note_references(collection, fields, item)
+        rendering = rendering_of(collection, fields, item.data)
+        return log.New(collection.name, State.PUBLISHED.value, fields, rendering, plain_document(item.data))
+
     def _new(self, item: Staged, shift: "_Shift") -> Whole:
         self._report.created[item.collection] += 1
         whole = created(self._told(item), self._at)
         if shift is not _UNMOVED:
             whole = replace(whole, edges=shift.edges)
-        self._note_references(whole, item)
+        self._note_references(whole.collection, whole.fields, item)
         return whole
 
     def _changed(self, item: Staged | None, before: Change, shift: "_Shift", base: "_Base | None") -> list[log.Entry]:
@@ -168,7 +185,7 @@ class Application:
             base.take(result.untaken, shift, self._prefer)
         if item is not None:
             self._note_conflicts(result, item)
-            self._note_references(result.whole, item)
+            self._note_references(was.collection, result.whole.fields, item)
         whole = replace(result.whole, edges=shift.edges)
         if whole == was:
             self._report.unchanged[before.collection] += 1
@@ -220,9 +237,9 @@ class Application:
         for each in result.conflicts:
             self._report.conflicts.add(Conflict(self._place(item), item.id, each.field, each.before, each.after))
 
-    def _note_references(self, whole: Whole, item: Staged) -> None:
-        for name in whole.collection.class_fields:
-            value = whole.fields[name]
+    def _note_references(self, collection: Collection, fields: Fields, item: Staged) -> None:
+        for name in collection.class_fields:
+            value = fields[name]
             if value and value not in self._references:
                 self._references[value] = self._place(item)
 

@@ -2,12 +2,14 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Table, bindparam, delete, insert, select, update
 
 from lexarium.domain.changes import Action, Change, Proposed, Whole
+from lexarium.domain.records import Fields
 from lexarium.domain.relations import Edge
+from lexarium.domain.rendering import Rendering
 from lexarium.store.records import BATCH
 from lexarium.store.schema import change, record, relation
 from lexarium.store.transaction import Transaction
@@ -61,20 +63,31 @@ def save(
     return changes
 
 
-def append(transaction: Transaction, wholes: Sequence[Whole], *, actor: str, at: int) -> None:
-    """Write new records and log them, as `save` does, many at a time: by the driver itself, which is much faster."""
+class New(NamedTuple):
+    """A new record, ready to be written."""
+
+    collection: str
+    state: str
+    fields: Fields
+    rendering: Rendering
+    document: bytes
+
+
+def append(transaction: Transaction, news: Sequence[New], *, actor: str, at: int) -> None:
+    """Write new records and log them, of a load: by the driver itself, which is much faster than `save`."""
+    batch, action = transaction.batch, Action.CREATE.value
     records, changes = [], []
-    for seq, whole in enumerate(wholes, transaction.revision + 1):
-        fields, rendering, name = whole.fields, whole.rendering, whole.collection.name
-        keys = rendering.order_key, rendering.name_key
-        state = whole.state.value
-        records.append((whole.id, name, state, 1, fields["name"], *keys, rendering.hit_length, rendering.body))
-        told = fields.get("id_concept_class", ""), fields.get("id_user", ""), bool(fields.get("flag_for_curator"))
-        change_head = seq, at, actor, transaction.batch, Action.CREATE.value, name, whole.id, 1, state
-        changes.append((*change_head, *keys, *told, whole.document()))
+    for seq, (collection, state, fields, rendering, document) in enumerate(news, transaction.revision + 1):
+        identifier, get = fields["id"], fields.get
+        order, key = rendering.order_key, rendering.name_key
+        records.append(
+            (identifier, collection, state, 1, fields["name"], order, key, rendering.hit_length, rendering.body)
+        )
+        told = get("id_concept_class", ""), get("id_user", ""), bool(get("flag_for_curator")), document
+        changes.append((seq, at, actor, batch, action, collection, identifier, 1, state, order, key, *told))
     _insert(transaction.connection, record, records)
     _insert(transaction.connection, change, changes)
-    transaction.logged(wholes)
+    transaction.loaded(len(news))
 
 
 def relate(transaction: Transaction, added: Iterable[Edge], removed: Iterable[Edge]) -> None:

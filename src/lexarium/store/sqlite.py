@@ -106,8 +106,13 @@ class SqliteBackend:
 
     @contextmanager
     def loading(self, connection: Connection) -> Iterator[None]:
-        """Indexes are made once at the end, sorted, and not row by row. Readers go on in the state before."""
-        indexes = [index for table in (record, change) for index in table.indexes if not index.unique]
+        """Indexes by name are made once at the end, sorted, and not row by row. Readers go on in the state before."""
+        indexes = [
+            index
+            for table in (record, change)
+            for index in table.indexes
+            if "name_key" in index.c or "order_key" in index.c
+        ]
         for index in indexes:
             index.drop(connection)
         connection.exec_driver_sql(f"PRAGMA cache_size=-{_LOADING_CACHE_KB}")

@@ -39,6 +39,8 @@ class Staged:
     source: int
     """Which of the sources, as the stage numbers them."""
     line: int
+    data: bytes
+    """Its fields, as JSON."""
     fields: Fields
     rest: dict[str, Any] | None
     """What is told besides fields; None: nothing."""
@@ -270,6 +272,7 @@ class Stage:
                 collection,
                 source,
                 line,
+                fields,
                 orjson.loads(fields),
                 None if rest is None else orjson.loads(rest),
             )
