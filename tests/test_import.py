@@ -15,11 +15,13 @@ from typing import Any
 
 import pytest
 
+from lexarium.domain.about import About
 from lexarium.domain.collections import COLLECTIONS
 from lexarium.domain.errors import ImportRefused
 from lexarium.domain.identifiers import SYSTEM_USER
+from lexarium.exchange.formats import FORMATS
 from lexarium.service.checking import check
-from lexarium.service.exporting import export_valpha
+from lexarium.service.exporting import export
 from lexarium.service.importing import import_files
 from lexarium.service.reading import reading
 from lexarium.service.reports import Report
@@ -75,7 +77,7 @@ def one(database: Database, identifier: str) -> dict[str, Any]:
 
 
 def exported(database: Database) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(b"".join(export_valpha(database, list(COLLECTIONS.values()))))
+    found: list[dict[str, Any]] = json.loads(b"".join(export(database, About(), FORMATS["v-alpha"])))
     return found
 
 
@@ -178,7 +180,7 @@ def test_a_relation_that_is_told_no_more_goes(database: Database, tmp_path: Path
 def test_an_export_keeps_relations_that_wait_for_a_record(database: Database, tmp_path: Path) -> None:
     imported(database, tmp_path, "concept.json", [term("a", relationships=[kind_of("b")])])
     path = tmp_path / "all.json"
-    path.write_bytes(b"".join(export_valpha(database, [CONCEPT])))
+    path.write_bytes(b"".join(export(database, About(), FORMATS["v-alpha"], [CONCEPT])))
     report = import_files(database, [path])
     assert not report.changed
     assert one(database, "trm_a")["relationships"] == []
@@ -322,7 +324,7 @@ def test_an_export_of_all_comes_in_again_as_it_was(
 ) -> None:
     import_files(database, sample_paths)
     path = tmp_path / "all.json"
-    path.write_bytes(b"".join(export_valpha(database, list(COLLECTIONS.values()))))
+    path.write_bytes(b"".join(export(database, About(), FORMATS["v-alpha"])))
     other = Database(new_url("sqlite"))
     migrate(other)
     report = import_files(other, [path])

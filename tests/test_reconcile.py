@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from lexarium.domain.about import About
 from lexarium.domain.collections import COLLECTIONS, SEARCHED
 from lexarium.domain.relations import RELATIONS
 from lexarium.search.tiers import Tier
@@ -99,7 +100,7 @@ def test_the_manifest_is_told_where_nothing_is_asked(catalogue: Catalogue) -> No
     base = f"http://127.0.0.1:{catalogue.server.port}"
     assert told["versions"] == ["0.2"]
     assert told["name"] == "Lexarium"
-    assert told["identifierSpace"] == f"{base}/id/"
+    assert told["identifierSpace"] == About().iri("")
     assert [each["id"] for each in told["defaultTypes"]] == list(SEARCHED)
     assert told["view"] == {"url": f"{base}/id/{{{{id}}}}"}
     assert told["batchSize"] == BATCH_SIZE

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import orjson
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
@@ -39,7 +40,7 @@ def save(transaction: Transaction, *entries: log.Entry) -> None:
 
 def ids_in_order(database: Database, kind: str) -> list[str]:
     with database.read() as connection:
-        return [stored.id for batch in records.published(connection, COLLECTIONS[kind]) for stored in batch]
+        return [orjson.loads(body)["id"] for bodies in records.bodies(connection, COLLECTIONS[kind]) for body in bodies]
 
 
 def test_a_write_is_the_record_and_its_row_in_the_log(database: Database) -> None:

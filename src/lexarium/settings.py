@@ -79,7 +79,8 @@ class Settings:
     @property
     def about(self) -> About:
         """What the catalogue says of itself."""
-        return About(self.title, self.licence, self.publisher, self.language, self.base)
+        base = self.base if self.base.endswith(("/", "#")) else f"{self.base}/"
+        return About(self.title, self.licence, self.publisher, self.language, base)
 
     @classmethod
     def read(cls, environment: Mapping[str, str], **options: object) -> Self:

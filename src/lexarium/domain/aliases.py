@@ -14,8 +14,13 @@ DEFAULT_LANGUAGE = "en"
 _LANGUAGE = re.compile(r"[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*")
 
 
+def is_language(tag: str) -> bool:
+    """Whether it has the form of a language's tag."""
+    return _LANGUAGE.fullmatch(tag) is not None
+
+
 def _language(tag: str) -> str:
-    if not _LANGUAGE.fullmatch(tag):
+    if not is_language(tag):
         raise ValueError("should be the tag of a language, such as en or pt-BR.")
     return tag
 

@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from lexarium.domain.about import About
 from lexarium.domain.aliases import Alias
-from lexarium.domain.changes import State
+from lexarium.domain.changes import Action, Proposed, State
 from lexarium.domain.collections import COLLECTIONS, Collection
 from lexarium.domain.errors import LexariumError
 from lexarium.domain.records import Fields
@@ -43,6 +44,18 @@ class Reading:
     """What a column or predicate of the file means that the codec does not know: the name of a field or relation."""
 
 
+class Version(NamedTuple):
+    """A version of a record, and how it came to be."""
+
+    number: int
+    write: int
+    """Versions with the same number were made by one write."""
+    at: int
+    actor: str
+    action: Action
+    proposed: Proposed | None
+
+
 @dataclass(slots=True)
 class Incoming:
     """A record as a file gives it: only what the file holds of it, checked for its types."""
@@ -65,6 +78,8 @@ class Incoming:
     """Ends are ids, or what the file calls those records."""
     told: list[tuple[str, Side]] = field(default_factory=list)
     """Relations, and the end at which the record stands in them, of which `edges` holds all there are."""
+    version: Version | None = None
+    """Where the file tells history: which version this is. Then each comes by itself, whole, the oldest first."""
     problems: list[str] = field(default_factory=list)
     """Why it cannot be taken."""
     warnings: list[str] = field(default_factory=list)

@@ -47,22 +47,26 @@ _DOUBTLESS = {name: _doubtless(collection) for name, collection in COLLECTIONS.i
 def read(stream: BinaryIO, reading: Reading) -> Iterator[Incoming]:
     """The records of a document. `reading.collection` is what they are, else their `type` tells, else its fallback."""
     for line, found in objects(stream):
-        incoming = Incoming(line)
-        given = {reading.map.get(key, key): value for key, value in found.items()} if reading.map else found
-        kind = reading.collection or _kind(given, reading.fallback, incoming)
-        if kind is not None:
-            incoming.collection = kind.name
-            _take(kind, given, incoming)
-        yield incoming
+        yield taken(line, found, reading)
+
+
+def taken(line: int, found: dict[str, Any], reading: Reading) -> Incoming:
+    """The record that an object is."""
+    incoming = Incoming(line)
+    given = {reading.map.get(key, key): value for key, value in found.items()} if reading.map else found
+    kind = reading.collection or _kind(given, reading.fallback, incoming)
+    if kind is not None:
+        incoming.collection = kind.name
+        _take(kind, given, incoming)
+    return incoming
 
 
 def shape(collection: Collection, body: bytes, related: Sequence[Related]) -> bytes:
     """The `?id=` shape: a rendered record, its type and its relations."""
     extra: dict[str, Any] = {"type": collection.name}
     for view in collection.views:
-        names = {relation.name for relation in view.relations}
         extra[view.key] = [
-            _entry(view, other) for other in related if other.relation in names and other.side in view.sides
+            _entry(view, other) for other in related if other.relation in view.names and other.side in view.sides
         ]
     return body[:-1] + b"," + orjson.dumps(extra)[1:]
 
@@ -200,7 +204,7 @@ def _edge(view: RelationView, identifier: str, entry: Any) -> Edge | None:
     if not isinstance(other, str) or not other or unstorable(other) or is_too_long(other):
         return None
     name = entry.get("relationship") if view.named else view.relations[0].name
-    if name not in {relation.name for relation in view.relations}:
+    if name not in view.names:
         return None
     side = view.sides[0]
     if view.directions:

@@ -17,7 +17,8 @@ from lexarium.domain.rendering import rendering_of
 from lexarium.domain.stamps import now
 from lexarium.service.identities import identify, may_be_name
 from lexarium.service.reports import Conflict, Notes, Progress, Report
-from lexarium.store import edges, integrity, log, records, upstream
+from lexarium.service.retelling import retell
+from lexarium.store import edges, integrity, log, records, upstream, versions
 from lexarium.store.database import Database
 from lexarium.store.records import BATCH
 from lexarium.store.staging import Stage, Staged
@@ -40,17 +41,22 @@ class Application:
         self._report = report
         self._prefer = prefer
         self._at = now()
+        self._present = 0
+        """How many records there were before."""
+        self._related = False
+        """Whether any of them had a relation."""
+        self._some_untaken = False
+        """Whether people have made something else of any of them than imports told."""
         self._loading = False
-        """Whether more comes in than was there before."""
+        """Whether more comes in than was there."""
         self._references: dict[str, str] = {}
-        self._some_untaken = upstream.any_untaken(transaction.connection)
-        self._present = records.total(transaction.connection)
-        self._related = edges.any_there(transaction.connection)
         self.problems = Notes()
         """Why it cannot be applied: then the transaction is to be undone."""
 
     def run(self, progress: Progress) -> None:
         """Apply all of it."""
+        retell(self._transaction, self._stage, self._report, progress)
+        self._look_around()
         if self._stage.has_names:
             self._report.refused += identify(self._transaction.connection, self._stage, self._report.warnings)
         self._stage.arrange()
@@ -69,6 +75,13 @@ class Application:
         if self._report.relations_added:
             self._warn_of_waiting_edges()
             self._warn_of_cycles()
+
+    def _look_around(self) -> None:
+        """See what there is: of what is not there, nothing is asked for later."""
+        connection = self._transaction.connection
+        self._present = records.total(connection)
+        self._related = edges.any_there(connection)
+        self._some_untaken = upstream.any_untaken(connection)
 
     def _join_repeated(self) -> None:
         """Make one of all that several files, or one several times, tell of a record; what was read last goes first."""
@@ -150,9 +163,8 @@ class Application:
         untaken = upstream.untaken(connection, list(before)) if self._some_untaken else {}
         edited = {identifier for identifier, change in before.items() if change.actor != SYSTEM_USER} | untaken.keys()
         imported = upstream.last_imported(connection, sorted(edited)) if edited else {}
-        return {
-            identifier: _Base(change.whole(), untaken.get(identifier, {})) for identifier, change in imported.items()
-        }
+        imported |= versions.find_versions(connection, _brought(untaken, imported))
+        return {identifier: _Base(change, untaken.get(identifier, {})) for identifier, change in imported.items()}
 
     def _loaded(self, item: Staged, shift: "_Shift") -> log.New:
         """A record that is not there, ready to be written. One whose fields are all told is as it was read."""
@@ -298,21 +310,34 @@ _UNMOVED = _Shift(_NONE, _NONE, _NONE)
 class _Base:
     """What imports told of a record that people have edited since."""
 
-    def __init__(self, imported: Whole, untaken: Mapping[str, Any]) -> None:
+    def __init__(self, imported: Change, untaken: Mapping[str, Any]) -> None:
+        whole = imported.whole()
         relations = untaken.get(_RELATIONS)
-        self.edges = imported.edges if relations is None else edges_of(imported.id, relations)
-        self.values: Values = values_of(imported) | {name: untaken[name] for name in untaken if name != _RELATIONS}
+        self.edges = whole.edges if relations is None else edges_of(whole.id, relations)
+        other = {name: value for name, value in untaken.items() if name not in (_RELATIONS, upstream.BROUGHT)}
+        self.values: Values = values_of(whole) | other
         self.untaken = dict(untaken)
         """Where the record is something else."""
+        self._brought = {} if imported.actor == SYSTEM_USER else {upstream.BROUGHT: imported.version}
 
     def take(self, untaken: Values, shift: _Shift, prefer: Preference | None) -> None:
         """Hear what an import told, and move the relations but for what people made of them."""
         theirs = (self.edges - shift.dropped) | shift.told
         if prefer != "theirs":
             shift.keep_local(self.edges)
-        self.untaken = dict(untaken)
+        self.untaken = {**untaken, **self._brought}
         if theirs != shift.edges:
             self.untaken[_RELATIONS] = relations_of(theirs)
+
+
+def _brought(untaken: Mapping[str, Values], imported: Mapping[str, Change]) -> list[tuple[str, int]]:
+    """The versions, made elsewhere, that an import brought with a record's history and none has followed since."""
+    brought = {identifier: told[upstream.BROUGHT] for identifier, told in untaken.items() if upstream.BROUGHT in told}
+    return [
+        (identifier, version)
+        for identifier, version in brought.items()
+        if identifier not in imported or imported[identifier].version < version
+    ]
 
 
 def _differing(one: Staged, other: Staged) -> Iterator[str]:

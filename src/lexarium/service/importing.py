@@ -15,6 +15,7 @@ from lexarium.exchange.formats import FORMATS, Format
 from lexarium.exchange.incoming import Incoming, Malformed, Reading
 from lexarium.exchange.opening import Part, Unreadable, parts
 from lexarium.exchange.recognition import HEAD, Unrecognised, recognise
+from lexarium.service import retelling
 from lexarium.service.applying import Application
 from lexarium.service.intake import Intake
 from lexarium.service.reports import Notes, Progress, Report, refuse, silent
@@ -125,6 +126,7 @@ class _Import:
 
     def finish(self) -> Report:
         """Apply all that was taken."""
+        retelling.check(self._stage, self.problems)
         refuse(self.problems)
         with suppress(_DryRun), self._database.write() as transaction:
             application = Application(self._database, transaction, self._stage, self.report, self._prefer)

@@ -11,6 +11,7 @@ from lexarium.domain.records import Fields
 from lexarium.domain.relations import RELATIONS, why_not_outside
 from lexarium.domain.text import name_key, unstorable
 from lexarium.exchange.incoming import Incoming
+from lexarium.service import retelling
 from lexarium.service.identities import may_be_name
 from lexarium.service.reports import Notes
 from lexarium.store.staging import Stage
@@ -45,7 +46,9 @@ class Intake:
             _check_key(fields.get("id"), incoming.foreign, key, problems)
         if problems or incoming.warnings:
             self._note(incoming)
-        if key and not problems:
+        if key and not problems and incoming.version is not None:
+            retelling.keep(self._stage, self._source, incoming, incoming.version)
+        elif key and not problems:
             self._stage.add(key, incoming.collection, self._source, incoming.line, data, rest)
             self._name(key, incoming)
             if incoming.edges or incoming.told:

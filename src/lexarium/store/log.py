@@ -90,6 +90,46 @@ def append(transaction: Transaction, news: Sequence[New], *, actor: str, at: int
     transaction.loaded(len(news))
 
 
+@dataclass(frozen=True, slots=True)
+class Retold:
+    """A version of a record that is new here, as it was made elsewhere."""
+
+    whole: Whole
+    version: int
+    action: Action
+    at: int
+    actor: str
+    document: bytes
+    begins: bool
+    """Whether another write made it than made the one before."""
+    last: bool
+    """Whether it is what the record is now."""
+
+
+def retell(transaction: Transaction, told: Sequence[Retold]) -> None:
+    """Log versions of records that were not there, each with when and by whom it was made, in this order."""
+    changes = []
+    for seq, each in enumerate(told, transaction.revision + 1):
+        if each.begins:
+            transaction.batch = seq
+        made = Change(
+            seq=seq,
+            at=each.at,
+            actor=each.actor,
+            batch=transaction.batch,
+            action=each.action,
+            collection=each.whole.collection.name,
+            record=each.whole.id,
+            version=each.version,
+            document=each.document,
+        )
+        changes.append(_change_row(made, each.whole))
+    last = [each for each in told if each.last]
+    transaction.put_off(_INSERT, (_record_row(Entry(each.whole, each.version, each.action)) for each in last))
+    transaction.put_off(_LOG, changes)
+    transaction.logged([each.whole for each in told])
+
+
 def relate(transaction: Transaction, added: Iterable[Edge], removed: Iterable[Edge]) -> None:
     """Add and remove relations. Those added must not be there; the records they belong to are saved by `save`."""
     _execute(transaction, _RELATE, [_row(edge) for edge in added])

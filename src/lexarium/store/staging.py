@@ -11,6 +11,7 @@ import orjson
 
 from lexarium.domain.records import Fields
 from lexarium.domain.relations import Edge, Side
+from lexarium.store.retold import RetoldVersions
 
 # Rows are only added while files are read, in the order of reading; what finds them is made once, by `arrange`.
 _TABLES = """
@@ -67,6 +68,8 @@ class Stage:
         self._db.executescript(pragmas + _TABLES + "BEGIN;")
         self._waiting: dict[str, list[tuple[Any, ...]]] = {}
         self._sources: list[str] = []
+        self.versions = RetoldVersions(self._db)
+        """The history of records, where files tell it."""
         self.has_names = False
         """Whether some record is told of, or named, by what is no id of ours."""
 

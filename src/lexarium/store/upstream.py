@@ -12,6 +12,9 @@ from lexarium.store.records import BATCH
 from lexarium.store.schema import change, upstream
 from lexarium.store.versions import change_of
 
+BROUGHT = "version"
+"""Among what was told: which version an import brought that others, elsewhere, had made."""
+
 
 def untaken(connection: Connection, identifiers: Sequence[str]) -> dict[str, dict[str, Any]]:
     """What imports told of these (at most BATCH) and was not taken, by record and field."""
