@@ -216,6 +216,7 @@ def test_keys_that_are_too_long_are_cut_by_the_upgrade(new_url: NewUrl) -> None:
             transaction.connection.execute(text(cut), {"whole": name})
         for later in ("change_by_class", "change_flagged"):
             transaction.connection.execute(text(f"DROP INDEX {later}"))
+        transaction.connection.execute(text("DROP TABLE upstream"))
         transaction.connection.execute(text("UPDATE alembic_version SET version_num = '0003'"))
     assert migrate(database) == ("0003", migrations.HEAD)
     assert check(database).problems == []

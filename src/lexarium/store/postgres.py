@@ -2,6 +2,7 @@
 
 import logging
 import threading
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -124,6 +125,10 @@ class PostgresBackend:
     def damage(self, connection: Connection) -> list[str]:
         """PostgreSQL has no such look that is open to everyone."""
         return []
+
+    def loading(self, connection: Connection) -> AbstractContextManager[None]:
+        """Nothing to do: without an index others could not even read until the end."""
+        return nullcontext()
 
     def lock_schema(self, connection: Connection) -> None:
         connection.execute(text(f"SELECT pg_advisory_xact_lock({_SCHEMA_LOCK})"))

@@ -28,6 +28,7 @@ class Transaction:
         """From where on what is put off belongs to the present write."""
         self._undoable: bool | None = None
         """Whether there is a savepoint before the present write; None: none is wanted."""
+        self._loaded = False
         self.batch = position.revision + 1
         """The first seq of the present write: what its changes have in common."""
 
@@ -60,6 +61,11 @@ class Transaction:
         if self.revision - self._start.revision <= MOST_CHANGES:
             self._shaken.update(*(whole.grounds for whole in wholes))
 
+    def loaded(self, count: int) -> None:
+        """So many records were added to the log by a load: too many to look at one by one, or there will be."""
+        self._position = self._position._replace(revision=self.revision + count)
+        self._loaded = True
+
     def accounts_changed(self) -> None:
         """Someone's account or token is not what it was."""
         self._position = self._position._replace(accounts=self._position.accounts + 1)
@@ -88,7 +94,7 @@ class Transaction:
     def finish(self) -> Move:
         """Write what was put off: where the catalogue comes to by all of it."""
         self._flush(len(self._put_off))
-        told = self.revision - self._start.revision <= MOST_CHANGES
+        told = self.revision - self._start.revision <= MOST_CHANGES and not self._loaded
         return Move(self._start, self._position, self._shaken if told else None)
 
     def _flush(self, until: int) -> None:
