@@ -239,7 +239,7 @@ def test_keys_that_are_too_long_are_cut_by_the_upgrade(new_url: NewUrl) -> None:
             cut = f"UPDATE {table} SET order_key = :whole, name_key = :whole WHERE length(name_key) > 1000"
             transaction.connection.execute(text(cut), {"whole": name})
     with database.backend.writing() as connection, connection.begin():
-        for later in ("INDEX change_by_class", "INDEX change_flagged"):
+        for later in ("INDEX change_by_class", "INDEX change_flagged", "TABLE upstream"):
             connection.execute(text(f"DROP {later}"))
         connection.execute(text("ALTER TABLE catalogue DROP COLUMN writes"))
         connection.execute(text("UPDATE alembic_version SET version_num = '0003'"))

@@ -111,6 +111,11 @@ class Whole:
         return orjson.dumps(whole)
 
 
+def plain_document(body: bytes) -> bytes:
+    """What `Whole.document` makes of a published record that has nothing besides its fields, which are rendered so."""
+    return b'{"state":"published","record":' + body + b',"relations":{}}'
+
+
 def whole_of(collection: str, document: bytes) -> Whole:
     """What `Whole.document` made bytes of."""
     given = orjson.loads(document)

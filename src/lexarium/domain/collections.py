@@ -50,6 +50,11 @@ class Collection:
         return {name: int if info.annotation is int else str for name, info in self.fields.items()}
 
     @cached_property
+    def hit_end(self) -> bytes:
+        """In a rendered record, what follows its search hit. No text in it can look so: its quotes are escaped."""
+        return f',"{list(self.fields)[len(HIT_FIELDS)]}":'.encode()
+
+    @cached_property
     def written(self) -> dict[str, Written]:
         """The fields that people write, with their limits."""
         return self._marked(Written)
@@ -58,6 +63,11 @@ class Collection:
     def references(self) -> dict[str, Refers]:
         """The fields that hold identifiers of something else."""
         return self._marked(Refers)
+
+    @cached_property
+    def class_fields(self) -> tuple[str, ...]:
+        """The fields that name a record."""
+        return tuple(name for name, refers in self.references.items() if refers.collection)
 
     @cached_property
     def moments(self) -> dict[str, Moment]:

@@ -58,7 +58,8 @@ class Settled:
 def created(told: Told, at: int) -> Whole:
     """A record that was not there before."""
     whole = Whole(told.collection, complete(told.collection, told.fields, at))
-    return _with_rest(whole, told, told.values())
+    untold = told.aliases is None and told.sources is None and told.state is None
+    return whole if untold else _with_rest(whole, told, told.values())
 
 
 def values_of(whole: Whole) -> Values:

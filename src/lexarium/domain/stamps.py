@@ -36,7 +36,13 @@ def precise_text_of(milliseconds: int) -> str | None:
 
 def is_stamp(text: str) -> bool:
     """Whether a text is a date and time in the form that `text_of` gives."""
-    return _FORM.fullmatch(text) is not None and milliseconds_of(text) is not None
+    if _FORM.fullmatch(text) is None:
+        return False
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
 
 
 def milliseconds_of(text: str) -> int | None:

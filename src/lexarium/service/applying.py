@@ -1,21 +1,25 @@
 """Applying what is staged to the catalogue, within one transaction."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
 from lexarium.domain.aliases import Alias
-from lexarium.domain.changes import Action, Change, State, Whole, edges_of, relations_of
-from lexarium.domain.collections import COLLECTIONS
+from lexarium.domain.changes import Action, Change, State, Whole, edges_of, plain_document, relations_of
+from lexarium.domain.collections import COLLECTIONS, Collection
 from lexarium.domain.editions import Preference, Settled, Told, Values, created, settled, values_of
 from lexarium.domain.hierarchy import cycles
 from lexarium.domain.identifiers import SYSTEM_USER
+from lexarium.domain.records import Fields
 from lexarium.domain.relations import RELATIONS, Edge
+from lexarium.domain.rendering import rendering_of
 from lexarium.domain.stamps import now
 from lexarium.service.identities import identify, may_be_name
 from lexarium.service.reports import Conflict, Notes, Progress, Report
 from lexarium.service.retelling import retell
 from lexarium.store import edges, integrity, log, records, upstream, versions
+from lexarium.store.database import Database
 from lexarium.store.records import BATCH
 from lexarium.store.staging import Stage, Staged
 from lexarium.store.transaction import Transaction
@@ -28,36 +32,56 @@ _NONE: frozenset[Edge] = frozenset()
 class Application:
     """One import, being applied."""
 
-    def __init__(self, transaction: Transaction, stage: Stage, report: Report, prefer: Preference | None) -> None:
+    def __init__(
+        self, database: Database, transaction: Transaction, stage: Stage, report: Report, prefer: Preference | None
+    ) -> None:
+        self._database = database
         self._transaction = transaction
         self._stage = stage
         self._report = report
         self._prefer = prefer
         self._at = now()
-        self._references: dict[str, str] = {}
+        self._present = 0
+        """How many records there were before."""
+        self._related = False
+        """Whether any of them had a relation."""
         self._some_untaken = False
+        """Whether people have made something else of any of them than imports told."""
+        self._loading = False
+        """Whether more comes in than was there."""
+        self._references: dict[str, str] = {}
         self.problems = Notes()
         """Why it cannot be applied: then the transaction is to be undone."""
 
     def run(self, progress: Progress) -> None:
         """Apply all of it."""
         retell(self._transaction, self._stage, self._report, progress)
-        self._some_untaken = upstream.any_untaken(self._transaction.connection)
+        self._look_around()
         if self._stage.has_names:
             self._report.refused += identify(self._transaction.connection, self._stage, self._report.warnings)
         self._stage.arrange()
         self._join_repeated()
         self._drop_untold_edges()
         total = self._stage.count()
-        done = 0
-        for identifiers in self._stage.touched(BATCH):
-            self._apply(identifiers)
-            done += len(identifiers)
-            progress("writing", done, total)
+        # What is little is written so soon that it does not matter how.
+        self._loading = total > max(self._present, BATCH)
+        with self._database.loading(self._transaction) if self._loading else nullcontext():
+            done = 0
+            for identifiers in self._stage.touched(BATCH):
+                self._apply(identifiers)
+                done += len(identifiers)
+                progress("writing", done, total)
         self._warn_of_missing_references()
         if self._report.relations_added:
             self._warn_of_waiting_edges()
             self._warn_of_cycles()
+
+    def _look_around(self) -> None:
+        """See what there is: of what is not there, nothing is asked for later."""
+        connection = self._transaction.connection
+        self._present = records.total(connection)
+        self._related = edges.any_there(connection)
+        self._some_untaken = upstream.any_untaken(connection)
 
     def _join_repeated(self) -> None:
         """Make one of all that several files, or one several times, tell of a record; what was read last goes first."""
@@ -103,22 +127,26 @@ class Application:
         first, last = identifiers[0], identifiers[-1]
         connection = self._transaction.connection
         staged = self._stage.staged(first, last)
-        before = log.latest(connection, identifiers)
-        present = edges.of_sources(connection, identifiers)
+        before = log.latest(connection, identifiers) if self._present else {}
+        present = edges.of_sources(connection, identifiers) if self._related else {}
         bases = self._bases(before)
         told, dropped = _by_source(self._stage.edges(first, last)), _by_source(self._stage.dropped(first, last))
+        news: list[log.New] = []
         entries: list[log.Entry] = []
         shifts: list[_Shift] = []
         for identifier in identifiers:
-            shift = _Shift(present.get(identifier, _NONE), told.get(identifier, _NONE), dropped.get(identifier, _NONE))
+            ends = present.get(identifier, _NONE), told.get(identifier, _NONE), dropped.get(identifier, _NONE)
+            shift = _Shift(*ends) if any(ends) else _UNMOVED
             item, change = staged.get(identifier), before.get(identifier)
-            if change is None:
-                entry = None if item is None else self._new(item, shift)
-            else:
-                entry = self._changed(item, change, shift, bases.get(identifier))
-            if entry is not None:
-                entries.append(entry)
-            shifts.append(shift)
+            if change is not None:
+                entries += self._changed(item, change, shift, bases.get(identifier))
+            elif item is not None and self._loading:
+                news.append(self._loaded(item, shift))
+            elif item is not None:
+                entries.append(log.Entry(self._new(item, shift), 1, Action.CREATE))
+            if shift is not _UNMOVED:
+                shifts.append(shift)
+        log.append(self._transaction, news, actor=SYSTEM_USER, at=self._at)
         log.save(self._transaction, entries, actor=SYSTEM_USER, at=self._at)
         added = [edge for shift in shifts for edge in shift.added]
         removed = [edge for shift in shifts for edge in shift.removed]
@@ -138,33 +166,46 @@ class Application:
         imported |= versions.find_versions(connection, _brought(untaken, imported))
         return {identifier: _Base(change, untaken.get(identifier, {})) for identifier, change in imported.items()}
 
-    def _new(self, item: Staged, shift: "_Shift") -> log.Entry:
+    def _loaded(self, item: Staged, shift: "_Shift") -> log.New:
+        """A record that is not there, ready to be written. One whose fields are all told is as it was read."""
+        fields, collection = item.fields, COLLECTIONS[item.collection]
+        if shift is not _UNMOVED or item.rest is not None or [*fields] != [*collection.fields]:
+            whole = self._new(item, shift)
+            return log.New(collection.name, whole.state.value, whole.fields, whole.rendering, whole.document())
         self._report.created[item.collection] += 1
-        whole = replace(created(self._told(item), self._at), edges=shift.edges)
-        self._note_references(whole, item)
-        return log.Entry(whole, 1, Action.CREATE)
+        self._note_references(collection, fields, item)
+        rendering = rendering_of(collection, fields, item.data)
+        return log.New(collection.name, State.PUBLISHED.value, fields, rendering, plain_document(item.data))
 
-    def _changed(self, item: Staged | None, before: Change, shift: "_Shift", base: "_Base | None") -> log.Entry | None:
-        """The record as it shall be; None where it stays as it is. What `base` says is brought up to date."""
+    def _new(self, item: Staged, shift: "_Shift") -> Whole:
+        self._report.created[item.collection] += 1
+        whole = created(self._told(item), self._at)
+        if shift is not _UNMOVED:
+            whole = replace(whole, edges=shift.edges)
+        self._note_references(whole.collection, whole.fields, item)
+        return whole
+
+    def _changed(self, item: Staged | None, before: Change, shift: "_Shift", base: "_Base | None") -> list[log.Entry]:
+        """The record as it shall be, unless it stays as it is. What `base` says is brought up to date."""
         was = before.whole()
         if not self._acceptable(item, was):
             shift.cancel()
-            return None
+            return []
         told = Told(was.collection, {}) if item is None else self._told(item)
         result = settled(was, None if base is None else base.values, told, self._prefer, self._at)
         if base is not None:
             base.take(result.untaken, shift, self._prefer)
         if item is not None:
             self._note_conflicts(result, item)
-            self._note_references(result.whole, item)
+            self._note_references(was.collection, result.whole.fields, item)
         whole = replace(result.whole, edges=shift.edges)
         if whole == was:
             self._report.unchanged[before.collection] += 1
-            return None
+            return []
         retired = whole.state == State.RETIRED != was.state
         counter = self._report.retired if retired else self._report.updated
         counter[before.collection] += 1
-        return log.Entry(whole, before.version + 1, Action.RETIRE if retired else Action.UPDATE)
+        return [log.Entry(whole, before.version + 1, Action.RETIRE if retired else Action.UPDATE)]
 
     def _acceptable(self, item: Staged | None, was: Whole) -> bool:
         if item is not None and item.collection != was.collection.name:
@@ -208,10 +249,10 @@ class Application:
         for each in result.conflicts:
             self._report.conflicts.add(Conflict(self._place(item), item.id, each.field, each.before, each.after))
 
-    def _note_references(self, whole: Whole, item: Staged) -> None:
-        for name, refers in whole.collection.references.items():
-            value = whole.fields[name]
-            if refers.collection and value and value not in self._references:
+    def _note_references(self, collection: Collection, fields: Fields, item: Staged) -> None:
+        for name in collection.class_fields:
+            value = fields[name]
+            if value and value not in self._references:
                 self._references[value] = self._place(item)
 
     def _place(self, item: Staged) -> str:
@@ -261,6 +302,9 @@ class _Shift:
     def cancel(self) -> None:
         """Leave all as it is."""
         self.added = self.removed = _NONE
+
+
+_UNMOVED = _Shift(_NONE, _NONE, _NONE)
 
 
 class _Base:

@@ -129,7 +129,7 @@ class _Import:
         retelling.check(self._stage, self.problems)
         refuse(self.problems)
         with suppress(_DryRun), self._database.write() as transaction:
-            application = Application(transaction, self._stage, self.report, self._prefer)
+            application = Application(self._database, transaction, self._stage, self.report, self._prefer)
             application.run(self._progress)
             refuse(application.problems)
             if self.report.dry_run:

@@ -46,6 +46,11 @@ def named(connection: Connection, relations: Items[str]) -> Iterator[Edge]:
     return _edges(connection, relation.c.relation.in_(relations))
 
 
+def any_there(connection: Connection) -> bool:
+    """Whether there is any edge."""
+    return connection.execute(select(relation.c.source).limit(1)).first() is not None
+
+
 def matched(connection: Connection, names: Items[str]) -> dict[str, list[str]]:
     """The records that have an exact match to these (at most `records.BATCH`), by what it is; published ones first."""
     query = select(relation.c.target, record.c.id).join(record, record.c.id == relation.c.source)

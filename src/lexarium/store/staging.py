@@ -31,7 +31,7 @@ _BUFFERED = 1_000
 """How many rows are added at a time."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Staged:
     """A record waiting to be imported: what its files gave, and where it was (last) read."""
 
@@ -40,6 +40,8 @@ class Staged:
     source: int
     """Which of the sources, as the stage numbers them."""
     line: int
+    data: bytes
+    """Its fields, as JSON."""
     fields: Fields
     rest: dict[str, Any] | None
     """What is told besides fields; None: nothing."""
@@ -273,6 +275,7 @@ class Stage:
                 collection,
                 source,
                 line,
+                fields,
                 orjson.loads(fields),
                 None if rest is None else orjson.loads(rest),
             )

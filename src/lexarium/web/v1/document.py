@@ -30,6 +30,7 @@ _TAGS = {
     "batch": "Many writes in one request, all or nothing.",
     "proposals": "What contributors would change, and curators decide.",
     "releases": "States of the catalogue that have a name.",
+    "export": "Taking the catalogue out.",
     "accounts": "People and their tokens.",
     "webhooks": "Programs that are told of changes.",
     frozen.TAG: "The frozen read interface.",

@@ -38,7 +38,8 @@ def service(database: StoreOf, limits: LimitsOf) -> Response:
             "links": {
                 **{name: f"{answers.PATH}/{name}" for name in COLLECTIONS},
                 **{
-                    name: f"{answers.PATH}/{name}" for name in ("search", "suggest", "changes", "releases", "proposals")
+                    name: f"{answers.PATH}/{name}"
+                    for name in ("search", "suggest", "changes", "releases", "proposals", "export")
                 },
                 "openapi": "/openapi.json",
                 "docs": "/docs",
