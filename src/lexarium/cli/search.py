@@ -10,7 +10,6 @@ from rich.text import Text
 
 from lexarium.cli.options import CollectionOption, DatabaseOption, JsonOption, opened
 from lexarium.cli.terminal import err, out
-from lexarium.domain.collections import SEARCHED
 from lexarium.service.finding import Asked, Finder, Hit
 from lexarium.service.indexing import Indexer
 from lexarium.service.views import found_view
@@ -31,7 +30,7 @@ def search(
     store = opened(database, reading=True)
     indexer = Indexer(store, Settings.read(os.environ).index)
     indexer.catch_up()
-    asked = Asked(query, (collection.name,) if collection else SEARCHED, limit=limit)
+    asked = Asked(query, (collection.name,) if collection else (), limit=limit)
     found = Finder(store, indexer).search(asked)
     indexer.stop()
     if json_output:

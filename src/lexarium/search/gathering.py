@@ -1,22 +1,31 @@
-"""Runs the queries of a search, the best first, and gathers what they find until there is enough."""
+"""Runs the queries of a search, the best first, and gathers what they find.
 
-from collections.abc import Callable, Iterator
+The order of hits depends on what was typed alone, never on how many are wanted: so many of the first are put in
+order by how they match, always the same; the others follow as their queries find them. A page is a part of that.
+"""
+
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
-from tantivy import DocAddress, Query
+from tantivy import DocAddress, Order, Query
 
+from lexarium.domain.collections import SEARCHED
 from lexarium.search.documents import SEPARATOR
 from lexarium.search.index import View, explained
-from lexarium.search.queries import Filter, Queries, some, typed
+from lexarium.search.queries import Filter, Queries, Typed, allowed, some, typed
 from lexarium.search.ranking import Grade, Source, grade
 from lexarium.search.tiers import Tier
 
-RERANKED = 60
-"""How many of the first hits are put in order of their words."""
+DEEPEST = 2_000
+"""How many hits are told of a search that is paged through."""
+_RANKED = 60
+"""How many of the first hits are put in order by how they match."""
+_RANKED_OF_A_WORD = 30
+"""The same for one word: the queries themselves tell nearly all of the order."""
 _MOST_VALUES = 100
 """How many values of a facet are told."""
-_FEW = 30
 _MOST_CLOSE_WORDS = 8
 """Up to how many words typing mistakes are looked for in each of them: it takes milliseconds a word."""
 _LONG_KEY = 8
@@ -32,12 +41,18 @@ class Candidate:
     state: str
     labels: tuple[str, ...]
     grade: Grade
+    score: float
 
     @property
     def order(self) -> tuple[float, int, str, str]:
         """Best first; of equals the shorter name."""
         name = self.labels[0]
-        return -self.grade.score, len(name), name.casefold(), self.record
+        return -self.score, len(name), name.casefold(), self.record
+
+    @property
+    def completing_order(self) -> tuple[Tier, bool, tuple[float, int, str, str]]:
+        """Best first, and of a tier those that are usually searched."""
+        return self.grade.tier, self.collection not in SEARCHED, self.order
 
 
 class Facets(NamedTuple):
@@ -48,56 +63,82 @@ class Facets(NamedTuple):
     """By collection, class and state, and each of their values."""
 
 
+class _Stage(NamedTuple):
+    """One way to match, and the query for it."""
+
+    tier: Tier
+    """What it finds, or nearly so."""
+    source: Source
+    query: Query
+
+    @property
+    def weighs(self) -> bool:
+        """Whether BM25 tells what is better; else all match alike, and the shorter name goes first."""
+        return self.source is Source.TEXT or self.tier is Tier.TYPO_WORDS
+
+    @property
+    def least(self) -> float:
+        """The least score of its tier."""
+        return (len(Tier) - 1 - self.tier) / len(Tier)
+
+
 _Place = tuple[int, int]
 
 
 class _Found(NamedTuple):
     address: DocAddress
     weight: float
-    source: Source
+    stage: _Stage
 
 
 class Search:
     """One search in one state of an index."""
 
-    def __init__(self, view: View, text: str, wanted: Filter) -> None:
+    def __init__(self, view: View, text: str, wanted: Filter, *, definitions: bool = True) -> None:
+        """`definitions`: whether these are searched too, or only names and aliases."""
         self._searcher = view.searcher
-        self._typed = typed(text)
+        self.typed: Typed = typed(text)
         self._wanted = wanted
-        self._queries = Queries(view.schema, self._typed, wanted)
-        self._found: dict[_Place, _Found] = {}
-        self._close: list[Query] = []
-        """The queries that allow for typing mistakes, where they were needed."""
+        self._queries = Queries(view.schema, self.typed, wanted)
+        self._definitions = definitions
+        self._ranked = _RANKED if len(self.typed.words) > 1 else _RANKED_OF_A_WORD
 
-    def best(self, count: int) -> list[Candidate]:
-        """The best hits, in order; at least so many where there are so many."""
-        found = self._labels(max(count, _FEW if len(self._typed.words) < 2 else RERANKED))
-        if len(found) < count:
-            self._run(self._queries.text(), count, Source.TEXT)
-            found += self._graded(Source.TEXT)
+    @cached_property
+    def first(self) -> list[Candidate]:
+        """The first hits, in order."""
+        found = (self._candidate(each) for each in self._gathered.values())
         return sorted(found, key=lambda candidate: candidate.order)
 
+    @property
+    def did_you_mean(self) -> str | None:
+        """The name or alias that comes first among those that were meant perhaps, where none has all words."""
+        close = (each.grade.text for each in self.first if each.grade.tier in (Tier.TYPO, Tier.TYPO_WORDS))
+        return next((" ".join(text.split()) for text in close), None)
+
+    def page(self, start: int, end: int) -> list[Candidate]:
+        """The hits from `start` up to `end`, of the first two thousand."""
+        ranked = self.first[start:end]
+        if end <= len(self.first) or self._is_all:
+            return ranked
+        past = self._past(DEEPEST)[max(0, start - len(self.first)) : min(end, DEEPEST) - len(self.first)]
+        least = self.first[-1].score
+        return ranked + [self._candidate(each, min(least, each.stage.least)) for each in past]
+
     def completions(self, count: int) -> list[Candidate]:
-        """The best hits among names and aliases, in order."""
-        return sorted(self._labels(max(count, _FEW)), key=lambda candidate: candidate.order)
+        """The first hits for someone who is typing: what is usually searched goes before others that match as well."""
+        ordered = sorted(self.first, key=lambda candidate: candidate.completing_order)
+        return ordered[:count] + self.page(len(ordered), count)
 
     def all(self) -> Iterator[str]:
         """The records of every hit, the best first."""
-        best = [candidate.record for candidate in self.best(RERANKED)]
-        yield from best
-        seen = set(best)
-        if len(self._found) < RERANKED:
-            return
-        most = self._searcher.num_docs
-        self._run_labels(most)
-        self._run(self._queries.text(), most, Source.TEXT)
-        for found in self._found.values():
-            record = str(self._searcher.doc(found.address).get_first("record"))
-            if record not in seen:
-                yield record
+        for candidate in self.first:
+            yield candidate.record
+        if not self._is_all:
+            for found in self._past(self._searcher.num_docs):
+                yield str(self._searcher.doc(found.address).get_first("record"))
 
     def facets(self) -> Facets:
-        """How many hits there are, and how many by collection, class and state. After `best`."""
+        """How many hits there are, and how many by collection, class and state."""
         # A facet that can have but one value is not counted: counting is most of what a search costs.
         known = {"collection": self._wanted.collections, "class": (), "state": self._wanted.states}
         wanted = {name: {"terms": {"field": name, "size": _MOST_VALUES}} for name in known if len(known[name]) != 1}
@@ -113,95 +154,127 @@ class Search:
         return Facets(total, {name: _told(counts) for name, counts in facets.items()})
 
     @property
-    def close(self) -> bool:
-        """Whether typing mistakes were allowed for, since no name or alias had all that was asked."""
-        return bool(self._close)
+    def _is_all(self) -> bool:
+        """Whether the first hits are all there are."""
+        return len(self._gathered) < self._ranked
+
+    @cached_property
+    def _gathered(self) -> dict[_Place, _Found]:
+        """What the first hits are, in no order."""
+        if self._labelled:
+            return self._labelled if len(self._labelled) >= self._ranked else self._run(self._text) | self._labelled
+        return self._run([*self._close, *self._text])
+
+    @cached_property
+    def _labelled(self) -> dict[_Place, _Found]:
+        """The first hits that have all words in name or aliases."""
+        found: dict[_Place, _Found] = {}
+        for stage in self._labels():
+            self._add(found, stage, self._ranked)
+            if len(found) >= self._ranked:
+                break
+        return found
+
+    @cached_property
+    def _close(self) -> list[_Stage]:
+        """What allows for typing mistakes, where no name or alias has all words: the first that finds something."""
+        if self._labelled or self.typed.quoted:
+            return []
+        for stages in self._close_steps():
+            if self._run(stages):
+                return stages
+        return []
+
+    @cached_property
+    def _text(self) -> list[_Stage]:
+        query = self._queries.text() if self._definitions else None
+        return [] if query is None else [_Stage(Tier.DEFINITION_WORDS, Source.TEXT, query)]
+
+    def _labels(self) -> Iterator[_Stage]:
+        queries, known = self._queries, self.typed
+        yield _Stage(Tier.ID, Source.ID, queries.identifier())
+        if known.folded.key:
+            yield _Stage(Tier.FOLDED, Source.LABELS, queries.key("name_key"))
+            yield _Stage(Tier.ALIAS, Source.LABELS, queries.key("alias_key"))
+        if not known.words:
+            return
+        # Those that have the little words too go before those that do without.
+        several = [known.words] if known.telling == known.words else [known.words, known.telling]
+        for tier, make in (
+            (Tier.BEGINNING, queries.beginning),
+            (Tier.NAME_WORDS, partial(queries.label, "name_grams")),
+            (Tier.ALIAS_WORDS, partial(queries.label, "alias_grams")),
+        ):
+            for words in several:
+                for whole in (True, False):
+                    yield _Stage(tier, Source.LABELS, make(words, whole=whole))
+
+    def _close_steps(self) -> Iterator[list[_Stage]]:
+        key, words = self.typed.folded.key, self.typed.telling
+        if allowed(key):
+            yield self._close_keys(1)
+        if len(words) <= _MOST_CLOSE_WORDS and any(allowed(word.forms[0]) for word in words):
+            yield [_Stage(Tier.TYPO_WORDS, Source.CLOSE, self._queries.close_words())]
+        if len(key) >= _LONG_KEY:
+            yield self._close_keys(2)
+
+    def _close_keys(self, distance: int) -> list[_Stage]:
+        fields = ("name_key", "alias_key")
+        return [_Stage(Tier.TYPO, Source.CLOSE, self._queries.close_key(field, distance)) for field in fields]
 
     def _everything(self) -> list[Query]:
         """Queries that find all hits between them."""
-        queries, typed_words = self._queries, self._typed.words
-        found = [queries.identifier(), *self._close]
-        if self._typed.folded.key:
+        queries, known = self._queries, self.typed
+        stages = [*self._close, *self._text]
+        found = [queries.identifier(), *(stage.query for stage in stages)]
+        if known.folded.key:
             found += [queries.key("name_key"), queries.key("alias_key")]
-        if typed_words:
-            found += [queries.label("name_grams"), queries.label("alias_grams")]
-        text = queries.text()
-        return [*found, text] if text is not None else found
-
-    def _labels(self, enough: int) -> list[Candidate]:
-        """The records whose name or alias matches; with typing mistakes, where none does without."""
-        self._run_labels(enough)
-        found = self._graded(Source.ID, Source.KEY, Source.WORDS)
-        if not found:
-            self._run_close()
-            found = self._graded(Source.CLOSE)
+        if known.words:
+            fields = ("name_grams", "alias_grams")
+            found += [queries.label(field, known.telling, whole=False) for field in fields]
         return found
 
-    def _run_labels(self, enough: int) -> None:
-        queries = self._queries
-        self._run(queries.identifier(), enough, Source.ID)
-        if self._typed.folded.key:
-            self._run(queries.key("name_key"), enough, Source.KEY)
-            self._run(queries.key("alias_key"), enough, Source.KEY)
-        if not self._typed.words:
-            return
-        steps: list[Callable[[], Query]] = [
-            lambda: queries.beginning(whole=True),
-            lambda: queries.beginning(whole=False),
-            lambda: queries.label("name_grams", whole=True),
-            lambda: queries.label("name_grams"),
-            lambda: queries.label("alias_grams", whole=True),
-            lambda: queries.label("alias_grams"),
-        ]
-        for step in steps:
-            if len(self._found) >= enough:
-                return
-            self._run(step(), enough)
+    def _past(self, most: int) -> list[_Found]:
+        """The hits after the first, in order; about so many at most."""
+        stages = [*self._labels(), *self._text] if self._labelled else [*self._close, *self._text]
+        found: dict[_Place, _Found] = {}
+        for stage in sorted(stages, key=lambda stage: stage.tier):
+            self._add(found, stage, most)
+            if len(found) >= most:
+                break
+        return [each for place, each in found.items() if place not in self._gathered]
 
-    def _run_close(self) -> None:
-        self._found.clear()
-        queries, key, words = self._queries, self._typed.folded.key, self._typed.words
-        if not words or self._typed.phrases:
-            return  # Whoever quotes wants it so and not otherwise.
-        steps: list[Callable[[], list[Query]]] = [
-            lambda: [queries.close_key("name_key", 1), queries.close_key("alias_key", 1)]
-        ]
-        if len(words) <= _MOST_CLOSE_WORDS:
-            steps.append(lambda: [queries.close_words()])
-        if len(key) >= _LONG_KEY:
-            steps.append(lambda: [queries.close_key("name_key", 2), queries.close_key("alias_key", 2)])
-        for step in steps:
-            self._close = step()
-            for query in self._close:
-                self._run(query, _FEW, Source.CLOSE)
-            if self._found:
-                return
+    def _run(self, stages: Iterable[_Stage]) -> dict[_Place, _Found]:
+        found: dict[_Place, _Found] = {}
+        for stage in stages:
+            self._add(found, stage, self._ranked)
+        return found
 
-    def _run(self, query: Query | None, count: int, source: Source = Source.WORDS) -> None:
-        if query is None:
-            return
+    def _add(self, found: dict[_Place, _Found], stage: _Stage, most: int) -> None:
         with explained():
-            hits = self._searcher.search(query, count, count=False).hits
+            if stage.weighs:
+                hits = self._searcher.search(stage.query, most, count=False).hits
+            else:
+                hits = self._searcher.search(
+                    stage.query, most, count=False, order_by_field="order", order=Order.Asc
+                ).hits
         for weight, address in hits:
             place = (address.segment_ord, address.doc)
-            if place not in self._found:
-                self._found[place] = _Found(address, weight, source)
+            if place not in found:
+                found[place] = _Found(address, weight, stage)
 
-    def _graded(self, *sources: Source) -> list[Candidate]:
-        """What queries of these kinds found; what only begins like a long word that was asked for is left out."""
-        found = [self._candidate(each) for each in self._found.values() if each.source in sources]
-        return [each for each in found if each.grade.tier is not Tier.DEFINITION_WORDS or Source.TEXT in sources]
-
-    def _candidate(self, found: _Found) -> Candidate:
+    def _candidate(self, found: _Found, score: float | None = None) -> Candidate:
         with explained():
             document = self._searcher.doc(found.address)
         labels = tuple(str(document.get_first("labels")).split(SEPARATOR))
+        given = grade(self.typed, labels, found.weight, found.stage.source)
         return Candidate(
             record=str(document.get_first("record")),
             collection=str(document.get_first("collection")),
             state=str(document.get_first("state")),
             labels=labels,
-            grade=grade(self._typed, labels, found.weight, found.source),
+            grade=given,
+            score=given.score if score is None else score,
         )
 
 

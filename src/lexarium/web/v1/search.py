@@ -8,7 +8,8 @@ from starlette.responses import Response
 from lexarium.domain.changes import State
 from lexarium.domain.collections import COLLECTIONS, SEARCHED
 from lexarium.domain.errors import Invalid, Problem
-from lexarium.service.finding import DEEPEST, LONGEST_QUERY, Asked
+from lexarium.search.gathering import DEEPEST
+from lexarium.service.finding import LONGEST_QUERY, Asked
 from lexarium.service.views import found_view
 from lexarium.web.v1 import answers
 from lexarium.web.v1.requests import FinderOf
@@ -37,7 +38,7 @@ def search(
         str, Query(max_length=100, description="Only in these states, separated by commas.")
     ] = State.PUBLISHED,
     limit: Annotated[int, Query(ge=1, le=100)] = 10,
-    offset: Annotated[int, Query(ge=0, le=DEEPEST - 100)] = 0,
+    offset: Annotated[int, Query(ge=0, le=DEEPEST)] = 0,
     explain: Annotated[bool, Query(description="Say how each score came about.")] = False,
 ) -> Response:
     """Hits come in tiers: the identifier, the name, the name folded, an alias, names that begin so, all words in the
@@ -47,7 +48,7 @@ def search(
     """  # noqa: D205
     asked = Asked(
         text=q,
-        collections=SEARCHED if collection is None else _named("collection", collection, list(COLLECTIONS)),
+        collections=() if collection is None else _named("collection", collection, list(COLLECTIONS)),
         class_id=class_,
         states=tuple(State(each) for each in _named("state", state, list(State))),
         limit=limit,
