@@ -5,6 +5,7 @@ from zlib import crc32
 
 from tantivy import Document, Filter, Index, Schema, SchemaBuilder, TextAnalyzerBuilder, Tokenizer
 
+from lexarium.domain.aliases import texts
 from lexarium.domain.changes import State, Whole
 from lexarium.domain.collections import SEARCHED
 from lexarium.domain.relations import RELATIONS
@@ -76,7 +77,7 @@ def scope_of(collection: str, state: State) -> str:
 def document_of(whole: Whole) -> Document:
     """A record as a document."""
     fields = whole.fields
-    labels = [fields["name"], *(alias.text for alias in whole.alias_list)]
+    labels = [fields["name"], *_aliases(whole)]
     name, *aliases = map(fold, labels)
     definition = fold(definition_of(whole))
     scope = scope_of(whole.collection.name, whole.state)
@@ -124,6 +125,11 @@ def identifiers_of(whole: Whole) -> Iterator[str]:
     for edge in whole.edges:
         if RELATIONS[edge.relation].target is None:
             yield edge.target
+
+
+def _aliases(whole: Whole) -> list[str]:
+    """The texts of its aliases: quicker than by all that an alias is."""
+    return texts(whole.fields.get("alias", "")) if whole.aliases is None else [alias.text for alias in whole.aliases]
 
 
 def _order(whole: Whole) -> int:
