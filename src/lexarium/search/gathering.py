@@ -4,7 +4,7 @@ The order of hits depends on what was typed alone, never on how many are wanted:
 order by how they match, always the same; the others follow as their queries find them. A page is a part of that.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, NamedTuple
@@ -18,8 +18,6 @@ from lexarium.search.queries import Filter, Queries, Typed, allowed, some, typed
 from lexarium.search.ranking import Grade, Source, grade
 from lexarium.search.tiers import Tier
 
-DEEPEST = 2_000
-"""How many hits are told of a search that is paged through."""
 _RANKED = 60
 """How many of the first hits are put in order by how they match."""
 _RANKED_OF_A_WORD = 30
@@ -76,10 +74,9 @@ class _Stage(NamedTuple):
         """Whether BM25 tells what is better; else all match alike, and the shorter name goes first."""
         return self.source is Source.TEXT or self.tier is Tier.TYPO_WORDS
 
-    @property
-    def least(self) -> float:
-        """The least score of its tier."""
-        return (len(Tier) - 1 - self.tier) / len(Tier)
+    def score(self, given: Grade) -> float:
+        """The score of what it finds, where that falls from one to the next: else the least of its tier."""
+        return given.score if self.source is Source.TEXT else (len(Tier) - 1 - self.tier) / len(Tier)
 
 
 _Place = tuple[int, int]
@@ -105,8 +102,8 @@ class Search:
 
     @cached_property
     def first(self) -> list[Candidate]:
-        """The first hits, in order."""
-        found = (self._candidate(each) for each in self._gathered.values())
+        """The hits that are put in order by how their names and aliases match."""
+        found = map(self._candidate, self._places.values())
         return sorted(found, key=lambda candidate: candidate.order)
 
     @property
@@ -116,13 +113,11 @@ class Search:
         return next((" ".join(text.split()) for text in close), None)
 
     def page(self, start: int, end: int) -> list[Candidate]:
-        """The hits from `start` up to `end`, of the first two thousand."""
-        ranked = self.first[start:end]
-        if end <= len(self.first) or self._is_all:
-            return ranked
-        past = self._past(DEEPEST)[max(0, start - len(self.first)) : min(end, DEEPEST) - len(self.first)]
-        least = self.first[-1].score
-        return ranked + [self._candidate(each, min(least, each.stage.least)) for each in past]
+        """The hits from `start` up to `end`."""
+        least = self._head[-1].score if self._head else 1.0
+        return [
+            hit if isinstance(hit, Candidate) else self._candidate(hit, least) for hit in self._hits(end)[start:end]
+        ]
 
     def completions(self, count: int) -> list[Candidate]:
         """The first hits for someone who is typing: what is usually searched goes before others that match as well."""
@@ -131,11 +126,12 @@ class Search:
 
     def all(self) -> Iterator[str]:
         """The records of every hit, the best first."""
-        for candidate in self.first:
-            yield candidate.record
-        if not self._is_all:
-            for found in self._past(self._searcher.num_docs):
-                yield str(self._searcher.doc(found.address).get_first("record"))
+        for hit in self._hits(self._searcher.num_docs):
+            if isinstance(hit, Candidate):
+                yield hit.record
+            else:
+                with explained():
+                    yield str(self._searcher.doc(hit.address).get_first("record"))
 
     def facets(self) -> Facets:
         """How many hits there are, and how many by collection, class and state."""
@@ -153,27 +149,38 @@ class Search:
                 facets[name] = {values[0]: total}
         return Facets(total, {name: _told(counts) for name, counts in facets.items()})
 
-    @property
-    def _is_all(self) -> bool:
-        """Whether the first hits are all there are."""
-        return len(self._gathered) < self._ranked
+    @cached_property
+    def _head(self) -> list[Candidate]:
+        """The hits put in order that go before those in definitions."""
+        return [candidate for candidate in self.first if candidate.grade.tier < Tier.DEFINITION_WORDS]
+
+    def _hits(self, count: int) -> list[Candidate | _Found]:
+        """So many of the hits, in order: those put in order, and the others as their queries find them."""
+        stages = [] if len(self._places) < self._ranked else [*self._labels()] if self._labelled else self._close
+        seen = set(self._places)
+        hits: list[Candidate | _Found] = [*self._head]
+
+        def go_on(stages: Sequence[_Stage]) -> None:
+            if len(hits) < count and stages:
+                found = self._run(stages, count + len(seen))
+                hits.extend(each for place, each in found.items() if place not in seen)
+                seen.update(found)
+
+        go_on([stage for stage in stages if stage.tier < Tier.DEFINITION_WORDS])
+        go_on(self._text)
+        hits += self.first[len(self._head) :]
+        go_on([stage for stage in stages if stage.tier > Tier.DEFINITION_WORDS])
+        return hits[:count]
 
     @cached_property
-    def _gathered(self) -> dict[_Place, _Found]:
-        """What the first hits are, in no order."""
-        if self._labelled:
-            return self._labelled if len(self._labelled) >= self._ranked else self._run(self._text) | self._labelled
-        return self._run([*self._close, *self._text])
+    def _places(self) -> dict[_Place, _Found]:
+        """What is put in order."""
+        return self._labelled or self._run(self._close, self._ranked)
 
     @cached_property
     def _labelled(self) -> dict[_Place, _Found]:
         """The first hits that have all words in name or aliases."""
-        found: dict[_Place, _Found] = {}
-        for stage in self._labels():
-            self._add(found, stage, self._ranked)
-            if len(found) >= self._ranked:
-                break
-        return found
+        return self._run(self._labels(), self._ranked)
 
     @cached_property
     def _close(self) -> list[_Stage]:
@@ -181,7 +188,7 @@ class Search:
         if self._labelled or self.typed.quoted:
             return []
         for stages in self._close_steps():
-            if self._run(stages):
+            if self._run(stages, self._ranked):
                 return stages
         return []
 
@@ -234,36 +241,24 @@ class Search:
             found += [queries.label(field, known.telling, whole=False) for field in fields]
         return found
 
-    def _past(self, most: int) -> list[_Found]:
-        """The hits after the first, in order; about so many at most."""
-        stages = [*self._labels(), *self._text] if self._labelled else [*self._close, *self._text]
-        found: dict[_Place, _Found] = {}
-        for stage in sorted(stages, key=lambda stage: stage.tier):
-            self._add(found, stage, most)
-            if len(found) >= most:
-                break
-        return [each for place, each in found.items() if place not in self._gathered]
-
-    def _run(self, stages: Iterable[_Stage]) -> dict[_Place, _Found]:
+    def _run(self, stages: Iterable[_Stage], most: int) -> dict[_Place, _Found]:
+        """What the stages find, in order, at most so many."""
         found: dict[_Place, _Found] = {}
         for stage in stages:
-            self._add(found, stage, self._ranked)
+            with explained():
+                if stage.weighs:
+                    hits = self._searcher.search(stage.query, most, count=False).hits
+                else:
+                    order: dict[str, Any] = {"order_by_field": "order", "order": Order.Asc}
+                    hits = self._searcher.search(stage.query, most, count=False, **order).hits
+            for weight, address in hits:
+                found.setdefault((address.segment_ord, address.doc), _Found(address, weight, stage))
+                if len(found) == most:
+                    return found
         return found
 
-    def _add(self, found: dict[_Place, _Found], stage: _Stage, most: int) -> None:
-        with explained():
-            if stage.weighs:
-                hits = self._searcher.search(stage.query, most, count=False).hits
-            else:
-                hits = self._searcher.search(
-                    stage.query, most, count=False, order_by_field="order", order=Order.Asc
-                ).hits
-        for weight, address in hits:
-            place = (address.segment_ord, address.doc)
-            if place not in found:
-                found[place] = _Found(address, weight, stage)
-
-    def _candidate(self, found: _Found, score: float | None = None) -> Candidate:
+    def _candidate(self, found: _Found, most: float | None = None) -> Candidate:
+        """A hit; where `most` is given it is not put in order by how it matches, and scores no more than that."""
         with explained():
             document = self._searcher.doc(found.address)
         labels = tuple(str(document.get_first("labels")).split(SEPARATOR))
@@ -274,7 +269,7 @@ class Search:
             state=str(document.get_first("state")),
             labels=labels,
             grade=given,
-            score=given.score if score is None else score,
+            score=given.score if most is None else min(most, found.stage.score(given)),
         )
 
 

@@ -89,14 +89,13 @@ def grade(sought: Typed, labels: Sequence[str], weight: float, source: Source) -
     if source is Source.ID:
         return Grade(Tier.ID, 1.0, "id", "", None, "the identifier itself")
     known = [Label(text, not place, fold(text)) for place, text in enumerate(labels)]
-    found = _exact(sought, known) or _by_words(sought, known)
     if source is Source.LABELS:
-        return found or _scattered(sought, known)
+        return _exact(sought, known) or _by_words(sought, known) or _scattered(sought, known)
     if source is Source.CLOSE:
-        return found or _by_mistake(sought, known)
+        return _by_mistake(sought, known)
     label, places = _fullest(sought, known)
     reason = f"all words, definition included; BM25 {weight:.2f}"
-    return found or Grade(Tier.DEFINITION_WORDS, _half(weight), "definition", label.text, places, reason)
+    return Grade(Tier.DEFINITION_WORDS, _half(weight), "definition", label.text, places, reason)
 
 
 def joined(marked: Iterable[Span]) -> tuple[Span, ...]:

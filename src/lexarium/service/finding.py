@@ -9,7 +9,7 @@ from lexarium.domain.changes import State, Whole
 from lexarium.domain.collections import COLLECTIONS
 from lexarium.domain.errors import Invalid, Problem, Unready
 from lexarium.search.documents import definition_of, identifiers_of
-from lexarium.search.gathering import DEEPEST, Candidate, Search
+from lexarium.search.gathering import Candidate, Search
 from lexarium.search.index import Broken, View
 from lexarium.search.queries import Filter, Typed
 from lexarium.search.ranking import Span
@@ -22,6 +22,8 @@ from lexarium.store.database import Database
 
 LONGEST_QUERY = 10_000
 """How many characters a query may have."""
+DEEPEST = 2_000
+"""How far one may page."""
 
 
 @dataclass(frozen=True)

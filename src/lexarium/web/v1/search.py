@@ -8,8 +8,7 @@ from starlette.responses import Response
 from lexarium.domain.changes import State
 from lexarium.domain.collections import COLLECTIONS, SEARCHED
 from lexarium.domain.errors import Invalid, Problem
-from lexarium.search.gathering import DEEPEST
-from lexarium.service.finding import LONGEST_QUERY, Asked
+from lexarium.service.finding import DEEPEST, LONGEST_QUERY, Asked
 from lexarium.service.views import found_view
 from lexarium.web.v1 import answers
 from lexarium.web.v1.requests import FinderOf
