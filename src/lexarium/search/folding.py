@@ -22,7 +22,7 @@ _UNSPACED = "\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\u
 """Chinese and Japanese put no space between words: each character is one."""
 _IS_UNSPACED = re.compile(f"[{_UNSPACED}]")
 _APOSTROPHES = "'\u2019\u02bc\u2018`\u00b4"
-_HYPHENS = "-\u2010\u2011\u2012\u2013"
+_HYPHENS = "-/\u2010\u2011\u2012\u2013"
 # What has matched is never tried again otherwise, so that the time grows with the text and no faster.
 _LETTERS = f"(?:[^\\W{_UNSPACED}]|[{_MARKS}])++"
 _SPACED = f"{_LETTERS}(?:[{_APOSTROPHES}]{_LETTERS})*+"
@@ -32,7 +32,7 @@ _PIECE = re.compile(f"{_SPACED}(?:[{_HYPHENS}]{_SPACED})*+|[{_UNSPACED}][{_UNSPA
 # Most texts are ASCII alone, which is quicker to take apart: apostrophes go, and other signs become spaces.
 _SIGNS = {char: None if chr(char) == "'" else " " for char in range(128) if not chr(char).isalnum()}
 _ODD = re.compile("`|''")
-_ASCII_PIECE = re.compile("[a-z0-9']++(?:-[a-z0-9']++)*+")
+_ASCII_PIECE = re.compile("[a-z0-9']++(?:[-/][a-z0-9']++)*+")
 # Letters that Unicode does not take apart.
 _LIGATURES = str.maketrans(
     {"æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "ı": "i", "ħ": "h"}
@@ -74,7 +74,7 @@ class Folded(NamedTuple):
     plain: list[str]
     """The same words in their own spelling."""
     compounds: list[str]
-    """What the words that hyphens join are as one word each: `n-back` is `nback`."""
+    """What the words that hyphens or strokes join are as one word each: `n-back` is `nback`."""
     rest: str
     """The text without spaces, where there are no words: a name of signs alone is still a name."""
 
@@ -112,7 +112,8 @@ def fold(text: str) -> Folded:
     low = text.casefold().replace("_", " ")
     if low.isascii() and not _ODD.search(low):
         plain = [word[:LONGEST_WORD] for word in low.translate(_SIGNS).split()]
-        joined = [each for each in _ASCII_PIECE.findall(low) if "-" in each] if "-" in low else []
+        hyphened = "-" in low or "/" in low
+        joined = [each for each in _ASCII_PIECE.findall(low) if "-" in each or "/" in each] if hyphened else []
     else:
         plain = list(filter(None, map(_plain, map(_cut, _WORD.findall(low)))))
         joined = list(filter(_HYPHEN.search, _PIECE.findall(low))) if _HYPHEN.search(low) else []

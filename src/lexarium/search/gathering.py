@@ -14,7 +14,7 @@ from tantivy import DocAddress, Order, Query
 from lexarium.domain.collections import SEARCHED
 from lexarium.search.documents import SEPARATOR
 from lexarium.search.index import View, explained
-from lexarium.search.queries import Filter, Queries, Typed, allowed, some, typed
+from lexarium.search.queries import Filter, Queries, Typed, allowed, allowed_in_key, some, typed
 from lexarium.search.ranking import Grade, Source, grade
 from lexarium.search.tiers import Tier
 
@@ -26,8 +26,6 @@ _MOST_VALUES = 100
 """How many values of a facet are told."""
 _MOST_CLOSE_WORDS = 8
 """Up to how many words typing mistakes are looked for in each of them: it takes milliseconds a word."""
-_LONG_KEY = 8
-"""From how many letters on a name may have two mistakes."""
 
 
 @dataclass(frozen=True)
@@ -218,11 +216,11 @@ class Search:
 
     def _close_steps(self) -> Iterator[list[_Stage]]:
         key, words = self.typed.folded.key, self.typed.telling
-        if allowed(key):
+        if allowed_in_key(key):
             yield self._close_keys(1)
         if len(words) <= _MOST_CLOSE_WORDS and any(allowed(word.forms[0]) for word in words):
             yield [_Stage(Tier.TYPO_WORDS, Source.CLOSE, self._queries.close_words())]
-        if len(key) >= _LONG_KEY:
+        if allowed_in_key(key) > 1:
             yield self._close_keys(2)
 
     def _close_keys(self, distance: int) -> list[_Stage]:

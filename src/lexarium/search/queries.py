@@ -15,6 +15,9 @@ from lexarium.search.folding import Folded, fold, is_unspaced, pieces, singular_
 
 MOST_WORDS = 24
 """How many words of a query are looked for; the beginning of it is looked for as a name."""
+_LONGEST_CLOSE_WORD = 40
+"""In bytes: in longer words typing mistakes are not looked for."""
+_LONGEST_CLOSE_KEY = 80
 _MOST_PARTS = 100
 """How many times one may begin and end to quote."""
 _LONGEST_LABEL = 2_000
@@ -271,8 +274,17 @@ class Queries:
 
 
 def allowed(word: str) -> int:
-    """How many letters of a word may be wrong."""
-    return 0 if len(word) < 4 else 1 if len(word) < 9 else 2
+    """How many letters of a word may be wrong: none in a short one, nor in one so long that it takes long to try."""
+    if len(word) < 4 or len(word.encode(errors="replace")) > _LONGEST_CLOSE_WORD:
+        return 0
+    return 1 if len(word) < 9 else 2
+
+
+def allowed_in_key(key: str) -> int:
+    """The same for a whole name without its spaces."""
+    if len(key) < 4 or len(key.encode(errors="replace")) > _LONGEST_CLOSE_KEY:
+        return 0
+    return 1 if len(key) < 8 else 2
 
 
 def some(queries: Sequence[Query]) -> Query:

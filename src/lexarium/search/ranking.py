@@ -187,10 +187,10 @@ def _index(words: Sequence[str], word: str, after: int) -> int:
 
 
 def _beginning(word: Sought, label: Folded, after: int) -> _Match | None:
-    for start in (after, 0):
-        for place in range(start, len(label.words)):
-            if label.words[place].startswith(word.forms) or label.plain[place].startswith(word.forms):
-                return _Match([place], 0.0)
+    forms, words = word.forms, label.words
+    for place in (*range(after, len(words)), *range(min(after, len(words)))):
+        if words[place].startswith(forms) or label.plain[place].startswith(forms):
+            return _Match([place], 0.0)
     return None
 
 
