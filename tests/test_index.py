@@ -4,6 +4,8 @@ import json
 import os
 import shutil
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -306,6 +308,16 @@ def test_the_command_searches_with_and_without_a_server(url: str, folder: Path) 
     table = run("search", "workin memroy", "--limit", "1", "--database", url, **where)
     assert "working memory" in table.stdout
     assert "Did you mean 'working memory'?" in table.stderr
+    assert table.stdout.splitlines() == [line.rstrip() for line in table.stdout.splitlines()]
+    unquoted = run("search", "work", "mem", "--json", "--database", url, **where)
+    assert json.loads(unquoted.stdout) == served
+    odd = subprocess.run(
+        [sys.executable, "-m", "lexarium", "search", b"\xff", "--database", url],
+        env={**os.environ, **where},
+        capture_output=True,
+        check=False,
+    )
+    assert odd.returncode == 0
     nothing = run("search", "qqqqqqq", "--database", url, **where)
     assert (nothing.returncode, nothing.stdout, nothing.stderr) == (0, "", "0 found.\n")
 
@@ -319,6 +331,26 @@ def test_the_command_finds_what_a_server_has_written_a_moment_ago(url: str, fold
             assert server.post_json("/api/v1/concept", {"name": name}, token).status == 201
             told = json.loads(run("search", name, "--json", "--database", url, **where).stdout)
             assert [hit["name"] for hit in told["hits"]] == [name]
+
+
+def test_the_commands_tell_what_is_retired_and_what_to_use_instead(url: str, folder: Path) -> None:
+    where = {"LEXARIUM_INDEX": str(folder)}
+    with Server(url, **where) as server:
+        token = server.token("curator")
+        old, new = (
+            server.post_json("/api/v1/concept", {"name": name}, token).json["id"] for name in ("zebra one", "zebra two")
+        )
+        headers = {"Authorization": f"Bearer {token}", "If-Match": '"1"'}
+        assert server.request("DELETE", f"/api/v1/concept/{old}?replaced_by={new}", headers).status == 200
+        assert old not in run("search", "zebra", "--database", url, **where).stdout
+        found = run("search", "zebra", "--state", "retired", "--database", url, **where).stdout
+        assert f"zebra one (retired, see {new})" in found
+        shown = run("show", old, "--database", url).stdout
+        assert f"retired, see {new}" in shown
+        assert "published" in run("show", new, "--database", url).stdout
+    missing = run("show", "zebra one", "--database", url)
+    assert missing.returncode == 1
+    assert "lexarium search" in missing.stderr
 
 
 def test_the_index_is_beside_the_file(tmp_path: Path) -> None:

@@ -240,6 +240,7 @@ def test_did_you_mean_is_told_where_no_name_has_the_words(catalogue: Catalogue) 
         "hits": [],
         "total": 0,
         "facets": {"collection": {}, "class": {}, "state": {}},
+        "class_names": {},
         "did_you_mean": None,
     }
 
@@ -249,6 +250,8 @@ def test_only_the_collections_asked_for_are_searched(catalogue: Catalogue) -> No
     assert catalogue.names("back", collection="contrast") == ["2-back minus 0-back"]
     assert set(catalogue.names("back", collection="contrast,task")) == {"2-back minus 0-back", "n-back task"}
     assert catalogue.names("memory", collection="concept_class") == ["Memory and more"]
+    both = catalogue.server.get("/api/v1/search?q=back&collection=contrast&collection=task").json["hits"]
+    assert {hit["name"] for hit in both} == {"2-back minus 0-back", "n-back task"}
 
 
 def test_facets_count_all_hits_and_pages_show_them_all_once(catalogue: Catalogue) -> None:
@@ -265,8 +268,10 @@ def test_a_class_is_a_filter_and_a_facet(catalogue: Catalogue) -> None:
     label = catalogue.ids["Memory and more"]
     made = catalogue.create("concept", name="zebra crossing", id_concept_class=label)
     catalogue.create("concept", name="zebra riding")
-    assert catalogue.search("zebra")["facets"]["class"] == {label: 1}
-    assert [hit["id"] for hit in catalogue.search("zebra", **{"class": label})["hits"]] == [made]
+    found = catalogue.search("zebra")
+    assert (found["facets"]["class"], found["class_names"]) == ({label: 1}, {label: "Memory and more"})
+    for known in (label, "Memory and more", "memory AND more"):
+        assert [hit["id"] for hit in catalogue.search("zebra", **{"class": known})["hits"]] == [made]
 
 
 def test_a_retired_record_is_found_only_where_asked_for_with_what_replaced_it(catalogue: Catalogue) -> None:
@@ -342,6 +347,10 @@ def test_any_text_is_a_query(catalogue: Catalogue, text: str) -> None:
         ("q=a&collection=nothing", "/collection"),
         ("q=a&collection=,", "/collection"),
         ("q=a&state=open", "/state"),
+        ("q=a&state=published&state=open", "/state"),
+        ("q=a&class=nonsense", "/class"),
+        ("q=a&class=%00", "/class"),
+        ("q=a&collection=task&collection=nothing", "/collection"),
         ("q=a&limit=0", "/limit"),
         ("q=a&limit=101", "/limit"),
         ("q=a&offset=5000", "/offset"),

@@ -79,6 +79,7 @@ class Typed:
 
 def typed(text: str) -> Typed:
     """Take apart what someone typed. Whatever it is, this is what it may mean."""
+    text = text.encode(errors="replace").decode()  # Halves of characters are none.
     sought: dict[Sought, None] = {}
     words: list[Sought] = []
     phrases: list[tuple[str, ...]] = []

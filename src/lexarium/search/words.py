@@ -33,8 +33,8 @@ _UNSPACED = (
     "\uac00-\ud7af\uf900-\ufaff\uff66-\uff9d\U00020000-\U0003ffff"
 )
 """Scripts that put no space between words, and Hangul, which writes particles on to them: each character is a word."""
-_BETWEEN = r"\s_\-\u2010-\u2013\u2212\ufe63\uff0d\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff"
-"""What may stand between the words of a name: spaces, hyphens, underscores, marks of direction."""
+_BETWEEN = r"\s_/\-\u2010-\u2013\u2212\ufe63\uff0d\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff"
+"""What may stand between the words of a name: spaces, hyphens, strokes, underscores, marks of direction."""
 _BLANK_LINE = r"\n[^\S\n]*+\n"
 _LETTER = rf"[^\W_{_UNSPACED}]"
 

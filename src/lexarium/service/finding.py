@@ -6,8 +6,10 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from lexarium.domain.changes import State, Whole
-from lexarium.domain.collections import COLLECTIONS
+from lexarium.domain.collections import COLLECTIONS, CONCEPT_CLASS
 from lexarium.domain.errors import Invalid, Problem, Unready
+from lexarium.domain.identifiers import has_prefix
+from lexarium.domain.text import unstorable
 from lexarium.search.documents import definition_of, identifiers_of
 from lexarium.search.gathering import Candidate, Search
 from lexarium.search.index import Broken, View
@@ -16,7 +18,7 @@ from lexarium.search.ranking import Span
 from lexarium.search.snippets import snippet
 from lexarium.search.tiers import EXACT, Tier
 from lexarium.service.indexing import Indexer
-from lexarium.store import log
+from lexarium.store import log, records
 from lexarium.store.backend import Position, read_position
 from lexarium.store.database import Database
 
@@ -34,7 +36,8 @@ class Asked:
     """Any text: words, `"phrases"`, an identifier or a CURIE."""
     collections: tuple[str, ...] = ()
     """None: concept, task and disorder, and all of them for an identifier."""
-    class_id: str | None = None
+    class_: str | None = None
+    """The identifier or the name of a concept class."""
     states: tuple[State, ...] = (State.PUBLISHED,)
     limit: int = 10
     offset: int = 0
@@ -77,6 +80,8 @@ class Found:
     total: int
     facets: dict[str, dict[str, int]] = field(default_factory=dict)
     """How many hits there are in each `collection`, `class` and `state`."""
+    class_names: dict[str, str] = field(default_factory=dict)
+    """The names of those classes, by identifier."""
     did_you_mean: str | None = None
     """A name or alias close to what was asked, where no name or alias is it."""
     exact: int = 0
@@ -150,23 +155,38 @@ class Finder:
         return self._indexer.at(position)
 
     def _one(self, view: View, asked: Asked) -> Found:
-        search = Search(view, asked.text, Filter(asked.collections, asked.states, asked.class_id))
+        wanted = Filter(asked.collections, asked.states, self._class_id(asked.class_))
+        search = Search(view, asked.text, wanted)
         page = search.page(asked.offset, asked.offset + asked.limit)
-        wholes = self._wholes([each.record for each in page if _needs_more(each)])
         facets = search.facets()
+        needy = [each.record for each in page if _needs_more(each)]
+        classes = sorted(facets.by["class"])
+        wholes: dict[str, Whole] = {}
+        names: dict[str, str] = {}
+        if needy or classes:
+            with self._database.read() as snapshot:
+                wholes = {record: change.whole() for record, change in log.latest(snapshot, needy).items()}
+                names = records.names(snapshot, classes)
         return Found(
             hits=[_hit(each, wholes.get(each.record), search.typed, explain=asked.explain) for each in page],
             total=facets.total,
             facets=facets.by,
+            class_names=names,
             did_you_mean=search.did_you_mean,
             exact=sum(each.grade.tier in EXACT for each in search.first),
         )
 
-    def _wholes(self, identifiers: Sequence[str]) -> dict[str, Whole]:
-        if not identifiers:
-            return {}
+    def _class_id(self, class_: str | None) -> str | None:
+        """The identifier of a class that is told by that or by its name. Raises `Invalid` where it is neither."""
+        if class_ is None or has_prefix(class_, CONCEPT_CLASS.prefixes):
+            return class_
         with self._database.read() as snapshot:
-            return {record: change.whole() for record, change in log.latest(snapshot, identifiers).items()}
+            found = None if unstorable(class_) else records.find_named(snapshot, CONCEPT_CLASS, class_)
+        if found is None:
+            raise Invalid(
+                "This cannot be looked for.", [Problem("class", "should be the identifier or the name of a class.")]
+            )
+        return found.id
 
 
 def _refuse(asked: Asked, text: str = "q") -> None:
