@@ -52,7 +52,8 @@ async def annotate(
     annotating: AnnotatingOf,
     limits: LimitsOf,
     collection: Annotated[
-        str | None, Query(max_length=100, description=f"Whose terms; left out: {', '.join(SEARCHED)}.")
+        list[str] | None,
+        Query(description=f"Whose terms, separated by commas or given each; left out: {', '.join(SEARCHED)}."),
     ] = None,
 ) -> Response:
     """Find terms in `text/plain` (UTF-8, up to 10 MiB) or in `{"text": …}`.
@@ -61,13 +62,14 @@ async def annotate(
     one is listed once for each record. `start` and `end` count code points. `truncated` says that the answer ends after
     a million, where there may be more.
     """
-    if collection is not None and collection not in COLLECTIONS:
+    collections = SEARCHED if collection is None else tuple(",".join(collection).split(","))
+    if not set(collections) <= set(COLLECTIONS):
         raise Invalid(
-            "There is no such collection.", [Problem("collection", f"should be one of {', '.join(COLLECTIONS)}.")]
+            "There is no such collection.", [Problem("collection", f"should be among {', '.join(COLLECTIONS)}.")]
         )
     text = await _text(request, limits)
     names = await _current(annotating)
-    answer = rendered(names.mentions(text, SEARCHED if collection is None else (collection,)))
+    answer = rendered(names.mentions(text, collections))
     first = await pieces.first(answer, limits)
     headers = {"access-control-allow-origin": "*", "cache-control": "no-store"}
     return StreamingResponse(pieces.rest(first, answer, limits), media_type="application/json", headers=headers)

@@ -39,8 +39,9 @@ def service(database: StoreOf, limits: LimitsOf) -> Response:
                 **{name: f"{answers.PATH}/{name}" for name in COLLECTIONS},
                 **{
                     name: f"{answers.PATH}/{name}"
-                    for name in ("search", "suggest", "changes", "releases", "proposals", "export")
+                    for name in ("search", "suggest", "annotate", "changes", "releases", "proposals", "export")
                 },
+                "reconcile": "/reconcile",
                 "openapi": "/openapi.json",
                 "docs": "/docs",
             },

@@ -308,6 +308,7 @@ class Found(BaseModel):
     hits: list[Hit]
     total: int
     facets: dict[str, dict[str, int]] = Field(description="How many there are of each collection, class and state.")
+    class_names: dict[str, str] = Field(description="The names of the classes among the facets, by id.")
     did_you_mean: str | None
 
 
