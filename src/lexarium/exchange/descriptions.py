@@ -8,7 +8,7 @@ from pyoxigraph import NamedNode
 from lexarium.domain.about import About
 from lexarium.domain.aliases import Alias, is_language
 from lexarium.domain.changes import State, Whole
-from lexarium.domain.collections import Collection
+from lexarium.domain.collections import COLLECTIONS, Collection
 from lexarium.domain.identifiers import has_prefix
 from lexarium.domain.relations import MAPPINGS, PARTOF, RELATED, RELATIONS, Related
 from lexarium.domain.stamps import is_stamp, precise_text_of
@@ -147,18 +147,32 @@ _PREDICATES: dict[str, str] = {
 
 
 def _fields(about: About, whole: Whole) -> Iterator[Said]:
-    for field, value in whole.fields.items():
-        info = whole.collection.fields[field]
-        if field not in OWN_FIELDS or (not info.is_required() and value == info.default):
+    for field, name, default, refers in _OWN[whole.collection.name]:
+        value = whole.fields[field]
+        if value == default:
             continue
-        refers = whole.collection.references.get(field)
         if field in _COMMON and (said := _COMMON[field](value)) is not None:
             yield said
-        elif refers is not None and refers.collection:
-            yield f"{OWN}:{OWN_FIELDS[field]}", about.iri(value)
+        elif refers:
+            yield name, about.iri(value)
         else:
-            own = Text(value) if isinstance(value, str) else Typed(str(value), "xsd:integer")
-            yield f"{OWN}:{OWN_FIELDS[field]}", own
+            yield name, Text(value) if isinstance(value, str) else Typed(str(value), "xsd:integer")
+
+
+_OWN = {
+    collection.name: [
+        (
+            field,
+            f"{OWN}:{OWN_FIELDS[field]}",
+            None if info.is_required() else info.default,
+            field in collection.references and collection.references[field].collection is not None,
+        )
+        for field, info in collection.fields.items()
+        if field in OWN_FIELDS
+    ]
+    for collection in COLLECTIONS.values()
+}
+"""What our own vocabulary says of each collection: fields, their names, what goes unsaid, and whether they refer."""
 
 
 def _created(stamp: str) -> Said | None:
