@@ -237,9 +237,10 @@ class _Record:
             if cell:
                 self._means_nothing(column)
             return
+        told = self._incoming.told
         # Several columns may mean one relation.
-        if (name, "source") not in self._incoming.told:
-            self._incoming.told.append((name, "source"))
+        if (name, "source") not in told:
+            told.append((name, "source"))
         for text in parted(cell):
             target = text if relation.target is None else self._found(column, text, relation.target)
             if target is not None:
