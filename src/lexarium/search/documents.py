@@ -32,8 +32,6 @@ _LITTLE = """
 LITTLE_WORDS = frozenset(_LITTLE.split())
 """Say little by themselves: names and aliases that have them go first, and definitions are not searched for them."""
 _LONGEST_NAME = 1023
-DEFINITIONS = ("definition_text", "definition", "description")
-"""What the collections call the field that says what a record is."""
 
 
 def schema() -> Schema:
@@ -79,7 +77,7 @@ def document_of(whole: Whole) -> Document:
     fields = whole.fields
     labels = [fields["name"], *_aliases(whole)]
     name, *aliases = map(fold, labels)
-    definition = fold(definition_of(whole))
+    definition = fold(whole.definition)
     scope = scope_of(whole.collection.name, whole.state)
     document = Document()
     add = document.add_text
@@ -109,11 +107,6 @@ def document_of(whole: Whole) -> Document:
     add("text", _marked(scope, map(singular_of, definition.words)))
     add("text", _marked(scope, dict.fromkeys(map(singular_of, [*name.forms, *alias_forms, *definition.compounds]))))
     return document
-
-
-def definition_of(whole: Whole) -> str:
-    """What a record says it is: its longest field that people write, whatever that is called in its collection."""
-    return next((whole.fields[name] for name in DEFINITIONS if name in whole.fields), "")
 
 
 def identifiers_of(whole: Whole) -> Iterator[str]:

@@ -10,7 +10,7 @@ from lexarium.domain.collections import COLLECTIONS, CONCEPT_CLASS
 from lexarium.domain.errors import Invalid, Problem, Unready
 from lexarium.domain.identifiers import has_prefix
 from lexarium.domain.text import unstorable
-from lexarium.search.documents import definition_of, identifiers_of
+from lexarium.search.documents import identifiers_of
 from lexarium.search.gathering import Candidate, Search
 from lexarium.search.index import Broken, View
 from lexarium.search.queries import Filter, Typed
@@ -240,7 +240,7 @@ def _matched(found: Candidate, whole: Whole | None, sought: Typed) -> _Matched:
         text = next((each for each in known if each.casefold() == sought.identifier), found.record)
         return _Matched("id", text, (Span(0, len(text)),))
     if given.field == "definition":
-        text, marked = snippet(definition_of(whole) if whole is not None else "", sought)
+        text, marked = snippet(whole.definition if whole is not None else "", sought)
         if marked:
             return _Matched("definition", text, marked)
         # All of the words are in its labels, though no label has all of them.

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 
 from lexarium.domain.changes import Whole
-from lexarium.domain.collections import COLLECTIONS, CONCEPT_CLASS
+from lexarium.domain.collections import COLLECTIONS, CONCEPT_CLASS, DEFINITIONS
 from lexarium.domain.relations import RELATIONS, Related, Relation, Side
-from lexarium.search.documents import DEFINITIONS, LITTLE_WORDS, definition_of
+from lexarium.search.documents import LITTLE_WORDS
 from lexarium.search.folding import fold
 from lexarium.store import edges, log, records, versions
 from lexarium.store.backend import Snapshot, read_position
@@ -38,7 +38,7 @@ class Entity:
     @cached_property
     def definition_words(self) -> frozenset[str]:
         """The words of its definition, folded, but for little ones; of a very long one, those of its beginning."""
-        return frozenset(fold(definition_of(self.whole)[:_LONGEST_COMPARED]).words) - LITTLE_WORDS
+        return frozenset(fold(self.whole.definition[:_LONGEST_COMPARED]).words) - LITTLE_WORDS
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def _aliases(entity: Entity) -> list[Value]:
 
 
 def _definition(entity: Entity) -> list[Value]:
-    text = definition_of(entity.whole)
+    text = entity.whole.definition
     return [Value(text)] if text else []
 
 

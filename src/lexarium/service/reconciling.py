@@ -10,7 +10,7 @@ from lexarium.domain.changes import State
 from lexarium.domain.collections import SEARCHED
 from lexarium.domain.errors import Moved, NotFound
 from lexarium.domain.text import unstorable
-from lexarium.search.documents import LITTLE_WORDS, definition_of
+from lexarium.search.documents import LITTLE_WORDS
 from lexarium.search.folding import LONGEST_KEY, fold
 from lexarium.search.tiers import Tier
 from lexarium.service.finding import LONGEST_QUERY, Asked, Finder, Found, Hit, Suggestion
@@ -180,7 +180,7 @@ class Reconciler:
 
 def description(entity: Entity, also: str = "", longest: int = 200) -> str:
     """What a record is, in few words; first the alias by which it was found."""
-    text = " ".join(definition_of(entity.whole).split())
+    text = " ".join(entity.whole.definition.split())
     if len(text) > longest:
         text = text[:longest].rpartition(" ")[0] + " …"
     return f"Also called {also}. {text}".strip() if also else text

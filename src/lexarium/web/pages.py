@@ -17,7 +17,6 @@ from lexarium.domain.changes import Change
 from lexarium.domain.collections import COLLECTIONS
 from lexarium.domain.relations import RELATIONS
 from lexarium.domain.stamps import text_of
-from lexarium.search.documents import definition_of
 from lexarium.service.reading import reading
 from lexarium.store.database import Database
 from lexarium.web.valpha.resources import PATH, RESOURCES
@@ -47,7 +46,7 @@ def record_page(
         iri=about.iri(whole.id),
         collection=change.collection,
         name=whole.fields["name"],
-        definition=definition_of(whole),
+        definition=whole.definition,
         aliases=whole.alias_list,
         sources=whole.sources,
         class_of=class_of,
