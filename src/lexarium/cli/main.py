@@ -27,6 +27,8 @@ COMMANDS = {
     "migrate": "lexarium.cli.migrate",
     "check": "lexarium.cli.check",
     "copy": "lexarium.cli.copying",
+    "backup": "lexarium.cli.backup",
+    "restore": "lexarium.cli.restore",
     "reindex": "lexarium.cli.reindex",
 }
 
