@@ -12,19 +12,23 @@ from starlette.types import ASGIApp
 
 from lexarium.domain.errors import LexariumError
 from lexarium.service.access import Callers
+from lexarium.service.annotating import Annotating
+from lexarium.service.classes import Classes
 from lexarium.service.deliverer import Deliverer
 from lexarium.service.finding import Finder
 from lexarium.service.indexing import Indexer
 from lexarium.service.reconciling import Reconciler
+from lexarium.service.statistics import Statistics
 from lexarium.settings import Settings
 from lexarium.store.database import Database
 from lexarium.web.answers import Answers
 from lexarium.web.fastpath import FastPath
 from lexarium.web.lazy import Lazy
 from lexarium.web.limits import Limits
-from lexarium.web.pages import Pages
+from lexarium.web.pages import addresses
+from lexarium.web.pages.site import Site
 from lexarium.web.probes import Probes
-from lexarium.web.problems import HttpProblem, handle_error
+from lexarium.web.problems import HttpProblem
 from lexarium.web.reconcile import endpoint as reconcile
 from lexarium.web.streams import Streams
 from lexarium.web.suggest import Suggest
@@ -51,8 +55,11 @@ def make_app(settings: Settings, database: Database) -> ASGIApp:
     indexer = Indexer(database, settings.index)
     finder = Finder(database, indexer)
     answers = Answers(settings.cache_mb * 1_000_000, database)
+    annotating = Annotating(database)
+    site = Site(database, finder, annotating, Statistics(database), Classes(), limits, settings.about)
     v1 = Lazy(
-        "lexarium.web.v1.app", lambda module: module.make_v1(database, callers, limits, streams, settings, finder)
+        "lexarium.web.v1.app",
+        lambda module: module.make_v1(database, callers, limits, streams, settings, finder, annotating, site),
     )
     app = Starlette(
         routes=[
@@ -61,9 +68,9 @@ def make_app(settings: Settings, database: Database) -> ASGIApp:
             *(Route(path, v1) for path in ("/api/v1", "/api/v1/{rest:path}", "/openapi.json", "/docs")),
             *reconcile.routes(settings.title, Reconciler(database, finder), limits),
             *Probes(database).routes(),
-            *Pages(database, settings.title).routes(),
+            *addresses.routes(site),
         ],
-        exception_handlers=dict.fromkeys([HTTPException, HttpProblem, LexariumError, Exception], handle_error),
+        exception_handlers=dict.fromkeys([HTTPException, HttpProblem, LexariumError, Exception], site.handle_error),
         lifespan=lifespan,
     )
     app.router.redirect_slashes = False

@@ -21,6 +21,7 @@ from lexarium.service.finding import Finder
 from lexarium.settings import Settings
 from lexarium.store.database import Database
 from lexarium.web.limits import Limits
+from lexarium.web.pages.site import Site
 from lexarium.web.problems import HttpProblem, handle_error, respond
 from lexarium.web.streams import Streams
 from lexarium.web.v1 import (
@@ -48,7 +49,14 @@ _PLACE_OF_ID = len(f"{answers.PATH}/collection/".split("/")) - 1
 
 
 def make_v1(
-    database: Database, callers: Callers, limits: Limits, streams: Streams, settings: Settings, finder: Finder
+    database: Database,
+    callers: Callers,
+    limits: Limits,
+    streams: Streams,
+    settings: Settings,
+    finder: Finder,
+    annotating: Annotating,
+    site: Site,
 ) -> ASGIApp:
     """The application, with every address of v1 and its OpenAPI document."""
     app = FastAPI(
@@ -71,7 +79,8 @@ def make_v1(
     app.state.streams = streams
     app.state.settings = settings
     app.state.finder = finder
-    app.state.annotating = Annotating(database)
+    app.state.annotating = annotating
+    app.state.site = site
     app.router.redirect_slashes = False
     # The records first: they are asked for most, and every route before takes its time to say no.
     others = (service, changes, batch, annotate, proposals, releases, accounts, webhooks, search)

@@ -4,19 +4,16 @@ import json
 import re
 import shlex
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
 
 from fastapi import APIRouter, Request
 from markupsafe import Markup, escape
 from starlette.responses import Response
-from starlette.templating import Jinja2Templates
 
-from lexarium.web.pages import SECURITY_HEADERS
+from lexarium.web.pages.site import Site
 
 router = APIRouter(include_in_schema=False)
-_templates = Jinja2Templates(Path(__file__).parents[1] / "templates")
 _CODE = re.compile(r"`([^`]+)`")
 
 Told = Mapping[str, Any]
@@ -40,7 +37,8 @@ def reference(request: Request) -> Response:
         "shapes": {name: _shape(schema) for name, schema in sorted(document["components"]["schemas"].items())},
         "prose": _prose,
     }
-    return _templates.TemplateResponse(request, "reference.html", context, headers=SECURITY_HEADERS)
+    site: Site = request.app.state.site
+    return site.render(request, "reference.html", context)
 
 
 def _operation(document: Told, base: str, method: str, path: str, operation: Told) -> dict[str, Any]:
