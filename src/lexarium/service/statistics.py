@@ -32,7 +32,7 @@ _PATIENCE_SECONDS, _SMALL_PATIENCE_SECONDS = 0.02, 2.0
 _MOST_LISTED = 10_000
 """How many records a survey lists; all are counted."""
 _SURVEY_REST = 20
-"""How many times as long as a survey took passes before the next; what takes no longer than a page waits needs none."""
+"""How many times as long as a survey took passes before the next, unless the catalogue is small."""
 _MONTH = len("2026-01")
 
 HIERARCHIES: dict[str, tuple[str, ...]] = {
@@ -225,7 +225,7 @@ class Statistics:
         }
         self._surveyed = _Survey(position, gaps, tops)
         now = time.monotonic()
-        self._survey_due = now + _SURVEY_REST * max(0.0, now - started - _PATIENCE_SECONDS)
+        self._survey_due = now if position.revision <= _SMALL else now + _SURVEY_REST * (now - started)
 
     def _told(self) -> Figures:
         ledger = self._ledger

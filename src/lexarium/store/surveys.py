@@ -57,10 +57,7 @@ def repeated(connection: Connection, collection: str, most: int) -> list[Named]:
 
 def apart(connection: Connection, collection: str, relations: Sequence[str], most: int) -> Surveyed:
     """The published records that stand nowhere in these hierarchies, in order: the first so many, and how many."""
-    alone = _published(collection).where(
-        ~exists().where(_up.c.source == record.c.id, _up.c.relation.in_(relations)),
-        ~exists().where(_down.c.target == record.c.id, _down.c.relation.in_(relations)),
-    )
+    alone = _published(collection).where(~_has_parent(relations), ~_has_child(relations))
     ids = connection.execute(alone.order_by(record.c.order_key, record.c.id).limit(most)).scalars()
     total = connection.execute(alone.with_only_columns(func.count())).scalar_one()
     return Surveyed(tuple(ids), total)
@@ -68,8 +65,7 @@ def apart(connection: Connection, collection: str, relations: Sequence[str], mos
 
 def tops(connection: Connection, collection: str, relations: Sequence[str], most: int) -> Surveyed:
     """The published records that have others below them in these hierarchies and none above, by name; likewise."""
-    parents = select(relation.c.target).where(relation.c.relation.in_(relations))
-    top = _published(collection).where(record.c.id.in_(parents), ~_has_parent(relations))
+    top = _published(collection).where(~_has_parent(relations), _has_child(relations))
     ids = connection.execute(top.order_by(record.c.name_key, record.c.id).limit(most)).scalars()
     total = connection.execute(top.with_only_columns(func.count())).scalar_one()
     return Surveyed(tuple(ids), total)
@@ -155,6 +151,15 @@ def _has_parent(relations: Sequence[str]) -> ColumnElement[bool]:
         _up.c.relation.in_(relations),
         _parent.c.id == _up.c.target,
         _parent.c.state == State.PUBLISHED,
+    )
+
+
+def _has_child(relations: Sequence[str]) -> ColumnElement[bool]:
+    return exists().where(
+        _down.c.target == record.c.id,
+        _down.c.relation.in_(relations),
+        _child.c.id == _down.c.source,
+        _child.c.state == State.PUBLISHED,
     )
 
 

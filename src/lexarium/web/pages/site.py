@@ -5,11 +5,12 @@ a thread, so it may read the database as it likes, and raise any error of the do
 """
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
+from inspect import iscoroutinefunction
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -105,8 +106,17 @@ class Site:
         headers: Mapping[str, str] | None = None,
     ) -> Response:
         """A page. It takes some milliseconds: to be called in a thread."""
-        context = {"about": self.about, "here": request.url.path, "base": str(request.base_url).rstrip("/"), "q": ""}
-        body = templates().get_template(template).render({**context, **told}).encode(errors="replace")
+        return self.send(request, self.body(template, told, request.url.path, base_of(request)), status, headers)
+
+    def body(self, template: str, told: Mapping[str, Any], here: str, base: str) -> bytes:
+        """What a page at an address holds; `base` is where the site is, as whoever asks knows it."""
+        context = {"about": self.about, "here": here, "base": base, "q": ""}
+        return templates().get_template(template).render({**context, **told}).encode(errors="replace")
+
+    def send(
+        self, request: Request, body: bytes, status: int = 200, headers: Mapping[str, str] | None = None
+    ) -> Response:
+        """A page as an answer, compressed for whoever accepts it."""
         own = {**SECURITY_HEADERS, "cache-control": "no-cache", "vary": "Accept-Encoding", **(headers or {})}
         encoding = chosen(request.headers.get("accept-encoding", "").encode("latin-1"))
         if encoding != IDENTITY:
@@ -123,6 +133,11 @@ class Site:
 
 def _sendable(told: Explained) -> dict[str, str]:
     return {name.lower(): value for name, value in told.headers.items()}
+
+
+def base_of(request: Request) -> str:
+    """Where the site is, as whoever asks knows it."""
+    return str(request.base_url).rstrip("/")
 
 
 def wants_page(request: Request) -> bool:
@@ -148,10 +163,11 @@ class Page:
 
 @dataclass(frozen=True)
 class Form:
-    """What answers a form that was sent, and where. The fields are read, within the limits, and come from this site."""
+    """What answers a form that was sent, and where. Its fields are read, within the limits, and come from this site."""
 
     path: str
-    answer: Callable[[Site, Request, Mapping[str, Any]], Response]
+    answer: Callable[[Site, Request, Mapping[str, Any]], Response | Awaitable[Response]]
+    """Run in a thread, unless it is a coroutine function: that one has something to wait for."""
 
     def route(self, site: Site) -> Route:
         """It as the framework has it."""
@@ -159,9 +175,15 @@ class Form:
         async def endpoint(request: Request) -> Response:
             refuse_foreign(request)
             fields, _ = await read_fields(request, site.limits)
-            return await run_in_threadpool(self.answer, site, request, fields)
+            if iscoroutinefunction(self.answer):
+                waited: Response = await self.answer(site, request, fields)
+                return waited
+            return await run_in_threadpool(cast(_Plain, self.answer), site, request, fields)
 
         return Route(self.path, endpoint, methods=["POST"])
+
+
+_Plain = Callable[[Site, Request, Mapping[str, Any]], Response]
 
 
 def refuse_foreign(request: Request) -> None:
