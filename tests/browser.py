@@ -36,6 +36,13 @@ _CHECK = """
 const done = arguments[arguments.length - 1];
 axe.run(document, {runOnly: arguments[0], resultTypes: ["violations"]}).then(found => done(found.violations));
 """
+_SHIFT = """
+const done = arguments[0];
+let sum = 0;
+new PerformanceObserver(list => { for (const each of list.getEntries()) sum += each.value; })
+  .observe({type: "layout-shift", buffered: true});
+setTimeout(() => done(sum), 20);
+"""
 WIDE, NARROW = (1280, 860), (375, 720)
 
 
@@ -63,9 +70,10 @@ class Browser:
         self.complaints()
 
     def prefer(self, scheme: str) -> None:
-        """Have a system of light or dark colours."""
-        media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
-        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+        """Have a system of light or dark colours, and one where nothing moves."""
+        wished = {"prefers-color-scheme": scheme, "prefers-reduced-motion": "reduce"}
+        features = [{"name": name, "value": value} for name, value in wished.items()]
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
 
     def resize(self, width: int, height: int) -> None:
         """Have a window of this size."""
@@ -121,7 +129,9 @@ class Browser:
     def complaints(self) -> list[str]:
         """What the console says that is wrong, since it was last asked."""
         logged: list[dict[str, Any]] = self.driver.get_log("browser")  # type: ignore[no-untyped-call]
-        return [each["message"] for each in logged if each["level"] in ("SEVERE", "WARNING")]
+        wrong = [each["message"] for each in logged if each["level"] in ("SEVERE", "WARNING")]
+        # That a page is one of an error is no mistake of the page.
+        return [each for each in wrong if not each.startswith(f"{self.driver.current_url} - Failed to load resource")]
 
     def barriers(self) -> list[str]:
         """What axe finds wrong with the page."""
@@ -137,6 +147,11 @@ class Browser:
         """By how much the page is wider than the window."""
         width: int = self.driver.execute_script("return document.documentElement.scrollWidth - innerWidth")
         return width
+
+    def shift(self) -> float:
+        """How much of the page has moved since it was first drawn, as browsers measure it."""
+        moved: float = self.driver.execute_async_script(_SHIFT)
+        return moved
 
     def shoot(self, name: str) -> None:
         """Write a picture of the whole page."""

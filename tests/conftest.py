@@ -14,6 +14,7 @@ from lexarium.service.sample import sample_files
 from lexarium.store.database import Database
 from lexarium.store.migrate import open_database
 from tests.browser import CHROMIUM, DRIVER, Browser, available, opened
+from tests.curator import work_a_little
 from tests.server import Server
 
 ENGINES = ("sqlite", "postgres")
@@ -114,16 +115,17 @@ def only_browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="session")
-def sample_server(new_url: NewUrl) -> Iterator[Server]:
-    """A server of the sample catalogue, for tests that leave it as it is."""
+def used_server(new_url: NewUrl) -> Iterator[Server]:
+    """A server of the sample catalogue in which a curator has been at work, for tests that leave it as it is."""
     with Server(new_url("sqlite"), "--sample") as running:
+        work_a_little(running)
         yield running
 
 
 @pytest.fixture
-def browser(only_browser: Browser, sample_server: Server) -> Iterator[Browser]:
-    """A browser that has never been here, before the sample catalogue; its console must have had nothing to say."""
-    only_browser.base = f"http://127.0.0.1:{sample_server.port}"
+def browser(only_browser: Browser, used_server: Server) -> Iterator[Browser]:
+    """A browser that has never been here, before that catalogue; its console must have had nothing to say."""
+    only_browser.base = f"http://127.0.0.1:{used_server.port}"
     only_browser.forget()
     yield only_browser
     assert only_browser.complaints() == []
