@@ -14,7 +14,6 @@ from lexarium.domain.relations import Edge
 from lexarium.exchange import obo
 from lexarium.exchange.formats import FORMATS
 from lexarium.exchange.incoming import Incoming, Malformed, Reading
-from lexarium.exchange.notions import definition_of
 from lexarium.exchange.obo_terms import PROPERTIES
 from tests.wholes import ABOUT, LONG_ONE, catalogues, relations_of
 
@@ -52,7 +51,7 @@ def test_what_is_written_is_read_as_it_was(wholes: list[Whole]) -> None:
     back = read(written(wholes).decode(), None)
     assert len(back) == len(wholes)
     for incoming, whole in zip(back, wholes, strict=True):
-        told = {"id", "name", definition_of(whole.collection) or "", *PROPERTIES} & set(whole.fields)
+        told = {"id", "name", whole.collection.definition or "", *PROPERTIES} & set(whole.fields)
         told |= {
             name for name in ("id_user", "event_stamp") if whole.fields.get(name) in ("usr_1", "2017-12-07T15:30:26")
         }

@@ -156,12 +156,12 @@ def test_what_is_left_out_is_told() -> None:
     [*_, told] = read(ONTOLOGY)
     assert told.line == 0
     assert told.warnings == [
-        "what it imports is not fetched: http://purl.obolibrary.org/obo/other.owl",
-        "it has terms of its own, to which the catalogue's should fit: https://creativecommons.org/publicdomain/zero/1.0/",
-        "mappings to what is neither an IRI nor a CURIE were left out: PET:0000001 to no reference",
-        "relations to expressions, and to what has no IRI, were left out: PET:0000001",
+        "what it imports is not fetched (http://purl.obolibrary.org/obo/other.owl)",
+        "it has terms of its own, to which the catalogue's should fit (https://creativecommons.org/publicdomain/zero/1.0/)",
+        "mappings to what is neither an IRI nor a CURIE were left out (PET:0000001 to no reference)",
+        "relations to expressions, and to what has no IRI, were left out (PET:0000001)",
         "owl:disjointWith is not known and was left out; --map can say what it means",
-        "what has no label was left out: http://www.w3.org/2002/07/owl#Thing",
+        "what has no label was left out (http://www.w3.org/2002/07/owl#Thing)",
     ]
 
 

@@ -436,6 +436,8 @@ def test_every_wrong_query_is_named_at_once(catalogue: Catalogue) -> None:
             "e": {"query": "x", "properties": [{"pid": "no", "v": 1}, {"pid": "alias"}, 7, {"pid": "alias", "v": {}}]},
             "f": {"query": "x", "properties": {}, "type": 1, "limit": True},
             "g": {"query": "x", "limit": 2.5},
+            "h": {"query": "x", "properties": [{"pid": "definition", "v": "y"}] * 21},
+            "i": {"query": "x", "properties": [{"pid": "definition", "v": ["y"] * 101}]},
         }
     )
     assert answer.status == 422
@@ -444,6 +446,7 @@ def test_every_wrong_query_is_named_at_once(catalogue: Catalogue) -> None:
         *("/b", "/c", "/d"),
         *("/e/properties/0/pid", "/e/properties/1/v", "/e/properties/2/pid", "/e/properties/3/v"),
         *("/f/properties", "/f/type", "/f/limit", "/g/limit"),
+        *("/h/properties", "/i/properties/0/v"),
     ]
 
 

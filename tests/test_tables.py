@@ -74,6 +74,7 @@ def test_what_is_written_is_read_as_it_was(wholes: list[Whole], format: str) -> 
 
 
 @given(texts)
+@example("＝1")
 def test_no_cell_is_run_by_a_spreadsheet_and_every_cell_comes_back(text: str) -> None:
     cell = guarded(text)
     assert not cell.startswith(tuple("=+-@\t\r\n＝＋－＠"))
@@ -195,6 +196,11 @@ def test_parents_are_named_by_id_by_code_or_by_name() -> None:
     assert "id" not in found[1].fields
     assert found[1].foreign == ""
     assert [each for each in warnings(text) if "goes by name" in each]
+
+
+def test_a_name_means_the_row_of_the_collection_that_the_relation_asks_for() -> None:
+    text = "collection,id,name,asserts\ntask,A:1,recall,recall\nconcept,A:2,recall,\n"
+    assert records(text)[0].edges == [Edge("A:1", "ASSERTS", "A:2")]
 
 
 def test_a_parent_that_no_row_or_several_rows_are_called_is_left_out() -> None:

@@ -138,6 +138,19 @@ def test_a_person_changes_their_own_password_with_the_old_one(server: Server, ad
     assert sign_in(server, name, new).status == 429  # guesses at the old one count as tries to sign in
 
 
+def test_a_new_password_ends_what_the_old_one_opened_but_no_token_of_a_program(server: Server, admin: Client) -> None:
+    program = Client(server, "curator")
+    account = own(program)
+    path = f"users/{account['id']}"
+    assert admin.send("PATCH", path, {"password": PASSWORD}).status == 200
+    secret = sign_in(server, account["name"], PASSWORD).json["token"]
+    me = {"authorization": f"Bearer {secret}"}
+    assert server.get("/api/v1/me", **me).status == 200
+    assert admin.send("PATCH", path, {"password": "another horse battery"}).status == 200
+    assert server.get("/api/v1/me", **me).status == 401
+    assert program.send("GET", "me").status == 200
+
+
 def test_a_password_of_half_a_character_is_refused(server: Server, admin: Client) -> None:
     path = f"users/{own(Client(server, 'curator'))['id']}"
     assert admin.send("PATCH", path, {"password": "\ud800 and then some"}).status in (400, 422)

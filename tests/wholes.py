@@ -28,6 +28,7 @@ _SNIPPETS = st.sampled_from(
             "id: x",
             '"',
             "=1+1",
+            "＝1",
             "'=1",
             "''",
             "@de",

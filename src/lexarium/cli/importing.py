@@ -78,15 +78,16 @@ def import_command(
             )
     except ImportRefused as error:
         if json_output:
-            print(json.dumps({"error": str(error), "problems": _notes(error.problems)}))
+            print(json.dumps({"error": str(error), "problems": notes(error.problems)}))
         raise
     if json_output:
-        print(json.dumps(_as_json(report)))
+        print(json.dumps(as_json(report)))
     else:
-        _tell(report)
+        tell(report)
 
 
-def _as_json(report: Report) -> dict[str, object]:
+def as_json(report: Report) -> dict[str, object]:
+    """What an import did, for scripts."""
     return {
         "dry_run": report.dry_run,
         "changed": report.changed,
@@ -100,11 +101,12 @@ def _as_json(report: Report) -> dict[str, object]:
         "conflict_count": report.conflicts.count,
         "conflicts": [asdict(each) for each in report.conflicts.kept],
         "warning_count": report.warnings.count,
-        "warnings": _notes(report.warnings.kept),
+        "warnings": notes(report.warnings.kept),
     }
 
 
-def _notes(problems: Sequence[Problem]) -> list[dict[str, str]]:
+def notes(problems: Sequence[Problem]) -> list[dict[str, str]]:
+    """Warnings or problems, for scripts."""
     return [{"where": each.field, "what": each.detail} for each in problems]
 
 
@@ -119,7 +121,8 @@ def _tell_notes(report: Report) -> None:
         say_lines([_sentence(each) for each in report.conflicts.kept], report.conflicts.count, "magenta")
 
 
-def _tell(report: Report) -> None:
+def tell(report: Report) -> None:
+    """Say what an import did."""
     _tell_notes(report)
     table = Table("collection", "created", "updated", "retired", "unchanged", box=None, pad_edge=False)
     for column in table.columns[1:]:

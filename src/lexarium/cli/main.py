@@ -18,6 +18,7 @@ COMMANDS = {
     "serve": "lexarium.cli.serve",
     "import": "lexarium.cli.importing",
     "export": "lexarium.cli.exporting",
+    "mirror": "lexarium.cli.mirror",
     "search": "lexarium.cli.search",
     "show": "lexarium.cli.show",
     "annotate": "lexarium.cli.annotate",
@@ -25,6 +26,9 @@ COMMANDS = {
     "token": "lexarium.cli.tokens",
     "migrate": "lexarium.cli.migrate",
     "check": "lexarium.cli.check",
+    "copy": "lexarium.cli.copying",
+    "backup": "lexarium.cli.backup",
+    "restore": "lexarium.cli.restore",
     "reindex": "lexarium.cli.reindex",
 }
 

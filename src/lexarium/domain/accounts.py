@@ -34,6 +34,10 @@ class Account:
         return self.name == self.id
 
 
+SIGNED_IN = "signed in"
+"""The label of tokens that were had for a password."""
+
+
 @dataclass(frozen=True)
 class Token:
     """A way for an account to prove itself. The secret itself is kept nowhere."""

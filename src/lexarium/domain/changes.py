@@ -74,6 +74,12 @@ class Whole:
         return render(self.collection, self.fields)
 
     @property
+    def definition(self) -> str:
+        """Its definition; nothing where records of its kind have none."""
+        text: str = self.fields.get(self.collection.definition or "", "")
+        return text
+
+    @property
     def alias_list(self) -> tuple[Alias, ...]:
         """Its other names."""
         return split(self.fields.get("alias", "")) if self.aliases is None else self.aliases

@@ -77,6 +77,8 @@ def _unescaped(part: str) -> str:
 
 
 def _parts(text: str) -> list[str]:
+    if not text:
+        return []
     places = [match.start() for match in _SIGN.finditer(text) if len(match.group()) == 1]
     strokes = [place for place in places if text[place] == "|"]
     cuts = [-1, *(strokes or places), len(text)]

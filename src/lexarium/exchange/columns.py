@@ -5,10 +5,9 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from lexarium.domain.collections import COLLECTIONS
+from lexarium.domain.collections import COLLECTIONS, DEFINITIONS
 from lexarium.domain.relations import RELATIONS
 from lexarium.exchange.incoming import Malformed
-from lexarium.exchange.notions import DEFINITIONS, hierarchy_of
 
 BROADER = "broader"
 """The relation by which records of a kind are broader than others, whichever that is."""
@@ -78,7 +77,7 @@ def _known() -> dict[str, str]:
 
 
 _KNOWN = _known()
-_BROADER = {relation.name for relation in map(hierarchy_of, COLLECTIONS.values()) if relation is not None}
+_BROADER = {relation.name for relation in (each.hierarchy for each in COLLECTIONS.values()) if relation}
 
 
 def known_among(titles: Iterable[str], map: Mapping[str, str]) -> int:

@@ -8,12 +8,12 @@ from pyoxigraph import NamedNode
 from lexarium.domain.about import About
 from lexarium.domain.aliases import Alias, is_language
 from lexarium.domain.changes import State, Whole
-from lexarium.domain.collections import Collection
+from lexarium.domain.collections import COLLECTIONS, Collection
 from lexarium.domain.identifiers import has_prefix
 from lexarium.domain.relations import MAPPINGS, PARTOF, RELATED, RELATIONS, Related
 from lexarium.domain.stamps import is_stamp, precise_text_of
 from lexarium.exchange.labels import NO_LANGUAGE
-from lexarium.exchange.meanings import DEFINITIONS, HIERARCHIES, OWN_FIELDS, OWN_RELATIONS, SCOPES, STATE
+from lexarium.exchange.meanings import OWN_FIELDS, OWN_RELATIONS, SCOPES, STATE
 from lexarium.exchange.namespaces import expanded
 from lexarium.exchange.rdf import Text
 
@@ -65,7 +65,7 @@ def of_record(about: About, whole: Whole) -> Description:
         ("skos:prefLabel", _in_language(about, whole.fields["name"])),
         *_names(whole.alias_list),
     ]
-    definition = whole.fields.get(DEFINITIONS.get(whole.collection.name, ""))
+    definition = whole.fields.get(whole.collection.definition or "")
     if definition:
         said.append(("skos:definition", _in_language(about, definition)))
     said += [("dct:source", _outside(source)) for source in whole.sources]
@@ -125,8 +125,9 @@ def _names(aliases: Iterable[Alias]) -> Iterator[Said]:
 
 def _relations(about: About, whole: Whole) -> Iterator[Said]:
     relations = whole.relations
-    upward = HIERARCHIES.get(whole.collection.name, "")
-    kinds, parts = relations.pop(upward, []), relations.pop(PARTOF.name, [])
+    upward = whole.collection.hierarchy
+    kinds = relations.pop(upward.name, []) if upward else []
+    parts = relations.pop(PARTOF.name, [])
     yield from (("skos:broader", about.iri(other)) for other in dict.fromkeys(kinds + parts))
     yield from (("isothes:broaderGeneric", about.iri(other)) for other in kinds if other in parts)
     yield from (("isothes:broaderPartitive", about.iri(other)) for other in parts)
@@ -138,7 +139,7 @@ def _relations(about: About, whole: Whole) -> Iterator[Said]:
 
 
 _PREDICATES: dict[str, str] = {
-    **dict.fromkeys(HIERARCHIES.values(), "skos:broader"),
+    **{each.hierarchy.name: "skos:broader" for each in COLLECTIONS.values() if each.hierarchy},
     PARTOF.name: "isothes:broaderPartitive",
     RELATED.name: "skos:related",
     **{mapping.name: f"skos:{mapping.name}" for mapping in MAPPINGS},
@@ -147,18 +148,32 @@ _PREDICATES: dict[str, str] = {
 
 
 def _fields(about: About, whole: Whole) -> Iterator[Said]:
-    for field, value in whole.fields.items():
-        info = whole.collection.fields[field]
-        if field not in OWN_FIELDS or (not info.is_required() and value == info.default):
+    for field, name, default, refers in _OWN[whole.collection.name]:
+        value = whole.fields[field]
+        if value == default:
             continue
-        refers = whole.collection.references.get(field)
         if field in _COMMON and (said := _COMMON[field](value)) is not None:
             yield said
-        elif refers is not None and refers.collection:
-            yield f"{OWN}:{OWN_FIELDS[field]}", about.iri(value)
+        elif refers:
+            yield name, about.iri(value)
         else:
-            own = Text(value) if isinstance(value, str) else Typed(str(value), "xsd:integer")
-            yield f"{OWN}:{OWN_FIELDS[field]}", own
+            yield name, Text(value) if isinstance(value, str) else Typed(str(value), "xsd:integer")
+
+
+_OWN = {
+    collection.name: [
+        (
+            field,
+            f"{OWN}:{OWN_FIELDS[field]}",
+            None if info.is_required() else info.default,
+            field in collection.references and collection.references[field].collection is not None,
+        )
+        for field, info in collection.fields.items()
+        if field in OWN_FIELDS
+    ]
+    for collection in COLLECTIONS.values()
+}
+"""What our own vocabulary says of each collection: fields, their names, what goes unsaid, and whether they refer."""
 
 
 def _created(stamp: str) -> Said | None:

@@ -39,7 +39,7 @@ def cased(tag: str) -> str:
 
 def scoped(labels: Iterable[tuple[str, Text]], alternative: str) -> list[tuple[str, Text]]:
     """Labels with their scopes. `alternative` means exact, and counts only where the label has no other scope."""
-    listed = list(dict.fromkeys(labels))
+    listed = list(labels)
     told = {text for scope, text in listed if scope not in (alternative, "hidden")}
     return [
         ("exact" if scope == alternative else scope, text)

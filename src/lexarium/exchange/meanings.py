@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
 from lexarium.domain.about import About
-from lexarium.domain.collections import COLLECTIONS
+from lexarium.domain.collections import COLLECTIONS, DEFINITIONS
 from lexarium.domain.relations import MAPPINGS, PARTOF, RELATED, RELATIONS
 from lexarium.exchange.namespaces import expanded
 
@@ -119,22 +119,6 @@ INVERSES: dict[str, str] = {expanded(name): expanded(other) for name, other in _
 """What is said the other way round: read as what it says of its object."""
 
 
-DEFINITIONS: dict[str, str] = {
-    collection.name: field
-    for collection in COLLECTIONS.values()
-    for field, mark in collection.written.items()
-    if mark.length == "definition"
-}
-"""The field that holds a record's definition, by collection; not every one has one."""
-
-HIERARCHIES: dict[str, str] = {
-    relation.source: name
-    for name, relation in RELATIONS.items()
-    if relation.hierarchical and relation is not PARTOF and relation.source
-}
-"""The relation by which records are kinds of each other, by collection; not in every one they can be."""
-
-
 def _camel(label: str) -> str:
     first, *others = label.split()
     return first + "".join(word.capitalize() for word in others)
@@ -147,7 +131,7 @@ OWN_RELATIONS: dict[str, str] = {
 }
 """What relations are called in Lexarium's own vocabulary that no other has."""
 
-_COMMON = ("id", "name", "alias", *DEFINITIONS.values())
+_COMMON = ("id", "name", "alias", *DEFINITIONS)
 OWN_FIELDS: dict[str, str] = {
     field: "class" if field == "id_concept_class" else field
     for collection in COLLECTIONS.values()
@@ -185,7 +169,7 @@ def _said(meaning: str) -> Meaning:
         return named[meaning]
     if meaning in RELATIONS:
         return Meaning("relation", meaning)
-    return Meaning("definition") if meaning in DEFINITIONS.values() else Meaning("field", meaning)
+    return Meaning("definition") if meaning in DEFINITIONS else Meaning("field", meaning)
 
 
 def vocabulary(about: About) -> str:

@@ -1,13 +1,11 @@
-"""What other vocabularies speak of, as this catalogue has it: identifiers, definitions, what is broader."""
+"""What other vocabularies speak of, as this catalogue has it: identifiers, names, numbers."""
 
 import re
 from urllib.parse import quote
 
 from lexarium.domain.about import About
-from lexarium.domain.collections import COLLECTIONS, Collection
+from lexarium.domain.collections import COLLECTIONS
 from lexarium.domain.identifiers import has_prefix
-from lexarium.domain.records import Written
-from lexarium.domain.relations import RELATIONS, Relation
 from lexarium.domain.text import name_key
 
 _PREFIXES = tuple(prefix for collection in COLLECTIONS.values() for prefix in collection.prefixes)
@@ -39,21 +37,6 @@ def _quoted(char: str) -> str:
 def whole_number(text: str) -> int | None:
     """The number that a text says; None where it says none that can be kept."""
     return int(text) if _WHOLE.fullmatch(text) and int(text) in _INTEGERS else None
-
-
-def definition_of(collection: Collection) -> str | None:
-    """The field that holds a definition; None where records of this kind have none."""
-    return next((name for name, mark in collection.written.items() if mark == Written("definition")), None)
-
-
-DEFINITIONS = {name for name in map(definition_of, COLLECTIONS.values()) if name is not None}
-"""What that field is called in one collection or another."""
-
-
-def hierarchy_of(collection: Collection) -> Relation | None:
-    """The relation that "broader" and "is a" mean here; None where records of this kind have no such order."""
-    own = (each for each in RELATIONS.values() if each.source == each.target == collection.name)
-    return next((each for each in own if each.hierarchical), None)
 
 
 def label_key(collection: str, name: str) -> str:

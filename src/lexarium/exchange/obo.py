@@ -44,10 +44,10 @@ def read(stream: BinaryIO, reading: Reading) -> Iterator[Incoming]:
             elif stanza.kind == "Term":
                 yield incoming_of(stanza, around)
             elif stanza.kind != "Typedef":
-                around.tally.add(f"the stanza [{stanza.kind}] is not kept", stanza.line)
+                around.remarks.add(f"the stanza [{stanza.kind}] is not kept", f"on line {stanza.line}")
     if empty:
         raise Malformed("the file is empty; an OBO document was expected", 1, 1)
-    if warnings := around.tally.sentences():
+    if warnings := around.remarks.sentences():
         yield Incoming(0, warnings=warnings)
 
 
@@ -78,7 +78,9 @@ def _take_header(clause: Clause, around: Surroundings) -> None:
     elif clause.tag == "ontology":
         around.ontology = syntax.plain_text(clause)
     elif clause.tag == "import":
-        around.tally.add(f"{syntax.plain_text(clause)} was not fetched, though the file imports it", clause.line)
+        around.remarks.add(
+            f"{syntax.plain_text(clause)} was not fetched, though the file imports it", f"on line {clause.line}"
+        )
     elif clause.tag == "synonymtypedef":
         name, rest = syntax.first_name(clause)
         after = rest.rpartition('"')[2].split()

@@ -8,23 +8,20 @@ from pydantic import ValidationError
 from lexarium.domain.about import About
 from lexarium.domain.aliases import Alias, Scope
 from lexarium.domain.changes import State, Whole
-from lexarium.domain.collections import COLLECTIONS, Collection
+from lexarium.domain.collections import COLLECTIONS, DEFINITIONS, Collection
 from lexarium.domain.identifiers import has_prefix
 from lexarium.domain.relations import MAPPINGS, RELATED, RELATIONS, Edge, Side, why_not_outside
 from lexarium.domain.stamps import is_stamp, milliseconds_of, text_of
 from lexarium.exchange import obo_syntax as syntax
 from lexarium.exchange.incoming import Incoming, Reading, no_collection
 from lexarium.exchange.notions import (
-    DEFINITIONS,
-    definition_of,
-    hierarchy_of,
     own_id,
     pointing,
     told_id,
     whole_number,
 )
 from lexarium.exchange.obo_syntax import Clause, Stanza
-from lexarium.exchange.tally import Tally
+from lexarium.exchange.remarks import Remarks
 
 SKOS = "http://www.w3.org/2004/02/skos/core#"
 HIDDEN = "hidden"
@@ -33,16 +30,11 @@ SCOPES: dict[str, Scope] = {"EXACT": "exact", "NARROW": "narrow", "BROAD": "broa
 RELATIONSHIPS = {
     each.name: each.label.replace(" ", "_")
     for each in RELATIONS.values()
-    if each.target and each not in [hierarchy_of(collection) for collection in COLLECTIONS.values()]
+    if each.target and each not in [collection.hierarchy for collection in COLLECTIONS.values()]
 }
 """What relations are called in OBO, but for those that `is_a` says."""
 PROPERTIES = sorted(
-    {
-        name
-        for each in COLLECTIONS.values()
-        for name in each.written
-        if name not in ("name", "alias", definition_of(each))
-    }
+    {name for each in COLLECTIONS.values() for name in each.written if name not in ("name", "alias", each.definition)}
 )
 """Fields that OBO has no clause for."""
 XREF = "xref"
@@ -76,7 +68,7 @@ class Surroundings:
     language: str = ""
     scopes: dict[str, Scope] = field(default_factory=dict)
     """What a synonym's type says of its scope where it has none of its own."""
-    tally: Tally = field(default_factory=Tally)
+    remarks: Remarks = field(default_factory=Remarks)
 
     def __post_init__(self) -> None:
         self.meanings: Mapping[str, str] = {**_MEANINGS, **self.reading.map}
@@ -113,8 +105,8 @@ class _Kind:
 
     def __init__(self, collection: Collection, told: Container[str]) -> None:
         self.collection = collection
-        self.definition = definition_of(collection)
-        self.hierarchy = hierarchy_of(collection)
+        self.definition = collection.definition
+        self.hierarchy = collection.hierarchy
         self.fields = {
             name: "" if name == "name" else collection.fields[name].get_default()
             for name in collection.written
@@ -141,7 +133,7 @@ def incoming_of(stanza: Stanza, around: Surroundings) -> Incoming:
         elif take is not None:
             take(term, clause)
         else:
-            around.tally.add(f"the clause `{clause.tag}` is not kept", clause.line)
+            around.remarks.add(f"the clause `{clause.tag}` is not kept", f"on line {clause.line}")
     return term.finished()
 
 
@@ -188,7 +180,7 @@ class _Term:
         return incoming
 
     def _left_out(self, what: str, clause: Clause) -> None:
-        self._around.tally.add(what, clause.line)
+        self._around.remarks.add(what, f"on line {clause.line}")
 
     def _relate(self, relation: str, target: str) -> None:
         self._incoming.edges.append(Edge(self._name, relation, target))
@@ -374,7 +366,7 @@ def lines_of(whole: Whole, about: About) -> Iterator[str]:
     if whole.fields["name"]:
         yield f"name: {syntax.as_plain(whole.fields['name'])}"
     yield f"namespace: {whole.collection.name}"
-    definition = whole.fields.get(definition_of(whole.collection) or "", "")
+    definition = whole.fields.get(whole.collection.definition or "", "")
     if definition or whole.sources:
         yield f"def: {syntax.as_quoted(definition)} [{', '.join(map(syntax.as_listed, whole.sources))}]"
     for alias in whole.alias_list:

@@ -18,13 +18,17 @@ class Remarks:
         self._counts[sentence] += 1
         self._examples.setdefault(sentence, example)
 
+    def sentences(self) -> list[str]:
+        """All of it, in the order in which it first happened."""
+        return [self._told(sentence, count) for sentence, count in self._counts.items()]
+
     def incoming(self) -> Iterator[Incoming]:
         """All of it as warnings about the document, where there is anything to tell."""
-        warnings = [self._told(sentence, count) for sentence, count in self._counts.items()]
-        if warnings:
-            yield Incoming(0, warnings=warnings)
+        if self._counts:
+            yield Incoming(0, warnings=self.sentences())
 
     def _told(self, sentence: str, count: int) -> str:
         example = self._examples[sentence]
-        first = f", first {example}" if example and count > 1 else f": {example}" if example else ""
-        return f"{sentence} ({count:,} times{first})" if count > 1 else f"{sentence}{first}"
+        if count > 1:
+            return f"{sentence} ({count:,} times{f', first {example}' if example else ''})"
+        return f"{sentence} ({example})" if example else sentence

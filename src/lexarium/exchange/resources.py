@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from shutil import copyfileobj
 from tempfile import SpooledTemporaryFile
-from typing import IO, BinaryIO, cast
+from typing import IO, BinaryIO, TypeVar, cast
 
 from pyoxigraph import RdfFormat
 
@@ -22,9 +22,7 @@ from lexarium.exchange.incoming import Incoming, Malformed, Reading, no_collecti
 from lexarium.exchange.meanings import (
     ALTERNATIVE,
     BROADER,
-    DEFINITIONS,
     GENERIC,
-    HIERARCHIES,
     INVERSES,
     TRANSITIVE,
     Kind,
@@ -51,6 +49,7 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
 _IN_MEMORY = 8 << 20
 """In bytes: a small document is not put on disk."""
 
+Value = TypeVar("Value")
 Node = str | Text
 Gathered = dict[Kind, list[tuple[str, Node]]]
 """What is said of a resource: by kind, details and objects."""
@@ -242,12 +241,12 @@ class _Resources:
             ALTERNATIVE,
         )
         found = (labels.alias(text, cast(Scope, scope), language) for scope, text in others if text.text)
-        incoming.aliases = tuple(dict.fromkeys(found))
+        incoming.aliases = _kept(incoming, found)
 
     def _define(self, kind: Collection, incoming: Incoming, said: Gathered) -> None:
         texts = list(dict.fromkeys(_texts(said["definition"]) or _texts(said["note"])))
         definition = labels.best(texts, self._about.language)
-        field = DEFINITIONS.get(kind.name)
+        field = kind.definition
         if definition is not None and field is None:
             self._remarks.add(f"a {kind.name} has no definition; it was left out")
         elif definition is not None and field is not None:
@@ -259,7 +258,7 @@ class _Resources:
         sources = [*said["source"], *self._annotated(said)]
         if incoming.fields.get("id") or "source" in self._said or sources:
             found = (_shown(value) for _, value in sources if isinstance(value, Text) or not value.startswith("_:"))
-            incoming.sources = tuple(dict.fromkeys(filter(None, found)))
+            incoming.sources = _kept(incoming, filter(None, found))
 
     def _annotated(self, said: Gathered) -> Iterator[tuple[str, Node]]:
         """Where a definition is from, as an axiom about it says."""
@@ -279,13 +278,14 @@ class _Resources:
         wide = [target for target in targets.pop(BROADER, []) if target not in parts]
         far = [target for target in targets.pop(TRANSITIVE, []) if target not in parts]
         kinds = targets.pop(GENERIC, []) + wide
-        upward = HIERARCHIES.get(kind.name)
+        upward = kind.hierarchy
         if upward is not None:
-            targets[upward] += kinds or far
+            targets[upward.name] += kinds or far
         elif kinds or far:
             self._remarks.add(f"a {kind.name} is not a kind of another; that was left out", own)
         found = (self._edge(kind, incoming, relation, target) for relation in targets for target in targets[relation])
-        incoming.edges = [edge for edge in dict.fromkeys(found) if edge is not None and edge.source != edge.target]
+        edges = [edge for edge in dict.fromkeys(found) if edge is not None]
+        incoming.edges = [edge for edge in edges if edge.source != edge.target or not incoming.foreign]
         incoming.told = self._telling(kind, ours="id" in incoming.fields)
 
     def _part(self, detail: str, value: Node) -> tuple[str, Node]:
@@ -327,9 +327,9 @@ class _Resources:
     def _telling(self, kind: Collection, ours: bool) -> list[tuple[str, Side]]:
         """The relations of which all is told: of records of ours any, of others those that the document uses."""
         told: list[tuple[str, Side]] = []
-        upward = HIERARCHIES.get(kind.name)
+        upward = kind.hierarchy
         for relation in RELATIONS.values():
-            said = relation.name in self._said or (relation.name == upward and _UPWARD & self._said)
+            said = relation.name in self._said or (relation == upward and _UPWARD & self._said)
             if relation.source in (None, kind.name) and (ours or said):
                 told.append((relation.name, "source"))
                 if relation is RELATED and not ours:
@@ -375,6 +375,11 @@ class _Resources:
             incoming.replaced_by = value.text if isinstance(value, Text) else self._called(value)
         if len(said["replaced_by"]) > 1:
             self._remarks.add("only the first of several replacements is kept", incoming.foreign)
+
+
+def _kept(incoming: Incoming, values: Iterable[Value]) -> tuple[Value, ...]:
+    """Values without repetition; as they are in a record of ours, which may hold one twice."""
+    return tuple(dict.fromkeys(values) if incoming.foreign else values)
 
 
 def _texts(said: list[tuple[str, Node]]) -> list[Text]:

@@ -11,8 +11,8 @@ from lexarium.domain.text import name_key
 from lexarium.exchange.cells import parted, parted_aliases, unguarded
 from lexarium.exchange.columns import BROADER, DEFINITION, OBSOLETE, Column
 from lexarium.exchange.incoming import Incoming, Reading, no_collection
-from lexarium.exchange.notions import definition_of, hierarchy_of, label_key, own_id, whole_number
-from lexarium.exchange.tally import Tally
+from lexarium.exchange.notions import label_key, own_id, whole_number
+from lexarium.exchange.remarks import Remarks
 
 Rows = Iterable[tuple[int, list[str]]]
 
@@ -27,7 +27,7 @@ class Table:
     reading: Reading
     columns: Sequence[Column]
     titles: Sequence[str]
-    tally: Tally = field(default_factory=Tally)
+    remarks: Remarks = field(default_factory=Remarks)
 
     def __post_init__(self) -> None:
         self._places = {column.meaning: column.index for column in self.columns}
@@ -107,10 +107,12 @@ class Table:
         if len(row) <= self._reach:
             return f"the row has {len(row)} of {width} cells, too few for its id and name"
         if len(row) < width:
-            self.tally.add("a row has fewer cells than there are columns; the others are taken to be empty", line)
+            self.remarks.add(
+                "a row has fewer cells than there are columns; the others are taken to be empty", f"on line {line}"
+            )
         for index in self._unnamed:
             if index < len(row) and row[index]:
-                self.tally.add(f"the column {index + 1} has no name; what it holds was left out", line)
+                self.remarks.add(f"the column {index + 1} has no name; what it holds was left out", f"on line {line}")
         return None
 
 
@@ -150,7 +152,7 @@ class _Record:
 
     def _means_nothing(self, column: Column) -> None:
         what = f"the column {column.title} means nothing for a {self._collection.name}; it was left out"
-        self._table.tally.add(what, self._incoming.line)
+        self._table.remarks.add(what, f"on line {self._incoming.line}")
 
     def _set(self, name: str, cell: str) -> None:
         # Of what people do not write an empty cell says nothing, so that rows can be added by hand.
@@ -181,7 +183,7 @@ class _Record:
             self._incoming.foreign = text
         elif text:
             what = "an id is neither one of this catalogue nor an IRI nor a CURIE, like DOID:3324; its row goes by name"
-            self._table.tally.add(what, self._incoming.line)
+            self._table.remarks.add(what, f"on line {self._incoming.line}")
 
     def take_name(self, column: Column, cell: str) -> None:
         self._incoming.fields["name"] = cell
@@ -189,7 +191,7 @@ class _Record:
             self._incoming.warnings.append(f"{self._who} has an empty name")
 
     def take_definition(self, column: Column, cell: str) -> None:
-        name = definition_of(self._collection)
+        name = self._collection.definition
         if name is not None:
             self._incoming.fields[name] = cell
         elif cell:
@@ -202,7 +204,7 @@ class _Record:
         self._incoming.sources = (*(self._incoming.sources or ()), *parted(cell))
 
     def take_broader(self, column: Column, cell: str) -> None:
-        hierarchy = hierarchy_of(self._collection)
+        hierarchy = self._collection.hierarchy
         if hierarchy is not None:
             self._relate(column, hierarchy.name, cell)
         elif cell:
@@ -237,9 +239,10 @@ class _Record:
             if cell:
                 self._means_nothing(column)
             return
+        told = self._incoming.told
         # Several columns may mean one relation.
-        if (name, "source") not in self._incoming.told:
-            self._incoming.told.append((name, "source"))
+        if (name, "source") not in told:
+            told.append((name, "source"))
         for text in parted(cell):
             target = text if relation.target is None else self._found(column, text, relation.target)
             if target is not None:

@@ -8,14 +8,14 @@ from typing import BinaryIO, TextIO
 
 from lexarium.domain.about import About
 from lexarium.domain.changes import Whole
-from lexarium.domain.collections import COLLECTIONS
+from lexarium.domain.collections import COLLECTIONS, DEFINITIONS
 from lexarium.domain.relations import RELATIONS
 from lexarium.exchange.cells import EMPTY, guarded, joined, joined_aliases
 from lexarium.exchange.columns import DEFINITION, columns_of, known_among
 from lexarium.exchange.delimited import SAMPLE, Signs, rows, signs_of
 from lexarium.exchange.formats import Format
 from lexarium.exchange.incoming import Incoming, Malformed, Reading
-from lexarium.exchange.notions import DEFINITIONS, definition_of, told_id
+from lexarium.exchange.notions import told_id
 from lexarium.exchange.table_rows import Table
 from lexarium.exchange.twice import kept
 
@@ -60,7 +60,7 @@ def _records(text: TextIO, reading: Reading) -> Iterator[Incoming]:
         table.find(wanted, _body(text, signs))
     for number, row in _body(text, signs):
         yield table.incoming(number, row)
-    if warnings := [*warnings, *table.tally.sentences()]:
+    if warnings := [*warnings, *table.remarks.sentences()]:
         yield Incoming(0, warnings=warnings)
 
 
@@ -96,7 +96,7 @@ def _row(whole: Whole, about: About) -> Sequence[str | int]:
         whole.collection.name,
         guarded(told_id(whole.id, about)),
         guarded(fields["name"]),
-        guarded(fields.get(definition_of(whole.collection) or "", "")),
+        guarded(fields.get(whole.collection.definition or "", "")),
         guarded(fields.get("alias", "")) if whole.aliases is None else "",
         guarded(joined_aliases(whole.aliases or (), about.language)),
         guarded(joined(whole.sources)),

@@ -34,7 +34,8 @@ def named(database: Database, name: str) -> Account:
 def change(identifier: str, role: Role | None = None, password: str | None = None) -> Work[Account]:
     """The work that gives an account another role or a password, told as its hash; None leaves it as it is.
 
-    It raises `Conflict` where the last admin would be none, or the account is erased.
+    A new password ends what the old one opened. It raises `Conflict` where the last admin would be none, or the
+    account is erased.
     """
 
     def work(transaction: Transaction) -> Account:
@@ -44,6 +45,7 @@ def change(identifier: str, role: Role | None = None, password: str | None = Non
             accounts.set_role(transaction, identifier, role)
         if password is not None:
             accounts.set_password(transaction, identifier, password)
+            accounts.sign_out(transaction, identifier, at=now())
         return replace(account, role=role or account.role)
 
     return work

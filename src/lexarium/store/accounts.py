@@ -5,7 +5,7 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, insert, select, update
 
-from lexarium.domain.accounts import Account, Role, Token
+from lexarium.domain.accounts import SIGNED_IN, Account, Role, Token
 from lexarium.store.schema import account, token
 from lexarium.store.transaction import Transaction
 
@@ -101,6 +101,13 @@ def revoke_token(transaction: Transaction, identifier: str, *, at: int) -> None:
     """Revoke a token; one already revoked stays as it was."""
     unrevoked = (token.c.id == identifier) & token.c.revoked.is_(None)
     transaction.connection.execute(update(token).where(unrevoked).values(revoked=at))
+    transaction.accounts_changed()
+
+
+def sign_out(transaction: Transaction, account_id: str, *, at: int) -> None:
+    """Revoke the tokens that an account has had for its password."""
+    theirs = (token.c.account == account_id) & (token.c.label == SIGNED_IN) & token.c.revoked.is_(None)
+    transaction.connection.execute(update(token).where(theirs).values(revoked=at))
     transaction.accounts_changed()
 
 

@@ -29,6 +29,7 @@ catalogue = Table(
     Column("epoch", Text, nullable=False, comment="minted when the database is made or restored"),
     Column("revision", BigInteger, nullable=False, comment="the last seq of the log"),
     Column("accounts", BigInteger, nullable=False, server_default="0", comment="counts their changes"),
+    Column("writes", BigInteger, nullable=False, server_default="0", comment="counts all that is written"),
 )
 
 record = Table(

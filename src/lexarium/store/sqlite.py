@@ -38,7 +38,7 @@ class SqliteWatch:
         assert isinstance(driver, sqlite3.Connection)
         self._execute = driver.execute
         self._commits = -1
-        self._position = Position("", -1, -1)
+        self._position = Position("", -1, -1, -1)
 
     def current(self) -> Position:
         try:
@@ -143,6 +143,9 @@ class SqliteBackend:
 
     def announce(self, connection: Connection) -> None:
         """Nothing to do: SQLite counts commits for every reader."""
+
+    def go_on(self, connection: Connection) -> None:
+        """Nothing to do: SQLite counts on from the largest number."""
 
     def watch(self) -> Watch:
         return SqliteWatch(self.engine)

@@ -219,7 +219,8 @@ def total(connection: Connection, listing: Listing, tallies: Tallies) -> int:
     """How many records a list has."""
     if listing.state is not None and listing.unfiltered:
         return tallies.at(connection, listing.revision)[listing.collection, listing.state]
-    number: int = connection.execute(select(func.count()).select_from(_as_of(listing).subquery())).scalar_one()
+    counted = _as_of(replace(listing, sort="name")).subquery()
+    number: int = connection.execute(select(func.count()).select_from(counted)).scalar_one()
     return number
 
 
@@ -291,7 +292,9 @@ def _newer(revision: int) -> ColumnElement[bool]:
 
 
 def _conditions(wanted: Listing) -> Iterator[ColumnElement[bool]]:
-    yield change.c.collection == wanted.collection
+    # Not by an index of the collection where the newest come first, or last: the log is in that order already.
+    collection = change.c.collection + literal("") if wanted.sort == "updated" else change.c.collection
+    yield collection == wanted.collection
     if wanted.ids is not None:
         yield change.c.record.in_(wanted.ids)
     for column, value in (

@@ -53,7 +53,8 @@ StreamsOf = Annotated[Streams, Depends(_part("streams"))]
 AnnotatingOf = Annotated[Annotating, Depends(_part("annotating"))]
 
 
-async def _identified(request: Request, limits: LimitsOf) -> Caller:
+async def identified(request: Request, limits: LimitsOf) -> Caller:
+    """Who sends a request; a write is counted as theirs."""
     callers: Callers = request.app.state.callers
     caller = await caller_of(request, callers)
     if request.method != "GET":
@@ -61,7 +62,7 @@ async def _identified(request: Request, limits: LimitsOf) -> Caller:
     return caller
 
 
-CallerOf = Annotated[Caller, Depends(_identified)]
+CallerOf = Annotated[Caller, Depends(identified)]
 
 
 async def _curator(caller: CallerOf) -> Caller:
@@ -152,6 +153,13 @@ async def refuse_key(request: Request) -> None:
     """Raise a 400 for a key, where the answer holds a secret: it is not kept, so it could not be told again."""
     if "idempotency-key" in request.headers:
         raise HttpProblem(400, "Idempotency-Key cannot be used here: the answer holds a secret, which is kept nowhere.")
+
+
+def refuse_parameters(request: Request) -> None:
+    """Raise `Invalid` for each parameter, where there are none."""
+    unknown = [Problem(name, "is not a parameter here; there are none.") for name in request.query_params]
+    if unknown:
+        raise Invalid("The request is not valid.", unknown)
 
 
 async def check_parameters(request: Request) -> None:
