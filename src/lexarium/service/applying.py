@@ -279,7 +279,7 @@ class Application:
     def _warn_of_cycles(self) -> None:
         for name in sorted(self._stage.relations()):
             if RELATIONS[name].hierarchical:
-                for cycle in cycles(edges.named(self._transaction.connection, [name])):
+                for cycle in cycles(edges.inner(self._transaction.connection, name)):
                     self._report.warnings.add(name, f"comes back to where it began: {' → '.join(cycle)}")
 
 
