@@ -35,6 +35,7 @@ class Database:
         self.backend = _backend(url, seconds, mark)
         self._standbys = _standbys(standbys, self.backend, seconds) if standbys else None
         self._mark = mark
+        self._announced_move = self.backend.announced(_MOVE)
         self.tallies = Tallies()
         self._watch: Watch | None = None
         self._writer = Writer(self.write, self.errors_explained)
@@ -69,16 +70,14 @@ class Database:
     def write(self) -> Iterator[Transaction]:
         """A transaction for much to be written: committed when the block ends, undone when it raises."""
         with self.errors_explained(), self.backend.writing() as connection, connection.begin():
-            self.backend.lock(connection)
-            before = read_position(connection)
+            before = self.backend.lock(connection)
             transaction = Transaction(connection, before)
             yield transaction
             move = transaction.finish()
             if move.to != before:
                 values = {"to": move.to.revision, "changed": move.to.accounts, "written": move.to.writes}
-                connection.execute(_MOVE, values)
-                if move.to._replace(writes=before.writes) != before:
-                    self.backend.announce(connection)
+                quiet = move.to._replace(writes=before.writes) == before
+                connection.execute(_MOVE if quiet else self._announced_move, values)
         self._moves.append(move)
         self.notice(move.to)
 

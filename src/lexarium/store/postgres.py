@@ -10,18 +10,21 @@ from typing import Any
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
-from sqlalchemy import Connection, create_engine, event, func, select, text
+from sqlalchemy import Connection, Executable, Update, create_engine, event, func, select, text
 from sqlalchemy.exc import DBAPIError, InvalidatePoolError
 from sqlalchemy.pool import NullPool
 
 from lexarium.domain.errors import SettingError, StoreError, Unavailable
-from lexarium.store.backend import Position, Watch, read_position
+from lexarium.store.backend import POSITION, Position, Watch, read_position
 from lexarium.store.mark import Mark
 from lexarium.store.schema import delivery
 
 log = logging.getLogger(__name__)
 
 _CHANNEL = "lexarium"
+_BETWEEN = " "
+"""What stands between the parts of a position in word of a commit."""
+_POSITION = list(POSITION.selected_columns)
 _DIALECT = "postgresql+psycopg://"
 _CONNECTIONS = 10
 _WAIT_SECONDS = 10
@@ -38,7 +41,7 @@ _SCHEMA_LOCK = 0x1E7A
 _POLL_SECONDS = 0.4
 """A node learns of others' writes at once; after this long it looks by itself, where word cannot come or was lost."""
 _TROUBLE_SECONDS = 0.5
-_HELD_SECONDS = 60
+_HELD = "60s"
 """How long a process that serves may hold the catalogue's lock without a word."""
 # A peer that has vanished is noticed within seconds, by either side, not when the operating system gives up: a node
 # that was cut off in the middle of a write must not keep the others from writing.
@@ -136,8 +139,13 @@ class PostgresWatch:
                 self.advance(read_position(connection))
                 self._reach.silent = False
                 self._tried.set()
-                for _ in driver.notifies(timeout=_POLL_SECONDS, stop_after=1):
-                    pass
+                for heard in driver.notifies(timeout=_POLL_SECONDS):
+                    self.advance(_position_of(heard.payload))
+
+
+def _position_of(told: str) -> Position:
+    epoch, *numbers = told.split(_BETWEEN)
+    return Position(epoch, *map(int, numbers))
 
 
 def _connect(address: str, patience: float | None, reach: _Reach) -> _Link:
@@ -196,7 +204,9 @@ class PostgresBackend:
         complete = _complete(address, seconds, _ANY_STANDBY if standby else _THE_PRIMARY)
         parts = conninfo_to_dict(complete)
         self._mark = mark
-        self._seconds = seconds
+        # Should a process that serves be stopped in the midst of a write, the others get their turn.
+        held = [] if seconds is None else [func.set_config("idle_in_transaction_session_timeout", _HELD, True)]
+        self._lock = POSITION.add_columns(*held).with_for_update()
         self._reach = _Reach()
         patience = None if seconds is None else seconds + _MORE_PATIENCE
         self._new_link = partial(_connect, complete, patience, self._reach)
@@ -240,14 +250,12 @@ class PostgresBackend:
         connection.execute(text("SET LOCAL statement_timeout = 0"))
         connection.execute(text(f"SELECT pg_advisory_xact_lock({_SCHEMA_LOCK})"))
 
-    def lock(self, connection: Connection) -> None:
-        if self._seconds is not None:
-            # Should this process be stopped in the midst of it, the others get their turn.
-            connection.execute(text(f"SET LOCAL idle_in_transaction_session_timeout = '{_HELD_SECONDS}s'"))
-        connection.execute(text("SELECT revision FROM catalogue FOR UPDATE"))
+    def lock(self, connection: Connection) -> Position:
+        return Position._make(connection.execute(self._lock).one()[: len(Position._fields)])
 
-    def announce(self, connection: Connection) -> None:
-        connection.execute(text(f"NOTIFY {_CHANNEL}"))
+    def announced(self, move: Update) -> Executable:
+        # With the statement itself: a statement of its own would be one more trip, with the lock held.
+        return move.returning(func.pg_notify(_CHANNEL, func.concat_ws(_BETWEEN, *_POSITION)))
 
     def go_on(self, connection: Connection) -> None:
         last = connection.execute(select(func.max(delivery.c.id))).scalar()
