@@ -94,7 +94,8 @@ class Settings:
     @property
     def about(self) -> About:
         """What the catalogue says of itself."""
-        return About(self.title, self.licence, self.publisher, self.language, self.base)
+        base = self.base if self.base.endswith(("/", "#")) else f"{self.base}/"
+        return About(self.title, self.licence, self.publisher, self.language, base)
 
     @property
     def proxies(self) -> tuple[Network, ...]:

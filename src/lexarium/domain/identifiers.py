@@ -1,11 +1,8 @@
 """Identifiers: a prefix that tells the kind, an underscore, an alphanumeric suffix."""
 
-import re
 import secrets
 
 SYSTEM_USER = "usr_0000000000"
-
-_FORM = re.compile(r"([a-z]+)_[0-9A-Za-z]+")
 
 
 LONGEST = 500
@@ -19,8 +16,8 @@ def mint(prefix: str) -> str:
 
 def has_prefix(identifier: str, prefixes: tuple[str, ...]) -> bool:
     """Whether the identifier has the form `<prefix>_<alphanumeric suffix>` with one of these prefixes."""
-    match = _FORM.fullmatch(identifier)
-    return match is not None and match.group(1) in prefixes
+    prefix, _, suffix = identifier.partition("_")
+    return prefix in prefixes and suffix.isascii() and suffix.isalnum()
 
 
 def is_too_long(identifier: str) -> bool:

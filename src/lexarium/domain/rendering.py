@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import orjson
 
-from lexarium.domain.collections import HIT_FIELDS, Collection
+from lexarium.domain.collections import Collection
 from lexarium.domain.records import Fields
 from lexarium.domain.text import name_key, order_key
 
@@ -26,13 +26,16 @@ class Rendering:
 
 def render(collection: Collection, fields: Fields) -> Rendering:
     """The record as bytes. `fields` must hold every field of the collection, in the collection's order."""
+    return rendering_of(collection, fields, orjson.dumps(fields))
+
+
+def rendering_of(collection: Collection, fields: Fields, body: bytes) -> Rendering:
+    """The same, of fields that are these bytes already."""
     name: str = fields["name"]
-    hit_length = 0
-    if collection.searched_prefix and fields["id"].startswith(collection.searched_prefix + "_"):
-        hit_length = len(orjson.dumps({key: fields[key] for key in HIT_FIELDS})) - 1
+    is_hit = collection.searched_prefix and fields["id"].startswith(collection.searched_prefix + "_")
     return Rendering(
-        body=orjson.dumps(fields),
-        hit_length=hit_length,
+        body=body,
+        hit_length=body.index(collection.hit_end) if is_hit else 0,
         order_key=order_key(name) if collection.ordered_by_name else "",
         name_key=name_key(name),
     )

@@ -1,6 +1,7 @@
 """What the two engines do differently: the narrow contract that `sqlite` and `postgres` fulfil."""
 
 from collections.abc import Set
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -91,6 +92,9 @@ class Backend(Protocol):
 
     def damage(self, connection: Connection) -> list[str]:
         """What the engine itself finds wrong with what it keeps."""
+
+    def loading(self, connection: Connection) -> AbstractContextManager[None]:
+        """Within a writing transaction, a block that adds more records than there were before it."""
 
     def lock_schema(self, connection: Connection) -> None:
         """Within a writing transaction, wait until no other changes the tables."""

@@ -28,11 +28,11 @@ class Copied:
     rows: dict[str, int]
 
 
-def copy_all(source: Database, target: Database, told: Progress) -> Copied:
-    """Take everything across, the epoch too, and look whether it arrived. Both have the present schema.
+def copy_all(source: Database, target: Database, told: Progress, *, new_epoch: bool = False) -> Copied:
+    """Take everything across, the epoch too unless a new one is wanted, and look whether it arrived.
 
-    Raises `Conflict` where the target holds anything, `StoreError` where what arrived is not what was sent; nothing is
-    kept then.
+    Both have the present schema. Raises `Conflict` where the target holds anything, `StoreError` where what arrived is
+    not what was sent; nothing is kept then.
     """
     with (
         source.read() as snapshot,
@@ -53,6 +53,8 @@ def copy_all(source: Database, target: Database, told: Progress) -> Copied:
                 told("Copying", done, total)
             _check(connection, table, sent, target.place)
         values = snapshot.execute(select(catalogue)).one()._asdict()
+        if new_epoch:
+            del values["epoch"]  # that which the target was made with stays
         connection.execute(update(catalogue).values(values))
         target.backend.go_on(connection)
         return Copied(read_position(connection), totals)

@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from importlib import import_module
 
 from sqlalchemy import Connection, bindparam, update
@@ -80,6 +80,10 @@ class Database:
                 connection.execute(_MOVE if quiet else self._announced_move, values)
         self._moves.append(move)
         self.notice(move.to)
+
+    def loading(self, transaction: Transaction) -> AbstractContextManager[None]:
+        """A block within a transaction that adds more records than there were before it."""
+        return self.backend.loading(transaction.connection)
 
     def run(self, work: Work[Result]) -> Result:
         """Do a short piece of work in a writing transaction, perhaps together with others that wait.

@@ -4,6 +4,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -243,6 +244,10 @@ class PostgresBackend:
     def damage(self, connection: Connection) -> list[str]:
         """PostgreSQL has no such look that is open to everyone."""
         return []
+
+    def loading(self, connection: Connection) -> AbstractContextManager[None]:
+        """Nothing to do: without an index others could not even read until the end."""
+        return nullcontext()
 
     def lock_schema(self, connection: Connection) -> None:
         # Another node's upgrade may take longer than anything else that is waited for.

@@ -196,3 +196,10 @@ lease = Table(
     Column("holder", Key, nullable=False),
     Column("until", BigInteger, nullable=False),
 )
+
+upstream = Table(
+    "upstream",
+    metadata,
+    Column("record", Key, primary_key=True),
+    Column("untaken", LargeBinary, nullable=False, comment="as JSON: what imports told, field by field"),
+)

@@ -30,6 +30,7 @@ class Transaction:
         """Whether there is a savepoint before the present write; None: none is wanted."""
         self._touched = self._written = False
         """Whether the present write may have written anything; whether any did."""
+        self._loaded = False
         self.batch = position.revision + 1
         """The first seq of the present write: what its changes have in common."""
 
@@ -64,6 +65,11 @@ class Transaction:
         if self.revision - self._start.revision <= MOST_CHANGES:
             self._shaken.update(*(whole.grounds for whole in wholes))
 
+    def loaded(self, count: int) -> None:
+        """So many records were added to the log by a load: too many to look at one by one, or there will be."""
+        self._position = self._position._replace(revision=self.revision + count)
+        self._loaded = True
+
     def accounts_changed(self) -> None:
         """Someone's account or token is not what it was."""
         self._position = self._position._replace(accounts=self._position.accounts + 1)
@@ -97,7 +103,7 @@ class Transaction:
         self._flush(len(self._put_off))
         if self._written or self._touched or self._position != self._start:
             self._position = self._position._replace(writes=self._start.writes + 1)
-        told = self.revision - self._start.revision <= MOST_CHANGES
+        told = self.revision - self._start.revision <= MOST_CHANGES and not self._loaded
         return Move(self._start, self._position, self._shaken if told else None)
 
     def _flush(self, until: int) -> None:

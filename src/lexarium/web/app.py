@@ -20,6 +20,7 @@ from lexarium.settings import Settings
 from lexarium.store.database import Database
 from lexarium.web.answers import Answers
 from lexarium.web.fastpath import FastPath
+from lexarium.web.iris import Iris
 from lexarium.web.lazy import Lazy
 from lexarium.web.limits import Limits
 from lexarium.web.pages import Pages
@@ -61,7 +62,8 @@ def make_app(settings: Settings, database: Database) -> ASGIApp:
             *endpoint.routes(database, callers, answers, limits, finder),
             Suggest(finder).route(),
             *(Route(path, v1) for path in ("/api/v1", "/api/v1/{rest:path}", "/openapi.json", "/docs")),
-            *reconcile.routes(settings.title, Reconciler(database, finder), limits),
+            *Iris(database, settings.about).routes(),
+            *reconcile.routes(settings.about, Reconciler(database, finder), limits),
             *Probes(database, indexer).routes(),
             *Pages(database, settings.title).routes(),
         ],

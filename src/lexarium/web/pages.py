@@ -1,6 +1,8 @@
 """The pages that people see."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -10,7 +12,11 @@ from starlette.staticfiles import StaticFiles
 from starlette.templating import Jinja2Templates
 
 from lexarium import __version__
+from lexarium.domain.about import About
+from lexarium.domain.changes import Change
 from lexarium.domain.collections import COLLECTIONS
+from lexarium.domain.relations import RELATIONS
+from lexarium.domain.stamps import text_of
 from lexarium.service.reading import reading
 from lexarium.store.database import Database
 from lexarium.web.valpha.resources import PATH, RESOURCES
@@ -22,6 +28,41 @@ SECURITY_HEADERS = {
     "x-content-type-options": "nosniff",
 }
 _templates = Jinja2Templates(_FOLDER / "templates")
+
+
+def record_page(
+    about: About, change: Change, related: Sequence[Mapping[str, str]], class_of: tuple[str, str] | None
+) -> bytes:
+    """A record, with what `looking` tells of its relations and its class."""
+    whole = change.whole()
+    grouped: dict[str, list[Mapping[str, str]]] = {}
+    for item in related:
+        relation = RELATIONS[item["relation"]]
+        grouped.setdefault(relation.label if item["direction"] == "out" else relation.inverse, []).append(item)
+    return _rendered(
+        "record.html",
+        about=about,
+        id=whole.id,
+        iri=about.iri(whole.id),
+        collection=change.collection,
+        name=whole.fields["name"],
+        definition=whole.definition,
+        aliases=whole.alias_list,
+        sources=whole.sources,
+        class_of=class_of,
+        related=grouped,
+        version=change.version,
+        updated=text_of(change.at),
+    )
+
+
+def refusal_page(about: About, told: str, stand_in: str | None) -> bytes:
+    """That there is no such record, or not any more, and what to use instead."""
+    return _rendered("refusal.html", about=about, told=told, stand_in=stand_in)
+
+
+def _rendered(template: str, **values: Any) -> bytes:
+    return _templates.get_template(template).render(**values).encode()
 
 
 class Pages:

@@ -29,6 +29,7 @@ from lexarium.web.v1 import (
     answers,
     batch,
     changes,
+    export,
     history,
     methods,
     proposals,
@@ -74,7 +75,7 @@ def make_v1(
     app.state.annotating = Annotating(database)
     app.router.redirect_slashes = False
     # The records first: they are asked for most, and every route before takes its time to say no.
-    others = (service, changes, batch, annotate, proposals, releases, accounts, webhooks, search)
+    others = (service, changes, batch, annotate, proposals, releases, accounts, webhooks, search, export)
     named = [module.router for module in others]
     routers = [*records.routers(), *named, *history.routers(), *relations.routers()]
     for router in routers:
