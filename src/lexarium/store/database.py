@@ -1,5 +1,6 @@
 """The database of one catalogue: where transactions begin and end."""
 
+import time
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future
@@ -24,6 +25,8 @@ from lexarium.store.transaction import MOST_CHANGES, Transaction
 from lexarium.store.writer import Result, Work, Writer
 
 _MOVES = 100
+_TRIES = 10
+_TRY_SECONDS = 0.02
 _MOVE = update(catalogue).values(revision=bindparam("to"), accounts=bindparam("changed"), writes=bindparam("written"))
 
 
@@ -58,13 +61,27 @@ class Database:
 
         Not older than any that this node has seen; the newest of all, also of what other nodes write, where asked for.
         """
-        standby = None if newest or self._standbys is None else self._standbys.opened(self._floor())
-        with self.errors_explained(), standby or self.backend.reading() as connection:
-            if standby is None:
-                connection.begin()
+        with self.errors_explained(), self._opened(newest) as connection:
             if self._standbys is not None:
                 self.notice(read_position(connection))
             yield connection
+
+    def _opened(self, newest: bool) -> Connection:
+        """A connection in a transaction that reads."""
+        floor = None if self._standbys is None else self._floor()
+        standby = None if newest or self._standbys is None else self._standbys.opened(floor)
+        if standby is not None:
+            return standby
+        tries = _TRIES
+        while True:
+            connection = self.backend.reading()
+            connection.begin()
+            tries -= 1
+            if floor is None or not tries or read_position(connection).holds_all_of(floor):
+                return connection
+            # A standby has shown what the primary waits to hear back of: it will be there in a moment.
+            connection.close()
+            time.sleep(_TRY_SECONDS)
 
     @contextmanager
     def write(self) -> Iterator[Transaction]:

@@ -1,6 +1,7 @@
 """PostgreSQL 14 or newer, by psycopg: the engine for several nodes."""
 
 import logging
+import secrets
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -42,6 +43,8 @@ _SCHEMA_LOCK = 0x1E7A
 _POLL_SECONDS = 0.4
 """A node learns of others' writes at once; after this long it looks by itself, where word cannot come or was lost."""
 _TROUBLE_SECONDS = 0.5
+_MOURNING_SECONDS = 2.0
+"""How long a primary must have less than was seen of it to be taken for one that has lost it."""
 _HELD = "60s"
 """How long a process that serves may hold the catalogue's lock without a word."""
 # A peer that has vanished is noticed within seconds, by either side, not when the operating system gives up: a node
@@ -85,6 +88,9 @@ class PostgresWatch:
         self._place = place
         self._mark = mark
         self._position: Position | None = None
+        self._troubled = False
+        self._less_since: float | None = None
+        """Since when the primary has had less than was seen of it."""
         self._closed = threading.Event()
         self._tried = threading.Event()
         self._lock = threading.Lock()
@@ -93,10 +99,13 @@ class PostgresWatch:
         self._tried.wait()
 
     def current(self) -> Position:
-        position = self._position if self._mark is None else self._mark.read() or self._position
+        position = self._seen()
         if position is None:
             raise Unavailable(f"The database {self._place} could not be reached yet.")
         return position
+
+    def _seen(self) -> Position | None:
+        return self._position if self._mark is None else self._mark.read() or self._position
 
     def advance(self, position: Position) -> None:
         with self._lock:
@@ -111,18 +120,15 @@ class PostgresWatch:
 
     def _follow(self) -> None:
         """Never ends by an error: a node whose watch has died would serve the past for good."""
-        troubled = False
         while not self._closed.is_set():
             try:
                 self._listen()
             except Exception as error:
-                if not troubled:
+                if not self._troubled:
                     log.warning("The database cannot be watched now, trying again: %s", _reason(error))
-                troubled = True
+                self._troubled = True
                 self._tried.set()
                 self._closed.wait(_TROUBLE_SECONDS)
-            else:
-                troubled = False
 
     def _listen(self) -> None:
         # A connection of its own: waiting for one of the pool's could take long when readers are many.
@@ -137,11 +143,30 @@ class PostgresWatch:
                     raise
                 # A standby takes no listeners. Looking now and then is all there is to do.
             while not self._closed.is_set():
-                self.advance(read_position(connection))
-                self._reach.silent = False
+                seen = self._seen()
+                found = read_position(connection)
+                self.advance(found)
+                self._reach.silent = self._troubled = False
                 self._tried.set()
+                if seen is not None and seen.epoch == found.epoch and seen.writes > found.writes:
+                    self._mourn(driver, seen)
+                else:
+                    self._less_since = None
                 for heard in driver.notifies(timeout=_POLL_SECONDS):
                     self.advance(_position_of(heard.payload))
+
+    def _mourn(self, driver: "psycopg.Connection[Any]", seen: Position) -> None:
+        """Where a primary has lost what was seen of it, begin a new epoch: nothing that was told before holds.
+
+        Not at once: a standby may show a commit a little earlier than the primary that waits for it. For as long as
+        that lasts the catalogue is locked, and the statement fails.
+        """
+        self._less_since = self._less_since or time.monotonic()
+        writable = driver.info.parameter_status("in_hot_standby") == "off"
+        if writable and time.monotonic() - self._less_since > _MOURNING_SECONDS:
+            new = "UPDATE catalogue SET epoch = %s WHERE epoch = %s AND writes < %s"
+            if driver.execute(new, [secrets.token_hex(4), seen.epoch, seen.writes]).rowcount:
+                log.error("The database %s has lost writes that were there; a new epoch begins.", self._place)
 
 
 def _position_of(told: str) -> Position:
