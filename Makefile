@@ -24,6 +24,7 @@ bench: develop
 	$(BIN)/python -m benchmarks.write
 	$(BIN)/python -m benchmarks.find
 	$(BIN)/python -m benchmarks.annotate
+	$(BIN)/python -m benchmarks.grow
 
 torture: develop
 	$(BIN)/python -m torture.crash

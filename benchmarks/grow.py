@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from datetime import date
 from http.client import HTTPConnection
 from importlib.metadata import version
+from operator import methodcaller
 from pathlib import Path
 from random import Random
 from statistics import median
@@ -30,6 +31,7 @@ from benchmarks.errors import BenchmarkError, ServerFailed, WrongAnswer
 from benchmarks.find import Client
 from benchmarks.made import CLASSES
 from benchmarks.processes import Server, free_port, running
+from benchmarks.processor import used
 from benchmarks.questions import KINDS
 from benchmarks.records import Record, write_array
 from benchmarks.report import Table, show, table_markdown
@@ -148,6 +150,61 @@ def _whole(embedded: Bench, node: Bench) -> Figure:
     return Figure("the whole collection", min(taken[0]), min(taken[1]), "ms")
 
 
+@dataclass(frozen=True)
+class Cost:
+    """What a request costs, in microseconds of processor time: at its node, and at PostgreSQL."""
+
+    what: str
+    node: float
+    postgres: float
+
+    @property
+    def row(self) -> tuple[str, ...]:
+        """It as a row of a table."""
+        return self.what, f"{self.node:,.0f}", f"{self.postgres:,.0f}"
+
+
+@dataclass(frozen=True)
+class Meter:
+    """Tells what requests to a node cost."""
+
+    client: Client
+    token: str
+    node: int
+    postgres: int
+
+    def cost(self, what: str, requests: Sequence[Callable[[Client], object]]) -> Cost:
+        """What these requests cost each, one after another."""
+        before = used(self.node), used(self.postgres)
+        for request in requests:
+            request(self.client)
+        after = used(self.node), used(self.postgres)
+        node, postgres = ((end - start) / len(requests) * 1e6 for start, end in zip(before, after, strict=True))
+        return Cost(what, node, postgres)
+
+
+def measure_costs(meter: Meter, ids: Sequence[str], records: Sequence[Record], queries: int) -> list[Cost]:
+    """What each kind of request costs."""
+
+    def got(*paths: str) -> list[Callable[[Client], object]]:
+        return [methodcaller("get", path) for path in paths]
+
+    def posted(path: str) -> list[Callable[[Client], object]]:
+        body = {"name": "a new concept", "definition_text": "What it is, in a sentence of some length."}
+        return [methodcaller("post", path, body, meter.token)] * queries
+
+    names = [str(each["name"]) for each in Random(2).choices(records, k=queries)]
+    fresh = [f"{_LIST}?name={quote(name)}" for name in dict.fromkeys(names)]
+    return [
+        meter.cost("GET of a finished record", got(f"{_LIST}?id={ids[0]}") * 10 * queries),
+        meter.cost("GET of one that is not, by name", got(*fresh)),
+        meter.cost("GET of a record of v1", got(*(f"/api/v1/concept/{each}" for each in ids))),
+        meter.cost("a search", got(*(f"/api/v1/search?q={quote(name)}" for name in names))),
+        meter.cost("POST to v-alpha, alone, and its indexing", posted(_LIST)),
+        meter.cost("POST to v1, alone, and its indexing", posted("/api/v1/concept")),
+    ]
+
+
 def measure_writes(nodes: Sequence[Bench], path: str, seconds: float) -> float:
     """How many new records a second all nodes take together."""
     rates = []
@@ -217,13 +274,16 @@ def _run(scale: Scale) -> list[Table]:
         _command(file, "user", "add", "bench", "--role", "curator")
         token = _command(file, "token", "create", "bench").strip()
         (folder / "concept.json").unlink()
-        postgres = ending.enter_context(get_server(folder / "postgres")).get_uri()
+        engine = ending.enter_context(get_server(folder / "postgres"))
+        postgres = engine.get_uri()
         copying = _seconds(lambda: _command("", "copy", file, postgres))
         headers = {"Content-Type": "application/json", "Authorization": f"Bearer {token}"}
 
+        pids: dict[str, int] = {}
+
         def started(name: str, url: str) -> Bench:
             server = _server(folder, name, url)
-            ending.enter_context(running(server, None, "/healthz"))
+            pids[name] = ending.enter_context(running(server, None, "/healthz")).pid
             return Bench(server, wrk, None, headers, folder)
 
         embedded = started("embedded", file)
@@ -234,6 +294,8 @@ def _run(scale: Scale) -> list[Table]:
         ids = [str(each["id"]) for each in Random(1).sample(records, min(len(records), scale.queries + 1))]
         reads = measure_reads(embedded, node, ids, scale)
         searches = measure_searches(embedded, node, records, scale)
+        meter = Meter(Client(node.server.port), token, pids["second"], engine.get_pid() or 0)
+        costs = measure_costs(meter, ids, records, scale.queries)
         other = started("third", postgres)
         _wait_until_ready(other)
         agreed = measure_agreement([node, other], token, 100)
@@ -242,6 +304,7 @@ def _run(scale: Scale) -> list[Table]:
         Table("Targets", ("target", "measured", ""), _targets(reads, searches, writes, joining)),
         Table("Reads", ("", "SQLite", "PostgreSQL", "", "times"), [each.row for each in reads]),
         Table("Searches", ("", "SQLite", "PostgreSQL", "", "times"), [each.row for each in searches]),
+        Table("Microseconds of processor time", ("", "node", "PostgreSQL"), [each.row for each in costs]),
         Table(
             "Nodes",
             ("", ""),
