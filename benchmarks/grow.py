@@ -284,7 +284,9 @@ def _run(scale: Scale) -> list[Table]:
         def started(name: str, url: str) -> Bench:
             server = _server(folder, name, url)
             pids[name] = ending.enter_context(running(server, None, "/healthz")).pid
-            return Bench(server, wrk, None, headers, folder)
+            own = folder / name
+            own.mkdir()  # two loads at once must not share a script
+            return Bench(server, wrk, None, headers, own)
 
         embedded = started("embedded", file)
         _wait_until_ready(embedded)
