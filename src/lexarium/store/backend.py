@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from sqlalchemy import Connection, Engine, select
+from sqlalchemy import Connection, Engine, Executable, Update, select
 from sqlalchemy.exc import DBAPIError
 
 from lexarium.domain.errors import StoreError
@@ -99,11 +99,11 @@ class Backend(Protocol):
     def lock_schema(self, connection: Connection) -> None:
         """Within a writing transaction, wait until no other changes the tables."""
 
-    def lock(self, connection: Connection) -> None:
-        """Wait until no other transaction writes, and keep others from it until this one ends."""
+    def lock(self, connection: Connection) -> Position:
+        """Wait until no other transaction writes, and keep others from it until this one ends: the position then."""
 
-    def announce(self, connection: Connection) -> None:
-        """Tell other nodes, when this transaction commits, that the catalogue has moved."""
+    def announced(self, move: Update) -> Executable:
+        """The statement that moves the catalogue, such that other nodes hear of it when it is committed."""
 
     def go_on(self, connection: Connection) -> None:
         """Be ready for more, after rows were written with numbers of their own, and many."""
