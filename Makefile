@@ -5,7 +5,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 PACKAGE := pyproject.toml src/lexarium/__init__.py
 
-.PHONY: run test lint bench setup develop browser lock clean
+.PHONY: run test lint bench torture setup develop browser lock clean
 
 run: setup
 	$(BIN)/lexarium serve --sample
@@ -24,6 +24,10 @@ bench: develop
 	$(BIN)/python -m benchmarks.write
 	$(BIN)/python -m benchmarks.find
 	$(BIN)/python -m benchmarks.annotate
+	$(BIN)/python -m benchmarks.exchange
+
+torture: develop
+	$(BIN)/python -m torture.crash
 
 setup: .venv/set-up
 develop: .venv/developed

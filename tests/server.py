@@ -17,6 +17,7 @@ from typing import Any, Self
 from lexarium.domain.accounts import Role
 from lexarium.service.access import add_account, create_token
 from lexarium.store.database import Database
+from tests.nursery import Child
 
 
 @dataclass(frozen=True)
@@ -32,10 +33,10 @@ class Answer:
 
 def run(*arguments: object, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run the `lexarium` command to its end."""
-    command = [sys.executable, "-m", "lexarium", *map(str, arguments)]
-    return subprocess.run(
-        command, capture_output=True, text=True, env={**_environment(), **variables}, timeout=60, check=False
-    )
+    child = Child([*map(str, arguments)], {**_environment(), **variables})
+    out, err = child.communicate(timeout=60)
+    assert child.returncode is not None
+    return subprocess.CompletedProcess([*map(str, arguments)], child.returncode, out, err)
 
 
 class Server:
@@ -43,23 +44,29 @@ class Server:
 
     def __init__(self, url: str, *options: str, **variables: str) -> None:
         self.url = url
-        self._command = [sys.executable, "-m", "lexarium", "serve", "--port", "0", "--database", url, *options]
+        self._arguments = ["serve", "--port", "0", "--database", url, *options]
         self._index = None if url.startswith("sqlite") else TemporaryDirectory(prefix="lexarium-index-")
         if self._index is not None:
             variables.setdefault("LEXARIUM_INDEX", self._index.name)
         self._environment = {**_environment(), **variables}
 
     def __enter__(self) -> Self:
-        self._process = subprocess.Popen(self._command, stderr=subprocess.PIPE, text=True, env=self._environment)
+        self._process = self._started()
         assert self._process.stderr is not None
         self.log = ""
         for line in self._process.stderr:
             self.log += line
-            match = re.search(r"on http://127\.0\.0\.1:(\d+)", line)
+            match = re.search(r"on (?:http://127\.0\.0\.1:(\d+)|unix:)", line)
             if match:
-                self.port = int(match.group(1))
+                self.port = int(match.group(1) or 0)
                 return self
         raise AssertionError(f"the server did not start: {self.log}")
+
+    def _started(self) -> "Child | subprocess.Popen[str]":
+        if "--workers" in self._arguments:  # which a server starts anew, so that nothing is had by forking it
+            command = [sys.executable, "-m", "lexarium", *self._arguments]
+            return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=self._environment)
+        return Child(self._arguments, self._environment)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -25,9 +25,10 @@ from lexarium.service.importing import import_files
 from lexarium.settings import Settings
 from lexarium.store import versions
 from lexarium.store.database import Database
+from lexarium.web import pieces
 from lexarium.web.limits import Limits
 from lexarium.web.problems import HttpProblem
-from lexarium.web.v1.annotate import _current, _next, rendered
+from lexarium.web.v1.annotate import _current, rendered
 from tests.server import Answer, Server, run
 
 ADDRESS = "/api/v1/annotate"
@@ -231,6 +232,8 @@ def test_the_command_counts_the_terms_of_each_document(catalogue: str, tmp_path:
     alone = run("annotate", one, "--collection", "task", "-o", tmp_path / "counts.csv", "--database", catalogue)
     assert (alone.returncode, alone.stdout) == (0, "")
     assert {row["collection"] for row in rows((tmp_path / "counts.csv").read_text())} == {"task"}
+    both = run("annotate", one, "--collection", "task", "--collection", "concept", "--database", catalogue)
+    assert {row["collection"] for row in rows(both.stdout)} == {"concept", "task"}
 
 
 def test_the_command_tells_every_place_in_json(catalogue: str, tmp_path: Path) -> None:
@@ -266,6 +269,27 @@ def test_on_a_terminal_the_command_prints_a_table_unless_csv_is_asked_for(sample
         os.close(ours)
         assert "working memory" in printed
         assert ("document,id,name,collection,count" in printed) is header
+
+
+@pytest.mark.parametrize("options", [[], ["--csv"], ["--json"]])
+def test_no_bar_gets_between_the_lines_on_a_terminal(sample: str, tmp_path: Path, options: list[str]) -> None:
+    (tmp_path / "text.txt").write_text("working memory")
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "lexarium", "annotate", str(tmp_path / "text.txt"), "--database", sample]
+    subprocess.run([*command, *options], stdout=theirs, stderr=theirs, check=True)
+    os.close(theirs)
+    printed = os.read(ours, 100_000).decode()
+    os.close(ours)
+    assert "reading" not in printed
+    assert "\x1b[2K" not in printed
+
+
+def test_the_command_reads_a_named_pipe(sample: str, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    command = [sys.executable, "-m", "lexarium", "annotate", str(tmp_path / "pipe"), "--database", sample]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    (tmp_path / "pipe").write_text("working memory")
+    assert [row["count"] for row in rows(process.communicate(timeout=30)[0])] == ["1"]
 
 
 def test_files_that_cannot_be_read_are_told_all_at_once(sample: str, tmp_path: Path) -> None:
@@ -304,7 +328,7 @@ def test_two_texts_at_a_time_are_read_and_others_wait_their_turn() -> None:
 
     async def ask() -> list[bytes | None]:
         limits = Limits(Settings())
-        asked = [asyncio.create_task(_next(read(number), limits)) for number in range(6)]
+        asked = [asyncio.create_task(pieces.first(read(number), limits)) for number in range(6)]
         while len(reading) < 2:
             await asyncio.sleep(0)
         # Were there no limit, the others would have begun by the time that these are done.

@@ -1,6 +1,7 @@
 """Finding names in text, held against the plainest way to do it."""
 
 import re
+import time
 from itertools import pairwise
 from unicodedata import normalize
 
@@ -56,6 +57,8 @@ def test_a_longer_name_that_ends_within_a_word_hides_no_shorter_one() -> None:
         ("Memories", "a memory", "memory"),
         ("n-back", "the n back", "n back"),
         ("go/no-go task", "Go/No-Go tasks", "Go/No-Go tasks"),
+        ("go/no-go task", "Go-No-Go task", "Go-No-Go task"),
+        ("go/no-go task", "go no-go task", "go no-go task"),
         ("Alzheimer's disease", "Alzheimer’s diseases", "Alzheimer’s diseases"),
         ("Alzheimer's disease", "Alzheimer disease", "Alzheimer disease"),
         ("straße", "STRASSE", "STRASSE"),
@@ -245,3 +248,15 @@ def test_of_a_text_without_end_only_a_little_is_kept(char: str) -> None:
     reading = _Reading(annotator("memory", "memory memory span"), ALL)
     kept = [len(reading._open) for _ in reading.mentions(char * 2_000 for _ in range(50))]
     assert max(kept) < 5_000
+
+
+@pytest.mark.parametrize("unit", ["WM-", "工", "WM/工", "a'"])
+def test_the_time_to_read_grows_with_the_text_and_no_faster(unit: str) -> None:
+    finder = annotator("WM", "工")
+
+    def seconds(length: int) -> float:
+        began = time.thread_time()
+        texts(finder, unit * length)
+        return time.thread_time() - began
+
+    assert min(seconds(16_000) for _ in range(3)) < 12 * max(1e-3, min(seconds(4_000) for _ in range(3)))

@@ -1,8 +1,10 @@
 """How words are folded: what counts as the same, and what does not."""
 
+import time
+
 import pytest
 
-from lexarium.search.folding import fold, spans
+from lexarium.search.folding import fold, pieces, spans
 
 SAME = [
     ("Working Memory", "working memory"),
@@ -83,7 +85,24 @@ def test_a_word_may_be_typed_in_every_form_it_has() -> None:
     assert set(fold("n-back behaviour").first_forms) == {"n", "nback"}
 
 
-@pytest.mark.parametrize("text", ["हिन्दी", "עברית", "العربية", "日本語", "ελληνικά", "русский"])
+@pytest.mark.parametrize("text", ["हिन्दी", "עברית", "العربية", "ελληνικά", "русский"])
 def test_words_of_any_script_are_words(text: str) -> None:
     assert len(spans(text)) == 1
     assert fold(text).words == fold(text.upper()).words != [""]
+
+
+def test_each_character_is_a_word_where_no_space_parts_words() -> None:
+    assert fold("日本語 abc").words == ["日", "本", "語", "abc"]
+    assert list(pieces("日本語abc n-back, go")) == ["日本語", "abc", "n-back", "go"]
+
+
+def test_the_time_to_fold_grows_with_the_text_and_no_faster() -> None:
+    def seconds(text: str) -> float:
+        began = time.thread_time()
+        fold(text)
+        spans(text)
+        return time.thread_time() - began
+
+    for unit in ("a", "é", "a'", "a-", "a -", "\u0301", "工", "-"):
+        long = max(1e-4, min(seconds(unit * 20_000 + " -") for _ in range(3)))
+        assert min(seconds(unit * 80_000 + " -") for _ in range(3)) < 12 * long

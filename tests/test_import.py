@@ -2,22 +2,33 @@
 
 import itertools
 import json
+import os
+import pty
 import random
+import select
+import signal
+import subprocess
+import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import inspect
 
+from lexarium.domain.about import About
 from lexarium.domain.collections import COLLECTIONS
 from lexarium.domain.errors import ImportRefused
 from lexarium.domain.identifiers import SYSTEM_USER
+from lexarium.exchange.formats import FORMATS
 from lexarium.service.checking import check
-from lexarium.service.exporting import export_valpha
-from lexarium.service.importing import Report, import_files
+from lexarium.service.exporting import export
+from lexarium.service.importing import import_files
 from lexarium.service.reading import reading
+from lexarium.service.reports import Report
 from lexarium.store import records
 from lexarium.store.database import Database
-from lexarium.store.migrate import migrate
+from lexarium.store.migrate import migrate, open_database
 
 CONCEPT, TASK = COLLECTIONS["concept"], COLLECTIONS["task"]
 
@@ -67,7 +78,7 @@ def one(database: Database, identifier: str) -> dict[str, Any]:
 
 
 def exported(database: Database) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(b"".join(export_valpha(database, list(COLLECTIONS.values()))))
+    found: list[dict[str, Any]] = json.loads(b"".join(export(database, About(), FORMATS["v-alpha"])))
     return found
 
 
@@ -170,7 +181,7 @@ def test_a_relation_that_is_told_no_more_goes(database: Database, tmp_path: Path
 def test_an_export_keeps_relations_that_wait_for_a_record(database: Database, tmp_path: Path) -> None:
     imported(database, tmp_path, "concept.json", [term("a", relationships=[kind_of("b")])])
     path = tmp_path / "all.json"
-    path.write_bytes(b"".join(export_valpha(database, [CONCEPT])))
+    path.write_bytes(b"".join(export(database, About(), FORMATS["v-alpha"], [CONCEPT])))
     report = import_files(database, [path])
     assert not report.changed
     assert one(database, "trm_a")["relationships"] == []
@@ -284,15 +295,6 @@ def test_what_cannot_be_taken_is_refused_with_file_line_and_reason(
     database.close()
 
 
-def test_bytes_that_are_not_utf8_are_refused_with_their_line(database: Database, tmp_path: Path) -> None:
-    path = tmp_path / "concept.json"
-    path.write_bytes(b'[\n{"id": "trm_a"},\n{"id": "trm_b", "name": "caf\xe9"}]')
-    with pytest.raises(ImportRefused) as refused:
-        import_files(database, [path])
-    assert "line 3" in refused.value.problems[0].field
-    assert "UTF-8" in refused.value.problems[0].detail
-
-
 def test_every_problem_of_every_file_is_told_at_once(database: Database, tmp_path: Path) -> None:
     one = write(tmp_path / "concept.json", [term("a", name=1, alias=2), term("b", name=3)])
     other = write(tmp_path / "task.json", [term("c", name=None, def_id=[])])
@@ -323,7 +325,7 @@ def test_an_export_of_all_comes_in_again_as_it_was(
 ) -> None:
     import_files(database, sample_paths)
     path = tmp_path / "all.json"
-    path.write_bytes(b"".join(export_valpha(database, list(COLLECTIONS.values()))))
+    path.write_bytes(b"".join(export(database, About(), FORMATS["v-alpha"])))
     other = Database(new_url("sqlite"))
     migrate(other)
     report = import_files(other, [path])
@@ -355,4 +357,78 @@ def test_an_id_that_no_index_can_hold_is_refused_with_its_line(database: Databas
     with pytest.raises(ImportRefused) as refused:
         imported(database, tmp_path, "concept.json", [term("a", id=long), term("b", relationships=[kind_of(long)])])
     assert ["line 1" in problem.field for problem in refused.value.problems] == [True, True]
+    assert listed(database) == []
+
+
+def interrupted(
+    url: str, source: Path, when: str, feed: bytes = b"", by: signal.Signals = signal.SIGINT
+) -> tuple[int, str]:
+    """Run an import on a terminal, press Ctrl-C (or worse) once it shows a word, and tell how it ended."""
+    main, side = pty.openpty()
+    command = [sys.executable, "-m", "lexarium", "import", str(source), "--collection", "concept", "--database", url]
+    process = subprocess.Popen(command, stdout=side, stderr=side, env={**os.environ, "TERM": "xterm-256color"})
+    os.close(side)
+    writer = source.open("wb", buffering=0) if feed else None
+    if writer is not None:
+        writer.write(feed)
+    seen = ""
+    while when not in seen and select.select([main], [], [], 30)[0]:
+        seen += os.read(main, 65536).decode(errors="replace")
+    process.send_signal(by)
+    if writer is not None:
+        writer.close()
+    with suppress(OSError):  # the other side is closed
+        while select.select([main], [], [], 30)[0] and (piece := os.read(main, 65536)):
+            seen += piece.decode(errors="replace")
+    os.close(main)
+    return process.wait(30), seen
+
+
+@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGKILL])
+def test_an_import_that_is_ended_while_it_writes_leaves_the_catalogue_as_it_was(
+    database: Database, url: str, tmp_path: Path, by: signal.Signals
+) -> None:
+    imported(database, tmp_path, "concept.json", [term("a")])
+    position = database.position()
+    many = write(tmp_path / "many.json", [term(f"n{number}") for number in range(30_000)] + [term("a", name="other")])
+    indexes = indexes_of(database)
+    code, seen = interrupted(url, many, "writing", by=by)
+    if by == signal.SIGINT:
+        assert code == 130
+        assert "nothing half-done was kept" in seen
+    assert database.position() == position
+    assert indexes_of(database) == indexes
+    assert listed(database) == [term("a")]
+    assert check(database).problems == []
+    assert imported(database, tmp_path, "concept.json", [term("b")]).changed, "and it can be written to"
+
+
+def indexes_of(database: Database) -> set[str]:
+    with database.read() as connection:
+        return {str(each["name"]) for table in ("record", "change") for each in inspect(connection).get_indexes(table)}
+
+
+def test_what_is_loaded_at_once_is_what_comes_piece_by_piece(database: Database, new_url: Any, tmp_path: Path) -> None:
+    records = [term(f"n{number:04}", name=f"Ñame {number % 7}", alias="a, b") for number in range(2_500)]
+    records[5] = {"id": "trm_bare", "name": "only a name", "creation_time": 1, "def_id": "def_1"}
+    records[6]["relationships"] = [kind_of("n0007"), kind_of("bare")]
+    records[2_000] = records[1_000] | {"alias": "told again"}
+    indexes = indexes_of(database)
+    imported(database, tmp_path, "concept.json", records)
+    assert indexes_of(database) == indexes
+    assert check(database).problems == []
+    apart = open_database(new_url("sqlite"))
+    for start in range(0, 2_500, 500):
+        imported(apart, tmp_path, "concept.json", records[start : start + 500])
+    assert exported(database) == exported(apart)
+    apart.close()
+
+
+def test_ctrl_c_while_it_reads_leaves_the_catalogue_as_it_was(database: Database, url: str, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe.json"
+    os.mkfifo(pipe)
+    many = json.dumps([term(f"n{number}") for number in range(10_000)])
+    code, _ = interrupted(url, pipe, "reading", many[:-1].encode())
+    assert code == 130
+    assert database.position().revision == 0
     assert listed(database) == []

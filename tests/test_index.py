@@ -4,13 +4,17 @@ import json
 import os
 import shutil
 import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from sqlalchemy import update
 
-from lexarium.search.index import IndexFolder, OpenIndex, Standing
+from lexarium.domain.errors import Unready
+from lexarium.search.index import Broken, Busy, IndexFolder, OpenIndex, Standing, Writing
 from lexarium.service.finding import Asked, Finder
 from lexarium.service.indexing import Indexer
 from lexarium.store.backend import read_position
@@ -108,6 +112,74 @@ def another_format(folder: Path) -> None:
 
 
 DAMAGES = [remove, remove_index, spoil_pointer, spoil_meta, spoil_parts, another_format]
+
+
+def spoil_columns(folder: Path) -> None:
+    for path in folder.glob("*/*.fast"):
+        spoilt = bytes(path.stat().st_size * 2 // 3) + path.read_bytes()[path.stat().st_size * 2 // 3 :]
+        path.unlink()
+        path.write_bytes(spoilt)
+
+
+def test_an_index_that_proves_broken_in_a_search_is_made_anew(database: Database, folder: Path) -> None:
+    write(database, *(f"alpha {number}" for number in range(50)))
+    before = Indexer(database, str(folder))
+    before.catch_up()
+    before.stop()
+    was = IndexFolder(folder).current()
+    spoil_columns(folder)
+    after = Indexer(database, str(folder))
+    after.start()
+    with pytest.raises(Unready):
+        found(database, after, "alpha")
+    while IndexFolder(folder).current() == was:
+        time.sleep(0.01)
+    write(database, "beta")
+    assert found(database, after, "beta") == ["beta"]
+    assert len(found(database, after, "alpha")) == 10
+    after.stop()
+
+
+def test_only_indexes_are_removed_from_the_folder(database: Database, indexer: Indexer, folder: Path) -> None:
+    (folder / "photographs").mkdir(parents=True)
+    (folder / "photographs" / "one.jpg").write_text("precious")
+    indexer.catch_up()
+    indexer.rebuild()
+    assert (folder / "photographs" / "one.jpg").read_text() == "precious"
+    assert len(list(folder.glob("index_*"))) == 1
+
+
+def test_the_index_is_followed_again_after_writing_to_it_failed_once(
+    database: Database, indexer: Indexer, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(database, "alpha")
+    indexer.catch_up()
+    before = IndexFolder(folder).current()
+    failures: list[Standing] = []
+    commit = Writing.commit
+
+    def failing(writing: Writing, standing: Standing) -> None:
+        if not failures:
+            failures.append(standing)
+            raise Broken("No space left on device")
+        commit(writing, standing)
+
+    monkeypatch.setattr(Writing, "commit", failing)
+    write(database, "beta")
+    indexer.start()
+    assert found(database, indexer, "beta") == ["beta"]
+    assert failures
+    assert before == IndexFolder(folder).current()
+
+
+def test_an_index_is_made_by_one_process_at_a_time(folder: Path) -> None:
+    one, other = IndexFolder(folder), IndexFolder(folder)
+    with one.building(None) as writing:
+        with pytest.raises(Busy), other.building(None):
+            pass
+        writing.commit(Standing("epoch", 0))
+    with pytest.raises(Busy), other.building(None):
+        pass  # It has been made meanwhile.
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
@@ -236,8 +308,49 @@ def test_the_command_searches_with_and_without_a_server(url: str, folder: Path) 
     table = run("search", "workin memroy", "--limit", "1", "--database", url, **where)
     assert "working memory" in table.stdout
     assert "Did you mean 'working memory'?" in table.stderr
+    assert table.stdout.splitlines() == [line.rstrip() for line in table.stdout.splitlines()]
+    unquoted = run("search", "work", "mem", "--json", "--database", url, **where)
+    assert json.loads(unquoted.stdout) == served
+    odd = subprocess.run(
+        [sys.executable, "-m", "lexarium", "search", b"\xff", "--database", url],
+        env={**os.environ, **where},
+        capture_output=True,
+        check=False,
+    )
+    assert odd.returncode == 0
     nothing = run("search", "qqqqqqq", "--database", url, **where)
     assert (nothing.returncode, nothing.stdout, nothing.stderr) == (0, "", "0 found.\n")
+
+
+def test_the_command_finds_what_a_server_has_written_a_moment_ago(url: str, folder: Path) -> None:
+    where = {"LEXARIUM_INDEX": str(folder)}
+    with Server(url, **where) as server:
+        token = server.token("curator")
+        for number in range(3):
+            name = f"zebra {number}"
+            assert server.post_json("/api/v1/concept", {"name": name}, token).status == 201
+            told = json.loads(run("search", name, "--json", "--database", url, **where).stdout)
+            assert [hit["name"] for hit in told["hits"]] == [name]
+
+
+def test_the_commands_tell_what_is_retired_and_what_to_use_instead(url: str, folder: Path) -> None:
+    where = {"LEXARIUM_INDEX": str(folder)}
+    with Server(url, **where) as server:
+        token = server.token("curator")
+        old, new = (
+            server.post_json("/api/v1/concept", {"name": name}, token).json["id"] for name in ("zebra one", "zebra two")
+        )
+        headers = {"Authorization": f"Bearer {token}", "If-Match": '"1"'}
+        assert server.request("DELETE", f"/api/v1/concept/{old}?replaced_by={new}", headers).status == 200
+        assert old not in run("search", "zebra", "--database", url, **where).stdout
+        found = run("search", "zebra", "--state", "retired", "--database", url, **where).stdout
+        assert f"zebra one (retired, see {new})" in found
+        shown = run("show", old, "--database", url).stdout
+        assert f"retired, see {new}" in shown
+        assert "published" in run("show", new, "--database", url).stdout
+    missing = run("show", "zebra one", "--database", url)
+    assert missing.returncode == 1
+    assert "lexarium search" in missing.stderr
 
 
 def test_the_index_is_beside_the_file(tmp_path: Path) -> None:

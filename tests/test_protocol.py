@@ -112,6 +112,6 @@ def test_whoever_guesses_at_an_account_does_not_lock_its_owner_out(new_url: NewU
 
 def test_a_name_that_no_encoding_can_hold_is_logged(tmp_path: Path) -> None:
     with Server(f"sqlite:///{tmp_path}/caf\udce9.db", LEXARIUM_LOG="json") as server:
-        assert server.get("/readyz").status == 200
+        assert server.get("/api/v-alpha/task").status == 200
     lines = [json.loads(line) for line in server.log.splitlines()]
     assert any("caf\\udce9.db" in line["message"] for line in lines)

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from lexarium.domain.about import About
 from lexarium.domain.collections import COLLECTIONS, SEARCHED
 from lexarium.domain.relations import RELATIONS
 from lexarium.search.tiers import Tier
@@ -99,7 +100,7 @@ def test_the_manifest_is_told_where_nothing_is_asked(catalogue: Catalogue) -> No
     base = f"http://127.0.0.1:{catalogue.server.port}"
     assert told["versions"] == ["0.2"]
     assert told["name"] == "Lexarium"
-    assert told["identifierSpace"] == f"{base}/id/"
+    assert told["identifierSpace"] == About().iri("")
     assert [each["id"] for each in told["defaultTypes"]] == list(SEARCHED)
     assert told["view"] == {"url": f"{base}/id/{{{{id}}}}"}
     assert told["batchSize"] == BATCH_SIZE
@@ -435,6 +436,8 @@ def test_every_wrong_query_is_named_at_once(catalogue: Catalogue) -> None:
             "e": {"query": "x", "properties": [{"pid": "no", "v": 1}, {"pid": "alias"}, 7, {"pid": "alias", "v": {}}]},
             "f": {"query": "x", "properties": {}, "type": 1, "limit": True},
             "g": {"query": "x", "limit": 2.5},
+            "h": {"query": "x", "properties": [{"pid": "definition", "v": "y"}] * 21},
+            "i": {"query": "x", "properties": [{"pid": "definition", "v": ["y"] * 101}]},
         }
     )
     assert answer.status == 422
@@ -443,6 +446,7 @@ def test_every_wrong_query_is_named_at_once(catalogue: Catalogue) -> None:
         *("/b", "/c", "/d"),
         *("/e/properties/0/pid", "/e/properties/1/v", "/e/properties/2/pid", "/e/properties/3/v"),
         *("/f/properties", "/f/type", "/f/limit", "/g/limit"),
+        *("/h/properties", "/i/properties/0/v"),
     ]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import orjson
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
@@ -20,6 +21,7 @@ from lexarium.domain.relations import Edge
 from lexarium.service.checking import check
 from lexarium.store import edges, integrity, log, migrations, records
 from lexarium.store.database import Database
+from lexarium.store.mark import Mark
 from lexarium.store.migrate import migrate, open_database
 from lexarium.store.schema import change, metadata
 from lexarium.store.transaction import Transaction
@@ -39,7 +41,7 @@ def save(transaction: Transaction, *entries: log.Entry) -> None:
 
 def ids_in_order(database: Database, kind: str) -> list[str]:
     with database.read() as connection:
-        return [stored.id for batch in records.published(connection, COLLECTIONS[kind]) for stored in batch]
+        return [orjson.loads(body)["id"] for bodies in records.bodies(connection, COLLECTIONS[kind]) for body in bodies]
 
 
 def test_a_write_is_the_record_and_its_row_in_the_log(database: Database) -> None:
@@ -114,6 +116,29 @@ def test_another_process_hears_of_a_write(url: str) -> None:
         assert other.position().revision == 1
     one.close()
     other.close()
+
+
+def test_processes_of_a_node_stand_where_any_of_them_does(new_url: NewUrl, tmp_path: Path) -> None:
+    shared = tmp_path / "mark"
+    shared.touch()
+    one, other = Mark(shared), Mark(shared)
+    assert other.read() is None
+    database = open_database(new_url("postgres"))
+    worker = Database(new_url("postgres"), mark=other)
+    start = database.position()
+    # Nothing but the mark can tell of this: it is written nowhere.
+    later = start._replace(revision=7, writes=9)
+    one.advance(later)
+    assert other.read() == later
+    one.advance(start)
+    assert other.read() == later
+    migrate(worker)
+    assert worker.position().epoch != later.epoch
+    one.advance(worker.position()._replace(revision=11, writes=99))
+    assert worker.position().revision == 11
+    one.close()
+    for each in (database, worker):
+        each.close()
 
 
 def test_order_is_by_code_point(database: Database) -> None:
@@ -213,9 +238,11 @@ def test_keys_that_are_too_long_are_cut_by_the_upgrade(new_url: NewUrl) -> None:
         for table in ("record", "change"):
             cut = f"UPDATE {table} SET order_key = :whole, name_key = :whole WHERE length(name_key) > 1000"
             transaction.connection.execute(text(cut), {"whole": name})
-        for later in ("change_by_class", "change_flagged"):
-            transaction.connection.execute(text(f"DROP INDEX {later}"))
-        transaction.connection.execute(text("UPDATE alembic_version SET version_num = '0003'"))
+    with database.backend.writing() as connection, connection.begin():
+        for later in ("INDEX change_by_class", "INDEX change_flagged", "TABLE upstream"):
+            connection.execute(text(f"DROP {later}"))
+        connection.execute(text("ALTER TABLE catalogue DROP COLUMN writes"))
+        connection.execute(text("UPDATE alembic_version SET version_num = '0003'"))
     assert migrate(database) == ("0003", migrations.HEAD)
     assert check(database).problems == []
     with database.read() as connection:

@@ -48,6 +48,13 @@ def test_all_collections_are_completed_unless_some_are_named(sample: Server) -> 
         assert {each["collection"] for each in suggested(sample, name[:3], collection="task")} <= {"task"}
 
 
+def test_what_is_usually_searched_comes_first_among_what_matches_as_well(sample: Server) -> None:
+    found = [each["collection"] for each in suggested(sample, "m", limit=50) if each["text"].lower().startswith("m")]
+    others = [place for place, collection in enumerate(found) if collection in ("contrast", "concept_class")]
+    assert "concept" in found
+    assert others == list(range(len(found) - len(others), len(found)))
+
+
 def test_nothing_typed_completes_to_nothing(sample: Server) -> None:
     assert suggested(sample, "") == suggested(sample, "  ") == suggested(sample, "?!") == []
 
@@ -62,7 +69,7 @@ def test_as_many_are_told_as_asked_for(sample: Server) -> None:
         ("", ["/prefix"]),
         ("prefix=a&limit=x&collection=no&other=1", ["/other", "/collection", "/limit"]),
         ("prefix=a&limit=51", ["/limit"]),
-        ("prefix=" + "a" * 10_001, ["/q"]),
+        ("prefix=" + "a" * 10_001, ["/prefix"]),
     ],
 )
 def test_what_cannot_be_asked_is_refused_with_every_problem(sample: Server, query: str, pointers: list[str]) -> None:

@@ -12,17 +12,19 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 from sqlalchemy import delete, update
 
+from lexarium.domain.about import About
 from lexarium.domain.accounts import Role
 from lexarium.domain.changes import State
 from lexarium.domain.collections import COLLECTIONS
 from lexarium.domain.errors import Conflict, Gone, Invalid, LexariumError, Moved, NotFound, Stale
 from lexarium.domain.relations import RELATIONS
 from lexarium.domain.text import name_key
+from lexarium.exchange.formats import FORMATS
 from lexarium.service import looking
 from lexarium.service.access import Caller, add_account
 from lexarium.service.checking import check
 from lexarium.service.desk import Desk, Saved
-from lexarium.service.exporting import export_valpha
+from lexarium.service.exporting import export
 from lexarium.service.reading import reading
 from lexarium.service.views import record_view
 from lexarium.store import log, schema
@@ -454,7 +456,7 @@ class Writes(RuleBasedStateMachine):
         with self.database.read() as snapshot:
             revision = read_position(snapshot).revision
         self.past[revision] = self.looks()
-        self.exports[revision] = b"".join(export_valpha(self.database, list(COLLECTIONS.values())))
+        self.exports[revision] = b"".join(export(self.database, About(), FORMATS["v-alpha"]))
 
     # What must hold.
 
@@ -540,7 +542,7 @@ class Writes(RuleBasedStateMachine):
     @invariant()
     def an_export_of_the_past_is_what_was_exported_then(self) -> None:
         for revision, exported in self.exports.items():
-            assert b"".join(export_valpha(self.database, list(COLLECTIONS.values()), as_of=revision)) == exported
+            assert b"".join(export(self.database, About(), FORMATS["v-alpha"], as_of=revision)) == exported
 
     def listed_at(self, snapshot: Any, revision: int) -> dict[str, bytes]:
         found: dict[str, bytes] = {}

@@ -1,17 +1,41 @@
 """The one place that wires settings, store, services and web."""
 
+import logging
 import os
+from pathlib import Path
 
 from starlette.types import ASGIApp
 
+from lexarium.domain.errors import Unavailable
 from lexarium.domain.lengths import Lengths, choose
 from lexarium.settings import Settings
-from lexarium.store.migrate import open_database
+from lexarium.store.database import Database
+from lexarium.store.mark import Mark
+from lexarium.store.migrate import migrate
 from lexarium.web.app import make_app
+
+log = logging.getLogger(__name__)
+
+MARK = "LEXARIUM_MARK"
+"""The variable that names the file by which the workers of a node tell each other where it stands."""
 
 
 def application() -> ASGIApp:
     """The service with the settings of the environment: what each worker process runs."""
     settings = Settings.read(os.environ)
     choose(Lengths(settings.name_limit, settings.alias_limit, settings.definition_limit))
-    return make_app(settings, open_database(settings.database))
+    shared = os.environ.get(MARK)
+    database = Database(
+        settings.database,
+        standbys=settings.database_read,
+        seconds=settings.database_seconds,
+        mark=Mark(Path(shared)) if shared else None,
+    )
+    try:
+        migrate(database)
+    except Unavailable as error:
+        if database.embedded:
+            raise
+        # A worker that takes the place of another while the database is away must not end the whole server.
+        log.warning("Serving without the database until it is there: %s", error)
+    return make_app(settings, database)

@@ -2,13 +2,17 @@
 
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields
-from typing import Any, Self
+from ipaddress import IPv4Network, IPv6Network, ip_network
+from typing import Any, Self, TypeAlias
 
 from lexarium.domain.about import About
 from lexarium.domain.errors import SettingError
 
+Network: TypeAlias = IPv4Network | IPv6Network
+
 PREFIX = "LEXARIUM_"
 _RANGES = {
+    "database_seconds": (1, 3_600),
     "port": (0, 65_535),
     "workers": (1, 256),
     "cache_mb": (0, 1_000_000),
@@ -37,11 +41,17 @@ class Settings:
     database: str = _setting(
         "sqlite:///lexarium.db", "Where the catalogue is: sqlite:///FILE, or postgresql://USER@HOST/NAME"
     )
+    database_read: str = _setting(
+        "", "Where reads may go too: the hot standbys of a PostgreSQL database, as one address; empty: nowhere else"
+    )
+    database_seconds: int = _setting(
+        10, "How many seconds the server waits for a connection to PostgreSQL, for its turn to write, for a statement"
+    )
     index: str = _setting(
         "auto",
         "The folder of the search index; auto: FILE-search beside an SQLite file, else lexarium-search-EPOCH here",
     )
-    host: str = _setting("127.0.0.1", "The address the server listens on")
+    host: str = _setting("127.0.0.1", "The address the server listens on, or unix:PATH for a socket in the file system")
     port: int = _setting(8000, "The port the server listens on; 0 takes a free one")
     workers: int = _setting(1, "How many processes serve")
     cache_mb: int = _setting(
@@ -69,6 +79,11 @@ class Settings:
     base: str = _setting(
         "http://localhost:8000/", "What the IRIs of its records begin with: where it is served; they end in id/ID"
     )
+    trusted_proxies: str = _setting(
+        "",
+        "Which proxies tell the client's address and scheme (X-Forwarded-For, X-Forwarded-Proto): addresses and"
+        " networks, with commas; who comes by a Unix socket is always trusted",
+    )
     log: str = _setting(
         "auto", "How the server logs: text, json, or auto (text on a terminal, else json)", ("auto", "text", "json")
     )
@@ -79,7 +94,17 @@ class Settings:
     @property
     def about(self) -> About:
         """What the catalogue says of itself."""
-        return About(self.title, self.licence, self.publisher, self.language, self.base)
+        base = self.base if self.base.endswith(("/", "#")) else f"{self.base}/"
+        return About(self.title, self.licence, self.publisher, self.language, base)
+
+    @property
+    def proxies(self) -> tuple[Network, ...]:
+        """The proxies that are trusted."""
+        named = [each.strip() for each in self.trusted_proxies.split(",") if each.strip()]
+        try:
+            return tuple(ip_network(each, strict=False) for each in named)
+        except ValueError as error:
+            raise SettingError(f"The setting trusted_proxies must name addresses or networks: {error}.") from None
 
     @classmethod
     def read(cls, environment: Mapping[str, str], **options: object) -> Self:
@@ -100,6 +125,7 @@ class Settings:
         return {variable(each): str(getattr(self, each.name)) for each in fields(self)}
 
     def _check(self) -> None:
+        _ = self.proxies
         for name, (least, most) in _RANGES.items():
             if not least <= getattr(self, name) <= most:
                 raise SettingError(f"The setting {name} must be from {least} to {most}, not {getattr(self, name)}.")

@@ -6,8 +6,8 @@ import io
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Annotated, BinaryIO
@@ -17,7 +17,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from lexarium.cli.options import CollectionOption, DatabaseOption, opened
+from lexarium.cli.options import CollectionsOption, DatabaseOption, opened
 from lexarium.cli.output import OutputOption, write
 from lexarium.cli.terminal import err, out, progress_bar
 from lexarium.domain.collections import SEARCHED
@@ -33,6 +33,7 @@ _COLUMNS = ("document", "id", "name", "collection", "count")
 _RUN = ("=", "+", "-", "@", "\t", "\r")
 """What a cell begins with that a spreadsheet would run."""
 
+Progress = Callable[[str, int, int], None]
 Document = tuple[str, Iterator[list[Mention]]]
 """The name of a text, and its mentions as they are found."""
 
@@ -45,7 +46,7 @@ def annotate(
     ] = False,
     csv_output: Annotated[bool, typer.Option("--csv", help="Print CSV also on a terminal.")] = False,
     output: OutputOption = None,
-    collection: CollectionOption = None,
+    collection: CollectionsOption = None,
     database: DatabaseOption = None,
 ) -> None:
     """Count the terms that texts mention by name or alias: CSV, a row a document and term.
@@ -54,7 +55,9 @@ def annotate(
     """
     _refuse_unreadable(files)
     annotator = Annotating(opened(database, reading=True)).current().result()
-    documents = _documents(annotator, files, SEARCHED if collection is None else (collection.name,))
+    # A bar on the terminal that is written to would get between the lines.
+    bar = progress_bar() if output is not None or not out.is_terminal else nullcontext(lambda what, done, total: None)
+    documents = _documents(annotator, files, [each.name for each in collection or ()] or SEARCHED, bar)
     if json_output:
         write(output, _json_lines(documents))
     elif csv_output or output is not None or not out.is_terminal:
@@ -66,6 +69,8 @@ def annotate(
 def _refuse_unreadable(files: Sequence[Path]) -> None:
     problems = []
     for file in files:
+        if file.is_fifo():
+            continue  # Whoever writes to it writes once.
         try:
             with _bytes_of(file):
                 pass
@@ -75,8 +80,10 @@ def _refuse_unreadable(files: Sequence[Path]) -> None:
         raise Invalid("Nothing was annotated.", problems)
 
 
-def _documents(annotator: Annotator, files: Sequence[Path], collections: Sequence[str]) -> Iterator[Document]:
-    with progress_bar() as progress:
+def _documents(
+    annotator: Annotator, files: Sequence[Path], collections: Sequence[str], bar: AbstractContextManager[Progress]
+) -> Iterator[Document]:
+    with bar as progress:
         for number, file in enumerate(files):
             progress("reading", number, len(files))
             with _bytes_of(file) as stream:

@@ -1,28 +1,50 @@
 """`lexarium export`"""
 
-from enum import StrEnum
+import os
+from pathlib import Path, PurePath
 from typing import Annotated
 
 import typer
 
 from lexarium.cli.options import CollectionOption, DatabaseOption, opened
-from lexarium.cli.output import OutputOption, write
+from lexarium.cli.output import OutputOption, uncompressed, write
+from lexarium.cli.terminal import progress_bar
 from lexarium.domain.collections import COLLECTIONS
 from lexarium.domain.errors import LexariumError
-from lexarium.service.exporting import export_valpha
+from lexarium.exchange.formats import FORMATS, Format
+from lexarium.service.exporting import export
+from lexarium.settings import Settings
 
 app = typer.Typer(add_completion=False)
 
-
-class Format(StrEnum):
-    """The formats there are."""
-
-    VALPHA = "v-alpha"
+_DEFAULT = FORMATS["v-alpha"]
 
 
-@app.command()
-def export(
-    format: Annotated[Format, typer.Option("--format", help="The format to write.")] = Format.VALPHA,
+def _format(name: str) -> Format:
+    if name not in FORMATS:
+        raise typer.BadParameter(f"{name!r} is not one of {', '.join(_written())}.")
+    return FORMATS[name]
+
+
+def _written() -> list[str]:
+    return [each.name for each in FORMATS.values() if each.writes]
+
+
+FormatOption = Annotated[
+    Format | None,
+    typer.Option(
+        "--format",
+        parser=_format,
+        metavar="FORMAT",
+        help=f"One of {', '.join(_written())}; else as FILE ends, else {_DEFAULT.name}.",
+        show_default=False,
+    ),
+]
+
+
+@app.command("export")
+def export_command(
+    format: FormatOption = None,
     collection: CollectionOption = None,
     output: OutputOption = None,
     release: Annotated[str | None, typer.Option(metavar="NAME", help="The catalogue as it was at a release.")] = None,
@@ -31,8 +53,24 @@ def export(
     ] = None,
     database: DatabaseOption = None,
 ) -> None:
-    """Export published records with their relations; every collection, unless one is named."""
+    """Export the catalogue: every collection, unless one is named. A FILE that ends in .gz is compressed."""
     if release is not None and as_of is not None:
         raise LexariumError("Give --release or --as-of, not both.")
     wanted = [collection] if collection else list(COLLECTIONS.values())
-    write(output, export_valpha(opened(database, reading=True), wanted, release, as_of))
+    chosen = format or _told_by(output)
+    about = Settings.read(os.environ).about
+    store = opened(database, reading=True)
+    with progress_bar() as bar:
+        progress = None if output is None else bar
+        write(output, export(store, about, chosen, wanted, release=release, as_of=as_of, progress=progress))
+
+
+def _told_by(output: Path | None) -> Format:
+    """The format that the name of a file asks for."""
+    ending = "" if output is None else PurePath(uncompressed(output.name)).suffix.lower()
+    if not ending:
+        return _DEFAULT
+    for each in FORMATS.values():
+        if ending in each.extensions:
+            return each
+    raise LexariumError(f"The name of {output} does not tell a format: give --format, one of {', '.join(_written())}.")

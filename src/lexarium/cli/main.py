@@ -18,6 +18,7 @@ COMMANDS = {
     "serve": "lexarium.cli.serve",
     "import": "lexarium.cli.importing",
     "export": "lexarium.cli.exporting",
+    "mirror": "lexarium.cli.mirror",
     "search": "lexarium.cli.search",
     "show": "lexarium.cli.show",
     "annotate": "lexarium.cli.annotate",
@@ -25,8 +26,13 @@ COMMANDS = {
     "token": "lexarium.cli.tokens",
     "migrate": "lexarium.cli.migrate",
     "check": "lexarium.cli.check",
+    "copy": "lexarium.cli.copying",
+    "backup": "lexarium.cli.backup",
+    "restore": "lexarium.cli.restore",
     "reindex": "lexarium.cli.reindex",
 }
+
+_INTERRUPTED = 130
 
 
 class Commands(TyperGroup):
@@ -68,9 +74,11 @@ def run() -> None:
     except LexariumError as error:
         complain(error)
         sys.exit(1)
-    except KeyboardInterrupt:
-        err.print("Stopped; nothing half-done was kept.")
-        sys.exit(130)
+    except SystemExit as ended:
+        # What Typer makes of Ctrl-C.
+        if ended.code == _INTERRUPTED:
+            err.print("Stopped; nothing half-done was kept.")
+        raise
     except Exception as error:
         sys.exit(_confess(error))
 

@@ -35,6 +35,17 @@ CollectionOption = Annotated[
     ),
 ]
 
+CollectionsOption = Annotated[
+    list[Collection] | None,
+    typer.Option(
+        "--collection",
+        parser=_collection,
+        metavar="NAME",
+        help=f"Of {', '.join(COLLECTIONS)}; may be given several times.",
+        show_default=False,
+    ),
+]
+
 
 def opened(database: str | None, *, reading: bool = False) -> Database:
     """The database that the option or the environment names, ready for use.

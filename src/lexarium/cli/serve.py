@@ -4,13 +4,16 @@ import logging
 import logging.config
 import os
 import socket
-from contextlib import suppress
-from typing import Annotated
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Annotated, Any
 
 import typer
 import uvicorn
 from uvicorn.supervisors import Multiprocess
 
+from lexarium.bootstrap import MARK
 from lexarium.cli.options import HELP, DatabaseOption
 from lexarium.cli.terminal import err
 from lexarium.domain.errors import LexariumError
@@ -24,6 +27,12 @@ app = typer.Typer(add_completion=False)
 log = logging.getLogger(__name__)
 
 _DRAIN_SECONDS = 10
+_IDLE_SECONDS = 75
+"""Longer than a proxy keeps a connection that is idle: it must be the one that closes, or a request could be lost."""
+_START_SECONDS = 60
+"""How long a worker may take to start, or to answer its parent, before it is given up."""
+_BACKLOG = 2048
+_UNIX = "unix:"
 
 
 @app.command()
@@ -47,6 +56,14 @@ def serve(
         log.info("The sample catalogue is loaded." if loaded else "The catalogue has records; no sample was loaded.")
     store.close()
     os.environ.update(settings.environment())
+    with ExitStack() as ending:
+        if settings.workers > 1 and not store.embedded:
+            mark = ending.enter_context(NamedTemporaryFile(prefix="lexarium-node-"))
+            os.environ[MARK] = mark.name
+        _run(settings, store.place, listener, logs)
+
+
+def _run(settings: Settings, place: str, listener: socket.socket, logs: dict[str, Any]) -> None:
     config = uvicorn.Config(
         "lexarium.bootstrap:application",
         factory=True,
@@ -57,10 +74,11 @@ def serve(
         server_header=False,
         proxy_headers=False,
         timeout_graceful_shutdown=_DRAIN_SECONDS,
+        timeout_keep_alive=_IDLE_SECONDS,
+        timeout_worker_healthcheck=_START_SECONDS,
         log_config=logs,
     )
-    address = f"[{settings.host}]" if ":" in settings.host else settings.host
-    log.info("Serving %s on http://%s:%d (Ctrl-C stops)", store.place, address, listener.getsockname()[1])
+    log.info("Serving %s on %s (Ctrl-C stops)", place, _address(settings.host, listener))
     if settings.workers > 1:
         Multiprocess(config, sockets=[listener]).run()
     else:
@@ -68,14 +86,45 @@ def serve(
             uvicorn.Server(config).run(sockets=[listener])
 
 
+def _address(host: str, listener: socket.socket) -> str:
+    if host.startswith(_UNIX):
+        return host
+    return f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
+
+
+def _listen_at(path: Path) -> socket.socket:
+    """Listen on a socket in the file system, which the owner and the group may use."""
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        if path.is_socket() and not _answers(path):
+            path.unlink()  # left behind by a server that has ended
+        before = os.umask(0o117)
+        try:
+            listener.bind(str(path))
+        finally:
+            os.umask(before)
+        listener.listen(_BACKLOG)
+    except OSError as error:
+        raise LexariumError(f"Cannot listen on {_UNIX}{path}: {error.strerror or error}.") from None
+    listener.set_inheritable(True)
+    return listener
+
+
+def _answers(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        return probe.connect_ex(str(path)) == 0
+
+
 def _listen(host: str, port: int) -> socket.socket:
+    if host.startswith(_UNIX):
+        return _listen_at(Path(host.removeprefix(_UNIX)))
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         listener = socket.socket(family, socket.SOCK_STREAM)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host, port))
         # Before anything else is done, so that a second server fails here.
-        listener.listen(2048)
+        listener.listen(_BACKLOG)
     except OSError as error:
         reason = error.strerror or error
         raise LexariumError(

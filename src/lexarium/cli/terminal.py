@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.table import Table
 
 from lexarium.domain.errors import Invalid, LexariumError
 
@@ -57,3 +58,14 @@ def progress_bar() -> Iterator[Callable[[str, int, int], None]]:
 
     with bar:
         yield show
+
+
+def print_table(table: Table) -> None:
+    """Print a table; elsewhere than on a terminal without the blanks that would fill its last column."""
+    if out.is_terminal:
+        out.print(table)
+        return
+    with out.capture() as shown:
+        out.print(table)
+    for line in shown.get().splitlines():
+        print(line.rstrip())

@@ -1,6 +1,10 @@
 """What a catalogue says of itself, in every export, page and manifest."""
 
 from dataclasses import dataclass
+from urllib.parse import quote, unquote
+
+from lexarium.domain.identifiers import is_too_long
+from lexarium.domain.text import unstorable
 
 
 @dataclass(frozen=True)
@@ -18,9 +22,10 @@ class About:
 
     def iri(self, identifier: str) -> str:
         """The name of a record in the world."""
-        return f"{self.base}id/{identifier}"
+        return f"{self.base}id/{quote(identifier, safe='')}"
 
     def identifier(self, iri: str) -> str | None:
-        """The record that an IRI names, or None where it is not one of this catalogue."""
+        """The record that an IRI names, or None where it is not, or cannot be, one of this catalogue."""
         start = f"{self.base}id/"
-        return iri.removeprefix(start) if iri.startswith(start) and len(iri) > len(start) else None
+        identifier = unquote(iri.removeprefix(start)) if iri.startswith(start) else ""
+        return None if not identifier or is_too_long(identifier) or unstorable(identifier) else identifier

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from html import unescape
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
@@ -13,9 +14,18 @@ Scope = Literal["exact", "narrow", "broad", "related", "hidden"]
 DEFAULT_LANGUAGE = "en"
 _LANGUAGE = re.compile(r"[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*")
 
+_REFERENCE = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
+_HELD = "\0"
+"""Stands for a semicolon; no text holds it."""
+
+
+def is_language(tag: str) -> bool:
+    """Whether it has the form of a language's tag."""
+    return _LANGUAGE.fullmatch(tag) is not None
+
 
 def _language(tag: str) -> str:
-    if not _LANGUAGE.fullmatch(tag):
+    if not is_language(tag):
         raise ValueError("should be the tag of a language, such as en or pt-BR.")
     return tag
 
@@ -38,9 +48,20 @@ class Alias(BaseModel):
 
 
 def texts(alias: str) -> list[str]:
-    """The names in a v-alpha `alias`: between semicolons where it has any, else between commas."""
-    parts = alias.split(";" if ";" in alias else ",")
-    return [part.strip() for part in parts if part.strip()]
+    """The names in a v-alpha `alias`: between semicolons where it has any, else between commas.
+
+    Some were written for a page, with references such as `&#39;`: the semicolon of one parts nothing.
+    """
+    held = _REFERENCE.sub(_hold, alias) if "&" in alias else alias
+    parts = held.split(";" if ";" in held else ",")
+    found = (unescape(part.replace(_HELD, ";")).strip() if _HELD in part else part.strip() for part in parts)
+    return [part for part in found if part]
+
+
+def _hold(reference: re.Match[str]) -> str:
+    """A reference with its semicolon held back, if it is one."""
+    text = reference.group()
+    return text if unescape(text) == text else text[:-1] + _HELD
 
 
 def split(alias: str) -> tuple[Alias, ...]:

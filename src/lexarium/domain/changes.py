@@ -74,6 +74,12 @@ class Whole:
         return render(self.collection, self.fields)
 
     @property
+    def definition(self) -> str:
+        """Its definition; nothing where records of its kind have none."""
+        text: str = self.fields.get(self.collection.definition or "", "")
+        return text
+
+    @property
     def alias_list(self) -> tuple[Alias, ...]:
         """Its other names."""
         return split(self.fields.get("alias", "")) if self.aliases is None else self.aliases
@@ -81,10 +87,7 @@ class Whole:
     @property
     def relations(self) -> dict[str, list[str]]:
         """The targets of its relations, by relation."""
-        found: dict[str, list[str]] = {}
-        for edge in sorted(self.edges):
-            found.setdefault(edge.relation, []).append(edge.target)
-        return found
+        return relations_of(self.edges)
 
     @property
     def grounds(self) -> set[Ground]:
@@ -112,6 +115,11 @@ class Whole:
         if proposed is not None:
             whole["proposed"] = proposed
         return orjson.dumps(whole)
+
+
+def plain_document(body: bytes) -> bytes:
+    """What `Whole.document` makes of a published record that has nothing besides its fields, which are rendered so."""
+    return b'{"state":"published","record":' + body + b',"relations":{}}'
 
 
 def whole_of(collection: str, document: bytes) -> Whole:
@@ -142,6 +150,14 @@ def labels_of(document: bytes) -> list[str]:
 def edges_of(source: str, relations: Mapping[str, Iterable[str]]) -> frozenset[Edge]:
     """The edges of a record, from the targets of its relations."""
     return frozenset(Edge(source, name, target) for name, targets in relations.items() for target in targets)
+
+
+def relations_of(edges: Iterable[Edge]) -> dict[str, list[str]]:
+    """The targets of a record's edges, by relation."""
+    found: dict[str, list[str]] = {}
+    for edge in sorted(edges):
+        found.setdefault(edge.relation, []).append(edge.target)
+    return found
 
 
 @dataclass(frozen=True, slots=True)

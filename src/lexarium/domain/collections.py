@@ -8,7 +8,17 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from lexarium.domain.records import ConceptClass, Contrast, Disorder, Moment, Refers, SearchHit, Term, Written
-from lexarium.domain.relations import ASSERTS, HASCONTRAST, ISA, KINDOF, MEASUREDBY, PARTOF, RelationView
+from lexarium.domain.relations import (
+    ASSERTS,
+    HASCONTRAST,
+    ISA,
+    KINDOF,
+    MEASUREDBY,
+    PARTOF,
+    RELATIONS,
+    Relation,
+    RelationView,
+)
 
 Mark = TypeVar("Mark")
 
@@ -35,9 +45,19 @@ class Collection:
         return self.record.model_fields
 
     @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The names of its fields, in that order."""
+        return tuple(self.fields)
+
+    @cached_property
     def types(self) -> dict[str, type]:
         """Each field's Python type, `str` or `int`."""
         return {name: int if info.annotation is int else str for name, info in self.fields.items()}
+
+    @cached_property
+    def hit_end(self) -> bytes:
+        """In a rendered record, what follows its search hit. No text in it can look so: its quotes are escaped."""
+        return f',"{list(self.fields)[len(HIT_FIELDS)]}":'.encode()
 
     @cached_property
     def written(self) -> dict[str, Written]:
@@ -50,9 +70,25 @@ class Collection:
         return self._marked(Refers)
 
     @cached_property
+    def class_fields(self) -> tuple[str, ...]:
+        """The fields that name a record."""
+        return tuple(name for name, refers in self.references.items() if refers.collection)
+
+    @cached_property
     def moments(self) -> dict[str, Moment]:
         """The text fields that say a date and time."""
         return self._marked(Moment)
+
+    @cached_property
+    def definition(self) -> str | None:
+        """The field that holds the definition of a record; None where it has none."""
+        return next((name for name, mark in self.written.items() if mark.length == "definition"), None)
+
+    @cached_property
+    def hierarchy(self) -> Relation | None:
+        """The relation by which its records are kinds of each other; None where they are not."""
+        own = (each for each in RELATIONS.values() if each.source == each.target == self.name)
+        return next((each for each in own if each.hierarchical), None)
 
     def _marked(self, kind: type[Mark]) -> dict[str, Mark]:
         marks = ((name, mark) for name, info in self.fields.items() for mark in info.metadata)
@@ -120,6 +156,9 @@ CONCEPT_CLASS = Collection(
 COLLECTIONS: dict[str, Collection] = {
     collection.name: collection for collection in (CONCEPT, TASK, DISORDER, CONTRAST, CONCEPT_CLASS)
 }
+
+DEFINITIONS: frozenset[str] = frozenset(each.definition for each in COLLECTIONS.values() if each.definition)
+"""What the field of a definition is called in one collection or another."""
 
 SEARCHED: tuple[str, ...] = tuple(collection.name for collection in COLLECTIONS.values() if collection.on_valpha)
 """Where a search looks that names no collection."""

@@ -52,21 +52,18 @@ def _with_lists(whole: Whole, draft: Mapping[str, Any]) -> Whole:
     if "aliases" not in draft:
         return whole
     aliases = tuple(Alias.model_construct(**alias) for alias in draft["aliases"])
+    if aliases != whole.alias_list:
+        whole = with_aliases(whole, aliases)
+    return replace(whole, sources=tuple(draft["sources"]), edges=edges_of(whole.id, draft["relations"]))
+
+
+def with_aliases(whole: Whole, aliases: tuple[Alias, ...], alias: str | None = None) -> Whole:
+    """The record with these other names, and with `alias` as given, or made of them."""
     fields = whole.fields
-    if aliases == whole.alias_list:
-        aliases_kept = whole.aliases
-    else:
-        if "alias" in fields:
-            fields = {**fields, "alias": join(aliases)}
-        # A list that v-alpha can say whole needs no second keeping.
-        aliases_kept = None if split(fields.get("alias", "")) == aliases else aliases
-    return replace(
-        whole,
-        fields=fields,
-        aliases=aliases_kept,
-        sources=tuple(draft["sources"]),
-        edges=edges_of(whole.id, draft["relations"]),
-    )
+    if "alias" in fields:
+        fields = {**fields, "alias": join(aliases) if alias is None else alias}
+    # A list that v-alpha can say whole needs no second keeping.
+    return replace(whole, fields=fields, aliases=None if split(fields.get("alias", "")) == aliases else aliases)
 
 
 def _stamped(before: Fields, after: Fields, definer: str, at: int) -> Fields:

@@ -33,7 +33,9 @@ def turned(whole: Whole, survivors: Mapping[str, str]) -> Whole:
     """The record with survivors in place of the merged ones that it names; a relation to itself falls away."""
     kept = {edge for edge in whole.edges if edge.target not in survivors}
     moved = {replace(edge, target=survivors[edge.target]) for edge in whole.edges - kept}
-    classes = {name: survivors[whole.fields[name]] for name in _classes(whole) if whole.fields[name] in survivors}
+    classes = {
+        name: survivors[whole.fields[name]] for name in whole.collection.class_fields if whole.fields[name] in survivors
+    }
     return replace(
         whole,
         fields={**whole.fields, **classes},
@@ -44,7 +46,7 @@ def turned(whole: Whole, survivors: Mapping[str, str]) -> Whole:
 def named(whole: Whole) -> set[str]:
     """What a record names: the targets of its relations and its class."""
     return {edge.target for edge in whole.edges} | {
-        whole.fields[name] for name in _classes(whole) if whole.fields[name]
+        whole.fields[name] for name in whole.collection.class_fields if whole.fields[name]
     }
 
 
@@ -75,7 +77,7 @@ class Footprint:
         ]
         own = present.edges - self.edges | (self.before.edges - self.after.edges)
         draft["relations"] = replace(present, edges=own).relations
-        for name in _classes(present):
+        for name in present.collection.class_fields:
             if present.fields[name] == self.after.fields[name]:
                 draft[name] = self.before.fields[name]
         return draft
@@ -111,8 +113,3 @@ def _names(gone: Whole) -> Iterator[Alias]:
 
 def _moved(gone: Whole, into: str) -> set[Edge]:
     return {replace(edge, source=into) for edge in gone.edges if edge.target not in (gone.id, into)}
-
-
-def _classes(whole: Whole) -> Iterator[str]:
-    """The fields that name a record."""
-    return (name for name, refers in whole.collection.references.items() if refers.collection)

@@ -3,7 +3,8 @@
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from functools import cached_property
+from typing import Literal, NamedTuple
 
 Side = Literal["source", "target"]
 
@@ -34,8 +35,7 @@ class Edge:
     target: str
 
 
-@dataclass(frozen=True, slots=True)
-class Related:
+class Related(NamedTuple):
     """A record at the other end of a relation."""
 
     id: str
@@ -48,7 +48,10 @@ class Related:
 
 def in_order(others: Iterable[Related]) -> list[Related]:
     """By relation, then by name ignoring case, then by id."""
-    return sorted(others, key=lambda other: (other.relation, other.side, (other.name or "").casefold(), other.id))
+    several = list(others)
+    if len(several) == 1:
+        return several
+    return sorted(several, key=lambda other: (other.relation, other.side, (other.name or "").casefold(), other.id))
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,11 @@ class RelationView:
     directions: Mapping[Side, str] = field(default_factory=dict)
     """What an entry says as its `direction`, by the side on which the record stands; nothing where empty."""
 
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The names of its relations."""
+        return frozenset(relation.name for relation in self.relations)
+
 
 KINDOF = Relation("KINDOF", "concept", "concept", "kind of", "has kind", hierarchical=True)
 PARTOF = Relation("PARTOF", "concept", "concept", "part of", "has part", hierarchical=True)
@@ -78,6 +86,8 @@ MEASUREDBY = Relation("MEASUREDBY", "concept", "contrast", "measured by", "measu
 MAPPINGS = tuple(
     Relation(f"{kind}Match", None, None, f"{kind} match") for kind in ("exact", "close", "broad", "narrow", "related")
 )
+EXACT = MAPPINGS[0]
+"""What a record is called elsewhere."""
 
 RELATIONS: dict[str, Relation] = {
     relation.name: relation for relation in (KINDOF, PARTOF, RELATED, ISA, ASSERTS, HASCONTRAST, MEASUREDBY, *MAPPINGS)

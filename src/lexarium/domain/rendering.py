@@ -1,10 +1,10 @@
 """A record as bytes: rendered once, when it is written, and served as it is from then on."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import orjson
 
-from lexarium.domain.collections import HIT_FIELDS, Collection
+from lexarium.domain.collections import Collection
 from lexarium.domain.records import Fields
 from lexarium.domain.text import name_key, order_key
 
@@ -12,8 +12,7 @@ VERSION = 1
 """Part of every ETag: to be raised when the same record renders to other bytes than before."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rendering:
+class Rendering(NamedTuple):
     """What the store keeps of a record's fields."""
 
     body: bytes
@@ -26,15 +25,19 @@ class Rendering:
 
 def render(collection: Collection, fields: Fields) -> Rendering:
     """The record as bytes. `fields` must hold every field of the collection, in the collection's order."""
+    return rendering_of(collection, fields, orjson.dumps(fields))
+
+
+def rendering_of(collection: Collection, fields: Fields, body: bytes) -> Rendering:
+    """The same, of fields that are these bytes already."""
     name: str = fields["name"]
-    hit_length = 0
-    if collection.searched_prefix and fields["id"].startswith(collection.searched_prefix + "_"):
-        hit_length = len(orjson.dumps({key: fields[key] for key in HIT_FIELDS})) - 1
+    key = order_key(name)
+    is_hit = collection.searched_prefix and fields["id"].startswith(collection.searched_prefix + "_")
     return Rendering(
-        body=orjson.dumps(fields),
-        hit_length=hit_length,
-        order_key=order_key(name) if collection.ordered_by_name else "",
-        name_key=name_key(name),
+        body=body,
+        hit_length=body.index(collection.hit_end) if is_hit else 0,
+        order_key=key if collection.ordered_by_name else "",
+        name_key=key if name.isascii() else name_key(name),
     )
 
 

@@ -2,11 +2,12 @@
 
 import re
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 # The ends of what `datetime` can say; numbers beyond are kept in records but have no text form of their own.
 _FIRST = datetime.min.replace(tzinfo=UTC)
 _LAST = datetime.max.replace(tzinfo=UTC, microsecond=0)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FORM = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
 
 
@@ -24,9 +25,24 @@ def text_of(milliseconds: int) -> str:
     return moment.replace(tzinfo=None).isoformat(timespec="seconds")
 
 
+def precise_text_of(milliseconds: int) -> str | None:
+    """`YYYY-MM-DDThh:mm:ss.sssZ`; None where no date can say it."""
+    try:
+        moment = _EPOCH + timedelta(milliseconds=milliseconds)
+    except OverflowError:
+        return None
+    return moment.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
+
+
 def is_stamp(text: str) -> bool:
     """Whether a text is a date and time in the form that `text_of` gives."""
-    return _FORM.fullmatch(text) is not None and milliseconds_of(text) is not None
+    if _FORM.fullmatch(text) is None:
+        return False
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
 
 
 def milliseconds_of(text: str) -> int | None:
@@ -35,4 +51,5 @@ def milliseconds_of(text: str) -> int | None:
         moment = datetime.fromisoformat(text)
     except ValueError:
         return None
-    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+    # Without fractions: as a float, some milliseconds would be lost.
+    return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH) // timedelta(milliseconds=1)

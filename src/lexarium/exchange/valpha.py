@@ -1,41 +1,72 @@
 """The JSON of a v-alpha server: the list shape, and the `?id=` shape with relations."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import itemgetter
 from typing import Any, BinaryIO
 
 import orjson
 
 from lexarium.domain.collections import COLLECTIONS, HIT_NUMBER, Collection
 from lexarium.domain.identifiers import LONGEST, has_prefix, is_too_long
+from lexarium.domain.records import Fields
 from lexarium.domain.relations import Edge, Related, RelationView
 from lexarium.domain.stamps import is_stamp
 from lexarium.domain.text import unstorable
-from lexarium.exchange.incoming import Incoming, Malformed
+from lexarium.exchange.incoming import Incoming, Reading, no_collection
 from lexarium.exchange.json_stream import objects
 
-_INTEGERS = range(-(2**63), 2**63)
+_LEAST, _MOST = -(2**63), 2**63 - 1
 _TYPE_NAMES = {str: "text", int: "a whole number"}
+_FORMS = {
+    name: (
+        itemgetter(*collection.types),
+        tuple(collection.types.values()),
+        tuple(number for number, kind in enumerate(collection.types.values()) if kind is int),
+    )
+    for name, collection in COLLECTIONS.items()
+}
+"""What gets all fields of a record at once, their types, and which of them are numbers."""
 
 
-def read(stream: BinaryIO, collection: Collection | None, fallback: Collection | None) -> Iterator[Incoming]:
-    """The records of a document. `collection` is what they are, else their `type` tells, else `fallback`."""
-    for line, given in objects(stream):
-        incoming = Incoming(line)
-        kind = collection or _kind(given, fallback, incoming)
-        if kind is not None:
-            incoming.collection = kind.name
-            _take(kind, given, incoming)
-        yield incoming
+def _doubtless(collection: Collection) -> tuple[Callable[[Fields], Any], re.Pattern[str]]:
+    """Which fields leave no doubt where they have a form, one after the other; faster than to look at each."""
+    forms = {"id": f"(?:{'|'.join(collection.prefixes)})_[0-9A-Za-z]+"}
+    forms |= {name: f"(?:{refers.prefix}_[0-9A-Za-z]+)?" for name, refers in collection.references.items()}
+    forms |= dict.fromkeys(
+        collection.moments, r"\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3])(?::[0-5]\d){2}"
+    )
+    forms["name"] = "(?s:.+)"
+    return itemgetter(*forms), re.compile("\n".join(forms.values()), re.ASCII)
+
+
+_DOUBTLESS = {name: _doubtless(collection) for name, collection in COLLECTIONS.items()}
+
+
+def read(stream: BinaryIO, reading: Reading) -> Iterator[Incoming]:
+    """The records of a document. `reading.collection` is what they are, else their `type` tells, else its fallback."""
+    for line, found in objects(stream):
+        yield taken(line, found, reading)
+
+
+def taken(line: int, found: dict[str, Any], reading: Reading) -> Incoming:
+    """The record that an object is."""
+    incoming = Incoming(line)
+    given = {reading.map.get(key, key): value for key, value in found.items()} if reading.map else found
+    kind = reading.collection or _kind(given, reading.fallback, incoming)
+    if kind is not None:
+        incoming.collection = kind.name
+        _take(kind, given, incoming)
+    return incoming
 
 
 def shape(collection: Collection, body: bytes, related: Sequence[Related]) -> bytes:
     """The `?id=` shape: a rendered record, its type and its relations."""
     extra: dict[str, Any] = {"type": collection.name}
     for view in collection.views:
-        names = {relation.name for relation in view.relations}
         extra[view.key] = [
-            _entry(view, other) for other in related if other.relation in names and other.side in view.sides
+            _entry(view, other) for other in related if other.relation in view.names and other.side in view.sides
         ]
     return body[:-1] + b"," + orjson.dumps(extra)[1:]
 
@@ -62,10 +93,7 @@ def _kind(given: dict[str, Any], fallback: Collection | None, incoming: Incoming
     told = given.get("type")
     if told is None:
         if fallback is None:
-            what = (
-                "nothing tells which collection the records belong to: name it with --collection, or in the file's name"
-            )
-            raise Malformed(f"{what}, as in {next(iter(COLLECTIONS))}.json", incoming.line, 1)
+            raise no_collection(incoming.line)
         return fallback
     kind = COLLECTIONS.get(told) if isinstance(told, str) else None
     if kind is None:
@@ -78,20 +106,13 @@ def _take(collection: Collection, given: dict[str, Any], incoming: Incoming) -> 
     if not isinstance(identifier, str) or not identifier or is_too_long(identifier):
         incoming.problems.append(f"it has no id of 1 to {LONGEST} bytes")
         return
-    for name, expected in collection.types.items():
-        value = given.get(name)
-        if value is None:
-            if name != "id":
-                incoming.warnings.append(f"{identifier} has no {name}; it was filled")
-            continue
-        problem = _problem(value, expected)
-        if problem:
-            incoming.problems.append(f"{name} of {identifier} {problem}")
-        else:
-            incoming.fields[name] = value
+    if not _take_whole(collection, given, incoming):
+        _take_each(collection, given, incoming)
     if incoming.problems:
         return
     _doubt(collection, incoming)
+    if len(given) == len(collection.types) == len(incoming.fields):
+        return
     for key, value in given.items():
         if key in collection.views_by_key:
             _relate(collection.views_by_key[key], identifier, value, incoming)
@@ -99,19 +120,49 @@ def _take(collection: Collection, given: dict[str, Any], incoming: Incoming) -> 
             incoming.warnings.append(f"{key} of {identifier} is not a field of {collection.name}; it was left out")
 
 
+def _take_whole(collection: Collection, given: dict[str, Any], incoming: Incoming) -> bool:
+    """Take the fields of a record that has them all, as they should be: most do, and this is several times as fast."""
+    get, types, numbers = _FORMS[collection.name]
+    try:
+        values = get(given)
+    except KeyError:
+        return False
+    if tuple(map(type, values)) != types:
+        return False
+    for number in numbers:
+        if not _LEAST <= values[number] <= _MOST:
+            return False
+    incoming.fields = dict(zip(collection.names, values, strict=False))
+    return True
+
+
+def _take_each(collection: Collection, given: dict[str, Any], incoming: Incoming) -> None:
+    for name, expected in collection.types.items():
+        value = given.get(name)
+        if value is None:
+            if name != "id":
+                incoming.warnings.append(f"{given['id']} has no {name}; it was filled")
+            continue
+        problem = _problem(value, expected)
+        if problem:
+            incoming.problems.append(f"{name} of {given['id']} {problem}")
+        else:
+            incoming.fields[name] = value
+
+
 def _problem(value: Any, expected: type) -> str | None:
+    if expected is int and isinstance(value, int | float) and not _LEAST <= value <= _MOST:
+        return "is too large a number"
     # Exactly: a truth value is an integer to Python, but not to anyone else.
-    if type(value) is not expected:
-        return f"is not {_TYPE_NAMES[expected]}"
-    if isinstance(value, str):
-        char = unstorable(value)
-        return f"holds the character {char}, which cannot be stored" if char else None
-    return None if value in _INTEGERS else "is too large a number"
+    return None if type(value) is expected else f"is not {_TYPE_NAMES[expected]}"
 
 
 def _doubt(collection: Collection, incoming: Incoming) -> None:
     """Warn of what people could not write, though a server holds it."""
     fields = incoming.fields
+    get, form = _DOUBTLESS[collection.name]
+    if len(fields) == len(collection.types) and form.fullmatch("\n".join(get(fields))):
+        return
     identifier = fields["id"]
     if not has_prefix(identifier, collection.prefixes):
         incoming.warnings.append(f"the id {identifier} does not have the form of a {collection.name}'s")
@@ -151,7 +202,7 @@ def _edge(view: RelationView, identifier: str, entry: Any) -> Edge | None:
     if not isinstance(other, str) or not other or unstorable(other) or is_too_long(other):
         return None
     name = entry.get("relationship") if view.named else view.relations[0].name
-    if name not in {relation.name for relation in view.relations}:
+    if name not in view.names:
         return None
     side = view.sides[0]
     if view.directions:

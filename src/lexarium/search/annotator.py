@@ -7,8 +7,8 @@ known; and a run without a word that some name begins with, as most are, is pass
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, chain
-from operator import attrgetter
+from itertools import accumulate, chain, compress, count
+from operator import itemgetter
 from typing import NamedTuple
 
 from lexarium.search.words import (
@@ -73,16 +73,19 @@ class Run(NamedTuple):
 
     beginnings: tuple[int, ...]
     """Which of its words some name begins with."""
+    length: int
     numbers: tuple[int, ...]
     """Those of its words."""
+    bounds: list[int]
+    """Where its first word begins, where that ends, where the next begins, and so on."""
     cut: list[str]
     """What stands before the first word, that word, what stands between it and the next, and so on."""
-    length: int
     is_plain: bool
     """Whether a space alone stands before its first word, and nothing after the last."""
 
 
-_END = Run((), (_UNKNOWN,), ["", "", ""], 0, is_plain=False)
+_BEGINNINGS, _LENGTH = map(itemgetter, (0, 1))
+_END = Run((), 0, (_UNKNOWN,), [0, 0], ["", "", ""], is_plain=False)
 """Stands behind the last run of a text: what no name goes on with."""
 
 
@@ -134,29 +137,35 @@ class Annotator:
         """
         return _Reading(self, collections).mentions(pieces)
 
-    def path(self, runs: Sequence[Run], place: Place, open_from: Place) -> list[tuple[int, Place]] | None:
+    def path(self, runs: Sequence[Run], at: int, word: int, open_from: Place) -> list[tuple[int, int, int]] | None:
         """The nodes where a name that begins at a place may end, each with the place after it.
 
         None where that depends on a word that is still open.
         """
-        if place >= open_from:
+        last, last_word = open_from
+        if at > last or (at == last and word >= last_word):
             return None
         step = self._steps.get
-        at, word = place
-        last, _ = open_from
-        numbers = runs[at].numbers
+        run = runs[at]
+        numbers = run.numbers
         here = step(numbers[word])
         ends = []
         while here:
             word += 1
             if here & _ENDS:
-                ends.append((here, (at, word)))
+                ends.append((here, at, word))
             if word == len(numbers):
-                following = at + 1 if runs[at].is_plain and runs[at + 1].is_plain else _following(runs, at)
-                if following is None:
-                    break
-                at, word, numbers = following, 0, runs[following].numbers
-            if at >= last and (at, word) >= open_from:
+                following = runs[at + 1]
+                if run.is_plain and following.is_plain:
+                    at += 1
+                else:
+                    further = _following(runs, at)
+                    if further is None:
+                        break
+                    at = further
+                word, run = 0, runs[at]
+                numbers = run.numbers
+            if at >= last and (at > last or word >= last_word):
                 return None
             here = step(here >> _FLAGS << _WORDS | numbers[word])
         return ends
@@ -172,6 +181,11 @@ class Annotator:
         return tuple([term for term in terms if term.collection in collections])
 
     def _run(self, text: str) -> Run:
+        if text.isascii() and text.isalnum():  # One word, as most are: the fast way.
+            number = self._number(text)
+            telling = (0,) if number in self._steps else ()
+            length = len(text) + 1
+            return Run(telling, length, (number,), [1, length, length], [" ", text, ""], is_plain=True)
         if follows_space(text):
             text = f" {text}"
         cut = parts(text)
@@ -179,7 +193,8 @@ class Annotator:
             cut = mended(cut, lambda word: self._number(word) != _UNKNOWN)
         numbers = tuple(map(self._number, cut[1::2]))
         beginnings = tuple([word for word, number in enumerate(numbers) if number in self._steps])
-        return Run(beginnings, numbers, cut, len(text), cut[0] == " " and numbers != () and not cut[-1])
+        bounds = list(accumulate(map(len, cut)))
+        return Run(beginnings, len(text), numbers, bounds, cut, cut[0] == " " and numbers != () and not cut[-1])
 
     def _number(self, word: str) -> int:
         """The number of a word, however it is spelt; that of the unknown where no name holds it."""
@@ -234,21 +249,16 @@ class _Stretch:
         self.text = text
         self.runs = [*map(run, runs(text)), _END]
         # The first run has no space before it, though it counts one.
-        self._starts: list[int] = list(accumulate(map(attrgetter("length"), self.runs), initial=-1))
+        self.starts: list[int] = list(accumulate(map(_LENGTH, self.runs), initial=-1))
 
-    def beginnings(self) -> list[Place]:
-        """Every word that some name begins with."""
-        return [(at, word) for at, run in enumerate(self.runs) if run[0] for word in run[0]]
+    def telling(self) -> Iterable[int]:
+        """The runs that have a word that some name begins with."""
+        return compress(count(), map(_BEGINNINGS, self.runs))
 
     def start(self, place: Place) -> int:
         """Where a word begins."""
         at, word = place
-        return self._starts[at] + sum(map(len, self.runs[at].cut[: 2 * word + 1]))
-
-    def end(self, after: Place) -> int:
-        """Where the word before a place ends."""
-        at, word = after
-        return self._starts[at] + sum(map(len, self.runs[at].cut[: 2 * word]))
+        return self.starts[at] + self.runs[at].bounds[2 * word]
 
     def word(self, place: Place) -> str:
         """How a word is spelt."""
@@ -290,24 +300,33 @@ class _Reading:
         """The mentions in what is open, up to where they may depend on what comes next."""
         stretch = _Stretch(self._open, self._run)
         open_from = (len(stretch.runs), 0) if ended else stretch.open_from()
-        after = (0, 0)
-        found = []
-        for place in stretch.beginnings():
-            if place < after:
+        path, called, collections = self._annotator.path, self._annotator.called, self._collections
+        text, runs, starts, offset = stretch.text, stretch.runs, stretch.starts, self._offset
+        after_at = after_word = 0
+        found: list[Mention] = []
+        for at in stretch.telling():
+            if at < after_at:
                 continue
-            path = self._annotator.path(stretch.runs, place, open_from)
-            if path is None:
-                open_from = min(place, open_from)
-                break
-            for node, beyond in reversed(path):
-                terms = self._annotator.called(node, stretch.word(place), self._collections)
-                if terms:
-                    start, end = stretch.start(place), stretch.end(beyond)
-                    found.append(Mention(self._offset + start, self._offset + end, stretch.text[start:end], terms))
-                    after = beyond
+            run = runs[at]
+            for word in run.beginnings:
+                if at == after_at and word < after_word:
+                    continue
+                ends = path(runs, at, word, open_from)
+                if ends is None:
+                    self._keep(stretch, max((after_at, after_word), min((at, word), open_from)))
+                    return found
+                for node, end_at, end_word in reversed(ends):
+                    terms = called(node, run.cut[2 * word + 1], collections)
+                    if terms:
+                        start = starts[at] + run.bounds[2 * word]
+                        end = starts[end_at] + runs[end_at].bounds[2 * end_word - 1]
+                        found.append(Mention(offset + start, offset + end, text[start:end], terms))
+                        after_at, after_word = end_at, end_word
+                        break
+                if after_at > at:
                     break
         if not ended:
-            self._keep(stretch, max(after, open_from))
+            self._keep(stretch, max((after_at, after_word), open_from))
         return found
 
     def _keep(self, stretch: _Stretch, place: Place) -> None:

@@ -1,19 +1,19 @@
 """A record as a document of the index: which fields there are, and what goes into each."""
 
 from collections.abc import Iterable, Iterator
+from zlib import crc32
 
 from tantivy import Document, Filter, Index, Schema, SchemaBuilder, TextAnalyzerBuilder, Tokenizer
 
+from lexarium.domain.aliases import texts
 from lexarium.domain.changes import State, Whole
 from lexarium.domain.collections import SEARCHED
 from lexarium.domain.relations import RELATIONS
-from lexarium.search.folding import fold
+from lexarium.search.folding import LONGEST_WORD, fold, singular_of
 
-FORMAT = 1
+FORMAT = 2
 """To be raised when the same record makes another document than before: then every index is made anew."""
 
-LONGEST_GRAM = 15
-"""Up to how many letters the beginnings of words are indexed."""
 END = "$"
 """Ends a whole word among the beginnings of words."""
 SEPARATOR = "\n"
@@ -21,17 +21,17 @@ SEPARATOR = "\n"
 
 # Published records of the collections that are searched unless others are asked for have no mark, so that the
 # usual search needs no filter: a filter that nearly every record passes costs more than the search itself.
-USUAL, UNUSUAL, GONE = "", "~", "!"
+# No text that is indexed or typed keeps such characters as the marks are.
+USUAL, UNUSUAL, GONE = "", "\x01", "\x02"
 SCOPES = (USUAL, UNUSUAL, GONE)
 
 _LITTLE = """
-    a an and are as at be by for from has have in into is it its not of on or such than that the their then there
-    these they this to was were which who will with
+    a about an and are as at be by can do does for from has have how in into is it its not of on or such than that the
+    their then there these they this to was were what when where which who why will with
 """
 LITTLE_WORDS = frozenset(_LITTLE.split())
-"""Looked for in names and aliases, not in definitions, nearly all of which hold them."""
-DEFINITIONS = ("definition_text", "definition", "description")
-"""What the collections call the field that says what a record is."""
+"""Say little by themselves: names and aliases that have them go first, and definitions are not searched for them."""
+_LONGEST_NAME = 1023
 
 
 def schema() -> Schema:
@@ -39,6 +39,8 @@ def schema() -> Schema:
     builder = SchemaBuilder()
     builder.add_text_field("record", stored=True, tokenizer_name="raw", index_option="basic")
     builder.add_text_field("ids", tokenizer_name="raw", index_option="basic")
+    builder.add_text_field("scope", tokenizer_name="raw", index_option="basic")
+    builder.add_unsigned_field("order", fast=True)
     for facet in ("collection", "class", "state"):
         builder.add_text_field(facet, fast=True, stored=facet != "class", tokenizer_name="raw", index_option="basic")
     builder.add_text_field("labels", stored=True, tokenizer_name="nothing", index_option="basic")
@@ -59,7 +61,7 @@ def register(index: Index) -> None:
     prose = TextAnalyzerBuilder(Tokenizer.whitespace()).filter(Filter.custom_stopword(little))
     index.register_tokenizer("prose", prose.build())
     # Each word is a value of its own, so that its beginnings are those of the value.
-    index.register_tokenizer("grams", TextAnalyzerBuilder(Tokenizer.ngram(1, LONGEST_GRAM + 2, True)).build())
+    index.register_tokenizer("grams", TextAnalyzerBuilder(Tokenizer.ngram(1, LONGEST_WORD + 2, True)).build())
     index.register_tokenizer("nothing", TextAnalyzerBuilder(Tokenizer.regex("^$")).build())
 
 
@@ -73,43 +75,61 @@ def scope_of(collection: str, state: State) -> str:
 def document_of(whole: Whole) -> Document:
     """A record as a document."""
     fields = whole.fields
-    labels = [fields["name"], *(alias.text for alias in whole.alias_list)]
+    labels = [fields["name"], *_aliases(whole)]
     name, *aliases = map(fold, labels)
-    definition = fold(definition_of(whole))
+    definition = fold(whole.definition)
     scope = scope_of(whole.collection.name, whole.state)
     document = Document()
     add = document.add_text
     add("record", whole.id)
-    for identifier in (whole.id, *_mappings(whole)):
+    for identifier in identifiers_of(whole):
         add("ids", scope + identifier.casefold())
+    add("scope", scope + END)
+    document.add_unsigned("order", _order(whole))
     add("collection", whole.collection.name)
     add("state", whole.state)
     add("class", fields.get("id_concept_class", ""))
     add("labels", SEPARATOR.join(label.replace(SEPARATOR, " ") for label in labels))
-    add("name_key", scope + name.key)
     for form in name.forms:
         add("name_grams", scope + form + END)
     for form in name.first_forms:
         add("first_grams", scope + form + END)
+    if name.key:
+        add("name_key", scope + name.key)
     add("words", _marked(scope, name.words))
     for alias in aliases:
-        add("alias_key", scope + alias.key)
+        if alias.key:
+            add("alias_key", scope + alias.key)
         add("words", _marked(scope, alias.words))
     alias_forms = dict.fromkeys(form for alias in aliases for form in alias.forms)
     for form in alias_forms:
         add("alias_grams", scope + form + END)
-    add("text", _marked(scope, definition.words))
-    add("text", _marked(scope, dict.fromkeys([*name.forms, *alias_forms, *definition.compounds])))
+    add("text", _marked(scope, map(singular_of, definition.words)))
+    add("text", _marked(scope, dict.fromkeys(map(singular_of, [*name.forms, *alias_forms, *definition.compounds]))))
     return document
 
 
-def definition_of(whole: Whole) -> str:
-    """What a record says it is: its longest field that people write, whatever that is called in its collection."""
-    return next((whole.fields[name] for name in DEFINITIONS if name in whole.fields), "")
+def identifiers_of(whole: Whole) -> Iterator[str]:
+    """What a record is known by: its identifier, the same with the code of its vocabulary, what it is mapped to."""
+    yield whole.id
+    protocol = whole.fields.get("id_protocol")
+    if protocol:
+        yield f"{protocol}:{whole.id.partition('_')[2]}"
+    for edge in whole.edges:
+        if RELATIONS[edge.relation].target is None:
+            yield edge.target
 
 
-def _mappings(whole: Whole) -> Iterator[str]:
-    return (edge.target for edge in whole.edges if RELATIONS[edge.relation].target is None)
+def _aliases(whole: Whole) -> list[str]:
+    """The texts of its aliases: quicker than by all that an alias is."""
+    return texts(whole.fields.get("alias", "")) if whole.aliases is None else [alias.text for alias in whole.aliases]
+
+
+def _order(whole: Whole) -> int:
+    """A number by which equal matches are told in the same order always: what is usually searched, the shorter name."""
+    unusual = whole.collection.name not in SEARCHED
+    length = min(len(whole.fields["name"]), _LONGEST_NAME)
+    return (unusual << 10 | length) << 32 | crc32(whole.id.encode())
 
 
 def _marked(scope: str, words: Iterable[str]) -> str:

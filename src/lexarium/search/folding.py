@@ -5,9 +5,11 @@ The same folding makes the index and reads a query.
 
 import re
 import unicodedata
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
+from lexarium.search.plurals import singular
 from lexarium.search.spelling import spelled
 
 # Marks that belong to the letter before them: of Latin, Cyrillic, Hebrew and Arabic, and the Indic and Thai vowels.
@@ -16,12 +18,21 @@ _MARKS = (
     "\u0900-\u0903\u093a-\u094f\u0981-\u0983\u09bc-\u09cd\u0a3c-\u0a4d\u0abc-\u0acd\u0b3c-\u0b4d\u0bbe-\u0bcd"
     "\u0c3e-\u0c4d\u0cbc-\u0ccd\u0d3e-\u0d4d\u0e31-\u0e3a\u0e47-\u0e4e\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff"
 )
-_LETTERS = f"[\\w{_MARKS}]+"
+_UNSPACED = "\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+"""Chinese and Japanese put no space between words: each character is one."""
+_IS_UNSPACED = re.compile(f"[{_UNSPACED}]")
 _APOSTROPHES = "'\u2019\u02bc\u2018`\u00b4"
-_WORD = re.compile(f"{_LETTERS}(?:[{_APOSTROPHES}]{_LETTERS})*")
-_HYPHENS = "-\u2010\u2011\u2012\u2013"
+_HYPHENS = "-/\u2010\u2011\u2012\u2013"
+# What has matched is never tried again otherwise, so that the time grows with the text and no faster.
+_LETTERS = f"(?:[^\\W{_UNSPACED}]|[{_MARKS}])++"
+_SPACED = f"{_LETTERS}(?:[{_APOSTROPHES}]{_LETTERS})*+"
+_WORD = re.compile(f"{_SPACED}|[{_UNSPACED}][{_MARKS}]*+")
 _HYPHEN = re.compile(f"[{_HYPHENS}]")
-_COMPOUND = re.compile(f"{_WORD.pattern}(?:[{_HYPHENS}]{_WORD.pattern})+")
+_PIECE = re.compile(f"{_SPACED}(?:[{_HYPHENS}]{_SPACED})*+|[{_UNSPACED}][{_UNSPACED}{_MARKS}]*+")
+# Most texts are ASCII alone, which is quicker to take apart: apostrophes go, and other signs become spaces.
+_SIGNS = {char: None if chr(char) == "'" else " " for char in range(128) if not chr(char).isalnum()}
+_ODD = re.compile("`|''")
+_ASCII_PIECE = re.compile("[a-z0-9']++(?:[-/][a-z0-9']++)*+")
 # Letters that Unicode does not take apart.
 _LIGATURES = str.maketrans(
     {"æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "ı": "i", "ħ": "h"}
@@ -30,6 +41,8 @@ _LIGATURES = str.maketrans(
 LONGEST_WORD = 60
 """How many characters of a word count."""
 LONGEST_KEY = 300
+_LONGEST_REST = 4 * LONGEST_KEY
+_CONTROLS = dict.fromkeys(range(32))
 _CACHED = 200_000
 
 
@@ -47,7 +60,7 @@ def spans(text: str) -> list[Word]:
     """The words of a text, in order."""
     found = []
     for match in _WORD.finditer(text.replace("_", " ")):
-        plain = _plain(match.group().casefold())
+        plain = _plain(_cut(match.group().casefold()))
         if plain:
             found.append(Word(spelled_of(plain), plain, match.start(), match.end()))
     return found
@@ -61,7 +74,7 @@ class Folded(NamedTuple):
     plain: list[str]
     """The same words in their own spelling."""
     compounds: list[str]
-    """What the words that hyphens join are as one word each: `n-back` is `nback`."""
+    """What the words that hyphens or strokes join are as one word each: `n-back` is `nback`."""
     rest: str
     """The text without spaces, where there are no words: a name of signs alone is still a name."""
 
@@ -73,7 +86,7 @@ class Folded(NamedTuple):
     @property
     def forms(self) -> list[str]:
         """Every form in which one of its words may be typed."""
-        return list(dict.fromkeys([*self.words, *self.plain, *self.compounds]))
+        return list(dict.fromkeys([*self.words, *self.plain, *self.compounds, *map(singular_of, self.words)]))
 
     @property
     def first_forms(self) -> list[str]:
@@ -81,21 +94,37 @@ class Folded(NamedTuple):
         if not self.words:
             return []
         compound = self.compounds[:1] if self.compounds and self.compounds[0].startswith(self.words[0]) else []
-        return list({self.words[0], self.plain[0], *compound})
+        return list({self.words[0], self.plain[0], singular_of(self.words[0]), *compound})
+
+
+def pieces(text: str) -> Iterator[str]:
+    """The words of a text as they are written, those that hyphens join, or that no space parts, as one."""
+    return (match.group() for match in _PIECE.finditer(text.replace("_", " ")))
+
+
+def is_unspaced(piece: str) -> bool:
+    """Whether a piece of a text is of a script that puts no space between words."""
+    return _IS_UNSPACED.search(piece) is not None
 
 
 def fold(text: str) -> Folded:
     """Take a text apart and fold it."""
     low = text.casefold().replace("_", " ")
-    plain = list(filter(None, map(_plain, _WORD.findall(low))))
-    compounds = [_folded(match) for match in _COMPOUND.findall(low)] if _HYPHEN.search(low) else []
-    rest = "" if plain else "".join(unicodedata.normalize("NFKC", low).split())
+    if low.isascii() and not _ODD.search(low):
+        plain = [word[:LONGEST_WORD] for word in low.translate(_SIGNS).split()]
+        hyphened = "-" in low or "/" in low
+        joined = [each for each in _ASCII_PIECE.findall(low) if "-" in each or "/" in each] if hyphened else []
+    else:
+        plain = list(filter(None, map(_plain, map(_cut, _WORD.findall(low)))))
+        joined = list(filter(_HYPHEN.search, _PIECE.findall(low))) if _HYPHEN.search(low) else []
+    compounds = [spelled_of(_plain(_cut(each))) for each in joined]
+    rest = "" if plain else "".join(unicodedata.normalize("NFKC", low[:_LONGEST_REST]).translate(_CONTROLS).split())
     return Folded(list(map(spelled_of, plain)), plain, compounds, rest)
 
 
-@lru_cache(_CACHED)
-def _folded(word: str) -> str:
-    return spelled_of(_plain(word))
+def _cut(word: str) -> str:
+    """As much of a word as can count: some of its characters may be marks that do not."""
+    return word[: 4 * LONGEST_WORD]
 
 
 @lru_cache(_CACHED)
@@ -115,3 +144,9 @@ def _belongs(char: str) -> bool:
 def spelled_of(plain: str) -> str:
     """A folded word in the one form of all its spellings."""
     return spelled(plain)
+
+
+@lru_cache(_CACHED)
+def singular_of(word: str) -> str:
+    """A folded word in the one form of its singular and plural."""
+    return singular(word)

@@ -1,26 +1,31 @@
-"""Runs the queries of a search, the best first, and gathers what they find until there is enough."""
+"""Runs the queries of a search, the best first, and gathers what they find.
 
-from collections.abc import Callable, Iterator
+The order of hits depends on what was typed alone, never on how many are wanted: so many of the first are put in
+order by how they match, always the same; the others follow as their queries find them. A page is a part of that.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
-from tantivy import DocAddress, Query
+from tantivy import DocAddress, Order, Query
 
+from lexarium.domain.collections import SEARCHED
 from lexarium.search.documents import SEPARATOR
 from lexarium.search.index import View, explained
-from lexarium.search.queries import Filter, Queries, some, typed
+from lexarium.search.queries import Filter, Queries, Typed, allowed, allowed_in_key, some, typed
 from lexarium.search.ranking import Grade, Source, grade
 from lexarium.search.tiers import Tier
 
-RERANKED = 60
-"""How many of the first hits are put in order of their words."""
+_RANKED = 60
+"""How many of the first hits are put in order by how they match."""
+_RANKED_OF_A_WORD = 30
+"""The same for one word: the queries themselves tell nearly all of the order."""
 _MOST_VALUES = 100
 """How many values of a facet are told."""
-_FEW = 30
 _MOST_CLOSE_WORDS = 8
 """Up to how many words typing mistakes are looked for in each of them: it takes milliseconds a word."""
-_LONG_KEY = 8
-"""From how many letters on a name may have two mistakes."""
 
 
 @dataclass(frozen=True)
@@ -32,12 +37,18 @@ class Candidate:
     state: str
     labels: tuple[str, ...]
     grade: Grade
+    score: float
 
     @property
     def order(self) -> tuple[float, int, str, str]:
         """Best first; of equals the shorter name."""
         name = self.labels[0]
-        return -self.grade.score, len(name), name.casefold(), self.record
+        return -self.score, len(name), name.casefold(), self.record
+
+    @property
+    def completing_order(self) -> tuple[Tier, bool, tuple[float, int, str, str]]:
+        """Best first, and of a tier those that are usually searched."""
+        return self.grade.tier, self.collection not in SEARCHED, self.order
 
 
 class Facets(NamedTuple):
@@ -48,56 +59,80 @@ class Facets(NamedTuple):
     """By collection, class and state, and each of their values."""
 
 
+class _Stage(NamedTuple):
+    """One way to match, and the query for it."""
+
+    tier: Tier
+    """What it finds, or nearly so."""
+    source: Source
+    query: Query
+
+    @property
+    def weighs(self) -> bool:
+        """Whether BM25 tells what is better; else all match alike, and the shorter name goes first."""
+        return self.source is Source.TEXT or self.tier is Tier.TYPO_WORDS
+
+    def score(self, given: Grade) -> float:
+        """The score of what it finds, where that falls from one to the next: else the least of its tier."""
+        return given.score if self.source is Source.TEXT else (len(Tier) - 1 - self.tier) / len(Tier)
+
+
 _Place = tuple[int, int]
 
 
 class _Found(NamedTuple):
     address: DocAddress
     weight: float
-    source: Source
+    stage: _Stage
 
 
 class Search:
     """One search in one state of an index."""
 
-    def __init__(self, view: View, text: str, wanted: Filter) -> None:
+    def __init__(self, view: View, text: str, wanted: Filter, *, definitions: bool = True) -> None:
+        """`definitions`: whether these are searched too, or only names and aliases."""
         self._searcher = view.searcher
-        self._typed = typed(text)
+        self.typed: Typed = typed(text)
         self._wanted = wanted
-        self._queries = Queries(view.schema, self._typed, wanted)
-        self._found: dict[_Place, _Found] = {}
-        self._close: list[Query] = []
-        """The queries that allow for typing mistakes, where they were needed."""
+        self._queries = Queries(view.schema, self.typed, wanted)
+        self._definitions = definitions
+        self._ranked = _RANKED if len(self.typed.words) > 1 else _RANKED_OF_A_WORD
 
-    def best(self, count: int) -> list[Candidate]:
-        """The best hits, in order; at least so many where there are so many."""
-        found = self._labels(max(count, _FEW if len(self._typed.words) < 2 else RERANKED))
-        if len(found) < count:
-            self._run(self._queries.text(), count, Source.TEXT)
-            found += self._graded(Source.TEXT)
+    @cached_property
+    def first(self) -> list[Candidate]:
+        """The hits that are put in order by how their names and aliases match."""
+        found = map(self._candidate, self._places.values())
         return sorted(found, key=lambda candidate: candidate.order)
 
+    @property
+    def did_you_mean(self) -> str | None:
+        """The name or alias that comes first among those that were meant perhaps, where none has all words."""
+        close = (each.grade.text for each in self.first if each.grade.tier in (Tier.TYPO, Tier.TYPO_WORDS))
+        return next((" ".join(text.split()) for text in close), None)
+
+    def page(self, start: int, end: int) -> list[Candidate]:
+        """The hits from `start` up to `end`."""
+        least = self._head[-1].score if self._head else 1.0
+        return [
+            hit if isinstance(hit, Candidate) else self._candidate(hit, least) for hit in self._hits(end)[start:end]
+        ]
+
     def completions(self, count: int) -> list[Candidate]:
-        """The best hits among names and aliases, in order."""
-        return sorted(self._labels(max(count, _FEW)), key=lambda candidate: candidate.order)
+        """The first hits for someone who is typing: what is usually searched goes before others that match as well."""
+        ordered = sorted(self.first, key=lambda candidate: candidate.completing_order)
+        return ordered[:count] + self.page(len(ordered), count)
 
     def all(self) -> Iterator[str]:
         """The records of every hit, the best first."""
-        best = [candidate.record for candidate in self.best(RERANKED)]
-        yield from best
-        seen = set(best)
-        if len(self._found) < RERANKED:
-            return
-        most = self._searcher.num_docs
-        self._run_labels(most)
-        self._run(self._queries.text(), most, Source.TEXT)
-        for found in self._found.values():
-            record = str(self._searcher.doc(found.address).get_first("record"))
-            if record not in seen:
-                yield record
+        for hit in self._hits(self._searcher.num_docs):
+            if isinstance(hit, Candidate):
+                yield hit.record
+            else:
+                with explained():
+                    yield str(self._searcher.doc(hit.address).get_first("record"))
 
     def facets(self) -> Facets:
-        """How many hits there are, and how many by collection, class and state. After `best`."""
+        """How many hits there are, and how many by collection, class and state."""
         # A facet that can have but one value is not counted: counting is most of what a search costs.
         known = {"collection": self._wanted.collections, "class": (), "state": self._wanted.states}
         wanted = {name: {"terms": {"field": name, "size": _MOST_VALUES}} for name in known if len(known[name]) != 1}
@@ -112,96 +147,127 @@ class Search:
                 facets[name] = {values[0]: total}
         return Facets(total, {name: _told(counts) for name, counts in facets.items()})
 
-    @property
-    def close(self) -> bool:
-        """Whether typing mistakes were allowed for, since no name or alias had all that was asked."""
-        return bool(self._close)
+    @cached_property
+    def _head(self) -> list[Candidate]:
+        """The hits put in order that go before those in definitions."""
+        return [candidate for candidate in self.first if candidate.grade.tier < Tier.DEFINITION_WORDS]
+
+    def _hits(self, count: int) -> list[Candidate | _Found]:
+        """So many of the hits, in order: those put in order, and the others as their queries find them."""
+        stages = [] if len(self._places) < self._ranked else [*self._labels()] if self._labelled else self._close
+        seen = set(self._places)
+        hits: list[Candidate | _Found] = [*self._head]
+
+        def go_on(stages: Sequence[_Stage]) -> None:
+            if len(hits) < count and stages:
+                found = self._run(stages, count + len(seen))
+                hits.extend(each for place, each in found.items() if place not in seen)
+                seen.update(found)
+
+        go_on([stage for stage in stages if stage.tier < Tier.DEFINITION_WORDS])
+        go_on(self._text)
+        hits += self.first[len(self._head) :]
+        go_on([stage for stage in stages if stage.tier > Tier.DEFINITION_WORDS])
+        return hits[:count]
+
+    @cached_property
+    def _places(self) -> dict[_Place, _Found]:
+        """What is put in order."""
+        return self._labelled or self._run(self._close, self._ranked)
+
+    @cached_property
+    def _labelled(self) -> dict[_Place, _Found]:
+        """The first hits that have all words in name or aliases."""
+        return self._run(self._labels(), self._ranked)
+
+    @cached_property
+    def _close(self) -> list[_Stage]:
+        """What allows for typing mistakes, where no name or alias has all words: the first that finds something."""
+        if self._labelled or self.typed.quoted:
+            return []
+        for stages in self._close_steps():
+            if self._run(stages, self._ranked):
+                return stages
+        return []
+
+    @cached_property
+    def _text(self) -> list[_Stage]:
+        query = self._queries.text() if self._definitions else None
+        return [] if query is None else [_Stage(Tier.DEFINITION_WORDS, Source.TEXT, query)]
+
+    def _labels(self) -> Iterator[_Stage]:
+        queries, known = self._queries, self.typed
+        yield _Stage(Tier.ID, Source.ID, queries.identifier())
+        if known.folded.key:
+            yield _Stage(Tier.FOLDED, Source.LABELS, queries.key("name_key"))
+            yield _Stage(Tier.ALIAS, Source.LABELS, queries.key("alias_key"))
+        if not known.words:
+            return
+        # Those that have the little words too go before those that do without.
+        several = [known.words] if known.telling == known.words else [known.words, known.telling]
+        for tier, make in (
+            (Tier.BEGINNING, queries.beginning),
+            (Tier.NAME_WORDS, partial(queries.label, "name_grams")),
+            (Tier.ALIAS_WORDS, partial(queries.label, "alias_grams")),
+        ):
+            for words in several:
+                for whole in (True, False):
+                    yield _Stage(tier, Source.LABELS, make(words, whole=whole))
+
+    def _close_steps(self) -> Iterator[list[_Stage]]:
+        key, words = self.typed.folded.key, self.typed.telling
+        if allowed_in_key(key):
+            yield self._close_keys(1)
+        if len(words) <= _MOST_CLOSE_WORDS and any(allowed(word.forms[0]) for word in words):
+            yield [_Stage(Tier.TYPO_WORDS, Source.CLOSE, self._queries.close_words())]
+        if allowed_in_key(key) > 1:
+            yield self._close_keys(2)
+
+    def _close_keys(self, distance: int) -> list[_Stage]:
+        fields = ("name_key", "alias_key")
+        return [_Stage(Tier.TYPO, Source.CLOSE, self._queries.close_key(field, distance)) for field in fields]
 
     def _everything(self) -> list[Query]:
         """Queries that find all hits between them."""
-        queries, typed_words = self._queries, self._typed.words
-        found = [queries.identifier(), *self._close]
-        if self._typed.folded.key:
+        queries, known = self._queries, self.typed
+        stages = [*self._close, *self._text]
+        found = [queries.identifier(), *(stage.query for stage in stages)]
+        if known.folded.key:
             found += [queries.key("name_key"), queries.key("alias_key")]
-        if typed_words:
-            found += [queries.label("name_grams"), queries.label("alias_grams")]
-        text = queries.text()
-        return [*found, text] if text is not None else found
-
-    def _labels(self, enough: int) -> list[Candidate]:
-        """The records whose name or alias matches; with typing mistakes, where none does without."""
-        self._run_labels(enough)
-        found = self._graded(Source.ID, Source.KEY, Source.WORDS)
-        if not found:
-            self._run_close()
-            found = self._graded(Source.CLOSE)
+        if known.words:
+            fields = ("name_grams", "alias_grams")
+            found += [queries.label(field, known.telling, whole=False) for field in fields]
         return found
 
-    def _run_labels(self, enough: int) -> None:
-        queries = self._queries
-        self._run(queries.identifier(), enough, Source.ID)
-        if self._typed.folded.key:
-            self._run(queries.key("name_key"), enough, Source.KEY)
-            self._run(queries.key("alias_key"), enough, Source.KEY)
-        if not self._typed.words:
-            return
-        steps: list[Callable[[], Query]] = [
-            lambda: queries.beginning(whole=True),
-            lambda: queries.beginning(whole=False),
-            lambda: queries.label("name_grams", whole=True),
-            lambda: queries.label("name_grams"),
-            lambda: queries.label("alias_grams", whole=True),
-            lambda: queries.label("alias_grams"),
-        ]
-        for step in steps:
-            if len(self._found) >= enough:
-                return
-            self._run(step(), enough)
+    def _run(self, stages: Iterable[_Stage], most: int) -> dict[_Place, _Found]:
+        """What the stages find, in order, at most so many."""
+        found: dict[_Place, _Found] = {}
+        for stage in stages:
+            with explained():
+                if stage.weighs:
+                    hits = self._searcher.search(stage.query, most, count=False).hits
+                else:
+                    order: dict[str, Any] = {"order_by_field": "order", "order": Order.Asc}
+                    hits = self._searcher.search(stage.query, most, count=False, **order).hits
+            for weight, address in hits:
+                found.setdefault((address.segment_ord, address.doc), _Found(address, weight, stage))
+                if len(found) == most:
+                    return found
+        return found
 
-    def _run_close(self) -> None:
-        self._found.clear()
-        queries, key, words = self._queries, self._typed.folded.key, self._typed.words
-        if not words or self._typed.phrases:
-            return  # Whoever quotes wants it so and not otherwise.
-        steps: list[Callable[[], list[Query]]] = [
-            lambda: [queries.close_key("name_key", 1), queries.close_key("alias_key", 1)]
-        ]
-        if len(words) <= _MOST_CLOSE_WORDS:
-            steps.append(lambda: [queries.close_words()])
-        if len(key) >= _LONG_KEY:
-            steps.append(lambda: [queries.close_key("name_key", 2), queries.close_key("alias_key", 2)])
-        for step in steps:
-            self._close = step()
-            for query in self._close:
-                self._run(query, _FEW, Source.CLOSE)
-            if self._found:
-                return
-
-    def _run(self, query: Query | None, count: int, source: Source = Source.WORDS) -> None:
-        if query is None:
-            return
-        with explained():
-            hits = self._searcher.search(query, count, count=False).hits
-        for weight, address in hits:
-            place = (address.segment_ord, address.doc)
-            if place not in self._found:
-                self._found[place] = _Found(address, weight, source)
-
-    def _graded(self, *sources: Source) -> list[Candidate]:
-        """What queries of these kinds found; what only begins like a long word that was asked for is left out."""
-        found = [self._candidate(each) for each in self._found.values() if each.source in sources]
-        return [each for each in found if each.grade.tier is not Tier.DEFINITION_WORDS or Source.TEXT in sources]
-
-    def _candidate(self, found: _Found) -> Candidate:
+    def _candidate(self, found: _Found, most: float | None = None) -> Candidate:
+        """A hit; where `most` is given it is not put in order by how it matches, and scores no more than that."""
         with explained():
             document = self._searcher.doc(found.address)
         labels = tuple(str(document.get_first("labels")).split(SEPARATOR))
+        given = grade(self.typed, labels, found.weight, found.stage.source)
         return Candidate(
             record=str(document.get_first("record")),
             collection=str(document.get_first("collection")),
             state=str(document.get_first("state")),
             labels=labels,
-            grade=grade(self._typed, labels, found.weight, found.source),
+            grade=given,
+            score=given.score if most is None else min(most, found.stage.score(given)),
         )
 
 

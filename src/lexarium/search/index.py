@@ -3,6 +3,7 @@
 One process at a time writes; all others read, and see what was committed once they reload.
 """
 
+import fcntl
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +13,7 @@ from typing import NamedTuple
 from tantivy import Document, Index, IndexWriter, Query, Schema, Searcher
 
 from lexarium.domain.changes import Whole
-from lexarium.domain.identifiers import mint
+from lexarium.domain.identifiers import has_prefix, mint
 from lexarium.search.documents import FORMAT, document_of, register, schema
 
 _MEGABYTE = 1_000_000
@@ -20,6 +21,11 @@ _FOLLOWING_HEAP = 30 * _MEGABYTE
 _BUILDING_HEAP = 400 * _MEGABYTE
 _POINTER = "current"
 _NEXT = "next"
+_FINISHED = "index"
+"""What the names of finished indexes begin with."""
+_LOCK = "building.lock"
+_PANIC = "PanicException"
+"""What tantivy raises where it does not know how to go on; it is no `Exception`, and cannot be imported."""
 _HERE = "here"
 """The one term of the document that says where the index stands."""
 
@@ -76,43 +82,48 @@ class Writing:
 
     def __init__(self, index: Index, heap: int) -> None:
         try:
-            self._writer: IndexWriter | None = index.writer(heap, 1)
-        except ValueError as error:
+            with explained():
+                self._writer: IndexWriter | None = index.writer(heap, 1)
+        except Broken as error:
             if "LockBusy" in str(error):
                 raise Busy from None
-            raise Broken(str(error)) from error
+            raise
 
     def put(self, whole: Whole) -> None:
         """Put a record in place of what the index has of it."""
         assert self._writer is not None
-        self._writer.delete_documents_by_term("record", whole.id)
-        self._writer.add_document(document_of(whole))
+        with explained():
+            self._writer.delete_documents_by_term("record", whole.id)
+            self._writer.add_document(document_of(whole))
 
     def add(self, whole: Whole) -> None:
         """Add a record that the index does not have."""
         assert self._writer is not None
-        self._writer.add_document(document_of(whole))
+        with explained():
+            self._writer.add_document(document_of(whole))
 
     def clear(self) -> None:
         """Take everything out."""
         assert self._writer is not None
-        self._writer.delete_all_documents()
+        with explained():
+            self._writer.delete_all_documents()
 
     def commit(self, standing: Standing) -> None:
         """Make all that was put durable, and where the index stands by it."""
         assert self._writer is not None
-        self._writer.delete_documents_by_term("position", _HERE)
         here = Document()
         here.add_text("position", _HERE)
         here.add_text("labels", f"{standing.epoch} {standing.revision}")
-        self._writer.add_document(here)
         with explained():
+            self._writer.delete_documents_by_term("position", _HERE)
+            self._writer.add_document(here)
             self._writer.commit()
 
     def close(self, *, merged: bool = False) -> None:
         """Let another process write; `merged`: not before the index is in as few parts as it is going to be."""
         if self._writer is not None and merged:
-            self._writer.wait_merging_threads()
+            with explained():
+                self._writer.wait_merging_threads()
         self._writer = None
 
 
@@ -131,30 +142,45 @@ class IndexFolder:
         return self.path / name if form == str(FORMAT) and name else None
 
     @contextmanager
-    def building(self) -> Iterator[Writing]:
+    def building(self, before: Path | None) -> Iterator[Writing]:
         """Make the next index. It becomes the current one when the block ends, unless the block raises.
 
-        The one before it serves until then. Raises `Busy` where another process is at it.
+        The one before it serves until then. Raises `Busy` where another process is at it, or has been meanwhile.
         """
         path = self.path / _NEXT
         path.mkdir(parents=True, exist_ok=True)
-        writing = Writing(_made(path), _BUILDING_HEAP)
-        try:
-            writing.clear()
-            yield writing
-            writing.close(merged=True)
-            self._publish(path)
-        finally:
-            writing.close()
+        with _locked(self.path / _LOCK):
+            if self.current() != before:
+                raise Busy
+            writing = Writing(_made(path), _BUILDING_HEAP)
+            try:
+                writing.clear()
+                yield writing
+                writing.close(merged=True)
+                self._publish(path)
+            finally:
+                writing.close()
+                shutil.rmtree(path, ignore_errors=True)  # It is there still where something failed.
 
     def _publish(self, path: Path) -> None:
-        before = {entry for entry in self.path.iterdir() if entry.is_dir() and entry != path}
-        finished = path.rename(self.path / mint("index"))
+        before = [entry for entry in self.path.iterdir() if has_prefix(entry.name, (_FINISHED,))]
+        finished = path.rename(self.path / mint(_FINISHED))
         pointer = self.path / f"{_POINTER}.new"
         pointer.write_text(f"{FORMAT} {finished.name}")
         pointer.replace(self.path / _POINTER)
         for folder in before:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Hold a lock that ends with the process, or raise `Busy`. It outlasts tantivy's own, until all is in place."""
+    with path.open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise Busy from None
+        yield
 
 
 def _made(path: Path) -> Index:
@@ -183,4 +209,8 @@ def explained() -> Iterator[None]:
     try:
         yield
     except (ValueError, OSError, RuntimeError) as error:
+        raise Broken(str(error)) from error
+    except BaseException as error:
+        if type(error).__name__ != _PANIC:
+            raise
         raise Broken(str(error)) from error

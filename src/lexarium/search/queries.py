@@ -1,24 +1,34 @@
 """What someone typed, and the queries of the index that it becomes: one for each way to match."""
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import islice
 
 from tantivy import Occur, Query, Schema
 
 from lexarium.domain.changes import State
 from lexarium.domain.collections import COLLECTIONS, SEARCHED
-from lexarium.search.documents import END, GONE, LITTLE_WORDS, LONGEST_GRAM, UNUSUAL, USUAL
-from lexarium.search.folding import Folded, fold
+from lexarium.search.documents import END, GONE, LITTLE_WORDS, SCOPES, UNUSUAL, USUAL
+from lexarium.search.folding import Folded, fold, is_unspaced, pieces, singular_of
 
 MOST_WORDS = 24
-"""How many words of a query are looked for; the whole of it is looked for as a name."""
+"""How many words of a query are looked for; the beginning of it is looked for as a name."""
+_LONGEST_CLOSE_WORD = 40
+"""In bytes: in longer words typing mistakes are not looked for."""
+_LONGEST_CLOSE_KEY = 80
+_MOST_PARTS = 100
+"""How many times one may begin and end to quote."""
+_LONGEST_LABEL = 2_000
+"""How many characters are compared with names and identifiers."""
 # Between quotation marks, of whichever kind, or not. One that is never closed is no mark.
 _PARTS = re.compile(
     '(?P<quoted>"[^"]{1,500}"|\u201c[^\u201d]{1,500}\u201d|\u00ab[^\u00bb]{1,500}\u00bb)'
     '|(?P<loose>["\u201c\u00ab]?[^"\u201c\u00ab]*)'
 )
-_LONGEST_IDENTIFIER = 2_000
+_MARKS = dict.fromkeys(map(ord, SCOPES[1:]))
+_QUOTES = '"\u201c\u201d\u00ab\u00bb'
 
 
 @dataclass(frozen=True)
@@ -30,7 +40,17 @@ class Sought:
     parts: tuple[str, ...] = ()
     """Of a word with hyphens, its parts: a record that has all of them will do."""
     whole: bool = False
-    """Whether it must be a whole word: one between quotation marks. Else it may be the beginning of one."""
+    """Whether it must be the whole word as it is: one between quotation marks. Else it may be the beginning of one."""
+
+    @cached_property
+    def singular(self) -> str:
+        """What it is compared by with whole words, whether they are singular or plural."""
+        return self.forms[0] if self.whole else singular_of(self.forms[0])
+
+    @property
+    def is_little(self) -> bool:
+        """Whether a record will do without it, if it has the others."""
+        return not self.whole and not self.parts and not LITTLE_WORDS.isdisjoint(self.forms)
 
 
 @dataclass(frozen=True)
@@ -40,48 +60,95 @@ class Typed:
     text: str
     folded: Folded
     words: tuple[Sought, ...]
+    """In order; a word that was typed twice is there twice."""
     phrases: tuple[tuple[str, ...], ...]
+    """Words that must stand together."""
+    quoted: bool
+    """Whether something was between quotation marks: then typing mistakes are not allowed for."""
+
+    @cached_property
+    def telling(self) -> tuple[Sought, ...]:
+        """The words without those that say little, unless there are no others."""
+        return tuple(word for word in self.words if not word.is_little) or self.words
+
+    @property
+    def identifier(self) -> str:
+        """What was typed, if it is an identifier."""
+        return self.text.strip(_QUOTES).strip().casefold().translate(_MARKS)
 
 
 def typed(text: str) -> Typed:
     """Take apart what someone typed. Whatever it is, this is what it may mean."""
-    sought: list[Sought] = []
+    text = text.encode(errors="replace").decode()  # Halves of characters are none.
+    sought: dict[Sought, None] = {}
+    words: list[Sought] = []
     phrases: list[tuple[str, ...]] = []
-    for part in _PARTS.finditer(text):
+    quoted = False
+    for part in islice(_PARTS.finditer(text), _MOST_PARTS):
         if part.lastgroup == "loose":
-            sought += _loose(part.group())
+            found, together = _loose(part.group())
         else:
             phrase = fold(part.group()).words[:MOST_WORDS]
-            sought += [Sought((word,), whole=True) for word in phrase]
-            phrases += [tuple(phrase)] if len(phrase) > 1 else []
-    return Typed(text.strip(), fold(text), tuple(dict.fromkeys(sought))[:MOST_WORDS], tuple(phrases[:MOST_WORDS]))
+            found, together = [Sought((word,), whole=True) for word in phrase], [tuple(phrase)]
+            quoted = True
+        words += found
+        phrases += [phrase for phrase in together if len(phrase) > 1]
+        sought |= dict.fromkeys(found)
+        if len(sought) >= MOST_WORDS:
+            break
+    if len(words) > MOST_WORDS:
+        words = list(sought)[:MOST_WORDS]
+    named = text.strip()[:_LONGEST_LABEL]
+    return Typed(named, fold(named), tuple(words), tuple(dict.fromkeys(phrases[:MOST_WORDS])), quoted)
 
 
-def _loose(text: str) -> Iterable[Sought]:
-    for part in text.split():
-        folded = fold(part)
+def _loose(text: str) -> tuple[list[Sought], list[tuple[str, ...]]]:
+    """The words of what is not between quotation marks, and those that no space parts."""
+    sought: list[Sought] = []
+    phrases: list[tuple[str, ...]] = []
+    # Each once beyond the first few, lest someone who repeats one word hides what comes after.
+    for piece in islice(_unrepeated(pieces(text)), MOST_WORDS):
+        folded = fold(piece)
         if folded.compounds and len(folded.words) > 1:
-            yield Sought((folded.compounds[0],), tuple(dict.fromkeys(folded.words))[:MOST_WORDS])
+            sought.append(Sought((folded.compounds[0],), tuple(folded.words)[:MOST_WORDS]))
+        elif is_unspaced(piece):
+            sought += [Sought((word,)) for word in folded.words[:MOST_WORDS]]
+            phrases.append(tuple(folded.words[:MOST_WORDS]))
         else:
             for word, plain in zip(folded.words, folded.plain, strict=True):
-                yield Sought(tuple(dict.fromkeys([word, plain])))
+                sought.append(Sought(tuple(dict.fromkeys([word, plain]))))
+    return sought, phrases
+
+
+def _unrepeated(found: Iterator[str]) -> Iterator[str]:
+    seen: set[str] = set()
+    for number, piece in enumerate(found):
+        if number < MOST_WORDS // 2 or piece not in seen:
+            yield piece
+        seen.add(piece)
 
 
 @dataclass(frozen=True)
 class Filter:
     """Which records are looked at."""
 
-    collections: tuple[str, ...] = SEARCHED
+    collections: tuple[str, ...] = ()
+    """None: those that are usually searched, and all of them for an identifier."""
     states: tuple[State, ...] = (State.PUBLISHED,)
     class_id: str | None = None
+
+    @property
+    def searched(self) -> tuple[str, ...]:
+        """The collections that are looked at for words."""
+        return self.collections or SEARCHED
 
     @property
     def scopes(self) -> list[str]:
         """The marks that the terms of such records begin with."""
         found = []
         if State.PUBLISHED in self.states:
-            found += [USUAL] if set(self.collections) & set(SEARCHED) else []
-            found += [UNUSUAL] if set(self.collections) - set(SEARCHED) else []
+            found += [USUAL] if set(self.searched) & set(SEARCHED) else []
+            found += [UNUSUAL] if set(self.searched) - set(SEARCHED) else []
         return found + ([GONE] if set(self.states) - {State.PUBLISHED} else [])
 
 
@@ -96,27 +163,28 @@ class Queries:
 
     def identifier(self) -> Query:
         """Records with this identifier, or mapped to it."""
-        return self._filtered(self._any("ids", [self._typed.text.casefold()[:_LONGEST_IDENTIFIER]]))
+        wide = replace(self._wanted, collections=self._wanted.collections or tuple(COLLECTIONS))
+        return Queries(self._schema, self._typed, wide)._exactly("ids", self._typed.identifier)
 
     def key(self, field: str) -> Query:
         """Records whose name or alias is the whole text."""
-        return self._filtered(self._any(field, [self._typed.folded.key]))
+        return self._exactly(field, self._typed.folded.key)
 
-    def beginning(self, *, whole: bool) -> Query:
+    def beginning(self, words: Sequence[Sought], *, whole: bool) -> Query:
         """Records whose name has the first word first, and the others somewhere."""
-        first, *others = self._typed.words
+        first, *others = words
         queries = [self._word("first_grams", first, whole=whole)]
-        queries += [self._word("name_grams", word, whole=whole and word is not others[-1]) for word in others]
-        return self._filtered(_all(queries))
+        queries += [self._word("name_grams", word, whole=whole and word != others[-1]) for word in _once(others)]
+        return self._filtered(_all([*queries, *self._phrases("words")]))
 
-    def label(self, field: str, *, whole: bool = False) -> Query:
+    def label(self, field: str, words: Sequence[Sought], *, whole: bool) -> Query:
         """Records that have all words in their name (`name_grams`) or aliases (`alias_grams`)."""
-        queries = [self._word(field, word, whole=whole) for word in self._typed.words]
+        queries = [self._word(field, word, whole=whole) for word in _once(words)]
         return self._filtered(_all([*queries, *self._phrases("words")]))
 
     def text(self) -> Query | None:
         """Records that have all words in their labels and definition; None where only little words are asked for."""
-        words = [word for word in self._typed.words if not set(word.forms) & LITTLE_WORDS]
+        words = [word for word in _once(self._typed.telling) if LITTLE_WORDS.isdisjoint(word.forms)]
         if not words:
             return None
         return self._filtered(_all([*(self._text_word(word) for word in words), *self._phrases("text")]))
@@ -124,47 +192,50 @@ class Queries:
     def close_key(self, field: str, distance: int) -> Query:
         """Records whose name or alias is the whole text but for some letters."""
         key = self._typed.folded.key
-        return self._filtered(some([self._fuzzy(field, scope + key, distance) for scope in self._scopes]))
+        return self._filtered(self._some_close(field, key, distance), exact=False)
 
     def close_words(self) -> Query:
         """Records that have all words, or words that begin so, in name and aliases, but for some letters in each."""
-        return self._filtered(_all([self._close_word(word) for word in self._typed.words]))
+        return self._filtered(_all([self._close_word(word) for word in _once(self._typed.telling)]), exact=False)
 
     def _close_word(self, word: Sought) -> Query:
         form = word.forms[0]
         if not allowed(form):
             return some([self._word(field, word, whole=False) for field in ("name_grams", "alias_grams")])
-        close = [self._fuzzy("words", scope + form, allowed(form), begun=True) for scope in self._scopes]
+        close = self._some_close("words", form, allowed(form), begun=True)
         # Fuzzy matches all weigh the same: a word that is right shall weigh more.
-        return some([*close, self._any("words", [form])])
+        return some([close, self._any("words", [form])])
 
     def _word(self, field: str, word: Sought, *, whole: bool) -> Query:
+        wholes = [form + END for form in dict.fromkeys([word.forms[0], word.singular])]
         whole = whole or word.whole
-        forms = [_gram(form, whole=whole) for form in (word.forms[:1] if whole else word.forms)]
-        one = self._any(field, forms)
+        one = self._any(field, wholes if whole else [*word.forms, *wholes[1:]])
         if not word.parts:
             return one
-        parts = [self._any(field, [_gram(part, whole=True)]) for part in word.parts[:-1]]
-        parts.append(self._any(field, [_gram(word.parts[-1], whole=whole)]))
+        parts = [self._any(field, [part + END]) for part in word.parts[:-1]]
+        parts.append(self._any(field, [word.parts[-1] + END if whole else word.parts[-1]]))
         return some([one, _all(parts)])
 
     def _text_word(self, word: Sought) -> Query:
-        one = self._any("text", word.forms[:1])
-        parts = [self._any("text", [part]) for part in word.parts if part not in LITTLE_WORDS]
+        one = self._any("text", [singular_of(word.forms[0])])
+        parts = [self._any("text", [singular_of(part)]) for part in word.parts if part not in LITTLE_WORDS]
         return some([one, _all(parts)]) if parts else one
 
     def _phrases(self, field: str) -> list[Query]:
-        found = []
-        for phrase in self._typed.phrases:
-            found.append(some([self._phrase(field, scope, phrase) for scope in self._scopes]))
-        return found
+        return [some([self._phrase(field, scope, phrase) for scope in self._scopes]) for phrase in self._typed.phrases]
 
     def _phrase(self, field: str, scope: str, phrase: Sequence[str]) -> Query:
-        left_out = LITTLE_WORDS if field == "text" else frozenset()
-        places = [(place, scope + word) for place, word in enumerate(phrase) if word not in left_out]
+        places = [(place, scope + word) for place, word in enumerate(phrase)]
+        if field == "text":
+            places = [
+                (place, scope + singular_of(word)) for place, word in enumerate(phrase) if word not in LITTLE_WORDS
+            ]
         if len(places) > 1:
             return Query.phrase_query(self._schema, field, [*places])
         return self._term(field, places[0][1]) if places else Query.all_query()
+
+    def _exactly(self, field: str, term: str) -> Query:
+        return self._filtered(self._any(field, [term]))
 
     def _any(self, field: str, terms: Iterable[str]) -> Query:
         return some([self._term(field, scope + term) for scope in self._scopes for term in terms])
@@ -172,15 +243,23 @@ class Queries:
     def _term(self, field: str, term: str) -> Query:
         return Query.term_query(self._schema, field, term, "basic")
 
-    def _fuzzy(self, field: str, term: str, distance: int, *, begun: bool = False) -> Query:
-        return Query.fuzzy_term_query(self._schema, field, term, distance, prefix=begun)
+    def _some_close(self, field: str, term: str, distance: int, *, begun: bool = False) -> Query:
+        return some(
+            [
+                Query.fuzzy_term_query(self._schema, field, scope + term, distance, prefix=begun)
+                for scope in self._scopes
+            ]
+        )
 
-    def _filtered(self, query: Query) -> Query:
-        """Only what is wanted. Where the scopes say all that is wanted, there is nothing to filter."""
+    def _filtered(self, query: Query, *, exact: bool = True) -> Query:
+        """Only what is wanted. Where the terms begin with exact marks that say all of it, there is nothing to filter.
+
+        A term that need not be exact may find what has another mark, or none.
+        """
         wanted = self._wanted
-        filters = []
-        if not set(wanted.collections) >= self._in_scope():
-            filters.append(some([self._term("collection", name) for name in wanted.collections]))
+        filters = [] if exact else [some([self._term("scope", scope + END) for scope in self._scopes])]
+        if not set(wanted.searched) >= self._in_scope():
+            filters.append(some([self._term("collection", name) for name in wanted.searched]))
         if GONE in self._scopes:
             filters.append(some([self._term("state", state) for state in wanted.states]))
         if wanted.class_id is not None:
@@ -196,18 +275,27 @@ class Queries:
 
 
 def allowed(word: str) -> int:
-    """How many letters of a word may be wrong."""
-    return 0 if len(word) < 4 else 1 if len(word) < 9 else 2
+    """How many letters of a word may be wrong: none in a short one, nor in one so long that it takes long to try."""
+    if len(word) < 4 or len(word.encode(errors="replace")) > _LONGEST_CLOSE_WORD:
+        return 0
+    return 1 if len(word) < 9 else 2
 
 
-def _gram(word: str, *, whole: bool) -> str:
-    return word[:LONGEST_GRAM] if len(word) > LONGEST_GRAM or not whole else word + END
+def allowed_in_key(key: str) -> int:
+    """The same for a whole name without its spaces."""
+    if len(key) < 4 or len(key.encode(errors="replace")) > _LONGEST_CLOSE_KEY:
+        return 0
+    return 1 if len(key) < 8 else 2
+
+
+def some(queries: Sequence[Query]) -> Query:
+    """What one of these finds."""
+    return queries[0] if len(queries) == 1 else Query.boolean_query([(Occur.Should, query) for query in queries])
 
 
 def _all(queries: Sequence[Query]) -> Query:
     return queries[0] if len(queries) == 1 else Query.boolean_query([(Occur.Must, query) for query in queries])
 
 
-def some(queries: Sequence[Query]) -> Query:
-    """What one of these finds."""
-    return queries[0] if len(queries) == 1 else Query.boolean_query([(Occur.Should, query) for query in queries])
+def _once(words: Iterable[Sought]) -> list[Sought]:
+    return list(dict.fromkeys(words))

@@ -1,16 +1,19 @@
 """Grades a record against what was typed: in which tier it stands, how good it is there, and which words matched."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
 from lexarium.domain.text import name_key
-from lexarium.search.folding import Folded, fold, spans
+from lexarium.search.documents import LITTLE_WORDS
+from lexarium.search.folding import Folded, fold, singular_of, spans
 from lexarium.search.queries import Sought, Typed, allowed
 from lexarium.search.tiers import Tier
 
 _MOST_EDITS = 2
+_MOST_JOINED = 5
+"""Up to how many words may be written as one."""
 _USUAL_WEIGHT = 10.0
 """The BM25 weight that counts half."""
 
@@ -19,8 +22,7 @@ class Source(Enum):
     """Which kind of query found a record."""
 
     ID = "id"
-    KEY = "key"
-    WORDS = "words"
+    LABELS = "labels"
     TEXT = "text"
     CLOSE = "close"
 
@@ -41,7 +43,7 @@ class Grade:
     """Within the tier, from 0 to 1."""
     field: str
     text: str
-    """The label that matched; empty where it was the definition."""
+    """The label that matched; of a definition, the label that has most of the words."""
     places: tuple[int, ...] | None
     """Which words of the label matched; None: all of it."""
     reason: str
@@ -58,112 +60,155 @@ class Grade:
         if self.places is None:
             return (Span(0, len(self.text)),)
         words = spans(self.text)
-        return tuple(Span(words[place].start, words[place].end) for place in sorted(set(self.places)))
+        return joined(Span(words[place].start, words[place].end) for place in sorted(set(self.places)))
 
 
-def grade(sought: Typed, labels: Sequence[str], weight: float, source: Source) -> Grade:
-    """Grade a record by its labels, the name first, and by the kind of query that found it."""
-    if source is Source.ID:
-        return Grade(Tier.ID, 1.0, "id", sought.text, None, "the identifier itself")
-    exact = _exact(sought, labels) if source is Source.KEY else None
-    found = exact or _by_words(sought, labels, weight)
-    if found is None and source is Source.CLOSE:
-        found = _by_mistake(sought, labels, weight)
-    reason = f"all words, definition included; BM25 {weight:.2f}"
-    return found or Grade(Tier.DEFINITION_WORDS, _half(weight), "definition", "", (), reason)
+class Label(NamedTuple):
+    """A name or alias of a record, taken apart."""
 
+    text: str
+    is_name: bool
+    folded: Folded
 
-def _exact(sought: Typed, labels: Sequence[str]) -> Grade | None:
-    key = sought.folded.key
-    for label in labels:
-        if fold(label).key == key:
-            if label is not labels[0]:
-                return Grade(Tier.ALIAS, 1.0, "alias", label, None, "an alias, folded")
-            if name_key(label.strip()) == name_key(sought.text):
-                return Grade(Tier.NAME, 1.0, "name", label, None, "the name, ignoring case")
-            return Grade(Tier.FOLDED, 1.0, "name", label, None, "the name, folded")
-    return None
+    @property
+    def field(self) -> str:
+        """What an answer calls it."""
+        return "name" if self.is_name else "alias"
 
 
 class _Match(NamedTuple):
     """Where the words of a query stand in a label."""
 
     places: list[int]
-    whole: int
-    """How many of them are whole words there."""
+    whole: float
+    """How many of them are whole words there; what is singular here and plural there counts a little less."""
 
 
-def _by_words(sought: Typed, labels: Sequence[str], weight: float) -> Grade | None:
-    together: list[Folded] = []
+def grade(sought: Typed, labels: Sequence[str], weight: float, source: Source) -> Grade:
+    """Grade a record by its labels, the name first, and by the kind of query that found it."""
+    if source is Source.ID:
+        return Grade(Tier.ID, 1.0, "id", "", None, "the identifier itself")
+    known = [Label(text, not place, fold(text)) for place, text in enumerate(labels)]
+    if source is Source.LABELS:
+        return _exact(sought, known) or _by_words(sought, known) or _scattered(sought, known)
+    if source is Source.CLOSE:
+        return _by_mistake(sought, known)
+    label, places = _fullest(sought, known)
+    reason = f"all words, definition included; BM25 {weight:.2f}"
+    return Grade(Tier.DEFINITION_WORDS, _half(weight), "definition", label.text, places, reason)
+
+
+def joined(marked: Iterable[Span]) -> tuple[Span, ...]:
+    """Spans in order, those that touch as one."""
+    found: list[Span] = []
+    for span in marked:
+        if found and found[-1].end >= span.start:
+            found[-1] = Span(found[-1].start, max(found[-1].end, span.end))
+        else:
+            found.append(span)
+    return tuple(found)
+
+
+def _exact(sought: Typed, labels: Sequence[Label]) -> Grade | None:
+    key = sought.folded.key
+    if not key:
+        return None
     for label in labels:
-        folded = fold(label)
-        match = _match(sought.words, folded.words, folded.plain)
-        if match is not None and _has_phrases(sought, folded.words):
-            return _graded(sought, label, match, weight, is_name=label is labels[0])
-        together.append(folded)
-    words = [word for folded in together for word in folded.words]
-    if len(labels) > 1 and not sought.phrases and _match(sought.words, words, words) is not None:
-        why = "all words, in name and aliases together"
-        return Grade(Tier.ALIAS_WORDS, 0.1 * _half(weight), "name", labels[0], (), why)
+        if label.folded.key != key:
+            continue
+        if not label.is_name:
+            return Grade(Tier.ALIAS, 1.0, "alias", label.text, None, "an alias, folded")
+        if name_key(label.text.strip()) == name_key(sought.text):
+            return Grade(Tier.NAME, 1.0, "name", label.text, None, "the name, ignoring case")
+        return Grade(Tier.FOLDED, 1.0, "name", label.text, None, "the name, folded")
     return None
 
 
-def _graded(sought: Typed, label: str, match: _Match, weight: float, *, is_name: bool) -> Grade:
+def _by_words(sought: Typed, labels: Sequence[Label]) -> Grade | None:
+    for label in labels:
+        folded = label.folded
+        if not _has_phrases(sought, folded.words):
+            continue
+        match = _match(sought.words, folded)
+        if match is None and len(sought.telling) < len(sought.words):
+            match = _match(sought.telling, folded)
+        if match is not None:
+            return _graded(sought, label, match)
+    return None
+
+
+def _graded(sought: Typed, label: Label, match: _Match) -> Grade:
     places, count = match.places, len(sought.words)
-    begins = places == list(range(len(places)))
-    in_order = begins or places == sorted(places)
-    tier = Tier.ALIAS_WORDS if not is_name else Tier.BEGINNING if begins else Tier.NAME_WORDS
-    quality = (0.5 if begins else 0.25 if in_order else 0.0) + 0.3 * match.whole / count + 0.2 * _half(weight)
+    in_order = places == sorted(set(places))
+    begins = in_order and _begins(places, label.folded.words)
+    tier = Tier.ALIAS_WORDS if not label.is_name else Tier.BEGINNING if begins else Tier.NAME_WORDS
+    covered = min(1.0, len(sought.folded.key) / max(1, len(label.folded.key)))
+    quality = (0.5 if begins else 0.25 if in_order else 0.0) + 0.3 * match.whole / count + 0.2 * covered
     order = "from the beginning" if begins else "in order" if in_order else "in another order"
-    reason = f"all words {order}, {match.whole} of {count} whole; BM25 {weight:.2f}"
-    return Grade(tier, quality, "name" if is_name else "alias", label, tuple(places), reason)
+    reason = f"words {order}, {match.whole:g} of {count} whole, {covered:.0%} of its length"
+    return Grade(tier, min(quality, 1.0), label.field, label.text, tuple(places), reason)
 
 
-def _match(sought: Sequence[Sought], words: Sequence[str], plain: Sequence[str]) -> _Match | None:
+def _begins(places: Sequence[int], words: Sequence[str]) -> bool:
+    """Whether words stand at the beginning, with at most little words between them."""
+    return all(place in places or (place and words[place] in LITTLE_WORDS) for place in range(places[-1]))
+
+
+def _match(sought: Sequence[Sought], label: Folded) -> _Match | None:
     """The place of each word of a query, of several the first after the one before; None where one is missing."""
     places: list[int] = []
-    whole = 0
+    whole = 0.0
+    singulars = list(map(singular_of, label.words))
     for word in sought:
         after = places[-1] + 1 if places else 0
-        place = _place(word, words, plain, after)
-        if place is not None:
-            places.append(place)
-            whole += words[place] == word.forms[0]
-            continue
-        joined = _joined(word, words)
-        if joined is None:
+        found = _place(word, label, singulars, after)
+        if found is None:
             return None
-        places += joined
-        whole += 1
+        places += found.places
+        whole += found.whole
     return _Match(places, whole) if places else None
 
 
-def _place(word: Sought, words: Sequence[str], plain: Sequence[str], after: int) -> int | None:
+def _place(word: Sought, label: Folded, singulars: Sequence[str], after: int) -> _Match | None:
     """Where a word of a query stands: as a whole word if it can be, and after a place if it can be."""
     form = word.forms[0]
+    words = label.words
     if form in words:
-        later = form in words[after:]
-        return words.index(form, after) if later else words.index(form)
+        return _Match([_index(words, form, after)], 1.0)
     if word.whole:
         return None
-    for start in (after, 0):
-        for place in range(start, len(words)):
-            if words[place].startswith(word.forms) or plain[place].startswith(word.forms):
-                return place
+    if word.singular in singulars:
+        return _Match([_index(singulars, word.singular, after)], 0.9)
+    return _beginning(word, label, after) or _joined(word, label)
+
+
+def _index(words: Sequence[str], word: str, after: int) -> int:
+    return words.index(word, after) if word in words[after:] else words.index(word)
+
+
+def _beginning(word: Sought, label: Folded, after: int) -> _Match | None:
+    forms, words = word.forms, label.words
+    for place in (*range(after, len(words)), *range(min(after, len(words)))):
+        if words[place].startswith(forms) or label.plain[place].startswith(forms):
+            return _Match([place], 0.0)
     return None
 
 
-def _joined(word: Sought, words: Sequence[str]) -> list[int] | None:
+def _joined(word: Sought, label: Folded) -> _Match | None:
     """Where words stand that are one with or without a hyphen or a space: `nback`, `n-back`, `n back`."""
-    for place in range(len(words) - 1):
-        if (words[place] + words[place + 1]).startswith(word.forms[0]):
-            return [place, place + 1]
+    words = label.words
+    for first in range(len(words) - 1):
+        together = words[first]
+        for last in range(first + 1, min(len(words), first + _MOST_JOINED)):
+            together += words[last]
+            if together.startswith(word.forms):
+                return _Match(list(range(first, last + 1)), 1.0 if together in word.forms else 0.0)
     if not word.parts:
         return None
     last = len(word.parts) - 1
     parts = [Sought((part,), whole=place < last) for place, part in enumerate(word.parts)]
-    match = _match(parts, words, words)
-    return None if match is None else match.places
+    match = _match(parts, label)
+    return None if match is None else _Match(match.places, match.whole / len(parts))
 
 
 def _has_phrases(sought: Typed, words: Sequence[str]) -> bool:
@@ -173,30 +218,49 @@ def _has_phrases(sought: Typed, words: Sequence[str]) -> bool:
     )
 
 
-def _by_mistake(sought: Typed, labels: Sequence[str], weight: float) -> Grade | None:
+def _scattered(sought: Typed, labels: Sequence[Label]) -> Grade:
+    """All words are in the aliases, but no one alias has them all."""
+    label, places = _fullest(sought, labels)
+    return Grade(Tier.ALIAS_WORDS, 0.0, label.field, label.text, places, "all words, in several aliases together")
+
+
+def _fullest(sought: Typed, labels: Sequence[Label]) -> tuple[Label, tuple[int, ...]]:
+    """The label that has most of the words, and where it has them."""
+    found = [(label, _some_places(sought, label.folded)) for label in labels]
+    return max(found, key=lambda each: len(each[1]))
+
+
+def _some_places(sought: Typed, label: Folded) -> tuple[int, ...]:
+    singulars = list(map(singular_of, label.words))
+    matches = (_place(word, label, singulars, 0) for word in sought.telling)
+    return tuple(place for match in matches if match is not None for place in match.places)
+
+
+def _by_mistake(sought: Typed, labels: Sequence[Label]) -> Grade:
     key = sought.folded.key
-    keys = [fold(label).key for label in labels]
     for edits in range(1, _MOST_EDITS + 1):
-        for label, of_label in zip(labels, keys, strict=True):
+        for label in labels:
+            of_label = label.folded.key
             if distance(key, of_label, edits) <= edits:
-                is_name = label is labels[0]
-                quality = 0.6 / edits + 0.3 * (of_label[:1] == key[:1]) + 0.1 * is_name
+                quality = 0.6 / edits + 0.3 * (of_label[:1] == key[:1]) + 0.1 * label.is_name
                 reason = f"a whole label but for {edits} letter{'s' if edits > 1 else ''}"
-                return Grade(Tier.TYPO, quality, "name" if is_name else "alias", label, None, reason)
+                return Grade(Tier.TYPO, quality, label.field, label.text, None, reason)
     for label in labels:
-        places = _close_places(sought, fold(label).words)
+        places = _close_places(sought, label.folded.words)
         if places is not None:
-            is_name = label is labels[0]
             begins = places == list(range(len(places)))
-            reason = f"all words but for some letters{', from the beginning' if begins else ''}; BM25 {weight:.2f}"
-            quality = 0.4 * is_name + 0.4 * begins + 0.2 * _half(weight)
-            return Grade(Tier.TYPO_WORDS, quality, "name" if is_name else "alias", label, tuple(places), reason)
-    return None
+            reason = f"all words but for some letters{', from the beginning' if begins else ''}"
+            covered = min(1.0, len(key) / max(1, len(label.folded.key)))
+            quality = 0.4 * label.is_name + 0.4 * begins + 0.2 * covered
+            return Grade(Tier.TYPO_WORDS, quality, label.field, label.text, tuple(places), reason)
+    label, found = _fullest(sought, labels)
+    reason = "all words but for some letters, in name and aliases together"
+    return Grade(Tier.TYPO_WORDS, 0.0, label.field, label.text, found, reason)
 
 
 def _close_places(sought: Typed, words: Sequence[str]) -> list[int] | None:
     found = []
-    for word in sought.words:
+    for word in sought.telling:
         place = next((at for at, there in enumerate(words) if _is_close(word.forms[0], there)), None)
         if place is None:
             return None

@@ -5,6 +5,8 @@ import unicodedata
 from collections.abc import Callable
 from functools import lru_cache
 
+from lexarium.search.plurals import singular
+
 LONGEST_WORD = 500
 """In characters; what is longer is no word, and never compared."""
 WIDEST_GAP = 100
@@ -31,8 +33,8 @@ _UNSPACED = (
     "\uac00-\ud7af\uf900-\ufaff\uff66-\uff9d\U00020000-\U0003ffff"
 )
 """Scripts that put no space between words, and Hangul, which writes particles on to them: each character is a word."""
-_BETWEEN = r"\s_\-\u2010-\u2013\u2212\ufe63\uff0d\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff"
-"""What may stand between the words of a name: spaces, hyphens, underscores, marks of direction."""
+_BETWEEN = r"\s_/\-\u2010-\u2013\u2212\ufe63\uff0d\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff"
+"""What may stand between the words of a name: spaces, hyphens, strokes, underscores, marks of direction."""
 _BLANK_LINE = r"\n[^\S\n]*+\n"
 _LETTER = rf"[^\W_{_UNSPACED}]"
 
@@ -52,21 +54,6 @@ _LINE = re.compile("\n(?<![-\u00ad\u2010]\n)(?<![-\u00ad\u2010]\r\n)")
 _CUT_BEFORE = (",", ".", ";", ":", ")")
 _CUT_BEFORE_LINES = (*_CUT_BEFORE, "\n")
 _PLAIN = str.maketrans("’‘“”„", '\'\'"""', _UNSEEN)
-_IRREGULAR = {
-    several: one
-    for one, *others in (
-        line.split()
-        for line in """
-            analysis analyses|axis axes|bias biases|child children|cortex cortices|criterion criteria|foot feet
-            focus foci|gyrus gyri|hippocampus hippocampi|index indices|lens lenses|locus loci|man men|matrix matrices
-            mouse mice|nucleus nuclei|phenomenon phenomena|schema schemata|stimulus stimuli|sulcus sulci
-            thalamus thalami|these|those|tooth teeth|vertex vertices|whose|woman women
-        """.replace("\n", "|").split("|")
-        if line.strip()
-    )
-    for several in (one, *others)
-}
-"""Words that the rules below would get wrong, by each of their forms."""
 
 
 def parts(text: str) -> list[str]:
@@ -118,7 +105,7 @@ def form(word: str) -> str:
     """What a word is compared by: the same for its singular and plural, in any case, with and without accents."""
     plain = bare(word)
     folded = plain.lower() if plain.isascii() else _unaccented(plain)
-    return _singular(folded) if len(folded) > 3 else folded
+    return singular(folded)
 
 
 @lru_cache(50_000)
@@ -138,22 +125,3 @@ def bare(word: str) -> str:
     elif len(word) > 2 and word.endswith("s") and word[:-1].isupper():
         word = word[:-1]
     return word.replace("'", "") if len(word) > 1 else word
-
-
-def _singular(word: str) -> str:
-    """The singular of an English word, or what takes its place where the spelling does not tell it.
-
-    The plural's `es` says nothing of whether the singular had an e (headache, match), so such an e goes from both.
-    """
-    irregular = _IRREGULAR.get(word)
-    if irregular is not None:
-        return irregular
-    if word.endswith("sis"):
-        return word[:-2]  # hypothesis, hypotheses
-    if word.endswith("s") and not word.endswith(("ss", "us", "is")):
-        word = word[:-1]
-    if len(word) > 3 and word.endswith("ie"):
-        return word[:-2] + "y"
-    if len(word) > 3 and word.endswith(("se", "xe", "ze", "che", "she", "oe")):
-        return word[:-1]
-    return word

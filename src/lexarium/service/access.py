@@ -85,7 +85,7 @@ class Callers:
         digest = _digest(_secret(authorization))
         # What is found is remembered in the same book that was open before: a new one may have been begun since.
         known = self._tokens
-        with self._database.read() as connection:
+        with self._database.read(newest=True) as connection:
             token = accounts.find_token(connection, digest)
         if token is None or token.revoked is not None:
             raise Unauthenticated("The token is not valid.")

@@ -22,7 +22,7 @@ class Annotating:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._annotator = Annotator()
-        self._position = Position("", 0, 0)
+        self._position = Position("", 0, 0, 0)
         self._followed = 0
         self._asked: SimpleQueue[Future[Annotator]] = SimpleQueue()
         self._starting = threading.Lock()

@@ -78,7 +78,7 @@ class Deliverer:
     def _look(self, threads: ThreadPoolExecutor) -> None:
         ended = {identifier: future for identifier, future in self._busy.items() if future.done()}
         self._busy = {identifier: future for identifier, future in self._busy.items() if identifier not in ended}
-        with self._database.read() as snapshot:
+        with self._database.read(newest=True) as snapshot:
             due = [each for each in webhooks.due(snapshot, at=now()) if each.id not in self._busy]
             lease = leases.find(snapshot, _LEASE)
         if (due or self._busy) and self._hold(lease):
@@ -118,7 +118,7 @@ class Deliverer:
 
     def _some(self, hook: Webhook) -> Webhook | None:
         """Deliver the next changes: the webhook as it stands then, or None where there is nothing more to do now."""
-        with self._database.read() as snapshot:
+        with self._database.read(newest=True) as snapshot:
             epoch = read_position(snapshot).epoch
             changes = versions.since(snapshot, hook.seq, _CHANGES)
         for change in filter(hook.wants, changes):
@@ -133,7 +133,7 @@ class Deliverer:
         return self._standing(hook.id) if len(changes) == _CHANGES else None
 
     def _standing(self, identifier: str) -> Webhook | None:
-        with self._database.read() as snapshot:
+        with self._database.read(newest=True) as snapshot:
             found = webhooks.find(snapshot, identifier)
         return None if found is None or found.disabled is not None else found
 

@@ -11,7 +11,6 @@ from lexarium.domain.editing import Difference, differences
 from lexarium.domain.errors import NotFound
 from lexarium.domain.relations import RELATIONS
 from lexarium.domain.text import unstorable
-from lexarium.search.documents import definition_of
 from lexarium.service.recent import earlier, people
 from lexarium.store import log, records, surveys
 from lexarium.store.backend import Snapshot
@@ -85,7 +84,7 @@ def dossier(snapshot: Snapshot, change: Change) -> Dossier:
     return Dossier(
         change=change,
         whole=whole,
-        definition=definition_of(whole),
+        definition=whole.definition,
         groups=_groups(snapshot, whole),
         mappings=[
             (RELATIONS[edge.relation].label, edge.target)

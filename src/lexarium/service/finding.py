@@ -3,19 +3,22 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from lexarium.domain.changes import State, Whole
-from lexarium.domain.collections import COLLECTIONS, SEARCHED
+from lexarium.domain.collections import COLLECTIONS, CONCEPT_CLASS
 from lexarium.domain.errors import Invalid, Problem, Unready
-from lexarium.search.documents import definition_of
+from lexarium.domain.identifiers import has_prefix
+from lexarium.domain.text import unstorable
+from lexarium.search.documents import identifiers_of
 from lexarium.search.gathering import Candidate, Search
 from lexarium.search.index import Broken, View
-from lexarium.search.queries import Filter
+from lexarium.search.queries import Filter, Typed
 from lexarium.search.ranking import Span
 from lexarium.search.snippets import snippet
 from lexarium.search.tiers import EXACT, Tier
 from lexarium.service.indexing import Indexer
-from lexarium.store import log
+from lexarium.store import log, records
 from lexarium.store.backend import Position, read_position
 from lexarium.store.database import Database
 
@@ -31,8 +34,10 @@ class Asked:
 
     text: str
     """Any text: words, `"phrases"`, an identifier or a CURIE."""
-    collections: tuple[str, ...] = SEARCHED
-    class_id: str | None = None
+    collections: tuple[str, ...] = ()
+    """None: concept, task and disorder, and all of them for an identifier."""
+    class_: str | None = None
+    """The identifier or the name of a concept class."""
     states: tuple[State, ...] = (State.PUBLISHED,)
     limit: int = 10
     offset: int = 0
@@ -75,6 +80,8 @@ class Found:
     total: int
     facets: dict[str, dict[str, int]] = field(default_factory=dict)
     """How many hits there are in each `collection`, `class` and `state`."""
+    class_names: dict[str, str] = field(default_factory=dict)
+    """The names of those classes, by identifier."""
     did_you_mean: str | None = None
     """A name or alias close to what was asked, where no name or alias is it."""
     exact: int = 0
@@ -114,10 +121,10 @@ class Finder:
 
     def suggest(self, prefix: str, collections: Sequence[str] = (), limit: int = 10) -> list[Suggestion]:
         """The few best completions of what someone types, over the names and aliases of these collections, or all."""
-        _refuse(Asked(prefix, tuple(collections)))
+        _refuse(Asked(prefix, tuple(collections)), "prefix")
         with self._trust():
-            search = Search(self._view(), prefix, Filter(tuple(collections) or tuple(COLLECTIONS)))
-            found = search.completions(limit)[:limit]
+            wanted = Filter(tuple(collections) or tuple(COLLECTIONS))
+            found = Search(self._view(), prefix, wanted, definitions=False).completions(limit)
         return [
             Suggestion(each.record, each.labels[0], each.collection, each.grade.text, each.grade.highlight)
             for each in found
@@ -148,60 +155,94 @@ class Finder:
         return self._indexer.at(position)
 
     def _one(self, view: View, asked: Asked) -> Found:
-        search = Search(view, asked.text, Filter(asked.collections, asked.states, asked.class_id))
-        best = search.best(asked.offset + asked.limit)
-        page = best[asked.offset : asked.offset + asked.limit]
-        wholes = self._wholes([each.record for each in page if _needs_more(each)])
+        wanted = Filter(asked.collections, asked.states, self._class_id(asked.class_))
+        search = Search(view, asked.text, wanted)
+        page = search.page(asked.offset, asked.offset + asked.limit)
         facets = search.facets()
+        needy = [each.record for each in page if _needs_more(each)]
+        classes = sorted(facets.by["class"])
+        wholes: dict[str, Whole] = {}
+        names: dict[str, str] = {}
+        if needy or classes:
+            with self._database.read() as snapshot:
+                wholes = {record: change.whole() for record, change in log.latest(snapshot, needy).items()}
+                names = records.names(snapshot, classes)
         return Found(
-            hits=[_hit(each, wholes.get(each.record), asked) for each in page],
+            hits=[_hit(each, wholes.get(each.record), search.typed, explain=asked.explain) for each in page],
             total=facets.total,
             facets=facets.by,
-            did_you_mean=best[0].grade.text or None if search.close and best else None,
-            exact=sum(each.grade.tier in EXACT for each in best),
+            class_names=names,
+            did_you_mean=search.did_you_mean,
+            exact=sum(each.grade.tier in EXACT for each in search.first),
         )
 
-    def _wholes(self, identifiers: Sequence[str]) -> dict[str, Whole]:
-        if not identifiers:
-            return {}
+    def _class_id(self, class_: str | None) -> str | None:
+        """The identifier of a class that is told by that or by its name. Raises `Invalid` where it is neither."""
+        if class_ is None or has_prefix(class_, CONCEPT_CLASS.prefixes):
+            return class_
         with self._database.read() as snapshot:
-            return {record: change.whole() for record, change in log.latest(snapshot, identifiers).items()}
+            found = None if unstorable(class_) else records.find_named(snapshot, CONCEPT_CLASS, class_)
+        if found is None:
+            raise Invalid(
+                "This cannot be looked for.", [Problem("class", "should be the identifier or the name of a class.")]
+            )
+        return found.id
 
 
-def _refuse(asked: Asked) -> None:
-    """Raise `Invalid`, with every problem, for what cannot be asked."""
+def _refuse(asked: Asked, text: str = "q") -> None:
+    """Raise `Invalid`, with every problem, for what cannot be asked; `text` is what the caller calls that."""
     problems = []
     if len(asked.text) > LONGEST_QUERY:
-        problems.append(Problem("q", f"should have at most {LONGEST_QUERY} characters, not {len(asked.text)}."))
+        problems.append(Problem(text, f"should have at most {LONGEST_QUERY} characters, not {len(asked.text)}."))
     unknown = [name for name in asked.collections if name not in COLLECTIONS]
     if unknown:
         problems.append(Problem("collection", f"should be among {', '.join(COLLECTIONS)}, not {', '.join(unknown)}."))
     if asked.offset + asked.limit > DEEPEST:
-        problems.append(Problem("offset", f"should lead to no further than the {DEEPEST:,}th hit."))
+        problems.append(Problem("offset", f"should lead to no further than the {DEEPEST:,}th hit, limit included."))
     if problems:
         raise Invalid("This cannot be looked for.", problems)
 
 
 def _needs_more(found: Candidate) -> bool:
     """Whether a hit needs more of its record than the index holds."""
-    return found.grade.field == "definition" or found.state != State.PUBLISHED
+    return found.grade.field in ("id", "definition") or found.state != State.PUBLISHED
 
 
-def _hit(found: Candidate, whole: Whole | None, asked: Asked) -> Hit:
+def _hit(found: Candidate, whole: Whole | None, sought: Typed, *, explain: bool) -> Hit:
     given = found.grade
-    text, marked = given.text, given.highlight
-    if given.field == "definition" and whole is not None:
-        text, marked = snippet(definition_of(whole), asked.text)
+    matched = _matched(found, whole, sought)
     return Hit(
         id=found.record,
         name=found.labels[0],
         collection=found.collection,
         state=State(found.state),
         replaced_by=whole.replaced_by if whole else None,
-        score=round(given.score, 4),
+        score=round(found.score, 4),
         tier=given.tier,
-        field=given.field,
-        text=text,
-        highlight=marked,
-        explanation=f"{given.tier.kind}: {given.reason}" if asked.explain else None,
+        field=matched.field,
+        text=matched.text,
+        highlight=matched.highlight,
+        explanation=f"{given.tier.kind}: {given.reason}" if explain else None,
     )
+
+
+class _Matched(NamedTuple):
+    field: str
+    text: str
+    highlight: tuple[Span, ...]
+
+
+def _matched(found: Candidate, whole: Whole | None, sought: Typed) -> _Matched:
+    """The text that shows why a record was found."""
+    given = found.grade
+    if given.field == "id":
+        known = [found.record] if whole is None else identifiers_of(whole)
+        text = next((each for each in known if each.casefold() == sought.identifier), found.record)
+        return _Matched("id", text, (Span(0, len(text)),))
+    if given.field == "definition":
+        text, marked = snippet(whole.definition if whole is not None else "", sought)
+        if marked:
+            return _Matched("definition", text, marked)
+        # All of the words are in its labels, though no label has all of them.
+        return _Matched("name" if given.text == found.labels[0] else "alias", given.text, given.highlight)
+    return _Matched(given.field, given.text, given.highlight)

@@ -21,9 +21,11 @@ log = logging.getLogger(__name__)
 Progress = Callable[[str, int, int], None]
 """Is told what is done, how far, and of how much."""
 
-_LOOK_SECONDS = 0.05
+_LOOK_SECONDS = 0.02
+_MANY = 5
+"""From how many changes at a time on the follower rests."""
 _REST = 5
-"""How many times as long as it worked the follower rests, so that many writes are indexed together and not held up."""
+"""How many times as long as it worked it rests then, so that many writes are indexed together and not held up."""
 _LONGEST_REST = 1.0
 _TROUBLE_SECONDS = 1.0
 _CHANGES = 2_000
@@ -57,6 +59,8 @@ class Indexer:
         self._moved = threading.Condition()
         self._wanted = threading.Event()
         self._distrusted = False
+        self._failures = 0
+        """How often writing has failed since it last went well."""
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._serve, name="lexarium-indexer", daemon=True)
 
@@ -90,26 +94,38 @@ class Indexer:
         self._distrusted = True
         self._wanted.set()
 
-    def follow(self, position: Position) -> None:
-        """Bring the index to a position, as far as that is this process's to do."""
+    def follow(self, position: Position) -> int:
+        """Bring the index to a position, as far as that is this process's to do: how many changes it took."""
         self._open()
         index = self._index
         useless = self._distrusted or self._folder.current() is None
         if index is None or useless or index.view.standing.epoch != position.epoch:
             self._make_anew()
         elif index.view.standing.revision < position.revision:
-            self._follow_log(index)
+            return self._follow_log(index)
+        return 0
 
     def catch_up(self) -> None:
-        """Bring the index to where the catalogue stands: for a process that does not serve."""
+        """Bring the index to where the catalogue stands: for a process that does not serve.
+
+        Where another process writes to it, that is waited for, but not for long.
+        """
         with self._database.read() as snapshot:
             position = read_position(snapshot)
+        deadline = time.monotonic() + _WAIT_SECONDS
         self.follow(position)
+        while not self._is_at(position) and time.monotonic() < deadline:
+            time.sleep(_LOOK_SECONDS)
+            self.follow(position)
+
+    def _is_at(self, position: Position) -> bool:
+        view = self._view(position)
+        return view is not None and view.standing.revision >= position.revision
 
     def rebuild(self, told: Progress = lambda what, done, total: None) -> int:
         """Make the index anew while the old one serves: how many records it has."""
         try:
-            with self._folder.building() as writing:
+            with self._folder.building(self._folder.current()) as writing:
                 done = self._fill(writing, told)
         except Busy:
             raise Unready("Another process is building the search index.") from None
@@ -140,19 +156,20 @@ class Indexer:
             # Behind whoever serves and writes; the threads that tantivy starts from here are so too.
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 10)
         watch: Watch | None = None
-        troubled = False
+        troubled = many = False
         while not self._stopping.is_set():
             began = time.monotonic()
             try:
                 watch = watch or self._database.backend.watch()
-                self.follow(watch.current())
+                many = self.follow(watch.current()) >= _MANY
                 troubled = False
             except Exception as error:
                 if not troubled and not self._stopping.is_set():
                     _tell(error)
                 troubled = True
+                self._let_go()  # A writer that has failed once does nothing any more.
             # A search that waits ends the rest at once.
-            rest = min(_LONGEST_REST, _REST * (time.monotonic() - began))
+            rest = min(_LONGEST_REST, _REST * (time.monotonic() - began)) if many else 0.0
             self._wanted.wait(_TROUBLE_SECONDS if troubled else max(_LOOK_SECONDS, rest))
             self._wanted.clear()
         if watch is not None:
@@ -167,11 +184,13 @@ class Indexer:
         try:
             self._index = OpenIndex(path)
         except Broken as error:
-            log.warning("The search index cannot be read, and is made anew: %s", error)
-            self._make_anew()
+            if self._folder.current() == path:
+                log.warning("The search index cannot be read, and is made anew: %s", error)
+                self._make_anew()
         self._tell_moved()
 
-    def _follow_log(self, index: OpenIndex) -> None:
+    def _follow_log(self, index: OpenIndex) -> int:
+        done = 0
         try:
             self._writing = self._writing or index.write()
             index.reload()  # Another process may have written before this one had the writer.
@@ -181,16 +200,23 @@ class Indexer:
                 self._writing.commit(Standing(index.view.standing.epoch, batch[-1].seq))
                 index.reload()
                 self._tell_moved()
+                done += len(batch)
                 if self._stopping.is_set():
-                    return
+                    break
         except Busy:
             index.reload()
             self._tell_moved()
         except Broken as error:
-            if self._folder.current() == index.path:
+            self._let_go()
+            self._failures += 1
+            if self._failures == 1:
+                self._index = None  # Opened again, it may do: a disk that was full may have room now.
+            elif self._folder.current() == index.path:
                 log.warning("The search index is broken, and is made anew: %s", error)
-                self._let_go()
                 self._make_anew()
+        else:
+            self._failures = 0
+        return done
 
     def _make_anew(self) -> None:
         with suppress(Unready):  # then another process does
@@ -211,14 +237,16 @@ class Indexer:
 
     def _waited(self, position: Position) -> View | None:
         deadline = time.monotonic() + (_FIRST_SECONDS if self._index is None else _WAIT_SECONDS)
+        self._wanted.set()
         with self._moved:
             while True:
                 view = self._view(position)
                 left = deadline - time.monotonic()
                 if left <= 0 or (view is not None and not _worth_waiting(view, position)):
                     return view
-                self._wanted.set()
-                self._moved.wait(left)
+                # Where another process writes, only looking again tells; but not at once, over and over.
+                if not self._moved.wait(min(left, _LOOK_SECONDS)):
+                    self._wanted.set()
 
     def _tell_moved(self) -> None:
         with self._moved:

@@ -39,7 +39,7 @@ def set_password(database: Database, name: str, password: str) -> None:
 
 def prove(database: Database, caller: Caller, password: str | None) -> None:
     """Raise where this is not the caller's password. Who has none yet needs an admin's token to begin with one."""
-    with database.read() as snapshot:
+    with database.read(newest=True) as snapshot:
         digest = accounts.password(snapshot, caller.account.name)
     if digest is None:
         caller.require(Deed.ADMINISTER)
@@ -50,7 +50,7 @@ def prove(database: Database, caller: Caller, password: str | None) -> None:
 
 def sign_in(database: Database, name: str, password: str) -> tuple[Token, str]:
     """A token that is good for a day, and its secret. Raises `Unauthenticated`, whatever of the two was wrong."""
-    with database.read() as snapshot:
+    with database.read(newest=True) as snapshot:
         digest = None if unstorable(name) else accounts.password(snapshot, name)
     # Also where there is no such account, so that the time it takes does not tell.
     right = _verified(digest or _nobodys(), password) and digest is not None

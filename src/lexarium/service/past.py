@@ -1,61 +1,66 @@
-"""The catalogue as it was: whole records with their relations at a revision, from the log."""
+"""The catalogue as it was: the relations of records at a revision, whatever has been written since."""
 
 from collections import defaultdict
-from collections.abc import Iterator
-from itertools import chain
+from collections.abc import Iterable, Sequence
 
-from lexarium.domain.changes import Change, State
-from lexarium.domain.collections import COLLECTIONS, Collection
+from lexarium.domain.changes import State
 from lexarium.domain.relations import RELATIONS, Edge, Related, Side, in_order
-from lexarium.exchange import valpha
-from lexarium.store import versions
-from lexarium.store.backend import Snapshot
+from lexarium.store import edges, records, versions
+from lexarium.store.backend import Snapshot, read_position
 from lexarium.store.records import BATCH
-from lexarium.store.versions import Listing, Place
 
 
 class Past:
-    """The state at a revision. It holds every name and relation of then in memory, but no record."""
+    """The state at a revision. It holds in memory what has changed since, and nothing else."""
 
-    def __init__(self, snapshot: Snapshot, revision: int) -> None:
-        self._snapshot = snapshot
+    def __init__(self, revision: int) -> None:
         self._revision = revision
+        self._followed = revision
+        """Up to which change it is known what has changed."""
+        self._changed: set[str] = set()
+        """The records that have changed since."""
         self._named: dict[str, tuple[str, str]] = {}
-        """The collection and name of each published record."""
+        """Of those, the collection and name of each that was published then."""
         self._edges: defaultdict[str, list[Edge]] = defaultdict(list)
-        """Of each record, the relations in which it stands."""
-        for change in chain.from_iterable(self._changes(each) for each in COLLECTIONS.values()):
-            whole = change.whole()
-            if whole.state == State.PUBLISHED:
-                self._named[whole.id] = whole.collection.name, whole.fields["name"]
-            for edge in whole.edges:
-                for end in {edge.source, edge.target}:
-                    self._edges[end].append(edge)
+        """Of each record, the relations in which it stood and whose source has changed since."""
 
-    def shapes(self, collection: Collection) -> Iterator[bytes]:
-        """Every published record of a collection, in order, with its relations, as it was exported then."""
-        listing = Listing(collection.name, self._revision)
-        after: Place | None = None
-        while batch := versions.rendered(self._snapshot, listing, after, BATCH):
-            for each in batch:
-                yield valpha.shape(collection, each.body, self._related(each.record))
-            after = Place(batch[-1].key, batch[-1].record)
+    def related(self, snapshot: Snapshot, identifiers: Sequence[str]) -> dict[str, list[Related]]:
+        """What `edges.related` would have told then."""
+        self._follow(snapshot)
+        wanted = set(identifiers)
+        found = {edge for edge in edges.touching(snapshot, identifiers) if edge.source not in self._changed}
+        found.update(edge for identifier in identifiers for edge in self._edges.get(identifier, ()))
+        named = self._names(snapshot, {end for edge in found for end in (edge.source, edge.target)})
+        others: defaultdict[str, list[Related]] = defaultdict(list)
+        for edge in found:
+            relation = RELATIONS[edge.relation]
+            ends: list[tuple[Side, str, str, str | None]] = [
+                ("source", edge.source, edge.target, relation.target),
+                ("target", edge.target, edge.source, relation.source),
+            ]
+            for side, near, far, expected in ends:
+                kind, name = named.get(far, (None, None))
+                if near in wanted and (kind is None or kind == expected):
+                    others[near].append(Related(far, name, edge.relation, side))
+        return {identifier: in_order(several) for identifier, several in others.items()}
 
-    def _changes(self, collection: Collection) -> Iterator[Change]:
-        listing = Listing(collection.name, self._revision, sort="id", state=None)
-        after: Place | None = None
-        while batch := versions.page(self._snapshot, listing, after, BATCH):
-            yield from batch
-            after = Place(batch[-1].record, batch[-1].record)
+    def _follow(self, snapshot: Snapshot) -> None:
+        """Learn what has changed since it was last asked."""
+        present = read_position(snapshot).revision
+        while self._followed < present:
+            self._followed, changed = versions.touched(snapshot, self._followed, BATCH)
+            new = changed - self._changed
+            self._changed |= new
+            for change in versions.at(snapshot, sorted(new), self._revision):
+                whole = change.whole()
+                if whole.state == State.PUBLISHED:
+                    self._named[whole.id] = whole.collection.name, whole.fields["name"]
+                for edge in whole.edges:
+                    for end in {edge.source, edge.target}:
+                        self._edges[end].append(edge)
 
-    def _related(self, identifier: str) -> list[Related]:
-        found = []
-        for edge in self._edges[identifier]:
-            ends: list[tuple[Side, str]] = [("source", edge.target)] if edge.source == identifier else []
-            ends += [("target", edge.source)] if edge.target == identifier else []
-            for side, other in ends:
-                kind, name = self._named.get(other, (None, None))
-                expected = getattr(RELATIONS[edge.relation], "target" if side == "source" else "source")
-                if kind is None or kind == expected:
-                    found.append(Related(other, name, edge.relation, side))
-        return in_order(found)
+    def _names(self, snapshot: Snapshot, identifiers: Iterable[str]) -> dict[str, tuple[str, str]]:
+        """The collection and name of those of these records that were published then."""
+        asked = set(identifiers)
+        found = records.named(snapshot, sorted(asked - self._changed))
+        return found | {each: self._named[each] for each in asked & self._named.keys()}

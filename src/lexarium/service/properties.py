@@ -2,18 +2,20 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 
 from lexarium.domain.changes import Whole
-from lexarium.domain.collections import COLLECTIONS, CONCEPT_CLASS
+from lexarium.domain.collections import COLLECTIONS, CONCEPT_CLASS, DEFINITIONS
 from lexarium.domain.relations import RELATIONS, Related, Relation, Side
-from lexarium.search.documents import DEFINITIONS, definition_of
+from lexarium.search.documents import LITTLE_WORDS
+from lexarium.search.folding import fold
 from lexarium.store import edges, log, records, versions
 from lexarium.store.backend import Snapshot, read_position
 from lexarium.store.versions import Listing
 
 _CLASS_FIELD = "id_concept_class"
 _INVERSE = "-inverse"
+_LONGEST_COMPARED = 10_000
 _MOST_HOLDERS = 200
 """How many of the records that have a value are told."""
 
@@ -32,6 +34,11 @@ class Entity:
         """Its name."""
         name: str = self.whole.fields["name"]
         return name
+
+    @cached_property
+    def definition_words(self) -> frozenset[str]:
+        """The words of its definition, folded, but for little ones; of a very long one, those of its beginning."""
+        return frozenset(fold(self.whole.definition[:_LONGEST_COMPARED]).words) - LITTLE_WORDS
 
 
 @dataclass(frozen=True)
@@ -85,7 +92,7 @@ def _aliases(entity: Entity) -> list[Value]:
 
 
 def _definition(entity: Entity) -> list[Value]:
-    text = definition_of(entity.whole)
+    text = entity.whole.definition
     return [Value(text)] if text else []
 
 

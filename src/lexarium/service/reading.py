@@ -92,13 +92,6 @@ class Reading:
         self.grounds |= {grounds.of_record(each) for each in (stored.id, *(other.id for other in related))}
         return valpha.shape(collection, stored.body, [other for other in related if other.name is not None])
 
-    def shapes(self, collection: Collection) -> Iterator[bytes]:
-        """Every published record of a collection, in order, with its relations, also those that wait for a record."""
-        for batch in records.published(self._snapshot, collection):
-            related = edges.related(self._snapshot, [stored.id for stored in batch])
-            for stored in batch:
-                yield valpha.shape(collection, stored.body, related.get(stored.id, []))
-
     def counts(self) -> dict[str, int]:
         """How many published records each collection has."""
         return records.count(self._snapshot)

@@ -10,7 +10,7 @@ from lexarium.domain.changes import State
 from lexarium.domain.collections import SEARCHED
 from lexarium.domain.errors import Moved, NotFound
 from lexarium.domain.text import unstorable
-from lexarium.search.documents import LITTLE_WORDS, definition_of
+from lexarium.search.documents import LITTLE_WORDS
 from lexarium.search.folding import LONGEST_KEY, fold
 from lexarium.search.tiers import Tier
 from lexarium.service.finding import LONGEST_QUERY, Asked, Finder, Found, Hit, Suggestion
@@ -55,16 +55,16 @@ class Given:
         self.property = of
         if of is ALIAS:  # several are often written as one
             texts = [*texts, *(alias.text for text in texts for alias in split(text))]
-        self.texts = [text for text in dict.fromkeys(map(str.strip, texts)) if text]
+        self.texts = [text for text in dict.fromkeys(text.strip()[:LONGEST_QUERY] for text in texts) if text]
         folded = [fold(text) for text in self.texts]
         self._keys = {each.key for each in folded} - {""}
         self._words = {word for each in folded for word in each.words} - LITTLE_WORDS
 
     def fit(self, entity: Entity) -> float:
         """How a record agrees: 1 fully, 0 not at all, and a half where it says nothing of it."""
-        values = self.property.values(entity)
         if self.property is DEFINITION:
-            return self._likeness(values)
+            return self._likeness(entity.definition_words)
+        values = self.property.values(entity)
         if any(map(self._names, values)) or (self.property is ALIAS and self._names(Value(entity.name))):
             return AGREES
         return CONTRADICTS if values else UNKNOWN
@@ -72,9 +72,8 @@ class Given:
     def _names(self, value: Value) -> bool:
         return value.id in self.texts or fold(value.text).key in self._keys
 
-    def _likeness(self, values: Sequence[Value]) -> float:
+    def _likeness(self, words: frozenset[str]) -> float:
         """How many words two definitions share. The root of it, since the same is said in other words."""
-        words = {word for value in values for word in fold(value.text).words} - LITTLE_WORDS
         if not words or not self._words:
             return UNKNOWN
         return round(sqrt(2 * len(words & self._words) / (len(words) + len(self._words))), 4)
@@ -181,7 +180,7 @@ class Reconciler:
 
 def description(entity: Entity, also: str = "", longest: int = 200) -> str:
     """What a record is, in few words; first the alias by which it was found."""
-    text = " ".join(definition_of(entity.whole).split())
+    text = " ".join(entity.whole.definition.split())
     if len(text) > longest:
         text = text[:longest].rpartition(" ")[0] + " …"
     return f"Also called {also}. {text}".strip() if also else text
@@ -270,7 +269,7 @@ def _is_label(query: Query, hit: Hit, entity: Entity) -> bool:
     """Whether what was asked is the name, an alias that means the same, or the identifier itself."""
     if hit.tier is Tier.ID:
         return hit.id.casefold() == query.text.strip().casefold()
-    key = fold(query.text).key
+    key = fold(query.text[:LONGEST_QUERY]).key
     if len(key) >= LONGEST_KEY:
         return False  # Of a very long name only the beginning is compared.
     if hit.tier is Tier.ALIAS:

@@ -5,8 +5,9 @@ from contextlib import contextmanager
 from importlib.resources import as_file, files
 from pathlib import Path
 
-from lexarium.service.importing import Report, import_files
+from lexarium.service.importing import import_files
 from lexarium.service.reading import reading
+from lexarium.service.reports import Report
 from lexarium.store.database import Database
 
 

@@ -13,10 +13,9 @@ from typing import Any
 import orjson
 
 from lexarium.domain.changes import Change, State
-from lexarium.domain.collections import COLLECTIONS
+from lexarium.domain.collections import COLLECTIONS, DEFINITIONS
 from lexarium.domain.placeholders import is_placeholder
 from lexarium.domain.relations import RELATIONS
-from lexarium.search.documents import DEFINITIONS
 from lexarium.store import surveys, versions
 from lexarium.store.backend import Position, Snapshot, read_position
 from lexarium.store.database import Database
@@ -143,7 +142,7 @@ class Statistics:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._ledger = _Ledger()
-        self._position = Position("", 0, 0)
+        self._position = Position("", 0, 0, 0)
         self._figures: Figures | None = None
         self._surveyed = _Survey(self._position, {}, {})
         self._survey_due = 0.0

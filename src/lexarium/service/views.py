@@ -114,6 +114,7 @@ def found_view(found: Found) -> dict[str, Any]:
         "hits": [hit_view(hit) for hit in found.hits],
         "total": found.total,
         "facets": found.facets,
+        "class_names": found.class_names,
         "did_you_mean": found.did_you_mean,
     }
 

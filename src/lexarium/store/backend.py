@@ -1,6 +1,7 @@
 """What the two engines do differently: the narrow contract that `sqlite` and `postgres` fulfil."""
 
 from collections.abc import Set
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -16,7 +17,7 @@ Snapshot = Connection
 
 
 class Position(NamedTuple):
-    """A state of a catalogue. Equal positions hold equal records, and let the same people in."""
+    """A state of a catalogue."""
 
     epoch: str
     """Which database."""
@@ -24,6 +25,16 @@ class Position(NamedTuple):
     """The last change in it."""
     accounts: int
     """How often an account or a token has changed."""
+    writes: int
+    """How often anything was written, also what is in no record: one state that has more of them is the later one."""
+
+    def follows(self, other: "Position") -> bool:
+        """Whether it is later than another, or of another database."""
+        return self.epoch != other.epoch or self.writes > other.writes
+
+    def holds_all_of(self, other: "Position") -> bool:
+        """Whether all that was written up to another is there."""
+        return self.epoch == other.epoch and self.writes >= other.writes
 
 
 class Move(NamedTuple):
@@ -40,7 +51,7 @@ def read_position(connection: Connection) -> Position:
     return Position._make(connection.execute(POSITION).one())
 
 
-POSITION = select(catalogue.c.epoch, catalogue.c.revision, catalogue.c.accounts)
+POSITION = select(catalogue.c.epoch, catalogue.c.revision, catalogue.c.accounts, catalogue.c.writes)
 
 
 class Watch(Protocol):
@@ -82,6 +93,9 @@ class Backend(Protocol):
     def damage(self, connection: Connection) -> list[str]:
         """What the engine itself finds wrong with what it keeps."""
 
+    def loading(self, connection: Connection) -> AbstractContextManager[None]:
+        """Within a writing transaction, a block that adds more records than there were before it."""
+
     def lock_schema(self, connection: Connection) -> None:
         """Within a writing transaction, wait until no other changes the tables."""
 
@@ -90,6 +104,9 @@ class Backend(Protocol):
 
     def announce(self, connection: Connection) -> None:
         """Tell other nodes, when this transaction commits, that the catalogue has moved."""
+
+    def go_on(self, connection: Connection) -> None:
+        """Be ready for more, after rows were written with numbers of their own, and many."""
 
     def watch(self) -> Watch:
         """Start to watch the catalogue's position."""

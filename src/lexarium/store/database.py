@@ -3,33 +3,38 @@
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from importlib import import_module
 
 from sqlalchemy import Connection, bindparam, update
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy.exc import ArgumentError, DBAPIError, PendingRollbackError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from lexarium.domain.errors import SettingError, Unavailable
 from lexarium.domain.grounds import Ground
 from lexarium.store import versions
 from lexarium.store.backend import Backend, Move, Position, Watch, read_position
+from lexarium.store.mark import Mark
 from lexarium.store.schema import catalogue
 from lexarium.store.sqlite import SqliteBackend
+from lexarium.store.standbys import Standbys
 from lexarium.store.tallies import Tallies
 from lexarium.store.transaction import MOST_CHANGES, Transaction
 from lexarium.store.writer import Result, Work, Writer
 
 _MOVES = 100
-_MOVE = update(catalogue).values(revision=bindparam("to"), accounts=bindparam("changed"))
+_MOVE = update(catalogue).values(revision=bindparam("to"), accounts=bindparam("changed"), writes=bindparam("written"))
 
 
 class Database:
     """Gives out transactions and tells where the catalogue stands. Nothing connects before the first use."""
 
-    def __init__(self, url: str) -> None:
-        self.backend = _backend(url)
+    def __init__(self, url: str, *, standbys: str = "", seconds: int | None = None, mark: Mark | None = None) -> None:
+        """For a process that serves: where it may read too, how long it waits for a server, what its node shares."""
+        self.backend = _backend(url, seconds, mark)
+        self._standbys = _standbys(standbys, self.backend, seconds) if standbys else None
+        self._mark = mark
         self.tallies = Tallies()
         self._watch: Watch | None = None
         self._writer = Writer(self.write, self.errors_explained)
@@ -47,9 +52,17 @@ class Database:
         return self.backend.embedded
 
     @contextmanager
-    def read(self) -> Iterator[Connection]:
-        """A transaction that sees one unchanging state."""
-        with self.errors_explained(), self.backend.reading() as connection, connection.begin():
+    def read(self, *, newest: bool = False) -> Iterator[Connection]:
+        """A transaction that sees one unchanging state.
+
+        Not older than any that this node has seen; the newest of all, also of what other nodes write, where asked for.
+        """
+        standby = None if newest or self._standbys is None else self._standbys.opened(self._floor())
+        with self.errors_explained(), standby or self.backend.reading() as connection:
+            if standby is None:
+                connection.begin()
+            if self._standbys is not None:
+                self.notice(read_position(connection))
             yield connection
 
     @contextmanager
@@ -62,10 +75,16 @@ class Database:
             yield transaction
             move = transaction.finish()
             if move.to != before:
-                connection.execute(_MOVE, {"to": move.to.revision, "changed": move.to.accounts})
-                self.backend.announce(connection)
+                values = {"to": move.to.revision, "changed": move.to.accounts, "written": move.to.writes}
+                connection.execute(_MOVE, values)
+                if move.to._replace(writes=before.writes) != before:
+                    self.backend.announce(connection)
         self._moves.append(move)
         self.notice(move.to)
+
+    def loading(self, transaction: Transaction) -> AbstractContextManager[None]:
+        """A block within a transaction that adds more records than there were before it."""
+        return self.backend.loading(transaction.connection)
 
     def run(self, work: Work[Result]) -> Result:
         """Do a short piece of work in a writing transaction, perhaps together with others that wait.
@@ -113,6 +132,8 @@ class Database:
             yield
         except PoolTimeout as error:
             raise Unavailable(f"Every connection to the database {self.place} is in use.") from error
+        except PendingRollbackError as error:
+            raise Unavailable(f"The connection to the database {self.place} was lost in the midst of it.") from error
         except DBAPIError as error:
             explained = self.backend.explain(error)
             if explained is None:
@@ -126,12 +147,23 @@ class Database:
             self._watch.close()
             self._watch = None
         self.backend.engine.dispose()
+        if self._standbys is not None:
+            self._standbys.close()
+        if self._mark is not None:
+            self._mark.close()
+
+    def _floor(self) -> Position | None:
+        """Where this node stands; None where it has seen nothing yet."""
+        try:
+            return None if self._watch is None else self._watch.current()
+        except Unavailable:
+            return None
 
 
-def _backend(url: str) -> Backend:
-    if url.startswith(("postgresql://", "postgres://")):
+def _backend(url: str, seconds: int | None, mark: Mark | None) -> Backend:
+    if _is_postgres(url):
         # Loaded here and not above: its driver takes long to load, and an embedded catalogue has no use for it.
-        backend: Backend = import_module("lexarium.store.postgres").PostgresBackend(url)
+        backend: Backend = import_module("lexarium.store.postgres").PostgresBackend(url, seconds=seconds, mark=mark)
         return backend
     try:
         parsed = make_url(url)
@@ -142,3 +174,15 @@ def _backend(url: str) -> Backend:
         scheme = url.partition(":")[0]
         raise SettingError(f"The database address must begin with sqlite:/// or postgresql:// , not with {scheme!r}.")
     return SqliteBackend(parsed)
+
+
+def _standbys(url: str, primary: Backend, seconds: int | None) -> Standbys:
+    if primary.embedded or not _is_postgres(url):
+        raise SettingError(
+            "Only a catalogue on PostgreSQL has standbys, at an address that begins with postgresql:// ."
+        )
+    return Standbys(import_module("lexarium.store.postgres").PostgresBackend(url, seconds=seconds, standby=True))
+
+
+def _is_postgres(url: str) -> bool:
+    return url.startswith(("postgresql://", "postgres://"))

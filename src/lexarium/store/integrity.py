@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, func, select
 
+from lexarium.domain.relations import MAPPINGS
 from lexarium.domain.rendering import Rendering
 from lexarium.store.records import BATCH, Stored, stored_of
 from lexarium.store.schema import change, record, relation
@@ -53,6 +54,7 @@ def dangling(connection: Connection) -> int:
         .outerjoin(source, source.c.id == relation.c.source)
         .outerjoin(target, target.c.id == relation.c.target)
         .where(source.c.id.is_(None) | target.c.id.is_(None))
+        .where(relation.c.relation.not_in([mapping.name for mapping in MAPPINGS]))
     )
     number: int = connection.execute(query).scalar_one()
     return number

@@ -2,18 +2,23 @@
 
 import logging
 import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import psycopg
-from psycopg.conninfo import conninfo_to_dict
-from sqlalchemy import Connection, Engine, create_engine, text
-from sqlalchemy.exc import DBAPIError
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from sqlalchemy import Connection, create_engine, event, func, select, text
+from sqlalchemy.exc import DBAPIError, InvalidatePoolError
 from sqlalchemy.pool import NullPool
 
 from lexarium.domain.errors import SettingError, StoreError, Unavailable
 from lexarium.store.backend import Position, Watch, read_position
+from lexarium.store.mark import Mark
+from lexarium.store.schema import delivery
 
 log = logging.getLogger(__name__)
 
@@ -21,33 +26,81 @@ _CHANNEL = "lexarium"
 _DIALECT = "postgresql+psycopg://"
 _CONNECTIONS = 10
 _WAIT_SECONDS = 10
-"""How long a writer waits for its turn, and anyone for a connection, before giving up."""
+"""How long a writer waits for its turn, and anyone for a connection, where nobody says otherwise."""
+_TRUSTED_SECONDS = 1.0
+"""A connection that was used within this time is taken for good; to ask each time would cost every read a trip."""
+_CONNECT_SECONDS = 5
+_AT_ONCE_SECONDS = 1.0
+"""A server that refuses does so sooner; one that takes longer to fail is not there."""
+_MORE_PATIENCE = 1
+"""In seconds: how much longer the client waits than the server does, so that the server can say what is wrong."""
 # Any number will do that no other program on the same server uses for a lock of this kind.
 _SCHEMA_LOCK = 0x1E7A
-_POLL_SECONDS = 1.0
-"""A node learns of others' writes at once; after this long it looks by itself, should word have been lost."""
+_POLL_SECONDS = 0.4
+"""A node learns of others' writes at once; after this long it looks by itself, where word cannot come or was lost."""
+_TROUBLE_SECONDS = 0.5
+_HELD_SECONDS = 60
+"""How long a process that serves may hold the catalogue's lock without a word."""
+# A peer that has vanished is noticed within seconds, by either side, not when the operating system gives up: a node
+# that was cut off in the middle of a write must not keep the others from writing.
+_KEEPALIVES = {"idle": 5, "interval": 2, "count": 3}
+_UNACKNOWLEDGED_MS = 10_000
+_THE_PRIMARY = {"target_session_attrs": "read-write"}
+_ANY_STANDBY = {"target_session_attrs": "prefer-standby", "load_balance_hosts": "random"}
+
+
+class _Reach:
+    """Whether the server answers at all: while it is silent, only the watch waits for it, and all others are told."""
+
+    silent = False
+
+
+class _Link(psycopg.Connection[Any]):
+    """A connection that is given up where its server does not answer in time."""
+
+    patience: float | None = None
+    reach: _Reach
+
+    def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:
+        if timeout is not None or self.patience is None:
+            return super().wait(gen, interval, timeout)
+        try:
+            return super().wait(gen, interval, self.patience)
+        except psycopg.errors._WaitTimeout:
+            # Not cancelled: whether a commit that hangs comes to be is the server's to decide, and must stay so.
+            self.pgconn.finish()
+            self.reach.silent = True
+            raise psycopg.OperationalError(f"the server did not answer within {self.patience:g} s") from None
 
 
 class PostgresWatch:
     """Listens, in a thread, for word of commits on other nodes; this node's own are told to it."""
 
-    def __init__(self, address: str, engine: Engine) -> None:
-        self._address = address
-        self._engine = engine
+    def __init__(self, connect: Callable[[], _Link], reach: _Reach, place: str, mark: Mark | None) -> None:
+        self._connect = connect
+        self._reach = reach
+        self._place = place
+        self._mark = mark
+        self._position: Position | None = None
         self._closed = threading.Event()
+        self._tried = threading.Event()
         self._lock = threading.Lock()
-        with engine.connect() as connection:
-            self._position = read_position(connection)
         self._thread = threading.Thread(target=self._follow, name="lexarium-watch", daemon=True)
         self._thread.start()
+        self._tried.wait()
 
     def current(self) -> Position:
-        return self._position
+        position = self._position if self._mark is None else self._mark.read() or self._position
+        if position is None:
+            raise Unavailable(f"The database {self._place} could not be reached yet.")
+        return position
 
     def advance(self, position: Position) -> None:
         with self._lock:
-            if position.epoch != self._position.epoch or position > self._position:
+            if self._position is None or position.follows(self._position):
                 self._position = position
+                if self._mark is not None:
+                    self._mark.advance(position)
 
     def close(self) -> None:
         self._closed.set()
@@ -55,36 +108,81 @@ class PostgresWatch:
 
     def _follow(self) -> None:
         """Never ends by an error: a node whose watch has died would serve the past for good."""
+        troubled = False
         while not self._closed.is_set():
             try:
                 self._listen()
             except Exception as error:
-                log.warning("The database cannot be watched now, trying again: %s", str(error).strip())
-                self._closed.wait(_POLL_SECONDS)
+                if not troubled:
+                    log.warning("The database cannot be watched now, trying again: %s", _reason(error))
+                troubled = True
+                self._tried.set()
+                self._closed.wait(_TROUBLE_SECONDS)
+            else:
+                troubled = False
 
     def _listen(self) -> None:
         # A connection of its own: waiting for one of the pool's could take long when readers are many.
-        engine = create_engine(_DIALECT, creator=partial(_connect, self._address), poolclass=NullPool)
+        engine = create_engine(_DIALECT, creator=self._connect, poolclass=NullPool)
         with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
             driver = connection.connection.driver_connection
             assert isinstance(driver, psycopg.Connection)
-            driver.execute(f"LISTEN {_CHANNEL}")
+            try:
+                driver.execute(f"LISTEN {_CHANNEL}")
+            except psycopg.Error:
+                if driver.closed:
+                    raise
+                # A standby takes no listeners. Looking now and then is all there is to do.
             while not self._closed.is_set():
                 self.advance(read_position(connection))
+                self._reach.silent = False
+                self._tried.set()
                 for _ in driver.notifies(timeout=_POLL_SECONDS, stop_after=1):
                     pass
 
 
-def _connect(address: str) -> psycopg.Connection[Any]:
-    # A server that has vanished is noticed within seconds, not when the operating system gives up.
-    return psycopg.connect(
-        address,
-        connect_timeout=5,
-        keepalives_idle=5,
-        keepalives_interval=2,
-        keepalives_count=3,
-        tcp_user_timeout=10_000,
-    )
+def _connect(address: str, patience: float | None, reach: _Reach) -> _Link:
+    began = time.monotonic()
+    try:
+        link = _Link.connect(address)
+    except psycopg.Error:
+        reach.silent = time.monotonic() - began > _AT_ONCE_SECONDS
+        raise
+    link.patience, link.reach = patience, reach
+    return link
+
+
+def _note_use(_link: object, record: Any) -> None:
+    record.info["used"] = time.monotonic()
+
+
+def _refuse_if_dead(link: Any, record: Any, _proxy: object) -> None:
+    """Look whether a connection that was idle is still good; the pool makes another where it is not."""
+    if time.monotonic() - record.info.get("used", time.monotonic()) < _TRUSTED_SECONDS:
+        return
+    try:
+        link.execute("SELECT")
+        link.rollback()
+    except psycopg.Error as error:
+        raise InvalidatePoolError(str(error)) from error
+
+
+def _complete(address: str, seconds: int | None, among_several: Mapping[str, str]) -> str:
+    """The address with what a session is to be like, and which of several hosts; what it says itself goes first."""
+    try:
+        parts = conninfo_to_dict(address)
+    except psycopg.ProgrammingError as error:
+        raise SettingError(f"The database address is not one that PostgreSQL knows: {error}") from None
+    options = {f"tcp_keepalives_{name}": str(value) for name, value in _KEEPALIVES.items()}
+    options["tcp_user_timeout"] = str(_UNACKNOWLEDGED_MS)
+    options["lock_timeout"] = f"{seconds or _WAIT_SECONDS}s"
+    if seconds is not None:
+        options["statement_timeout"] = f"{seconds}s"
+    told = " ".join(f"-c {name}={value}" for name, value in options.items())
+    own: dict[str, Any] = {"connect_timeout": _CONNECT_SECONDS, "tcp_user_timeout": _UNACKNOWLEDGED_MS}
+    own |= {f"keepalives_{name}": value for name, value in _KEEPALIVES.items()}
+    own |= among_several if "," in str(parts.get("host", "")) else {}
+    return make_conninfo(**own | parts | {"options": f"{told} {parts.get('options') or ''}".strip()})
 
 
 class PostgresBackend:
@@ -92,31 +190,43 @@ class PostgresBackend:
 
     embedded = False
 
-    def __init__(self, address: str) -> None:
-        try:
-            parts = conninfo_to_dict(address)
-        except psycopg.ProgrammingError as error:
-            raise SettingError(f"The database address is not one that PostgreSQL knows: {error}") from None
-        self._address = address
+    def __init__(
+        self, address: str, *, seconds: int | None = None, mark: Mark | None = None, standby: bool = False
+    ) -> None:
+        """`seconds`: how long a statement may take; None, for commands: as long as it takes."""
+        complete = _complete(address, seconds, _ANY_STANDBY if standby else _THE_PRIMARY)
+        parts = conninfo_to_dict(complete)
+        self._mark = mark
+        self._seconds = seconds
+        self._reach = _Reach()
+        patience = None if seconds is None else seconds + _MORE_PATIENCE
+        self._new_link = partial(_connect, complete, patience, self._reach)
         self.place = f"{parts.get('dbname', '')} on {parts.get('host', 'the local server')}"
         self.file: Path | None = None
         self.engine = create_engine(
             _DIALECT,
-            creator=partial(_connect, address),
-            pool_pre_ping=True,
+            creator=self._new_link,
             pool_size=_CONNECTIONS,
             max_overflow=0,
-            pool_timeout=_WAIT_SECONDS,
+            pool_timeout=seconds or _WAIT_SECONDS,
         )
+        event.listen(self.engine, "checkin", _note_use)
+        event.listen(self.engine, "checkout", _refuse_if_dead)
 
     def exists(self) -> bool:
         return True  # a database that is not there cannot be connected to, and is told so
 
     def reading(self) -> Connection:
+        self._refuse_if_silent()
         return self.engine.connect().execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
 
     def writing(self) -> Connection:
+        self._refuse_if_silent()
         return self.engine.connect()
+
+    def _refuse_if_silent(self) -> None:
+        if self._reach.silent:
+            raise Unavailable(f"The database {self.place} does not answer.")
 
     def settle(self) -> None:
         """Nothing to do: what there is to set up is the operator's."""
@@ -125,27 +235,46 @@ class PostgresBackend:
         """PostgreSQL has no such look that is open to everyone."""
         return []
 
+    def loading(self, connection: Connection) -> AbstractContextManager[None]:
+        """Nothing to do: without an index others could not even read until the end."""
+        return nullcontext()
+
     def lock_schema(self, connection: Connection) -> None:
+        # Another node's upgrade may take longer than anything else that is waited for.
+        connection.execute(text("SET LOCAL lock_timeout = 0"))
+        connection.execute(text("SET LOCAL statement_timeout = 0"))
         connection.execute(text(f"SELECT pg_advisory_xact_lock({_SCHEMA_LOCK})"))
 
     def lock(self, connection: Connection) -> None:
-        connection.execute(text(f"SET LOCAL lock_timeout = '{_WAIT_SECONDS}s'"))
+        if self._seconds is not None:
+            # Should this process be stopped in the midst of it, the others get their turn.
+            connection.execute(text(f"SET LOCAL idle_in_transaction_session_timeout = '{_HELD_SECONDS}s'"))
         connection.execute(text("SELECT revision FROM catalogue FOR UPDATE"))
 
     def announce(self, connection: Connection) -> None:
         connection.execute(text(f"NOTIFY {_CHANNEL}"))
 
+    def go_on(self, connection: Connection) -> None:
+        last = connection.execute(select(func.max(delivery.c.id))).scalar()
+        if last is not None:
+            counter = func.pg_get_serial_sequence(delivery.name, delivery.c.id.name)
+            connection.execute(select(func.setval(counter, last)))
+        connection.execute(text("ANALYZE"))
+
     def watch(self) -> Watch:
-        return PostgresWatch(self._address, self.engine)
+        return PostgresWatch(self._new_link, self._reach, self.place, self._mark)
 
     def explain(self, error: DBAPIError) -> StoreError | None:
         code = getattr(error.orig, "sqlstate", None) or ""
         if code.startswith(_TOO_LARGE):
             return None
         if isinstance(error.orig, psycopg.OperationalError | psycopg.InterfaceError) or code.startswith(_UNAVAILABLE):
-            reason = str(error.orig).strip().replace("\n", " ")
-            return Unavailable(f"The database {self.place} cannot be used now: {reason}")
+            return Unavailable(f"The database {self.place} cannot be used now: {_reason(error.orig)}")
         return None
+
+
+def _reason(error: BaseException | None) -> str:
+    return str(error).strip().replace("\n", " ")
 
 
 # Connection, resources, operator's intervention, lock not available; and what a standby answers to a write.

@@ -59,6 +59,16 @@ def names(connection: Connection, identifiers: Sequence[str], state: State = Sta
     return found
 
 
+def named(connection: Connection, identifiers: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """The collection and name of those of these records that are published."""
+    found: dict[str, tuple[str, str]] = {}
+    for start in range(0, len(identifiers), BATCH):
+        query = select(record.c.id, record.c.collection, record.c.name).where(_PUBLISHED)
+        rows = connection.execute(query.where(record.c.id.in_(identifiers[start : start + BATCH])))
+        found.update({identifier: (collection, name) for identifier, collection, name in rows})
+    return found
+
+
 def find_named(connection: Connection, collection: Collection, name: str) -> Stored | None:
     """The published record of this name: spelt so, else ignoring case; the lowest identifier where several are."""
     key = name_key(name)
@@ -72,18 +82,17 @@ def find_named(connection: Connection, collection: Collection, name: str) -> Sto
     return None if row is None else stored_of(row)
 
 
+def called(connection: Connection, collection: str, name_keys: Sequence[str]) -> dict[str, str]:
+    """The published record of each of these names (at most BATCH), by its key: the lowest id where several have it."""
+    query = select(record.c.name_key, func.min(record.c.id)).group_by(record.c.name_key)
+    query = query.where(record.c.collection == collection, record.c.name_key.in_(name_keys), _PUBLISHED)
+    return dict(connection.execute(query).all())
+
+
 def bodies(connection: Connection, collection: Collection) -> Iterator[Sequence[bytes]]:
     """The published records of a collection as rendered, in the collection's order, some at a time."""
     query = select(record.c.body).where(record.c.collection == collection.name, _PUBLISHED)
     return _in_batches(connection, query.order_by(record.c.order_key, record.c.id))
-
-
-def published(connection: Connection, collection: Collection) -> Iterator[Sequence[Stored]]:
-    """The published records of a collection, in its order, some at a time."""
-    query = select(*_STORED).where(record.c.collection == collection.name, _PUBLISHED)
-    with connection.execute(query.order_by(record.c.order_key, record.c.id), execution_options=STREAMED) as result:
-        for rows in result.partitions():
-            yield [stored_of(row) for row in rows]
 
 
 def hits(connection: Connection) -> Iterator[Sequence[bytes]]:

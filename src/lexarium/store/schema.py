@@ -29,6 +29,7 @@ catalogue = Table(
     Column("epoch", Text, nullable=False, comment="minted when the database is made or restored"),
     Column("revision", BigInteger, nullable=False, comment="the last seq of the log"),
     Column("accounts", BigInteger, nullable=False, server_default="0", comment="counts their changes"),
+    Column("writes", BigInteger, nullable=False, server_default="0", comment="counts all that is written"),
 )
 
 record = Table(
@@ -194,4 +195,11 @@ lease = Table(
     Column("name", Key, primary_key=True),
     Column("holder", Key, nullable=False),
     Column("until", BigInteger, nullable=False),
+)
+
+upstream = Table(
+    "upstream",
+    metadata,
+    Column("record", Key, primary_key=True),
+    Column("untaken", LargeBinary, nullable=False, comment="as JSON: what imports told, field by field"),
 )

@@ -1,6 +1,8 @@
 """SQLite in WAL mode: the embedded engine."""
 
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ from sqlalchemy.exc import DBAPIError
 
 from lexarium.domain.errors import NotACatalogue, SettingError, StoreError, Unavailable
 from lexarium.store.backend import POSITION, Position, Watch
+from lexarium.store.schema import change, record
 
 _WRITE = {"lexarium_write": True}
 """Execution options of a connection whose transaction begins as a writer's."""
@@ -18,6 +21,9 @@ _WAIT_SECONDS = 10
 """How long a writer waits for its turn, and anyone for a connection, before giving up."""
 
 _POSITION = str(POSITION.compile(dialect=SQLiteDialect()))
+
+_CACHE_KB = 4_000
+_LOADING_CACHE_KB = 64_000
 
 _CONNECTIONS = 50
 """More than there are threads to use them."""
@@ -32,7 +38,7 @@ class SqliteWatch:
         assert isinstance(driver, sqlite3.Connection)
         self._execute = driver.execute
         self._commits = -1
-        self._position = Position("", -1, -1)
+        self._position = Position("", -1, -1, -1)
 
     def current(self) -> Position:
         try:
@@ -98,6 +104,25 @@ class SqliteBackend:
         rows = connection.execute(text("PRAGMA integrity_check"))
         return [f"the database file is damaged: {row[0]}" for row in rows if row[0] != "ok"]
 
+    @contextmanager
+    def loading(self, connection: Connection) -> Iterator[None]:
+        """Indexes by name are made once at the end, sorted, and not row by row. Readers go on in the state before."""
+        indexes = [
+            index
+            for table in (record, change)
+            for index in table.indexes
+            if "name_key" in index.c or "order_key" in index.c
+        ]
+        for index in indexes:
+            index.drop(connection)
+        connection.exec_driver_sql(f"PRAGMA cache_size=-{_LOADING_CACHE_KB}")
+        try:
+            yield
+            for index in indexes:
+                index.create(connection)
+        finally:
+            connection.exec_driver_sql(f"PRAGMA cache_size=-{_CACHE_KB}")
+
     def lock_schema(self, connection: Connection) -> None:
         """Nothing to do: a writing transaction begins with the lock."""
 
@@ -119,6 +144,9 @@ class SqliteBackend:
     def announce(self, connection: Connection) -> None:
         """Nothing to do: SQLite counts commits for every reader."""
 
+    def go_on(self, connection: Connection) -> None:
+        """Nothing to do: SQLite counts on from the largest number."""
+
     def watch(self) -> Watch:
         return SqliteWatch(self.engine)
 
@@ -137,7 +165,7 @@ _UNAVAILABLE = ("locked", "unable to open", "readonly", "full", "disk I/O")
 def _set_up(connection: sqlite3.Connection, _record: Any) -> None:
     # The driver would begin transactions by itself, and too late; `_begin` does.
     connection.isolation_level = None
-    for pragma in ("synchronous=FULL", "foreign_keys=ON", "cache_size=-4000"):
+    for pragma in ("synchronous=FULL", "foreign_keys=ON", f"cache_size=-{_CACHE_KB}"):
         connection.execute(f"PRAGMA {pragma}").close()
 
 

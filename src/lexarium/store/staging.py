@@ -2,79 +2,213 @@
 
 import sqlite3
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import Self
+from typing import Any, NamedTuple
 
 import orjson
 
 from lexarium.domain.records import Fields
 from lexarium.domain.relations import Edge, Side
+from lexarium.store.retold import RetoldVersions
 
+# Rows are only added while files are read, in the order of reading; what finds them is made once, by `arrange`.
 _TABLES = """
-CREATE TABLE staged (
-    id TEXT PRIMARY KEY, collection TEXT NOT NULL, fields BLOB NOT NULL, origin TEXT NOT NULL
-) WITHOUT ROWID;
-CREATE TABLE edge (source TEXT, relation TEXT, target TEXT, PRIMARY KEY (source, relation, target)) WITHOUT ROWID;
+CREATE TABLE staged (id TEXT, collection TEXT, source INTEGER, line INTEGER, fields BLOB, rest BLOB);
+CREATE TABLE edge (source TEXT, relation TEXT, target TEXT);
+CREATE TABLE told (id TEXT, relation TEXT, side TEXT);
 CREATE TABLE dropped (source TEXT, relation TEXT, target TEXT, PRIMARY KEY (source, relation, target)) WITHOUT ROWID;
-CREATE TABLE told (id TEXT, relation TEXT, side TEXT, PRIMARY KEY (id, relation, side)) WITHOUT ROWID;
+CREATE TABLE named (name TEXT PRIMARY KEY, collection TEXT, label TEXT, id TEXT) WITHOUT ROWID;
+CREATE TABLE loose (source TEXT, relation TEXT, target TEXT, file INTEGER, line INTEGER);
 """
+_ARRANGED = (
+    "CREATE INDEX staged_by_id ON staged (id)",
+    "CREATE INDEX edge_by_source ON edge (source, relation, target)",
+    "CREATE INDEX told_by_id ON told (id)",
+)
+_BUFFERED = 1_000
+"""How many rows are added at a time."""
 
 
-@dataclass(frozen=True, slots=True)
-class Staged:
-    """A record waiting to be imported: the fields its files gave, and where it was (last) read."""
+class Staged(NamedTuple):
+    """A record waiting to be imported: what its files gave, and where it was (last) read."""
 
     id: str
     collection: str
-    fields: Fields
-    origin: str
+    source: int
+    """Which of the sources, as the stage numbers them."""
+    line: int
+    fields: bytes
+    """As JSON."""
+    rest: bytes | None
+    """What is told besides fields, as JSON; None: nothing."""
+
+    def told_fields(self) -> Fields:
+        """Its fields."""
+        fields: Fields = orjson.loads(self.fields)
+        return fields
+
+    def told_rest(self) -> dict[str, Any]:
+        """What is told besides."""
+        rest: dict[str, Any] = {} if self.rest is None else orjson.loads(self.rest)
+        return rest
+
+
+class Named(NamedTuple):
+    """What files call a record."""
+
+    name: str
+    collection: str | None
+    """Of which it is; None where it is only named, and not told of."""
+    label: str | None
+    """The key of its own name, where files know it by nothing else."""
 
 
 class Stage:
-    """Holds the records and relations of one import, each once, whichever files they came from."""
+    """Holds the records and relations of one import, whichever files they came from."""
 
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="lexarium-import-")
         self._db = sqlite3.connect(Path(self._folder.name) / "stage.db", isolation_level=None)
         # Nothing here outlives the process, so nothing needs to reach the disk.
-        self._db.executescript("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF;" + _TABLES + "BEGIN;")
+        pragmas = "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA cache_size=-16000;"
+        self._db.executescript(pragmas + _TABLES)
+        self._waiting: defaultdict[str, list[tuple[Any, ...]]] = defaultdict(list)
+        self._sources: list[str] = []
+        self.versions = RetoldVersions(self._db)
+        """The history of records, where files tell it."""
+        # After all tables are made: a script ends a transaction, and without one every row would be written by itself.
+        self._db.execute("BEGIN")
+        self.has_names = False
+        """Whether some record is told of, or named, by what is no id of ours."""
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """Forget all of it."""
         self._db.close()
         self._folder.cleanup()
 
-    def add(self, item: Staged) -> Staged | None:
-        """Add a record, unless it is there: then the one that is there is returned and nothing is changed."""
-        row = (item.id, item.collection, orjson.dumps(item.fields), item.origin)
-        if self._db.execute("INSERT OR IGNORE INTO staged VALUES (?, ?, ?, ?)", row).rowcount:
-            return None
-        return next(self._staged("id = ?", [item.id]))
+    def source(self, name: str) -> int:
+        """The number of a source."""
+        self._sources.append(name)
+        return len(self._sources) - 1
 
-    def replace(self, item: Staged) -> None:
-        """Put this record in place of the one with its id."""
-        row = (item.id, item.collection, orjson.dumps(item.fields), item.origin)
-        self._db.execute("REPLACE INTO staged VALUES (?, ?, ?, ?)", row)
+    def place(self, source: int, line: int) -> str:
+        """Where something was read, for people."""
+        return f"{self._sources[source]}, line {line}" if line else self._sources[source]
+
+    def add(  # noqa: PLR0913, PLR0917 (a row has what it has)
+        self, identifier: str, collection: str, source: int, line: int, fields: bytes, rest: bytes | None
+    ) -> None:
+        """Add what a file tells of a record: its fields, and what there is besides, as JSON."""
+        self._put("staged", (identifier, collection, source, line, fields, rest))
+
+    def add_named(self, name: str, collection: str, label: str | None = None) -> None:
+        """Note that a record is added under what is no id of ours; with the key of its own name, if it is that."""
+        self.has_names = True
+        update = "ON CONFLICT (name) DO UPDATE SET collection = excluded.collection"
+        row = (name, collection, label)
+        self._db.execute(f"INSERT INTO named (name, collection, label) VALUES (?, ?, ?) {update}", row)
+
+    def mention(self, name: str) -> None:
+        """Note that something names a record by what may be no id of ours."""
+        self.has_names = True
+        self._db.execute("INSERT OR IGNORE INTO named (name) VALUES (?)", (name,))
 
     def tell(self, identifier: str, edges: Iterable[Edge], told: Iterable[tuple[str, Side]]) -> None:
         """Add the edges a record tells of, and which relations, at which end, it tells of completely."""
-        self._db.executemany(
-            "INSERT OR IGNORE INTO edge VALUES (?, ?, ?)", [(edge.source, edge.relation, edge.target) for edge in edges]
-        )
-        self._db.executemany(
-            "INSERT OR IGNORE INTO told VALUES (?, ?, ?)", [(identifier, relation, side) for relation, side in told]
-        )
+        for edge in edges:
+            self._put("edge", (edge.source, edge.relation, edge.target))
+        for relation, side in told:
+            self._put("told", (identifier, relation, side))
+
+    def tell_loosely(self, edge: Edge, source: int, line: int) -> None:
+        """Add an edge of which an end was told by what may be no id of ours."""
+        self._put("loose", (edge.source, edge.relation, edge.target, source, line))
+
+    def names(self, size: int) -> Iterator[list[Named]]:
+        """What records are called by that is no id of ours, some at a time."""
+        self._flush()
+        cursor = self._db.execute("SELECT name, collection, label FROM named ORDER BY name")
+        while rows := cursor.fetchmany(size):
+            yield [Named._make(row) for row in rows]
+
+    def identify(self, found: Mapping[str, str]) -> None:
+        """Set the ids of what is named so."""
+        rows = [(identifier, name) for name, identifier in found.items()]
+        self._db.executemany("UPDATE named SET id = ? WHERE name = ?", rows)
+
+    def identified(self, name: str) -> str | None:
+        """The id of what is named so; None where nobody knows it."""
+        row = self._db.execute("SELECT id FROM named WHERE name = ?", (name,)).fetchone()
+        return None if row is None else row[0]
+
+    def shared(self) -> Iterator[tuple[str, list[str]]]:
+        """Ids that several names of told records have come to, with those names in the order of reading."""
+        query = """
+            SELECT named.id, named.name FROM named JOIN staged ON staged.id = named.name
+            WHERE named.collection IS NOT NULL AND named.id IN (
+                SELECT id FROM named WHERE collection IS NOT NULL AND id IS NOT NULL GROUP BY id HAVING count(*) > 1
+            ) GROUP BY named.id, named.name ORDER BY named.id, min(staged.rowid)
+        """
+        found: dict[str, list[str]] = {}
+        for identifier, name in self._db.execute(query):
+            found.setdefault(identifier, []).append(name)
+        yield from found.items()
+
+    def leave_out(self, name: str) -> str:
+        """Forget what was told of what is named so, though it may still be named. Returns where it was read."""
+        source, line = self._db.execute("SELECT source, line FROM staged WHERE id = ?", (name,)).fetchone()
+        self._db.execute("DELETE FROM staged WHERE id = ?", (name,))
+        self._db.execute("DELETE FROM told WHERE id = ?", (name,))
+        self._db.execute("DELETE FROM loose WHERE source = ?", (name,))
+        self._db.execute("UPDATE named SET collection = NULL WHERE name = ?", (name,))
+        return self.place(source, line)
+
+    def settle_names(self, mapping: str) -> Iterator[tuple[Edge, str]]:
+        """Put ids in place of names, everywhere, and tell of each record's name by a mapping.
+
+        Yields the edges that had to be left out, each with where it was read.
+        """
+        # An id of ours that looks like a name.
+        here = "name IN (SELECT id FROM staged)"
+        self._db.execute(f"UPDATE named SET id = name WHERE collection IS NULL AND id IS NULL AND {here}")
+        self._db.execute("UPDATE staged SET id = n.id FROM named n WHERE n.name = staged.id AND n.id IS NOT NULL")
+        self._db.execute("UPDATE told SET id = n.id FROM named n WHERE n.name = told.id AND n.id IS NOT NULL")
+        ends = """
+            FROM loose
+            LEFT JOIN named s ON s.name = loose.source
+            LEFT JOIN named t ON t.name = loose.target
+        """
+        unknown = "WHERE (s.name IS NOT NULL AND s.id IS NULL) OR (t.name IS NOT NULL AND t.id IS NULL)"
+        query = f"SELECT loose.source, relation, target, file, line {ends} {unknown} ORDER BY loose.rowid"
+        for source, relation, target, file, line in self._db.execute(query):
+            yield Edge(source, relation, target), self.place(file, line)
+        whole = "coalesce(s.id, loose.source), relation, coalesce(t.id, loose.target)"
+        self._db.execute(f"INSERT INTO edge SELECT {whole} {ends} WHERE NOT ({unknown.removeprefix('WHERE ')})")
+        known = "collection IS NOT NULL AND label IS NULL"
+        self._db.execute(f"INSERT INTO edge SELECT id, ?, name FROM named WHERE {known}", (mapping,))
+
+    def arrange(self) -> None:
+        """Make what was added ready to be asked for. Nothing is added after it."""
+        self._flush()
+        for index in _ARRANGED:
+            self._db.execute(index)
+
+    def repeated(self) -> Iterator[list[Staged]]:
+        """Each record that was added several times, with all that was told of it, in the order of reading."""
+        query = "SELECT id FROM staged GROUP BY id HAVING count(*) > 1"
+        for (identifier,) in self._db.execute(query).fetchall():
+            yield list(self._staged("id = ? ORDER BY rowid", [identifier]))
+
+    def replace(self, item: Staged) -> None:
+        """Put this in place of all that was told of its record."""
+        self._db.execute("DELETE FROM staged WHERE id = ?", (item.id,))
+        self._db.execute("INSERT INTO staged VALUES (?, ?, ?, ?, ?, ?)", item)
 
     def told(self) -> Iterator[list[tuple[str, str, Side]]]:
         """What records tell of completely, as (id, relation, side), some at a time, by id."""
-        cursor = self._db.execute("SELECT id, relation, side FROM told ORDER BY id")
+        cursor = self._db.execute("SELECT DISTINCT id, relation, side FROM told ORDER BY id")
         while rows := cursor.fetchmany(1_000):
             yield rows
 
@@ -123,14 +257,28 @@ class Stage:
         """The names of the relations that the import tells of."""
         return {row[0] for row in self._db.execute("SELECT DISTINCT relation FROM edge")}
 
+    def _put(self, table: str, row: tuple[Any, ...]) -> None:
+        rows = self._waiting[table]
+        rows.append(row)
+        if len(rows) >= _BUFFERED:
+            self._write(table, rows)
+
+    def _flush(self) -> None:
+        for table, rows in self._waiting.items():
+            self._write(table, rows)
+
+    def _write(self, table: str, rows: list[tuple[Any, ...]]) -> None:
+        if rows:
+            self._db.executemany(f"INSERT INTO {table} VALUES ({', '.join('?' * len(rows[0]))})", rows)
+            rows.clear()
+
     def _edges(self, table: str, first: str, last: str) -> Iterator[Edge]:
         query = f"SELECT source, relation, target FROM {table} WHERE source BETWEEN ? AND ?"
         return (Edge(*row) for row in self._db.execute(query, [first, last]))
 
-    def _staged(self, condition: str, values: Sequence[str]) -> Iterator[Staged]:
-        query = f"SELECT id, collection, fields, origin FROM staged WHERE {condition}"
-        for identifier, collection, fields, origin in self._db.execute(query, values):
-            yield Staged(identifier, collection, orjson.loads(fields), origin)
+    def _staged(self, condition: str, values: list[str]) -> Iterator[Staged]:
+        query = f"SELECT id, collection, source, line, fields, rest FROM staged WHERE {condition}"
+        return map(Staged._make, self._db.execute(query, values))
 
 
 _TOUCHED = "SELECT id FROM staged UNION SELECT source FROM edge UNION SELECT source FROM dropped"

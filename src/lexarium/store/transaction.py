@@ -28,12 +28,16 @@ class Transaction:
         """From where on what is put off belongs to the present write."""
         self._undoable: bool | None = None
         """Whether there is a savepoint before the present write; None: none is wanted."""
+        self._touched = self._written = False
+        """Whether the present write may have written anything; whether any did."""
+        self._loaded = False
         self.batch = position.revision + 1
         """The first seq of the present write: what its changes have in common."""
 
     @property
     def connection(self) -> Connection:
         """To read and write through. What was put off is written before, so that it is seen."""
+        self._touched = True
         if self._undoable is False:
             self._flush(self._own)
             # As plain SQL: SQLAlchemy compiles a savepoint of its own anew each time, which takes as long as a write.
@@ -47,6 +51,7 @@ class Transaction:
 
         They must be such that no order among statements matters, and none can fail.
         """
+        self._touched = True
         self._put_off += ((statement, row) for row in rows)
 
     @property
@@ -59,6 +64,11 @@ class Transaction:
         self._position = self._position._replace(revision=self.revision + len(wholes))
         if self.revision - self._start.revision <= MOST_CHANGES:
             self._shaken.update(*(whole.grounds for whole in wholes))
+
+    def loaded(self, count: int) -> None:
+        """So many records were added to the log by a load: too many to look at one by one, or there will be."""
+        self._position = self._position._replace(revision=self.revision + count)
+        self._loaded = True
 
     def accounts_changed(self) -> None:
         """Someone's account or token is not what it was."""
@@ -77,6 +87,7 @@ class Transaction:
             self._connection.exec_driver_sql("ROLLBACK TO one")
         del self._put_off[self._own :]
         self._position = self._before
+        self._touched = False
         self.end()
 
     def end(self) -> None:
@@ -84,11 +95,15 @@ class Transaction:
         if self._undoable:
             self._connection.exec_driver_sql("RELEASE one")
         self._undoable = None
+        self._written |= self._touched
+        self._touched = False
 
     def finish(self) -> Move:
         """Write what was put off: where the catalogue comes to by all of it."""
         self._flush(len(self._put_off))
-        told = self.revision - self._start.revision <= MOST_CHANGES
+        if self._written or self._touched or self._position != self._start:
+            self._position = self._position._replace(writes=self._start.writes + 1)
+        told = self.revision - self._start.revision <= MOST_CHANGES and not self._loaded
         return Move(self._start, self._position, self._shaken if told else None)
 
     def _flush(self, until: int) -> None:

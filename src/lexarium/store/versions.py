@@ -29,8 +29,13 @@ from lexarium.store.tallies import Tallies
 
 _later = change.alias("later")
 
-SORTS: dict[str, Any] = {"name": change.c.name_key, "id": change.c.record, "updated": change.c.seq}
-"""What a list may be sorted by; records that are alike in it come by id."""
+SORTS: dict[str, Any] = {
+    "name": change.c.name_key,
+    "id": change.c.record,
+    "updated": change.c.seq,
+    "order": change.c.order_key,
+}
+"""What a list may be sorted by, last the collection's own order; records that are alike in it come by id."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +73,19 @@ def find(connection: Connection, identifier: str, revision: int) -> Change | Non
     query = select(change).where(change.c.record == identifier, change.c.seq <= revision)
     row = connection.execute(query.order_by(change.c.version.desc()).limit(1)).one_or_none()
     return None if row is None else change_of(row)
+
+
+def at(connection: Connection, identifiers: Sequence[str], revision: int) -> list[Change]:
+    """The last change of each of these (at most BATCH) up to a revision; one that was not there yet is left out."""
+    query = select(change).where(change.c.record.in_(identifiers), change.c.seq <= revision, ~_newer(revision))
+    return [change_of(row) for row in connection.execute(query)]
+
+
+def touched(connection: Connection, seq: int, limit: int) -> tuple[int, set[str]]:
+    """The records of the changes after a seq, at most so many, and the seq of the last of these."""
+    query = select(change.c.seq, change.c.record).where(change.c.seq > seq).order_by(change.c.seq).limit(limit)
+    rows = connection.execute(query).all()
+    return rows[-1].seq, {row.record for row in rows}
 
 
 def find_version(connection: Connection, identifier: str, version: int) -> Change | None:
@@ -143,7 +161,7 @@ def since(connection: Connection, seq: int, limit: int, collections: Sequence[st
     query = select(change).where(change.c.seq > seq).order_by(change.c.seq).limit(limit)
     if collections:
         query = query.where(change.c.collection.in_(collections))
-    return [change_of(row) for row in connection.execute(query)]
+    return [change_of(row) for row in connection.execute(query).all()]
 
 
 def shaken(connection: Connection, seq: int, most: int) -> set[Ground] | None:
@@ -254,17 +272,12 @@ def _rendered_now(connection: Connection, collection: str, after: Place | None, 
 
 def change_of(row: Any) -> Change:
     """A row of the log as a change."""
-    return Change(
-        seq=row.seq,
-        at=row.at,
-        actor=row.actor,
-        batch=row.batch,
-        action=Action(row.action),
-        collection=row.collection,
-        record=row.record,
-        version=row.version,
-        document=row.document,
-    )
+    # By place, since many are read: to find a column by its name takes longer than all else.
+    seq, at, actor, batch, action, collection, identifier, version = row[:8]
+    return Change(seq, at, actor, batch, _ACTIONS[action], collection, identifier, version, row[-1])
+
+
+_ACTIONS = {action.value: action for action in Action}
 
 
 def _as_of(wanted: Listing) -> Select[Any]:

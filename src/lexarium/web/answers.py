@@ -2,13 +2,15 @@
 
 import asyncio
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import AsyncIterator, Mapping, Sequence, Set
+from contextlib import asynccontextmanager
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 from starlette.types import Send
 
 from lexarium.domain import rendering
+from lexarium.domain.errors import Unavailable
 from lexarium.domain.grounds import Ground
 from lexarium.store.backend import Move, Position
 from lexarium.store.database import Database
@@ -25,6 +27,8 @@ _OVERHEAD = 2_000
 _SPELLINGS = 10_000
 """How many spellings of requests are remembered."""
 _LONGEST_SPELLING = 500
+_TURN_SECONDS = 10
+"""How long the making of an answer waits for its turn."""
 _MOVES = 100
 """How many moves of the catalogue are remembered, for answers that were read before them and come to be kept after."""
 
@@ -132,8 +136,20 @@ class Answers:
         self._moves: deque[Move] = deque(maxlen=_MOVES)
         """The last moves that were followed."""
         self._spelt: OrderedDict[tuple[bytes, bytes], Asked] = OrderedDict()
-        self.making = asyncio.Semaphore(2)
+        self._making = asyncio.Semaphore(2)
+
+    @asynccontextmanager
+    async def making(self) -> AsyncIterator[None]:
         """To be held while a body is made: however many ask, few are in the making at a time."""
+        try:
+            async with asyncio.timeout(_TURN_SECONDS):
+                await self._making.acquire()
+        except TimeoutError:
+            raise Unavailable("Too many answers are waiting to be made.") from None
+        try:
+            yield
+        finally:
+            self._making.release()
 
     def fits(self, size: int) -> bool:
         """Whether a body of so many bytes can be kept at all."""

@@ -1,7 +1,7 @@
 """The application: what answers where, handed to one constructor."""
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from starlette.applications import Starlette
@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from lexarium.domain.errors import LexariumError
+from lexarium.domain.errors import LexariumError, StoreError
 from lexarium.service.access import Callers
 from lexarium.service.annotating import Annotating
 from lexarium.service.classes import Classes
@@ -23,12 +23,14 @@ from lexarium.settings import Settings
 from lexarium.store.database import Database
 from lexarium.web.answers import Answers
 from lexarium.web.fastpath import FastPath
+from lexarium.web.iris import Iris
 from lexarium.web.lazy import Lazy
 from lexarium.web.limits import Limits
 from lexarium.web.pages import addresses
 from lexarium.web.pages.site import Site
 from lexarium.web.probes import Probes
 from lexarium.web.problems import HttpProblem
+from lexarium.web.proxies import Forwarded
 from lexarium.web.reconcile import endpoint as reconcile
 from lexarium.web.streams import Streams
 from lexarium.web.suggest import Suggest
@@ -40,7 +42,8 @@ def make_app(settings: Settings, database: Database) -> ASGIApp:
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[dict[str, Any]]:
-        await run_in_threadpool(database.position)  # connects, so that the first request need not
+        with suppress(StoreError):  # Where the database is away, it is looked for until it is there.
+            await run_in_threadpool(database.position)  # connects, so that the first request need not
         deliverer = Deliverer(database, private=settings.webhooks_private == "yes")
         deliverer.start()
         indexer.start()
@@ -57,21 +60,19 @@ def make_app(settings: Settings, database: Database) -> ASGIApp:
     answers = Answers(settings.cache_mb * 1_000_000, database)
     annotating = Annotating(database)
     site = Site(database, finder, annotating, Statistics(database), Classes(), limits, settings.about)
-    v1 = Lazy(
-        "lexarium.web.v1.app",
-        lambda module: module.make_v1(database, callers, limits, streams, settings, finder, annotating, site),
-    )
+    v1 = Lazy("lexarium.web.v1.app", lambda module: module.make_v1(site, callers, streams, settings))
     app = Starlette(
         routes=[
             *endpoint.routes(database, callers, answers, limits, finder),
             Suggest(finder).route(),
             *(Route(path, v1) for path in ("/api/v1", "/api/v1/{rest:path}", "/openapi.json", "/docs")),
-            *reconcile.routes(settings.title, Reconciler(database, finder), limits),
-            *Probes(database).routes(),
+            *reconcile.routes(settings.about, Reconciler(database, finder), limits),
+            *Probes(database, indexer).routes(),
             *addresses.routes(site),
+            *Iris(site).routes(),
         ],
         exception_handlers=dict.fromkeys([HTTPException, HttpProblem, LexariumError, Exception], site.handle_error),
         lifespan=lifespan,
     )
     app.router.redirect_slashes = False
-    return FastPath(app, answers)
+    return FastPath(Forwarded(app, settings.proxies), answers)

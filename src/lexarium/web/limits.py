@@ -70,7 +70,7 @@ class Rate:
 
 
 def address_of(request: Request) -> str:
-    """The address that a request comes from; a proxy's own, where there is one in front."""
+    """The address that a request comes from; a proxy's own, where there is one in front that is not trusted."""
     return request.client.host if request.client else ""
 
 

@@ -6,6 +6,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
+from lexarium.service.indexing import Indexer
 from lexarium.service.reading import reading
 from lexarium.store.database import Database
 from lexarium.web.problems import HttpProblem, respond
@@ -18,8 +19,9 @@ _OPEN = {"access-control-allow-origin": "*"}
 class Probes:
     """Answers about the service itself."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, indexer: Indexer) -> None:
         self._database = database
+        self._indexer = indexer
 
     def routes(self) -> list[Route]:
         """Their addresses; last of all that begin alike, since the last two match everything."""
@@ -39,12 +41,14 @@ class Probes:
         return JSONResponse({"status": "ok"})
 
     async def ready(self, request: Request) -> Response:
-        """The process can read its database; a 503 where it cannot."""
+        """The process can read its database and has a search index; a 503 where it cannot, or is making one."""
         return JSONResponse({"status": "ok", "revision": await run_in_threadpool(self._revision)})
 
     def _revision(self) -> int:
         with reading(self._database) as now:
-            return now.position.revision
+            position = now.position
+        self._indexer.at(position)
+        return position.revision
 
     async def versions(self, request: Request) -> Response:
         """The versions of the interface."""

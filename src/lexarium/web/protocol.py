@@ -4,8 +4,9 @@ A task, a coroutine and a header-by-header check cost uvicorn more than everythi
 (measured: twice the requests a second without them). Under another server the same replies go the usual way, through
 ASGI.
 
-uvicorn waits for the headers of a request without end, answers what is no HTTP in plain text, and does not tell the
-application that a client has left which had sent another request meanwhile. All three are mended here.
+uvicorn waits for the headers of a request without end, answers what is no HTTP in plain text, does not tell the
+application that a client has left which had sent another request meanwhile, and when it ends closes connections on
+which a request may just be coming. All four are mended here.
 """
 
 import asyncio
@@ -17,6 +18,8 @@ from lexarium.web.fastpath import FastPath
 from lexarium.web.problems import HttpProblem, respond
 from lexarium.web.streams import Streams
 
+_LAST_WORD_SECONDS = 0.5
+"""How long a connection that is idle stays open when the server ends."""
 _LONGEST_ADDRESS = 65_535
 """In bytes; the parser of addresses takes no more."""
 
@@ -28,6 +31,7 @@ class FinishedReplies(HttpToolsProtocol):
     _running: RequestResponseCycle | None = None
     """The request that is being answered; uvicorn itself knows only the last that came."""
     _reading_headers = False
+    _ending = False
     _headers_due: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -61,6 +65,7 @@ class FinishedReplies(HttpToolsProtocol):
         super().on_headers_complete()
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        cycle.keep_alive = cycle.keep_alive and not self._ending
         # Not to a reader that is slow, nor before requests that wait: those need the task's patience.
         if isinstance(app, FastPath) and cycle.keep_alive and not self.flow.write_paused and not self.pipeline:
             reply = app.finished(cycle.scope)
@@ -76,11 +81,18 @@ class FinishedReplies(HttpToolsProtocol):
         super()._start_asgi_task(cycle, app)
 
     def shutdown(self) -> None:
-        """End gracefully: at once what would go on for ever."""
+        """End gracefully: at once what would go on for ever, and what is idle with the next answer.
+
+        A request may be on its way on a connection that is idle, and would be lost if that were closed at once.
+        """
         streams: Streams | None = self.app_state.get("streams")
         if streams is not None:
             streams.end()
-        super().shutdown()
+        if self.cycle is None or self.cycle.response_complete:
+            self._ending = True
+            self.loop.call_later(_LAST_WORD_SECONDS, super().shutdown)
+        else:
+            super().shutdown()
 
     def send_400_response(self, msg: str) -> None:
         """Refuse what is no HTTP, or too long an address."""

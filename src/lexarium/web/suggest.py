@@ -85,7 +85,7 @@ def _asked(request: Request) -> tuple[str, list[str], int]:
     ]
     if "prefix" not in given:
         problems.append(Problem("prefix", "is missing."))
-    collections = [name for name in given.get("collection", "").split(",") if name]
+    collections = [name for name in ",".join(given.getlist("collection")).split(",") if name]
     problems += [
         Problem("collection", f"should be among {', '.join(COLLECTIONS)}.")
         for name in collections

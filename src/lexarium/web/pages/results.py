@@ -38,7 +38,7 @@ def search(site: Site, request: Request) -> Response:
     told: dict[str, Any] = {"q": text, "results": [], "found": None, "gone": bool(given.get("gone"))}
     told |= {"collection": collection if collection in COLLECTIONS else None, "class_id": class_id, "offset": offset}
     if text:
-        asked = Asked(text, limit=_SHOWN, offset=min(offset, DEEPEST - _SHOWN), class_id=class_id or None)
+        asked = Asked(text, limit=_SHOWN, offset=min(offset, DEEPEST - _SHOWN), class_=class_id or None)
         asked = replace(asked, states=_EVERY_STATE) if told["gone"] else asked
         wanted = replace(asked, collections=(told["collection"],)) if told["collection"] else asked
         found, facets = _found(site, wanted, asked)
@@ -61,10 +61,10 @@ def search(site: Site, request: Request) -> Response:
 
 def _found(site: Site, wanted: Asked, anywhere: Asked) -> tuple[Found, dict[str, dict[str, int]]]:
     """What was found; and, for each filter, how much there would be with another value of it."""
-    plain = replace(anywhere, class_id=None, limit=1, offset=0)
+    plain = replace(anywhere, class_=None, limit=1, offset=0)
     queries = [wanted]
     others = {
-        "collection": replace(plain, class_id=wanted.class_id),
+        "collection": replace(plain, class_=wanted.class_),
         "class": replace(plain, collections=wanted.collections),
     }
     needed = [name for name, other in others.items() if replace(wanted, limit=1, offset=0) != other]

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from lexarium.domain.changes import Change, Whole
-from lexarium.search.documents import definition_of
 from lexarium.service.classes import Class
 from lexarium.store import records
 from lexarium.store.backend import Snapshot
@@ -38,7 +37,7 @@ def rows(snapshot: Snapshot, changes: Iterable[Change], classes: Mapping[str, Cl
         Row(
             whole,
             classes.get(whole.fields.get("id_concept_class", "")),
-            excerpt(definition_of(whole)),
+            excerpt(whole.definition),
             names.get(whole.replaced_by or ""),
         )
         for whole in wholes

@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from lexarium.domain.changes import State, Whole
-from lexarium.domain.collections import COLLECTIONS, CONCEPT_CLASS
+from lexarium.domain.collections import COLLECTIONS, CONCEPT_CLASS, DEFINITIONS
 from lexarium.domain.stamps import text_of
 from lexarium.service import browsing, dossiers
 from lexarium.service.browsing import Wanted
@@ -22,9 +22,7 @@ _VERSIONS = 50
 _FEW_MEMBERS = 30
 _FIELDS = {
     "name": "name",
-    "definition_text": "definition",
-    "definition": "definition",
-    "description": "definition",
+    **dict.fromkeys(DEFINITIONS, "definition"),
     "aliases": "aliases",
     "sources": "sources",
     "relations": "relations",
@@ -36,11 +34,6 @@ _FIELDS = {
     "id_user": "author",
 }
 """What fields are called in a history; others as they are."""
-
-
-def term(site: Site, request: Request) -> Response:
-    """The record that an address names."""
-    return record_page(site, request, request.path_params["id"])
 
 
 def record_page(site: Site, request: Request, identifier: str) -> Response:
@@ -64,11 +57,6 @@ def history(site: Site, request: Request) -> Response:
     last = versions[-1].change.version if versions else 0
     told = {"whole": found.whole(), "versions": versions, "fields": _FIELDS, "before": last if last > 1 else None}
     return site.render(request, "history.html", told)
-
-
-def old_address(site: Site, request: Request) -> Response:
-    """Where records were on the sites that Lexarium takes over from."""
-    return RedirectResponse(path_of(request.path_params["id"]), 308)
 
 
 def _told(site: Site, snapshot: Snapshot, dossier: Dossier) -> dict[str, Any]:
@@ -112,7 +100,8 @@ def _downloads(whole: Whole) -> list[tuple[str, str]]:
     if whole.state != State.PUBLISHED:
         return [history]
     related = [("JSON with relations", f"/api/v-alpha/{collection.name}?id={quoted}")] if collection.on_valpha else []
-    return [("JSON", own), *related, history]
+    linked = [(name, f"/id/{quoted}?format={form}") for name, form in (("Turtle", "turtle"), ("JSON-LD", "jsonld"))]
+    return [("JSON", own), *related, *linked, history]
 
 
 def _citations(site: Site, dossier: Dossier) -> dict[str, str]:
@@ -136,8 +125,4 @@ def _citations(site: Site, dossier: Dossier) -> dict[str, str]:
     }
 
 
-PAGES = (
-    Page("/id/{id}", term),
-    Page("/id/{id}/history", history),
-    *(Page(f"/{name}/id/{{id}}{slash}", old_address) for name in COLLECTIONS for slash in ("", "/")),
-)
+PAGES = (Page("/id/{id}/history", history),)

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lexarium import __version__
+from lexarium.domain.about import About
 from lexarium.domain.collections import COLLECTIONS, SEARCHED
 from lexarium.service.properties import Property, Value
 from lexarium.service.reconciling import BATCH_SIZE, Candidate, Completion, description
@@ -12,12 +13,12 @@ PATH = "/reconcile"
 _WIDTH, _HEIGHT = 420, 320
 
 
-def manifest(title: str, base: str) -> dict[str, Any]:
-    """What the service offers, and where."""
+def manifest(about: About, base: str) -> dict[str, Any]:
+    """What the service offers, and where: at the address that it was asked at, of records with the IRIs they have."""
     return {
         "versions": ["0.2"],
-        "name": title,
-        "identifierSpace": f"{base}/id/",
+        "name": about.title,
+        "identifierSpace": about.iri(""),
         "schemaSpace": "http://www.w3.org/2004/02/skos/core#Concept",
         "serviceVersion": __version__,
         "documentation": f"{base}/docs",

@@ -11,6 +11,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
+from lexarium.domain.about import About
 from lexarium.domain.collections import COLLECTIONS, SEARCHED
 from lexarium.domain.errors import LexariumError, Moved, NotFound
 from lexarium.service.properties import PROPERTIES
@@ -34,9 +35,9 @@ _REFUSED = {
 Handler = Callable[[Request], Awaitable[Response]]
 
 
-def routes(title: str, reconciler: Reconciler, limits: Limits) -> list[Route]:
+def routes(about: About, reconciler: Reconciler, limits: Limits) -> list[Route]:
     """The routes of reconciliation."""
-    service = Service(title, reconciler, limits)
+    service = Service(about, reconciler, limits)
     suggestions = {"entity": service.entities, "type": service.types, "property": service.properties}
     return [
         *(Route(PATH + slash, Endpoint(service.get, service.post)) for slash in ("", "/")),
@@ -85,8 +86,8 @@ class Endpoint:
 class Service:
     """Answers what each address is asked."""
 
-    def __init__(self, title: str, reconciler: Reconciler, limits: Limits) -> None:
-        self._title = title
+    def __init__(self, about: About, reconciler: Reconciler, limits: Limits) -> None:
+        self._about = about
         self._reconciler = reconciler
         self._limits = limits
 
@@ -94,7 +95,7 @@ class Service:
         """The manifest, where nothing is asked."""
         given = request.query_params
         if "queries" not in given and "extend" not in given:
-            return _json(answers.manifest(self._title, str(request.base_url).rstrip("/")))
+            return _json(answers.manifest(self._about, str(request.base_url).rstrip("/")))
         return await run_in_threadpool(self._answer, dict(given))
 
     async def post(self, request: Request) -> Response:

@@ -16,6 +16,8 @@ _FIELDS = ("query", "type", "limit", "properties", "type_strict")
 _STRICTNESS = ("any", "should", "all")
 _TYPES = f"should be among the types {', '.join(COLLECTIONS)}."
 _KNOWN = f"should be among the properties {', '.join(PROPERTIES)}."
+_MOST_PROPERTIES = 20
+_MOST_VALUES = 100
 MOST_SKIPPED = 1_000
 """How far one may go in suggestions."""
 
@@ -119,6 +121,9 @@ def _query(key: str, given: Any, problems: list[Problem]) -> Query:
     if not isinstance(known, list):
         wrong.append(Problem(f"{key}/properties", "should be an array of objects, each with `pid` and `v`."))
         known = []
+    elif len(known) > _MOST_PROPERTIES:
+        wrong.append(Problem(f"{key}/properties", f"should be at most {_MOST_PROPERTIES}, not {len(known)}."))
+        known = []
     elif "query" not in given and not known:
         wrong.append(Problem(key, "should have a `query`, or `properties`."))
     strictness = given.get("type_strict", "any")
@@ -158,8 +163,11 @@ def _given(place: str, given: Any, problems: list[Problem]) -> Given | None:
     if not isinstance(pid, str) or pid not in PROPERTIES:
         problems.append(Problem(f"{place}/pid", _KNOWN))
         return None
-    values = given.get("v")
-    texts = [_text(value) for value in (values if isinstance(values, list) else [values])]
+    values = given.get("v") if isinstance(given.get("v"), list) else [given.get("v")]
+    if len(values) > _MOST_VALUES:
+        problems.append(Problem(f"{place}/v", f"should have at most {_MOST_VALUES} values, not {len(values)}."))
+        return None
+    texts = [_text(value) for value in values]
     if None in texts:
         problems.append(Problem(f"{place}/v", "should be text, a number, true, false, or an object with an `id`."))
     return Given(PROPERTIES[pid], [text for text in texts if text is not None])

@@ -2,14 +2,13 @@
 
 import asyncio
 import codecs
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from tempfile import SpooledTemporaryFile
 from typing import Annotated, Any
 
 import orjson
 from fastapi import APIRouter, Query, Request
-from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response, StreamingResponse
 
 from lexarium.domain.collections import COLLECTIONS, SEARCHED
@@ -17,6 +16,7 @@ from lexarium.domain.errors import Invalid, Problem
 from lexarium.search.annotator import Annotator, Mention
 from lexarium.service.annotating import Annotating
 from lexarium.service.views import annotation_view
+from lexarium.web import pieces
 from lexarium.web.limits import Limits
 from lexarium.web.problems import HttpProblem
 from lexarium.web.v1.requests import AnnotatingOf, LimitsOf, json_body, kind_of, read_as
@@ -52,7 +52,8 @@ async def annotate(
     annotating: AnnotatingOf,
     limits: LimitsOf,
     collection: Annotated[
-        str | None, Query(max_length=100, description=f"Whose terms; left out: {', '.join(SEARCHED)}.")
+        list[str] | None,
+        Query(description=f"Whose terms, separated by commas or given each; left out: {', '.join(SEARCHED)}."),
     ] = None,
 ) -> Response:
     """Find terms in `text/plain` (UTF-8, up to 10 MiB) or in `{"text": …}`.
@@ -61,17 +62,17 @@ async def annotate(
     one is listed once for each record. `start` and `end` count code points. `truncated` says that the answer ends after
     a million, where there may be more.
     """
-    if collection is not None and collection not in COLLECTIONS:
+    collections = SEARCHED if collection is None else tuple(",".join(collection).split(","))
+    if not set(collections) <= set(COLLECTIONS):
         raise Invalid(
-            "There is no such collection.", [Problem("collection", f"should be one of {', '.join(COLLECTIONS)}.")]
+            "There is no such collection.", [Problem("collection", f"should be among {', '.join(COLLECTIONS)}.")]
         )
     text = await _text(request, limits)
     names = await _current(annotating)
-    answer = rendered(names.mentions(text, SEARCHED if collection is None else (collection,)))
-    # The first piece before the answer begins: what can go wrong does so here, and has a status.
-    first = await _next(answer, limits)
+    answer = rendered(names.mentions(text, collections))
+    first = await pieces.first(answer, limits)
     headers = {"access-control-allow-origin": "*", "cache-control": "no-store"}
-    return StreamingResponse(_rest(first, answer, limits), media_type="application/json", headers=headers)
+    return StreamingResponse(pieces.rest(first, answer, limits), media_type="application/json", headers=headers)
 
 
 async def _current(annotating: Annotating) -> Annotator:
@@ -142,15 +143,3 @@ def rendered(found: Iterator[list[Mention]]) -> Iterator[bytes]:
             return
         yield b""
     yield (b"" if before == b"," else before) + b'],"truncated":false}'
-
-
-async def _next(answer: Iterator[bytes], limits: Limits) -> bytes | None:
-    async with limits.long_work:
-        return await run_in_threadpool(next, answer, None)
-
-
-async def _rest(piece: bytes | None, answer: Iterator[bytes], limits: Limits) -> AsyncIterator[bytes]:
-    while piece is not None:
-        if piece:
-            yield piece
-        piece = await _next(answer, limits)

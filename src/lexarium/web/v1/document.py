@@ -19,7 +19,9 @@ from lexarium.web.v1.schemas import UNCHANGED, answered, known_again, numbered, 
 _DESCRIPTION = """A terminology catalogue: records with versions, history, relations, proposals and releases.
 
 Reading needs no token. Stamps are UTC without a zone. Errors are `application/problem+json`, every wrong field at once.
-`/api/v1` only ever grows: clients should pass over fields that they do not know."""
+`/api/v1` only ever grows: clients should pass over fields that they do not know.
+
+The Reconciliation API 0.2 is at `/reconcile`, whose manifest says what it offers; it has a specification of its own."""
 
 _TAGS = {
     "service": "The service itself, and any record by its identifier alone.",
@@ -30,6 +32,7 @@ _TAGS = {
     "batch": "Many writes in one request, all or nothing.",
     "proposals": "What contributors would change, and curators decide.",
     "releases": "States of the catalogue that have a name.",
+    "export": "Taking the catalogue out.",
     "accounts": "People and their tokens.",
     "webhooks": "Programs that are told of changes.",
     frozen.TAG: "The frozen read interface.",

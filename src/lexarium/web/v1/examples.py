@@ -7,6 +7,7 @@ from typing import Any
 import orjson
 
 from lexarium import __version__
+from lexarium.domain.about import About
 from lexarium.domain.accounts import Account, Role, Token
 from lexarium.domain.changes import Action, Change, State, Whole
 from lexarium.domain.collections import COLLECTIONS
@@ -15,10 +16,12 @@ from lexarium.domain.proposals import Proposal
 from lexarium.domain.relations import Edge
 from lexarium.domain.stamps import text_of
 from lexarium.domain.webhooks import Delivery, Webhook
+from lexarium.exchange import jsonl
+from lexarium.exchange.formats import FORMATS
 from lexarium.service.accounts import account_view, token_view
 from lexarium.service.views import change_view, difference_view, proposal_view, record_view, version_view
 from lexarium.service.webhooks import delivery_view, webhook_view
-from lexarium.web.v1.schemas import title
+from lexarium.web.v1.schemas import document_name, title
 from lexarium.web.valpha.resources import RESOURCES, describe
 
 _AT = 1_767_261_600_000
@@ -87,6 +90,7 @@ def _examples(collection: str) -> dict[str, Any]:
         **_of_valpha(collection),
         **_of_finding(),
         **_of_lines(record["id"], other, change),
+        **_of_exports(),
         "Release": _release(),
         "Releases": {"items": [_release()]},
         "Service": _service(),
@@ -218,6 +222,20 @@ def _of_lines(identifier: str, other: str, change: Change) -> dict[str, Any]:
     results = [{"id": identifier, "version": 2, "state": change.whole().state}]
     event = f"id: {change.seq}\nevent: change\ndata: {orjson.dumps(change_view(change)).decode()}\n\n"
     return {"Batch": _joined(lines), "BatchResults": _joined(results), "Events": event}
+
+
+def _of_exports() -> dict[str, Any]:
+    about, change, shape = About(base=f"{_BASE}/"), _change("concept"), _shape("concept", 0)
+    views = [view.key for view in COLLECTIONS["concept"].views]
+    found: dict[str, Any] = {
+        document_name(each): b"".join(each.codec.write(each, about, [change.whole()])).decode()
+        for each in FORMATS.values()
+        if each.writes and each.name not in ("v-alpha", "jsonl")
+    }
+    found["JsonldExport"] = orjson.loads(found["JsonldExport"])
+    found["JsonlExport"] = b"".join(jsonl.write(about, change.seq, [change])).decode()
+    found["VAlphaExport"] = [{key: shape[key] for key in (*COLLECTIONS["concept"].fields, "type", *views)}]
+    return found
 
 
 def _joined(lines: list[dict[str, Any]]) -> str:

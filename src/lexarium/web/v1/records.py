@@ -230,36 +230,40 @@ def _creator(collection: Collection) -> Handler:
 
 
 def _replacer(collection: Collection) -> Handler:
-    async def replace_record(database: StoreOf, caller: CallerOf, id: str, match: MatchOf, body: BodyOf) -> Response:
+    async def replace_record(
+        database: StoreOf, caller: CallerOf, id: str, match: MatchOf, body: BodyOf, ask: AskOf
+    ) -> Response:
         def work(transaction: Transaction) -> Outcome:
             before = match.agreed(current(transaction.connection, collection, id))
             return told(curating.edit(transaction, caller, before, _writable(before, body)))
 
-        return await answers.written(database, work)
+        return await answers.written(database, once(caller, ask, work))
 
     return replace_record
 
 
 def _patcher(collection: Collection) -> Handler:
-    async def patch_record(database: StoreOf, caller: CallerOf, id: str, match: MatchOf, body: BodyOf) -> Response:
+    async def patch_record(
+        database: StoreOf, caller: CallerOf, id: str, match: MatchOf, body: BodyOf, ask: AskOf
+    ) -> Response:
         def work(transaction: Transaction) -> Outcome:
             before = match.agreed(current(transaction.connection, collection, id))
             return told(curating.patch(transaction, caller, before, _writable(before, body)))
 
-        return await answers.written(database, work)
+        return await answers.written(database, once(caller, ask, work))
 
     return patch_record
 
 
 def _retirer(collection: Collection) -> Handler:
     async def retire_record(
-        database: StoreOf, caller: CallerOf, id: str, match: MatchOf, replaced_by: ReplacedBy = None
+        database: StoreOf, caller: CallerOf, id: str, match: MatchOf, ask: AskOf, replaced_by: ReplacedBy = None
     ) -> Response:
         def work(transaction: Transaction) -> Outcome:
             before = match.agreed(current(transaction.connection, collection, id))
             return told(curating.retire(transaction, caller, before, replaced_by))
 
-        return await answers.written(database, work)
+        return await answers.written(database, once(caller, ask, work))
 
     return retire_record
 

@@ -8,12 +8,12 @@ from starlette.responses import Response
 from lexarium.domain.collections import COLLECTIONS, Collection
 from lexarium.service import looking
 from lexarium.service.desk import Desk
-from lexarium.service.once import Outcome
+from lexarium.service.once import Outcome, once
 from lexarium.store.backend import read_position
 from lexarium.store.transaction import Transaction
 from lexarium.web.v1 import answers
 from lexarium.web.v1.records import published
-from lexarium.web.v1.requests import BodyOf, CuratorOf, MatchOf, StoreOf, read_as
+from lexarium.web.v1.requests import AskOf, BodyOf, CuratorOf, MatchOf, StoreOf, read_as
 from lexarium.web.v1.schemas import CLOSED, GONE, Relate, answered, body_of, title
 
 Relation = Annotated[str | None, Query(max_length=100, description="Only along this hierarchy; else along all.")]
@@ -42,7 +42,9 @@ def _router(collection: Collection) -> APIRouter:
         responses=answered(record, *CLOSED, headers=("ETag",)),
         openapi_extra=body_of("Relate"),
     )
-    async def relate(database: StoreOf, caller: CuratorOf, id: str, match: MatchOf, body: BodyOf) -> Response:
+    async def relate(
+        database: StoreOf, caller: CuratorOf, id: str, match: MatchOf, body: BodyOf, ask: AskOf
+    ) -> Response:
         given = read_as(Relate, body)
 
         def work(transaction: Transaction) -> Outcome:
@@ -50,7 +52,7 @@ def _router(collection: Collection) -> APIRouter:
             before = match.agreed(desk.current(collection, id))
             return published(desk.relate(before, given.relation, given.target))
 
-        return await answers.written(database, work)
+        return await answers.written(database, once(caller, ask, work))
 
     @router.delete("/relations", summary="Take a relation away", responses=answered(record, *CLOSED, headers=("ETag",)))
     async def unrelate(
@@ -58,6 +60,7 @@ def _router(collection: Collection) -> APIRouter:
         caller: CuratorOf,
         id: str,
         match: MatchOf,
+        ask: AskOf,
         relation: Annotated[str, Query(max_length=100)],
         target: Annotated[str, Query(max_length=2_000)],
     ) -> Response:
@@ -66,7 +69,7 @@ def _router(collection: Collection) -> APIRouter:
             before = match.agreed(desk.current(collection, id))
             return published(desk.unrelate(before, relation, target))
 
-        return await answers.written(database, work)
+        return await answers.written(database, once(caller, ask, work))
 
     @router.get("/ancestors", summary="What is above it, the nearest first", responses=answered("Reached", *GONE))
     def ancestors(database: StoreOf, id: str, relation: Relation = None) -> Response:

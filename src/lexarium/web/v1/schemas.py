@@ -13,6 +13,7 @@ from lexarium.domain.changes import Action, State
 from lexarium.domain.collections import COLLECTIONS
 from lexarium.domain.drafts import draft_model
 from lexarium.domain.text import plain
+from lexarium.exchange.formats import FORMATS, Format
 from lexarium.service import releases
 
 Plain = Annotated[str, AfterValidator(plain)]
@@ -153,11 +154,21 @@ class BatchResult(BaseModel):
     warnings: list[str] = Field([], description="What its writer should know.")
 
 
+def document_name(format: Format) -> str:
+    """The name of the schema of an export in this format."""
+    return f"{format.name.title().replace('-', '')}Export"
+
+
 LINES = {
     "PlainText": "A text to find terms in, in UTF-8.",
     "Batch": "One `BatchLine` a line; `limits` of `GET /api/v1` tells how many.",
     "BatchResults": "One `BatchResult` a line, in the order of the lines that were sent.",
     "Events": "Server-sent events: each with `id` (the seq), `event: change`, and a `Change` as `data`.",
+    **{
+        document_name(each): f"{each.description}."
+        for each in FORMATS.values()
+        if each.writes and each.name not in ("v-alpha", "jsonld")
+    },
 }
 """What is no JSON as a whole."""
 
@@ -191,6 +202,7 @@ ERRORS = {
 
 _ANSWERED = {200: "Done", 201: "Made", 202: "It waits for a curator", 204: "Done; there is nothing to tell"}
 _HEADERS = {
+    "Content-Disposition": "What to call the file.",
     "ETag": "By what it is known again; of a record, its version. To be sent as If-None-Match or If-Match.",
     "Link": "The next page, where there is one.",
     "Location": "Where it is now.",

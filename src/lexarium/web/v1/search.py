@@ -29,15 +29,17 @@ def search(
         ),
     ],
     collection: Annotated[
-        str | None,
-        Query(max_length=200, description=f"Only these, separated by commas; left out: {', '.join(SEARCHED)}."),
+        list[str] | None,
+        Query(description=f"Only these, separated by commas or given each; left out: {', '.join(SEARCHED)}."),
     ] = None,
-    class_: Annotated[str | None, Query(alias="class", max_length=100, description="Only of this class.")] = None,
+    class_: Annotated[
+        str | None, Query(alias="class", max_length=500, description="Only of this class: its id or its name.")
+    ] = None,
     state: Annotated[
-        str, Query(max_length=100, description="Only in these states, separated by commas.")
-    ] = State.PUBLISHED,
+        list[str] | None, Query(description="Only in these states, likewise; left out: published.")
+    ] = None,
     limit: Annotated[int, Query(ge=1, le=100)] = 10,
-    offset: Annotated[int, Query(ge=0, le=DEEPEST - 100)] = 0,
+    offset: Annotated[int, Query(ge=0, le=DEEPEST)] = 0,
     explain: Annotated[bool, Query(description="Say how each score came about.")] = False,
 ) -> Response:
     """Hits come in tiers: the identifier, the name, the name folded, an alias, names that begin so, all words in the
@@ -47,9 +49,9 @@ def search(
     """  # noqa: D205
     asked = Asked(
         text=q,
-        collections=SEARCHED if collection is None else _named("collection", collection, list(COLLECTIONS)),
-        class_id=class_,
-        states=tuple(State(each) for each in _named("state", state, list(State))),
+        collections=() if collection is None else _named("collection", collection, list(COLLECTIONS)),
+        class_=class_,
+        states=tuple(State(each) for each in _named("state", state or [State.PUBLISHED], list(State))),
         limit=limit,
         offset=offset,
         explain=explain,
@@ -57,8 +59,8 @@ def search(
     return answers.read(found_view(finder.search(asked)))
 
 
-def _named(parameter: str, given: str, known: list[str]) -> tuple[str, ...]:
-    names = tuple(dict.fromkeys(name.strip() for name in given.split(",") if name.strip()))
+def _named(parameter: str, given: list[str], known: list[str]) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(name.strip() for name in ",".join(given).split(",") if name.strip()))
     unknown = [name for name in names if name not in known]
     if unknown or not names:
         raise Invalid("This cannot be looked for.", [Problem(parameter, f"should be among {', '.join(known)}.")])

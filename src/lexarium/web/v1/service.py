@@ -38,8 +38,10 @@ def service(database: StoreOf, limits: LimitsOf) -> Response:
             "links": {
                 **{name: f"{answers.PATH}/{name}" for name in COLLECTIONS},
                 **{
-                    name: f"{answers.PATH}/{name}" for name in ("search", "suggest", "changes", "releases", "proposals")
+                    name: f"{answers.PATH}/{name}"
+                    for name in ("search", "suggest", "annotate", "changes", "releases", "proposals", "export")
                 },
+                "reconcile": "/reconcile",
                 "openapi": "/openapi.json",
                 "docs": "/docs",
             },

@@ -308,6 +308,7 @@ class Found(BaseModel):
     hits: list[Hit]
     total: int
     facets: dict[str, dict[str, int]] = Field(description="How many there are of each collection, class and state.")
+    class_names: dict[str, str] = Field(description="The names of the classes among the facets, by id.")
     did_you_mean: str | None
 
 
@@ -485,11 +486,20 @@ Changes = create_model(
     items=(_list[Change], ...),
     next=(int, Field(description="What to give as `since` the next time.")),
 )
+_exported = _union[tuple(valpha_related_model(name) for name in COLLECTIONS)]
+VAlphaExport = create_model(
+    "VAlphaExport", __base__=_root[_list[_exported]], __doc__="Records of all collections, with their relations."
+)
+
+
+class JsonldExport(RootModel[dict[str, Any]]):
+    """SKOS in JSON-LD."""
+
 
 ANSWERS: tuple[type[BaseModel], ...] = (
     Service, AnyRecord, Changes, History, Diff, Relations, Reached, ProposalInFull, ProposalPage, Releases, Accounts,
     Me, TokenWithSecret, Tokens, WebhookWithSecret, Webhooks, Deliveries, Trial, Problem, ValphaHits, ValphaProposal,
-    ValphaResource, Found, Suggestions, Annotations,
+    ValphaResource, Found, Suggestions, Annotations, VAlphaExport, JsonldExport,
     *(page_model(name) for name in COLLECTIONS),
     *(valpha_answer_model(name) for name, collection in COLLECTIONS.items() if collection.on_valpha),
 )  # fmt: skip

@@ -80,7 +80,7 @@ class Reads:
 
     async def _make(self, key: Key) -> Answer | None:
         asked, encoding = key
-        async with self._answers.making:
+        async with self._answers.making():
             await self._answers.catch_up()
             plain = self._answers.get((asked, IDENTITY))
             if plain is None:

@@ -1,0 +1,11 @@
+#!/bin/bash
+# A standby: copies the primary the first time, follows it from then on. `pg_ctl promote` makes it the primary.
+set -euo pipefail
+if [ ! -s "$PGDATA/PG_VERSION" ]; then
+    until pg_basebackup --checkpoint=fast --wal-method=stream --write-recovery-conf --pgdata="$PGDATA" \
+        --dbname="host=primary user=$POSTGRES_USER application_name=standby"; do
+        sleep 2
+    done
+    chmod 0700 "$PGDATA"
+fi
+exec postgres -c hot_standby_feedback=on -c wal_keep_size=1GB

@@ -1,0 +1,38 @@
+"""The singular of English words, so that a word and its plural can be compared."""
+
+_IRREGULAR = {
+    several: one
+    for one, *others in (
+        line.split()
+        for line in """
+            analysis analyses|axis axes|bias biases|child children|cortex cortices|criterion criteria|foot feet
+            focus foci|gyrus gyri|hippocampus hippocampi|index indices|lens lenses|locus loci|man men|matrix matrices
+            mouse mice|nucleus nuclei|phenomenon phenomena|schema schemata|stimulus stimuli|sulcus sulci
+            thalamus thalami|these|those|tooth teeth|vertex vertices|whose|woman women
+        """.replace("\n", "|").split("|")
+        if line.strip()
+    )
+    for several in (one, *others)
+}
+"""Words that the rules below would get wrong, by each of their forms."""
+
+
+def singular(word: str) -> str:
+    """The singular of an English word, or what takes its place where the spelling does not tell it.
+
+    The plural's `es` says nothing of whether the singular had an e (headache, match), so such an e goes from both.
+    """
+    if len(word) <= 3:
+        return word
+    irregular = _IRREGULAR.get(word)
+    if irregular is not None:
+        return irregular
+    if word.endswith("sis"):
+        return word[:-2]  # hypothesis, hypotheses
+    if word.endswith("s") and not word.endswith(("ss", "us", "is")):
+        word = word[:-1]
+    if len(word) > 3 and word.endswith("ie"):
+        return word[:-2] + "y"
+    if len(word) > 3 and word.endswith(("se", "xe", "ze", "che", "she", "oe")):
+        return word[:-1]
+    return word

@@ -1,0 +1,74 @@
+"""Backups: the whole catalogue in one file, taken while others go on writing."""
+
+import os
+import shutil
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from lexarium.domain.errors import Conflict, NotFound, StoreError
+from lexarium.service.checking import check
+from lexarium.store.copying import Copied, Progress, copy_all
+from lexarium.store.database import Database
+from lexarium.store.migrate import open_database
+
+
+def backup(database: Database, file: Path, told: Progress) -> Copied:
+    """Write the catalogue as it is at one moment, of either engine, to a new file. It is there whole, or not at all.
+
+    Raises `Conflict` where the file is there already: a backup takes the place of nothing.
+    """
+    if file.exists():
+        raise Conflict(f"{file} is there already. Name another file, or remove it first.")
+    try:
+        with TemporaryDirectory(prefix=f".{file.name}-", dir=file.parent) as folder:
+            part = Path(folder) / file.name
+            copied = _copied(database, f"sqlite:///{part}", told)
+            _make_durable(part)
+            os.link(part, file)  # unlike a rename, this refuses a file that has come to be meanwhile
+            _make_durable(file.parent)
+    except OSError as error:
+        raise StoreError(f"The backup cannot be written to {file}: {error.strerror or error}.") from None
+    return copied
+
+
+def restore(file: Path, database: Database, told: Progress) -> Copied:
+    """Put what a backup holds into an empty database, under a new epoch: what clients keep of the old one is void.
+
+    Raises `Conflict` where the database holds anything. The backup itself is not touched, however old it is.
+    """
+    if not file.is_file():
+        raise NotFound(f"There is no backup at {file}.")
+    with TemporaryDirectory(prefix="lexarium-restore-") as folder:
+        copy = Path(folder) / "backup.db"
+        shutil.copyfile(file, copy)
+        source = open_database(f"sqlite:///{copy}")
+        try:
+            copied = copy_all(source, database, told, new_epoch=True)
+        finally:
+            source.close()
+    _refuse_problems(database)
+    return copied
+
+
+def _copied(source: Database, url: str, told: Progress) -> Copied:
+    target = open_database(url)
+    try:
+        copied = copy_all(source, target, told)
+        _refuse_problems(target)
+    finally:
+        target.close()
+    return copied
+
+
+def _refuse_problems(database: Database) -> None:
+    problems = check(database).problems
+    if problems:
+        raise StoreError(f"What was copied does not agree with itself: {problems[0]}; {len(problems)} such in all.")
+
+
+def _make_durable(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

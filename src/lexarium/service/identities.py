@@ -1,0 +1,69 @@
+"""Which records are meant that files call by names of their own: the same ones at every import."""
+
+from collections.abc import Sequence
+
+from lexarium.domain.collections import COLLECTIONS
+from lexarium.domain.identifiers import mint
+from lexarium.domain.relations import EXACT, RELATIONS, Edge
+from lexarium.service.reports import Notes
+from lexarium.store import edges, records, upstream
+from lexarium.store.backend import Snapshot
+from lexarium.store.records import BATCH
+from lexarium.store.staging import Named, Stage
+
+
+def may_be_name(text: str) -> bool:
+    """Whether a text that names a record may be no id of ours, but an IRI or a CURIE."""
+    return ":" in text
+
+
+def identify(snapshot: Snapshot, stage: Stage, warnings: Notes) -> int:
+    """Put ids in place of names in a stage: of the records that are known by them, else new ones.
+
+    Returns how many records had to be left out. An edge to what nobody knows is left out, with a warning.
+    """
+    for some in stage.names(BATCH):
+        stage.identify(_found(snapshot, stage, some, warnings))
+    left_out = 0
+    for identifier, names in stage.shared():
+        for name in _second(snapshot, identifier, names):
+            what = f"{name} is {identifier} in the catalogue, and so is another of this import; this one is left out"
+            warnings.add(stage.leave_out(name), what)
+            left_out += 1
+    for edge, where in stage.settle_names(EXACT.name):
+        warnings.add(where, f"{_sentence(edge)} is left out: one of the two is in neither the import nor the catalogue")
+    return left_out
+
+
+def _found(snapshot: Snapshot, stage: Stage, some: Sequence[Named], warnings: Notes) -> dict[str, str]:
+    names = [each.name for each in some if each.label is None]
+    found = {name: name for name in records.existing(snapshot, names)}
+    for name, several in edges.matched(snapshot, names).items():
+        found.setdefault(name, several[0])
+        if len(several) > 1:
+            warnings.add(name, f"is an exact match of {', '.join(several)}; {found[name]} is taken for it")
+    for collection in COLLECTIONS:
+        labels = {each.label: each.name for each in some if each.label is not None and each.collection == collection}
+        called = records.called(snapshot, collection, list(labels)) if labels else {}
+        found |= {labels[label]: identifier for label, identifier in called.items()}
+    for each in some:
+        if each.collection is not None and each.name not in found:
+            found[each.name] = mint(COLLECTIONS[each.collection].prefixes[0])
+    return found
+
+
+def _second(snapshot: Snapshot, identifier: str, names: Sequence[str]) -> list[str]:
+    """Of names that are all one record: those that it did not have from an import, but from a merge or a curator.
+
+    All but the first where that does not tell them apart.
+    """
+    change = upstream.last_imported(snapshot, [identifier]).get(identifier)
+    told = upstream.untaken(snapshot, [identifier]).get(identifier, {}).get("relations")
+    if told is None:
+        told = {} if change is None else change.whole().relations
+    own = [name for name in names if name in told.get(EXACT.name, ())] or list(names)
+    return [name for name in names if name != own[0]]
+
+
+def _sentence(edge: Edge) -> str:
+    return f"{edge.source} {RELATIONS[edge.relation].label} {edge.target}"

@@ -1,0 +1,148 @@
+"""What codecs read, checked and put where it waits."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import orjson
+
+from lexarium.domain.collections import COLLECTIONS
+from lexarium.domain.identifiers import LONGEST, is_too_long
+from lexarium.domain.records import Fields
+from lexarium.domain.relations import RELATIONS, why_not_outside
+from lexarium.domain.text import name_key, unstorable
+from lexarium.exchange.incoming import Incoming
+from lexarium.service import retelling
+from lexarium.service.identities import may_be_name
+from lexarium.service.reports import Notes
+from lexarium.store.staging import Stage
+
+_NUL = b"\\u0000"
+_LABEL = "\x1f"
+"""What a name made of a collection and a label begins with, so that it is like no other."""
+
+
+class Intake:
+    """Takes records, whichever codec made them, and notes what is wrong or odd."""
+
+    def __init__(self, stage: Stage, problems: Notes, warnings: Notes) -> None:
+        self._stage = stage
+        self._problems = problems
+        self._warnings = warnings
+        self._source = 0
+
+    def begin(self, source: str) -> None:
+        """From now on records come from there."""
+        self._source = self._stage.source(source)
+
+    def take(self, incoming: Incoming) -> None:
+        """Put a record where it waits; one that has problems is only told of."""
+        problems, fields = incoming.problems, incoming.fields
+        key, data, rest = "", b"", None
+        if incoming.collection and not problems:
+            self._leave_out_unknown(incoming)
+            key = fields.get("id") or incoming.foreign or _label(incoming)
+            data = _json(fields, problems)
+            rest = _rest(incoming, problems)
+            _check_key(fields.get("id"), incoming.foreign, key, problems)
+        if problems or incoming.warnings:
+            self._note(incoming)
+        if key and not problems and incoming.version is not None:
+            retelling.keep(self._stage, self._source, incoming, incoming.version)
+        elif key and not problems:
+            self._stage.add(key, incoming.collection, self._source, incoming.line, data, rest)
+            self._name(key, incoming)
+            if incoming.edges or incoming.told:
+                self._relate(key, incoming)
+
+    def _note(self, incoming: Incoming) -> None:
+        where = self._stage.place(self._source, incoming.line)
+        for problem in incoming.problems:
+            self._problems.add(where, problem)
+        for warning in incoming.warnings:
+            self._warnings.add(where, warning)
+
+    def _leave_out_unknown(self, incoming: Incoming) -> None:
+        known = COLLECTIONS[incoming.collection].types
+        if not incoming.fields.keys() <= known.keys():
+            for name in [name for name in incoming.fields if name not in known]:
+                del incoming.fields[name]
+                incoming.warnings.append(f"{name} is not a field of {incoming.collection}; it was left out")
+
+    def _name(self, key: str, incoming: Incoming) -> None:
+        if "id" not in incoming.fields:
+            label = None if incoming.foreign else name_key(incoming.fields["name"])
+            self._stage.add_named(key, incoming.collection, label)
+        if incoming.replaced_by is not None and may_be_name(incoming.replaced_by):
+            self._stage.mention(incoming.replaced_by)
+
+    def _relate(self, key: str, incoming: Incoming) -> None:
+        firm = []
+        for edge in incoming.edges:
+            outside = RELATIONS[edge.relation].target is None
+            if outside and (why := why_not_outside(edge.target)):
+                where = self._stage.place(self._source, incoming.line)
+                self._warnings.add(where, f"{edge.relation} to {edge.target!r} was left out: it {why}")
+                continue
+            names = [
+                end for end in (edge.source, *(() if outside else (edge.target,))) if may_be_name(end) or end == key
+            ]
+            if "id" in incoming.fields and not any(map(may_be_name, names)):
+                firm.append(edge)
+                continue
+            for name in names:
+                self._stage.mention(name)
+            self._stage.tell_loosely(edge, self._source, incoming.line)
+        self._stage.tell(key, firm, incoming.told)
+
+
+def _label(incoming: Incoming) -> str:
+    """What a record is known by that has only a name: that name, within its collection."""
+    name = incoming.fields.get("name")
+    return f"{_LABEL}{incoming.collection}{_LABEL}{name_key(name)}" if name else ""
+
+
+def _check_key(identifier: str | None, foreign: str, key: str, problems: list[str]) -> None:
+    if not key:
+        problems.append("it has neither an id nor a name")
+    elif identifier is not None:
+        if is_too_long(identifier):
+            problems.append(f"its id has more than {LONGEST} bytes")
+    elif foreign and (why := why_not_outside(foreign)):
+        problems.append(f"what the file calls it, {foreign!r}, {why}")
+
+
+def _json(values: Fields, problems: list[str]) -> bytes:
+    try:
+        data = orjson.dumps(values)
+    except TypeError:
+        data = _NUL
+    if _NUL in data:
+        # It may also be the text \\u0000 itself.
+        for name, value in values.items():
+            char = unstorable("".join(_texts(value)))
+            if char:
+                problems.append(
+                    f"{name} of {values.get('id', 'the record')} holds the character {char}, which cannot be stored"
+                )
+    return data
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """All text within a value."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list | tuple):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from _texts(each)
+
+
+def _rest(incoming: Incoming, problems: list[str]) -> bytes | None:
+    """What is told besides fields, as JSON; None where nothing is."""
+    told: dict[str, Any] = {}
+    if incoming.aliases is not None:
+        told["aliases"] = [{"text": alias.text, "lang": alias.lang, "scope": alias.scope} for alias in incoming.aliases]
+    if incoming.sources is not None:
+        told["sources"] = incoming.sources
+    if incoming.state is not None:
+        told |= {"state": incoming.state, "replaced_by": incoming.replaced_by}
+    return _json(told, problems) if told else None

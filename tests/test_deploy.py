@@ -1,0 +1,49 @@
+"""What is in deploy/ fits what it deploys."""
+
+import re
+import shutil
+import subprocess
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from lexarium.settings import Settings, variable
+
+DEPLOY = Path(__file__).parents[1] / "deploy"
+FILES = sorted(DEPLOY.iterdir())
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_every_variable_is_a_setting(path: Path) -> None:
+    known = {variable(each) for each in fields(Settings)}
+    assert set(re.findall(r"LEXARIUM_[A-Z_]+", path.read_text())) <= known
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_every_file_that_is_named_is_there(path: Path) -> None:
+    for name in re.findall(r"\./([\w.-]+):/", path.read_text()) + re.findall(r"deploy/([\w.-]+)", path.read_text()):
+        assert (DEPLOY / name).exists(), f"{path.name} names {name}"
+
+
+def test_nodes_have_the_same_site_as_one_machine() -> None:
+    def directives(name: str) -> list[str]:
+        told = (DEPLOY / name).read_text().partition("location")[2]
+        return [line.strip() for line in told.splitlines() if line.strip() and not line.strip().startswith("#")]
+
+    assert directives("nginx-nodes.conf") == directives("nginx.conf")
+
+
+@pytest.mark.parametrize("path", sorted(DEPLOY.glob("*.sh")), ids=lambda path: path.name)
+def test_the_scripts_can_be_read_by_bash(path: Path) -> None:
+    assert subprocess.run(["bash", "-n", path], check=False).returncode == 0
+
+
+def test_systemd_understands_the_unit(tmp_path: Path) -> None:
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("no systemd on this machine")
+    unit = tmp_path / "lexarium.service"
+    # The program itself is not where the unit expects it.
+    unit.write_text((DEPLOY / "lexarium.service").read_text().replace("/opt/lexarium/bin/lexarium", "/bin/true"))
+    done = subprocess.run(["systemd-analyze", "verify", unit], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -1,0 +1,266 @@
+"""A newer edition of what was imported before: local edits stay, and what both sides changed is told, not lost."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lexarium.domain.accounts import Role
+from lexarium.domain.aliases import Alias, Scope
+from lexarium.domain.changes import Action, Change, State, Whole
+from lexarium.domain.collections import CONCEPT
+from lexarium.domain.relations import Edge
+from lexarium.exchange.incoming import Incoming
+from lexarium.service.access import Caller, add_account
+from lexarium.service.checking import check
+from lexarium.service.desk import Desk
+from lexarium.service.importing import import_records
+from lexarium.service.reports import Report
+from lexarium.store import log
+from lexarium.store.database import Database
+from tests.test_import import imported, kind_of, listed, one, term
+
+
+def last(database: Database, identifier: str) -> Change:
+    with database.read() as snapshot:
+        return log.latest(snapshot, [identifier])[identifier]
+
+
+def whole(database: Database, identifier: str) -> Whole:
+    return last(database, identifier).whole()
+
+
+class Curator:
+    """Edits records as a person would."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._caller = Caller(add_account(database, "Ada", Role.CURATOR), Role.CURATOR, "tok_test")
+
+    def edit(self, identifier: str, **draft: Any) -> None:
+        self.do(lambda desk: desk.patch(desk.any(identifier), draft))
+
+    def do(self, work: Callable[[Desk], Any]) -> Any:
+        return self._database.run(lambda transaction: work(Desk(transaction, self._caller)))
+
+
+@pytest.fixture
+def curator(database: Database) -> Curator:
+    return Curator(database)
+
+
+@pytest.fixture
+def edition(database: Database, tmp_path: Path) -> Callable[..., Report]:
+    """Imports an edition of one concept, `trm_a`, with two others beside it."""
+
+    def take(prefer: str | None = None, dry_run: bool = False, **fields: Any) -> Report:
+        records = [term("a", **fields), term("b"), term("c")]
+        return imported(database, tmp_path, "concept.json", records, prefer=prefer, dry_run=dry_run)
+
+    return take
+
+
+Edition = Callable[..., Report]
+
+
+def test_what_only_people_changed_stays_however_often_the_file_comes(
+    database: Database, curator: Curator, edition: Edition
+) -> None:
+    edition()
+    curator.edit("trm_a", name="ours", definition_text="Our words.")
+    ours = whole(database, "trm_a")
+    for _ in range(3):
+        report = edition()
+        assert not report.changed
+        assert report.conflicts.count == 0
+        assert whole(database, "trm_a") == ours
+
+
+def test_what_only_the_file_changed_is_taken_beside_local_edits(
+    database: Database, curator: Curator, edition: Edition
+) -> None:
+    edition()
+    curator.edit("trm_a", name="ours")
+    report = edition(definition_text="Their words.", def_id="def_new")
+    assert dict(report.updated) == {"concept": 1}
+    assert report.conflicts.count == 0
+    fields = whole(database, "trm_a").fields
+    assert (fields["name"], fields["definition_text"], fields["def_id"]) == ("ours", "Their words.", "def_new")
+    for _ in range(2):
+        assert not edition(definition_text="Their words.", def_id="def_new").changed
+    assert whole(database, "trm_a").fields["name"] == "ours", "what stood once stands at every later import"
+    assert check(database).problems == []
+
+
+def test_what_both_changed_is_a_conflict_and_ours_is_kept(
+    database: Database, curator: Curator, edition: Edition, tmp_path: Path
+) -> None:
+    edition()
+    curator.edit("trm_a", name="ours", definition_text="Our words.")
+    report = edition(name="theirs", definition_text="Their words.", def_id="def_new", last_updated=1999999999999)
+    assert not report.changed
+    assert [(each.record, each.field, each.ours, each.theirs) for each in report.conflicts.kept] == [
+        ("trm_a", "name", "ours", "theirs"),
+        ("trm_a", "definition_text", "Our words.", "Their words."),
+    ]
+    assert report.conflicts.kept[0].where == f"{tmp_path / 'concept.json'}, line 1"
+    fields = whole(database, "trm_a").fields
+    assert (fields["name"], fields["definition_text"]) == ("ours", "Our words.")
+    assert fields["def_id"] not in ("def_a", "def_new"), "a definition keeps its own id, author and stamp"
+
+
+def test_the_same_conflict_is_told_once_and_a_newer_one_again(
+    database: Database, curator: Curator, edition: Edition
+) -> None:
+    edition()
+    curator.edit("trm_a", name="ours")
+    assert edition(name="theirs").conflicts.count == 1
+    assert edition(name="theirs").conflicts.count == 0, "it was told, and ours was kept"
+    assert edition(name="newer").conflicts.count == 1
+    assert whole(database, "trm_a").fields["name"] == "ours"
+
+
+def test_theirs_takes_the_files_and_ours_keeps_ours_without_remark(
+    database: Database, curator: Curator, edition: Edition
+) -> None:
+    edition()
+    curator.edit("trm_a", name="ours", aliases=[{"text": "mine"}])
+    assert edition(prefer="ours", name="theirs").conflicts.count == 0
+    assert whole(database, "trm_a").fields["name"] == "ours"
+    report = edition(prefer="theirs", name="newer")
+    assert (report.conflicts.count, dict(report.updated)) == (0, {"concept": 1})
+    fields = whole(database, "trm_a").fields
+    assert fields["name"] == "newer"
+    assert fields["alias"] == "mine", "what only people changed stays all the same"
+
+
+def test_a_dry_run_tells_the_conflicts_and_forgets_them(database: Database, curator: Curator, edition: Edition) -> None:
+    edition()
+    curator.edit("trm_a", name="ours")
+    position = database.position()
+    assert edition(dry_run=True, name="theirs", definition_text="Their words.").conflicts.count == 1
+    assert database.position() == position
+    assert edition(name="theirs", definition_text="Their words.").conflicts.count == 1
+
+
+def test_a_field_that_this_import_does_not_tell_keeps_what_the_one_before_told(
+    database: Database, curator: Curator, edition: Edition, tmp_path: Path
+) -> None:
+    edition()
+    curator.edit("trm_a", name="ours")
+    imported(database, tmp_path, "concept.json", [{"id": "trm_a", "definition_text": "Their words."}])
+    assert not edition(definition_text="Their words.", def_id=whole(database, "trm_a").fields["def_id"]).changed
+    assert whole(database, "trm_a").fields["name"] == "ours"
+
+
+def test_a_record_that_people_made_is_what_the_file_says_and_history_keeps_the_former(
+    database: Database, curator: Curator, tmp_path: Path
+) -> None:
+    saved = curator.do(lambda desk: desk.create(CONCEPT, {"name": "made here", "definition_text": "Ours."}))
+    report = imported(database, tmp_path, "concept.json", [{"id": saved.whole.id, "name": "theirs"}])
+    assert report.conflicts.count == 0
+    assert whole(database, saved.whole.id).fields["name"] == "theirs"
+    assert last(database, saved.whole.id).version == 2
+
+
+def test_relations_people_added_stay_and_those_they_took_away_do_not_come_back(
+    database: Database, curator: Curator, edition: Edition
+) -> None:
+    edition(relationships=[kind_of("b")])
+    curator.do(lambda desk: desk.relate(desk.any("trm_a"), "PARTOF", "trm_c"))
+    curator.do(lambda desk: desk.unrelate(desk.any("trm_a"), "KINDOF", "trm_b"))
+    ours = {Edge("trm_a", "PARTOF", "trm_c")}
+    assert not edition(relationships=[kind_of("b")]).changed
+    # An import that changes something else writes the record anew, and knows better all the same.
+    edition(relationships=[kind_of("b")], name="theirs")
+    assert not edition(relationships=[kind_of("b")], name="theirs").changed
+    assert whole(database, "trm_a").edges == ours
+    edition(relationships=[kind_of("b"), kind_of("c")], name="theirs")
+    assert whole(database, "trm_a").edges == ours | {Edge("trm_a", "KINDOF", "trm_c")}
+    report = edition(relationships=[kind_of("b")], name="theirs")
+    assert (report.relations_added, report.relations_removed) == (0, 1)
+    assert whole(database, "trm_a").edges == ours
+    assert check(database).problems == []
+
+
+def test_a_relation_that_the_file_tells_no_more_goes_though_another_field_was_edited(
+    database: Database, curator: Curator, edition: Edition
+) -> None:
+    edition(relationships=[kind_of("b")])
+    curator.edit("trm_a", name="ours")
+    edition(relationships=[])
+    assert whole(database, "trm_a").edges == frozenset()
+    assert whole(database, "trm_a").fields["name"] == "ours"
+
+
+def alias(text: str, lang: str = "en", scope: Scope = "exact") -> Alias:
+    return Alias(text=text, lang=lang, scope=scope)
+
+
+def told(**more: Any) -> Incoming:
+    return Incoming(1, "concept", fields={"id": "trm_a", "name": "a"}, **more)
+
+
+def take(database: Database, *records: Incoming, **options: Any) -> Report:
+    return import_records(database, "somewhere", records, **options)
+
+
+def test_aliases_and_sources_are_taken_kept_and_told_like_fields(database: Database, curator: Curator) -> None:
+    first = (alias("eins", lang="de"), alias("one", scope="narrow"))
+    take(database, told(aliases=first, sources=("A book",)))
+    assert whole(database, "trm_a").aliases == first
+    assert whole(database, "trm_a").fields["alias"] == "one"
+    assert not take(database, told(aliases=first[::-1], sources=("A book",))).changed, "their order says nothing"
+    curator.edit("trm_a", aliases=[{"text": "ours"}])
+    report = take(database, told(aliases=(alias("theirs"),), sources=("Another book",)))
+    assert [each.field for each in report.conflicts.kept] == ["aliases"]
+    assert whole(database, "trm_a").fields["alias"] == "ours"
+    assert whole(database, "trm_a").sources == ("Another book",)
+
+
+def test_an_alias_string_replaces_only_the_names_that_it_can_say(database: Database, tmp_path: Path) -> None:
+    take(database, told(aliases=(alias("eins", lang="de"), alias("one", scope="narrow"))))
+    imported(database, tmp_path, "concept.json", [{"id": "trm_a", "alias": "one, uno"}])
+    assert whole(database, "trm_a").alias_list == (
+        alias("one", scope="narrow"),
+        alias("uno"),
+        alias("eins", lang="de"),
+    )
+    assert whole(database, "trm_a").fields["alias"] == "one, uno"
+
+
+def test_a_file_retires_and_brings_back_records_and_says_what_replaces_them(database: Database) -> None:
+    other = Incoming(2, "concept", fields={"id": "trm_b", "name": "b"})
+    take(database, told(state=State.PUBLISHED), other)
+    report = take(database, told(state=State.RETIRED, replaced_by="trm_b"), other)
+    assert (dict(report.retired), dict(report.updated)) == ({"concept": 1}, {})
+    assert (whole(database, "trm_a").state, whole(database, "trm_a").replaced_by) == (State.RETIRED, "trm_b")
+    assert last(database, "trm_a").action == Action.RETIRE
+    assert [record["id"] for record in listed(database)] == ["trm_b"]
+    assert not take(database, told()).changed, "a file that says nothing of it changes nothing of it"
+    take(database, told(state=State.PUBLISHED))
+    assert whole(database, "trm_a").state == State.PUBLISHED
+    assert check(database).problems == []
+
+
+def test_what_people_retired_is_not_brought_back_by_the_edition_they_retired_it_from(
+    database: Database, curator: Curator
+) -> None:
+    take(database, told(state=State.PUBLISHED))
+    curator.do(lambda desk: desk.retire(desk.any("trm_a")))
+    assert not take(database, told(state=State.PUBLISHED)).changed
+    assert whole(database, "trm_a").state == State.RETIRED
+
+
+def test_a_merged_record_is_not_reborn(database: Database, curator: Curator, edition: Edition) -> None:
+    edition(relationships=[kind_of("c")])
+    curator.do(lambda desk: desk.merge(desk.any("trm_a"), "trm_b"))
+    before = [whole(database, name) for name in ("trm_a", "trm_b", "trm_c")]
+    report = edition(relationships=[kind_of("c")], name="theirs")
+    assert not report.changed
+    assert report.refused == 1
+    assert "merged into trm_b" in report.warnings.kept[0].detail
+    assert [whole(database, name) for name in ("trm_a", "trm_b", "trm_c")] == before
+    assert "trm_a" not in [each["id"] for each in one(database, "trm_c")["relationships"]]
+    assert check(database).problems == []

@@ -1,0 +1,177 @@
+"""A real nginx in front, as the site that comes along sets it up: skipped where there is none."""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from http.client import HTTPConnection
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from tests.conftest import NewUrl
+from tests.postgres import HOST, free_port
+from tests.server import Answer, Server, run
+from tests.writers import LIST, wait_until
+
+SITE = Path(__file__).parents[1] / "deploy" / "nginx.conf"
+NGINX = shutil.which("nginx", path=os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin")))
+_MAIN = """
+{user}
+daemon off;
+worker_processes 1;
+pid {folder}/nginx.pid;
+error_log {folder}/error.log;
+events {{ }}
+http {{
+    access_log off;
+    client_body_temp_path {folder}/body;
+    proxy_temp_path {folder}/proxy;
+    fastcgi_temp_path {folder}/fastcgi;
+    uwsgi_temp_path {folder}/uwsgi;
+    scgi_temp_path {folder}/scgi;
+    include {folder}/site.conf;
+}}
+"""
+
+
+@pytest.fixture(scope="module")
+def folder() -> Iterator[Path]:
+    """A folder with a short name: the path of a socket has at most a hundred characters."""
+    with TemporaryDirectory(prefix="lx-") as name:
+        yield Path(name)
+
+
+@contextmanager
+def nginx(folder: Path) -> Iterator[int]:
+    """The port of an nginx with the site that comes along."""
+    if NGINX is None:
+        pytest.skip("no nginx on this machine")
+    port = free_port()
+    site = SITE.read_text().replace("/run/lexarium/lexarium.sock", str(folder / "lexarium.sock"))
+    site = site.replace("listen 80;", f"listen {HOST}:{port};")
+    (folder / "site.conf").write_text(site)
+    user = "user root;" if os.geteuid() == 0 else ""
+    (folder / "nginx.conf").write_text(_MAIN.format(folder=folder, user=user))
+    command = [NGINX, "-p", str(folder), "-e", str(folder / "error.log"), "-c", str(folder / "nginx.conf")]
+    process = subprocess.Popen(command)
+    try:
+        wait_until(lambda: _listens(port))
+        yield port
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex((HOST, port)) == 0
+
+
+@pytest.fixture(scope="module")
+def site(folder: Path, new_url: NewUrl) -> Iterator[Server]:
+    """A server of two processes on a socket, asked through nginx."""
+    options = ("--workers", "2", "--host", f"unix:{folder / 'lexarium.sock'}")
+    variables = {"LEXARIUM_SIGN_IN_RATE": "1", "LEXARIUM_WRITE_RATE": "100000", "LEXARIUM_WRITE_BURST": "100000"}
+    with nginx(folder) as port, Server(new_url("sqlite"), *options, **variables) as server:
+        server.port = port
+        wait_until(lambda: server.get("/readyz").status == 200)
+        yield server
+
+
+def sign_in(server: Server, source: str, **headers: str) -> Answer:
+    """Try to sign in from an address of this machine."""
+    connection = HTTPConnection(HOST, server.port, timeout=30, source_address=(source, 0))
+    body = json.dumps({"name": "nobody", "password": "not this one"})
+    own = {"Content-Type": "application/json"} | {name.replace("_", "-"): value for name, value in headers.items()}
+    connection.request("POST", "/api/v1/sign-in", body, own)
+    response = connection.getresponse()
+    answer = Answer(response.status, {}, response.read())
+    connection.close()
+    return answer
+
+
+def test_answers_are_the_same_as_without_it(site: Server) -> None:
+    first = site.get(LIST, Accept_Encoding="gzip")
+    assert (first.status, first.body[:2]) == (200, b"\x1f\x8b")
+    assert first.headers["etag"].endswith('gzip"')
+    assert first.headers["vary"] == "Accept"
+    again = site.get(LIST, Accept_Encoding="gzip", If_None_Match=first.headers["etag"])
+    assert (again.status, again.body) == (304, b"")
+    manifest = site.get("/reconcile").json
+    assert manifest["view"]["url"].startswith(f"http://{HOST}:{site.port}/")
+
+
+def test_clients_are_told_apart_by_their_own_address_and_cannot_choose_it(site: Server) -> None:
+    tries = 8  # more than both processes let through
+    spoofed = [sign_in(site, "127.0.0.1", X_Forwarded_For=f"10.0.0.{number}").status for number in range(tries)]
+    assert 429 in spoofed
+    assert sign_in(site, "127.0.0.2").status == 401
+
+
+def test_a_reload_replaces_every_worker_and_loses_no_request(site: Server) -> None:
+    token = site.token("curator")
+    over = threading.Event()
+
+    def ask(number: int) -> list[str]:
+        """Reads and writes on one connection, over and over: the ids of what was written."""
+        connection = HTTPConnection(HOST, site.port, timeout=30)
+        headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+        written = []
+        while not over.is_set():
+            connection.request("POST", "/api/v1/task", json.dumps({"name": f"reloaded {number}"}), headers)
+            response = connection.getresponse()
+            body = response.read()
+            assert response.status == 201, body
+            written.append(json.loads(body)["id"])
+            connection.request("GET", f"{LIST}?id={written[-1]}")
+            response = connection.getresponse()
+            body = response.read()
+            assert response.status == 200, body
+        connection.close()
+        return written
+
+    with ThreadPoolExecutor(4) as pool:
+        asking = [pool.submit(ask, number) for number in range(4)]
+        try:
+            for _ in range(2):
+                before = workers(site)
+                os.kill(site.pid, signal.SIGHUP)
+                wait_until(lambda before=before: len(workers(site)) == 2 and not before & workers(site))
+                time.sleep(0.1)
+        finally:
+            over.set()
+        written = [identifier for each in asking for identifier in each.result()]
+    assert written
+    listed = [each["id"] for each in site.get(LIST).json if each["name"].startswith("reloaded")]
+    assert sorted(listed) == sorted(written)
+
+
+def workers(server: Server) -> set[int]:
+    """The processes that serve."""
+    children = Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text().split()
+    return {int(each) for each in children if b"spawn_main" in Path(f"/proc/{each}/cmdline").read_bytes()}
+
+
+def test_a_socket_that_is_in_use_is_refused_and_one_that_was_left_behind_is_not(
+    folder: Path, site: Server, new_url: NewUrl
+) -> None:
+    url = new_url("sqlite")
+    path = folder / "other.sock"
+    left = socket.socket(socket.AF_UNIX)
+    left.bind(str(path))
+    left.close()
+    with Server(url, "--host", f"unix:{path}"):
+        assert path.stat().st_mode & 0o777 == 0o660
+        second = run("serve", "--host", f"unix:{path}", "--database", url)
+        assert second.returncode == 1
+        assert "Cannot listen on unix:" in second.stderr
+        assert path.exists()

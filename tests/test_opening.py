@@ -1,0 +1,256 @@
+"""Files as they come: compressed, in other encodings, without a telling name, with columns of their own."""
+
+import bz2
+import gzip
+import io
+import json
+import lzma
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lexarium.domain.errors import ImportRefused, Invalid
+from lexarium.exchange import opening
+from lexarium.exchange.decoding import Utf8
+from lexarium.exchange.formats import FORMATS
+from lexarium.exchange.incoming import Malformed
+from lexarium.exchange.mapping import read_map
+from lexarium.exchange.opening import Unreadable, parts
+from lexarium.exchange.recognition import Unrecognised, recognise
+from lexarium.service.importing import import_files
+from lexarium.store.database import Database
+from lexarium.store.migrate import open_database
+from tests.conftest import NewUrl
+from tests.server import run
+from tests.test_import import listed, term, write
+
+
+def zipped(*members: tuple[str, bytes]) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in members:
+            archive.writestr(name, data)
+    return file.getvalue()
+
+
+RECORDS = [term("a"), term("b")]
+TEXT = json.dumps(RECORDS).encode()
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("concept.json.gz", gzip.compress(TEXT)),
+        ("concept.json.bz2", bz2.compress(TEXT)),
+        ("concept.json.xz", lzma.compress(TEXT)),
+        ("concept.json.zip", zipped(("concept.json", TEXT))),
+        ("concept.json.zip", zipped(("data", TEXT))),
+        ("all.zip", zipped(("concept.json", TEXT), ("__MACOSX/concept.json", b"\0"), ("folder/", b""))),
+        ("concept.json", gzip.compress(TEXT)),
+        ("concept.json", gzip.compress(TEXT[:50]) + gzip.compress(TEXT[50:])),
+        ("concept", TEXT),
+        ("concept.JSON", b"\xef\xbb\xbf" + TEXT),
+        ("concept.json", TEXT.decode().encode("utf-16")),
+        ("concept.json", b"\xfe\xff" + TEXT.decode().encode("utf-16-be")),
+    ],
+)
+def test_a_file_is_read_however_it_is_packed(new_database: Database, tmp_path: Path, name: str, data: bytes) -> None:
+    path = tmp_path / name
+    path.write_bytes(data)
+    report = import_files(new_database, [path])
+    assert dict(report.created) == {"concept": 2}
+    assert report.warnings.count == 0
+    assert listed(new_database) == RECORDS
+
+
+@pytest.fixture
+def new_database(new_url: NewUrl) -> Iterator[Database]:
+    opened = open_database(new_url("sqlite"))
+    yield opened
+    opened.close()
+
+
+def test_an_archive_of_several_files_is_all_of_them(new_database: Database, tmp_path: Path) -> None:
+    path = tmp_path / "all.zip"
+    path.write_bytes(zipped(("concept.json", TEXT), ("sub/task.json", json.dumps([term("c")]).encode())))
+    assert dict(import_files(new_database, [path]).created) == {"concept": 2, "task": 1}
+    path.write_bytes(zipped(("concept.json", TEXT), ("task.json", b"[{]")))
+    with pytest.raises(ImportRefused) as refused:
+        import_files(new_database, [path])
+    assert refused.value.problems[0].field == f"{path}, task.json, line 1, column 3"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        gzip.compress(TEXT)[:-20],
+        gzip.compress(TEXT)[:20] + b"nonsense" * 20,
+        bz2.compress(TEXT)[:-20],
+        lzma.compress(TEXT)[:-20],
+        zipped(("concept.json", TEXT))[:-30],
+        zipped(("concept.json", TEXT)).replace(TEXT[:1], b"\0"),
+        b"PK\x03\x04nonsense",
+    ],
+)
+def test_a_damaged_file_is_refused_with_a_sentence(new_database: Database, tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "concept.json.gz"
+    path.write_bytes(data)
+    with pytest.raises(ImportRefused) as refused:
+        import_files(new_database, [path])
+    (problem,) = refused.value.problems
+    assert problem.field == str(path)
+    assert "damaged" in problem.detail
+    assert listed(new_database) == []
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress, lambda data: zipped(("a.json", data))])
+def test_a_bomb_is_refused_before_it_goes_off(
+    new_database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pack: Any
+) -> None:
+    monkeypatch.setattr(opening, "FREE_BYTES", 1 << 20)
+    path = tmp_path / "concept.json.gz"
+    path.write_bytes(pack(b"[" + b" " * (300 << 20 if pack is gzip.compress else 30 << 20)))
+    with pytest.raises(ImportRefused) as refused:
+        import_files(new_database, [path])
+    assert "absurdly large" in refused.value.problems[0].detail
+
+
+def test_no_file_comes_out_larger_than_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(opening, "MOST_BYTES", 1_000)
+    path = tmp_path / "a.gz"
+    path.write_bytes(gzip.compress(b"x" * 100_000))
+    with pytest.raises(Unreadable, match="absurdly large"):
+        for part in parts(path):
+            part.stream.read()
+
+
+def decoded(data: bytes, size: int = 7) -> tuple[bytes, str | None]:
+    """All of a stream, read in small pieces."""
+    text = Utf8(io.BufferedReader(io.BytesIO(data)))
+    return b"".join(iter(lambda: text.read(size) or b"", b"")), text.warning
+
+
+def test_bytes_that_are_not_utf8_are_read_as_windows_1252_and_their_lines_named() -> None:
+    text = "é".encode() + b"\ncaf\xe9 \x93q\x94\n" + "語".encode() + b"\n\xe9\n"
+    read, warning = decoded(text)
+    assert read.decode() == "é\ncafé “q”\n語\né\n"
+    assert warning == "lines 2, 4 are not UTF-8; what is not was read as Windows-1252"
+    assert decoded("Ångström 語 😀\n".encode() * 50_000)[1] is None
+    read, warning = decoded("语é".encode() * 100_000 + b"\xe9")
+    assert read.decode() == "语é" * 100_000 + "é"
+    assert warning == "line 1 is not UTF-8; what is not was read as Windows-1252"
+
+
+def test_of_many_lines_that_are_not_utf8_the_first_are_named() -> None:
+    _, warning = decoded(b"\xe9\n" * 1_500)
+    assert warning is not None
+    assert warning.startswith("lines 1, 2, 3")
+    assert "20 and 1,480 more are" in warning
+
+
+def test_a_byte_that_is_neither_is_malformed_with_line_and_column() -> None:
+    with pytest.raises(Malformed) as malformed:
+        decoded(b"one\ntwo \x81")
+    assert (malformed.value.line, malformed.value.column) == (2, 5)
+    with pytest.raises(Malformed):
+        decoded(b"\xff\xfe" + "text".encode("utf-16-le") + b"\x00\xd8")
+
+
+def test_an_xml_document_that_declares_its_encoding_is_left_to_its_reader() -> None:
+    for text in (
+        b'<?xml version="1.0" encoding="ISO-8859-1"?><a>\xe9</a>',
+        '<?xml version="1.0"?><a/>'.encode("utf-16"),
+    ):
+        assert decoded(text) == (text, None)
+
+
+def test_a_catalogue_in_windows_1252_comes_in_with_a_warning(database: Database, tmp_path: Path) -> None:
+    path = tmp_path / "concept.json"
+    path.write_bytes(json.dumps([term("a", name="café")], ensure_ascii=False, indent=0).encode("windows-1252"))
+    report = import_files(database, [path])
+    assert "line 4 is not UTF-8" in report.warnings.kept[0].detail
+    assert listed(database)[0]["name"] == "café"
+
+
+@pytest.mark.parametrize(
+    ("name", "head", "format"),
+    [
+        ("x.json", b"[{", "v-alpha"),
+        ("x.json", b' {"@context": {}}', "jsonld"),
+        ("x.json", b'{"id": 1}\n{"id": 2}', "jsonl"),
+        ("x.JSONL", b"", "jsonl"),
+        ("x.obo", b"", "obo"),
+        ("x.csv", b"a;b", "csv"),
+        ("x.tab", b"", "tsv"),
+        ("x.owl", b"<rdf", "owl"),
+        ("x", b'[{"id": "trm_a"}]', "v-alpha"),
+        ("x", b'{"id": "trm_a", "name": "a"}', "v-alpha"),
+        ("x", b'{"a": 1}\n\n{"a": 2}\n', "jsonl"),
+        ("x.txt", b"format-version: 1.2\n[Term]\n", "obo"),
+        ("x.txt", b"[Term]\nid: X:1\n", "obo"),
+        ("x", b"! a comment\nformat-version: 1.2\n", "obo"),
+        ("x", b"@prefix skos: <http://www.w3.org/2004/02/skos/core#> .\n", "skos"),
+        ("x", b"# comment\nPREFIX skos: <x>\n", "skos"),
+        ("x", b'<http://a> <http://b> "c"@en .\n', "ntriples"),
+        ("x", b"_:b <http://b> <http://c> .\n", "ntriples"),
+        ("x.txt", b"id\tname\n", "tsv"),
+        ("x.txt", b"id;name\n", "csv"),
+        ("x.xml", b'<?xml version="1.0"?><rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"'
+                  b' xmlns:skos="http://www.w3.org/2004/02/skos/core#">', "rdfxml"),
+        ("x.xml", b'<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"><owl:Class', "owl"),
+    ],
+)  # fmt: skip
+def test_the_format_is_told_by_the_name_else_by_the_beginning(name: str, head: bytes, format: str) -> None:
+    assert recognise(name, head).name == format
+
+
+@pytest.mark.parametrize(("name", "head"), [("x", b""), ("x.txt", b"some words"), ("x.xml", b"<html>"), ("x", b"%PDF")])
+def test_an_unknown_format_is_a_sentence_that_names_those_there_are(name: str, head: bytes) -> None:
+    with pytest.raises(Unrecognised) as unknown:
+        recognise(name, head)
+    assert all(name in str(unknown.value) for name in FORMATS)
+
+
+def test_an_unknown_format_is_refused_with_every_other_problem(database: Database, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("some words")
+    (tmp_path / "concept.json").write_text("[{]")
+    with pytest.raises(ImportRefused) as refused:
+        import_files(database, [tmp_path / "a.txt", tmp_path / "concept.json"])
+    assert [problem.field for problem in refused.value.problems] == [
+        str(tmp_path / "a.txt"),
+        f"{tmp_path / 'concept.json'}, line 1, column 3",
+    ]
+
+
+def test_a_map_says_what_a_key_means(database: Database, tmp_path: Path) -> None:
+    path = write(tmp_path / "concept.json", [{"id": "trm_a", "label": "A", "gloss": "What a is."}])
+    (tmp_path / "map.txt").write_text("# what their names mean\ngloss = definition_text\n\n")
+    import_files(database, [path], map=read_map(["label=name", str(tmp_path / "map.txt")]))
+    (record,) = listed(database)
+    assert (record["name"], record["definition_text"]) == ("A", "What a is.")
+
+
+def test_every_mistake_in_a_map_is_told_at_once(tmp_path: Path) -> None:
+    file = tmp_path / "map.txt"
+    file.write_text("a=name\nb=nonsense\n")
+    with pytest.raises(Invalid) as invalid:
+        read_map([str(file), "no pair", "=name", "a=alias", "http://x/?y=z=KINDOF"])
+    assert [problem.field for problem in invalid.value.problems] == [f"{file}, line 2", "no pair", "=name", "a=alias"]
+    assert read_map(["http://x/?y=z=KINDOF"]) == {"http://x/?y=z": "KINDOF"}
+
+
+def test_the_command_takes_formats_maps_and_preferences(tmp_path: Path) -> None:
+    path = write(tmp_path / "odd.name", [{"id": "trm_a", "label": "A"}])
+    at = f"sqlite:///{tmp_path}/a.db"
+    options = ("--format", "v-alpha", "--collection", "concept", "--map", "label=name", "--database", at, "--json")
+    result = run("import", path, *options, "--theirs")
+    report = json.loads(result.stdout)
+    assert report["created"] == {"concept": 1}
+    assert {"retired", "refused", "conflicts", "conflict_count"} <= report.keys()
+    assert run("import", path, *options, "--theirs", "--ours").returncode == 1
+    assert run("import", path, "--format", "pdf", "--database", at).returncode == 2
+    wrong = run("import", path, "--map", "x=y", "--map", "z", "--database", at)
+    assert (wrong.returncode, wrong.stderr.count("•")) == (1, 2)

@@ -1,0 +1,51 @@
+"""Which proxies are believed when they say who a client is."""
+
+import pytest
+
+from lexarium.domain.errors import SettingError
+from lexarium.settings import Settings
+from tests.conftest import NewUrl
+from tests.server import Server
+
+
+def scheme_of(server: Server, **headers: str) -> str:
+    """The scheme that a server believes it is asked by: its manifest begins its addresses with it."""
+    address: str = server.get("/reconcile", **headers).json["view"]["url"]
+    return address.partition(":")[0]
+
+
+def test_headers_are_believed_only_where_the_proxy_is_trusted(new_url: NewUrl) -> None:
+    url = new_url("sqlite")
+    with Server(url) as server:
+        assert scheme_of(server, X_Forwarded_Proto="https") == "http"
+    with Server(url, LEXARIUM_TRUSTED_PROXIES="192.0.2.1, 127.0.0.0/8", LEXARIUM_SIGN_IN_RATE="1") as server:
+        assert scheme_of(server, X_Forwarded_Proto="https") == "https"
+        assert scheme_of(server, X_Forwarded_Proto="gopher") == "http"
+        # The last that is no proxy of ours counts; what is no address counts for nothing.
+        assert statuses(server, "203.0.113.7", "spoofed, 203.0.113.7", "198.51.100.1, 203.0.113.7, 192.0.2.1") == [
+            401,
+            429,
+            429,
+        ]
+        assert statuses(server, "203.0.113.8", "2001:db8::1", "2001:0db8::0001", "nonsense", "127.0.0.1") == [
+            401,
+            401,
+            429,
+            401,
+            429,
+        ]
+
+
+def statuses(server: Server, *forwarded: str) -> list[int]:
+    """What tries to sign in to one account are answered, each from an address; each address has one try."""
+    body = {"name": "nobody", "password": "not this one"}
+    found = []
+    for each in forwarded:
+        headers = {"Content-Type": "application/json", "X-Forwarded-For": each}
+        found.append(server.request("POST", "/api/v1/sign-in", headers, str(body).replace("'", '"')).status)
+    return found
+
+
+def test_what_is_no_address_is_refused_by_name() -> None:
+    with pytest.raises(SettingError, match=r"trusted_proxies must name addresses or networks: .*nginx"):
+        Settings.read({"LEXARIUM_TRUSTED_PROXIES": "10.0.0.0/8, nginx"})

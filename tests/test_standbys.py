@@ -1,0 +1,168 @@
+"""Reading from a hot standby: never the past; and going on where the primary is gone."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lexarium.domain.accounts import Role
+from lexarium.domain.errors import SettingError
+from lexarium.service.access import Callers
+from lexarium.service.checking import check
+from lexarium.store.database import Database
+from tests.conftest import NewUrl
+from tests.postgres import HOST, Postgres
+from tests.server import Server
+from tests.writers import LIST, Client, Load, wait_until
+
+NAME = "catalogue"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("clusters")
+
+
+@pytest.fixture(scope="module")
+def primary(folder: Path) -> Iterator[Postgres]:
+    """Waits for its standby to have what it commits."""
+    with Postgres(folder / "primary").make() as running:
+        running.start()
+        running.new_database(NAME)
+        yield running
+
+
+@pytest.fixture(scope="module")
+def standby(folder: Path, primary: Postgres) -> Iterator[Postgres]:
+    with Postgres(folder / "standby").make_standby_of(primary) as running:
+        running.start()
+        primary.execute("ALTER SYSTEM SET synchronous_standby_names = 'standby'")
+        primary.execute("SELECT pg_reload_conf()")
+        wait_until(lambda: primary.execute("SELECT sync_state FROM pg_stat_replication") == [("sync",)])
+        yield running
+
+
+@pytest.fixture(scope="module")
+def server(primary: Postgres, standby: Postgres) -> Iterator[Server]:
+    """A node of two processes that knows both: the primary wherever it is, and standbys to read from."""
+    hosts = f"{HOST}:{primary.port},{HOST}:{standby.port}"
+    url = f"postgresql://postgres@{hosts}/{NAME}"
+    # No target_session_attrs: of several hosts the primary is looked for, and for reads a standby.
+    variables = {"LEXARIUM_DATABASE_READ": url, "LEXARIUM_DATABASE_SECONDS": "3"}
+    with Server(url, "--workers", "2", **variables) as running:
+        wait_until(lambda: running.get("/readyz").status == 200)
+        yield running
+
+
+@pytest.fixture
+def client(server: Server) -> Client:
+    return Client(server)
+
+
+@pytest.fixture
+def paused(standby: Postgres) -> Iterator[Postgres]:
+    """The standby, which receives everything and shows nothing new."""
+    standby.execute("SELECT pg_wal_replay_pause()")
+    wait_until(lambda: standby.execute("SELECT pg_get_wal_replay_pause_state()") == [("paused",)])
+    yield standby
+    standby.execute("SELECT pg_wal_replay_resume()")
+
+
+def readers(standby: Postgres) -> int:
+    """How many processes are connected to read the catalogue."""
+    count: int = standby.execute(f"SELECT count(*) FROM pg_stat_activity WHERE datname = '{NAME}'")[0][0]
+    return count
+
+
+def seen_in_order(server: Server, path: str, times: int = 10) -> list[int]:
+    """The revisions at which a node answers, one after another: any of its processes may be asked."""
+    return [int(server.get(path).headers["etag"].split("-")[1]) for _ in range(times)]
+
+
+def test_reads_go_to_the_standby(server: Server, client: Client, standby: Postgres) -> None:
+    made = client.create_at_last("read from the standby")
+    wait_until(lambda: server.get(f"{LIST}?id={made}").status == 200 and readers(standby) > 0)
+
+
+def test_what_a_node_wrote_or_served_it_never_takes_back(server: Server, client: Client, paused: Postgres) -> None:
+    for number in range(5):
+        made = client.create_at_last(f"written while the standby lags {number}")
+        assert all(server.get(f"{LIST}?id={made}").status == 200 for _ in range(4))
+        assert all(server.get(f"/api/v1/task/{made}").status == 200 for _ in range(4))
+        assert made in {each["id"] for each in server.get(LIST).json}
+        revisions = seen_in_order(server, LIST)
+        assert revisions == sorted(revisions)
+
+
+def test_what_is_in_no_record_is_not_taken_back_either(server: Server, client: Client, paused: Postgres) -> None:
+    contributor = Client(server, server.token("contributor"))
+    proposed = contributor.send("POST", "/api/v1/task", json.dumps({"name": "only proposed"}))
+    assert proposed.status == 202
+    listed = [client.send("GET", "/api/v1/proposals").json["items"] for _ in range(6)]
+    assert all(proposed.json["id"] in {each["id"] for each in items} for items in listed)
+
+
+def test_a_token_that_another_node_has_just_made_is_good_here_though_the_standby_lags(
+    server: Server, primary: Postgres, paused: Postgres
+) -> None:
+    secret = server.token("curator")
+    # A node that has heard of nothing yet, and so would take what the standby has.
+    node = Database(primary.url(NAME), standbys=paused.url(NAME))
+    assert Callers(node).identify(f"Bearer {secret}").role == Role.CURATOR
+    node.close()
+
+
+def test_while_the_primary_is_gone_a_standby_serves_what_the_node_has_seen_or_nothing(
+    server: Server, client: Client, primary: Postgres, standby: Postgres
+) -> None:
+    old, other = (client.create_at_last(name) for name in ("an old one", "another old one"))
+    standby.execute("SELECT pg_wal_replay_pause()")
+    made = client.create_at_last("the last before the end")
+    assert server.get(f"{LIST}?id={made}").status == 200
+    primary.kill()
+    # The standby has it, but does not show it yet: rather nothing than the past.
+    assert server.get(f"/api/v1/task/{old}").status == 503
+    standby.execute("SELECT pg_wal_replay_resume()")
+    wait_until(lambda: server.get(f"/api/v1/task/{old}").status == 200)
+    assert server.get(f"/api/v1/task/{made}").status == 200
+    assert server.get(f"{LIST}?id={other}").status == 200
+    refused = client.create("nobody takes this", "nobody takes this")
+    assert refused.status == 503
+    assert refused.headers["retry-after"]
+    primary.start()
+    wait_until(lambda: primary.execute("SELECT sync_state FROM pg_stat_replication") == [("sync",)])
+    client.create_at_last("after the end")
+
+
+def test_a_standby_that_is_gone_is_not_missed(
+    server: Server, client: Client, primary: Postgres, standby: Postgres
+) -> None:
+    primary.execute("ALTER SYSTEM SET synchronous_standby_names = ''")
+    primary.execute("SELECT pg_reload_conf()")
+    standby.kill()
+    made = client.create_at_last("without a standby")
+    assert server.get(f"/api/v1/task/{made}").status == 200
+    standby.start()
+    primary.execute("ALTER SYSTEM SET synchronous_standby_names = 'standby'")
+    primary.execute("SELECT pg_reload_conf()")
+    wait_until(lambda: primary.execute("SELECT sync_state FROM pg_stat_replication") == [("sync",)])
+
+
+def test_after_a_promotion_under_load_nothing_is_lost_and_nothing_is_there_twice(
+    server: Server, client: Client, primary: Postgres, standby: Postgres
+) -> None:
+    load = Load(client, "promoted")
+    with load.going_on():
+        primary.kill()
+        standby.promote()
+        load.wait_for_more()
+    assert client.named("promoted") == load.acknowledged
+    database = Database(standby.url(NAME))
+    assert check(database).problems == []
+    database.close()
+
+
+def test_only_postgresql_has_standbys(new_url: NewUrl) -> None:
+    with pytest.raises(SettingError, match="Only a catalogue on PostgreSQL has standbys"):
+        Database(new_url("sqlite"), standbys="postgresql://localhost/any")
