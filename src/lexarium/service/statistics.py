@@ -19,7 +19,7 @@ from lexarium.domain.relations import RELATIONS
 from lexarium.store import surveys, versions
 from lexarium.store.backend import Position, Snapshot, read_position
 from lexarium.store.database import Database
-from lexarium.store.surveys import Surveyed
+from lexarium.store.surveys import Logged, Surveyed
 
 _AT_ONCE = 500
 """How many changes are read at a time: the work of a few milliseconds, after which other threads have their turn."""
@@ -93,7 +93,7 @@ class _Ledger:
     undefined: dict[str, None] = field(default_factory=dict)
     placeholder: dict[str, None] = field(default_factory=dict)
 
-    def change(self, made: Change, before: Change | None) -> None:
+    def change(self, made: Logged, before: Logged | Change | None) -> None:
         if before is not None:
             self._count(before, -1)
             self.undefined.pop(made.record, None)
@@ -105,7 +105,7 @@ class _Ledger:
         elif definition is not None and is_placeholder(definition):
             self.placeholder[made.record] = None
 
-    def _count(self, change: Change, by: int) -> dict[str, Any]:
+    def _count(self, change: Logged | Change, by: int) -> dict[str, Any]:
         """Count a record as a change left it; returns its fields, none where it does not count."""
         document = orjson.loads(change.document)
         if document["state"] != State.PUBLISHED:
@@ -200,15 +200,13 @@ class Statistics:
     def _follow(self, revision: int) -> None:
         """Go a little further, in a transaction of its own."""
         with self._database.read() as snapshot:
-            made = versions.since(snapshot, self._position.revision, _AT_ONCE)
-            # The version before each: of several changes of one record, each is the one before the next.
+            made = surveys.logged(snapshot, self._position.revision, revision, _AT_ONCE)
             earlier = _earlier(snapshot, made)
         for change in made:
-            if change.seq > revision:
-                break
             self._ledger.change(change, earlier.get(change.record))
+            # Of several changes of one record, each is what was before the next.
             earlier[change.record] = change
-            self._position = self._position._replace(revision=change.seq)
+        self._position = self._position._replace(revision=made[-1].seq)
 
     def _survey(self) -> None:
         started = time.monotonic()
@@ -244,12 +242,13 @@ class Statistics:
         )
 
 
-def _earlier(snapshot: Snapshot, made: list[Change]) -> dict[str, Change]:
+def _earlier(snapshot: Snapshot, made: list[Logged]) -> dict[str, Logged | Change]:
     """What each of these records was before the first of these changes; those that were not are left out."""
     first: dict[str, int] = {}
     for change in made:
         first.setdefault(change.record, change.version)
-    return versions.find_versions(snapshot, [(name, version - 1) for name, version in first.items() if version > 1])
+    wanted = [(name, version - 1) for name, version in first.items() if version > 1]
+    return dict(versions.find_versions(snapshot, wanted))
 
 
 def _nested(counted: Counter[tuple[str, str]]) -> dict[str, dict[str, int]]:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, exists, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Integer, Select, and_, bindparam, exists, func, or_, select
 
 from lexarium.domain.changes import State
 from lexarium.store.records import BATCH
@@ -121,6 +121,27 @@ def neighbours(
     if len(found) >= most:
         total = connection.execute(select(func.count()).select_from(edges.subquery())).scalar_one()
     return found, total
+
+
+class Logged(NamedTuple):
+    """A change, as far as it is counted."""
+
+    seq: int
+    record: str
+    version: int
+    collection: str
+    document: bytes
+
+
+_LOGGED = select(change.c.seq, change.c.record, change.c.version, change.c.collection, change.c.document)
+_LOGGED = _LOGGED.where(change.c.seq > bindparam("seq"), change.c.seq <= bindparam("revision"))
+_LOGGED = _LOGGED.order_by(change.c.seq).limit(bindparam("most", type_=Integer))
+
+
+def logged(connection: Connection, seq: int, revision: int, most: int) -> list[Logged]:
+    """The changes after a seq and up to a revision, in order, at most so many: less of each than `versions` reads."""
+    rows = connection.execute(_LOGGED, {"seq": seq, "revision": revision, "most": most})
+    return [Logged._make(row) for row in rows.all()]
 
 
 def first_ids(connection: Connection, collection: str) -> list[str]:
