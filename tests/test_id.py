@@ -214,3 +214,9 @@ def test_openrefine_is_told_the_iris_and_shown_the_pages(catalogue: Catalogue) -
     assert told["identifierSpace"] == f"{BASE}id/"
     address = told["view"]["url"].replace("{{id}}", catalogue.ids["record"])
     assert catalogue.server.get(address.partition(f":{catalogue.server.port}")[2]).status == 200
+
+
+def test_the_scheme_of_a_collection_leads_to_its_page(catalogue: Catalogue) -> None:
+    answer = catalogue.server.get("/disorder")
+    assert (answer.status, answer.headers["location"]) == (303, "/browse/disorder")
+    assert catalogue.server.get("/browse/disorder", Accept="text/html").status == 200

@@ -81,11 +81,12 @@ class Iris:
         self._about = site.about
 
     def routes(self) -> list[Route]:
-        """Their own, and those that published papers name them by."""
+        """Their own, those that published papers name them by, and those of their schemes."""
         old = [name for name, collection in COLLECTIONS.items() if collection.on_valpha]
         return [
             Route(f"{PATH}/{{id:path}}", self.get),
             *(Route(f"/{name}{PATH}/{{id:path}}", self.redirect) for name in old),
+            *(Route(f"/{name}", _to_collection) for name in COLLECTIONS),
         ]
 
     async def get(self, request: Request) -> Response:
@@ -130,6 +131,11 @@ class Iris:
             if if_none_match is not None and matches(etag.encode(), if_none_match):
                 return Response(status_code=304, headers={**_HEADERS, **SECURITY_HEADERS, "etag": etag})
         return response
+
+
+async def _to_collection(request: Request) -> Response:
+    """From the address that names a collection as a scheme to its page."""
+    return RedirectResponse(f"/browse{request.url.path}", 303)
 
 
 def _form(request: Request) -> str:
