@@ -52,7 +52,7 @@ def read(stream: BinaryIO, reading: Reading) -> Iterator[Incoming]:
 
 def taken(line: int, found: dict[str, Any], reading: Reading) -> Incoming:
     """The record that an object is."""
-    incoming = Incoming(line)
+    incoming = Incoming(line, only_ids=True)
     given = {reading.map.get(key, key): value for key, value in found.items()} if reading.map else found
     kind = reading.collection or _kind(given, reading.fallback, incoming)
     if kind is not None:

@@ -17,7 +17,7 @@ from lexarium.domain.records import Fields
 from lexarium.domain.relations import RELATIONS, Edge
 from lexarium.domain.rendering import rendering_of
 from lexarium.domain.stamps import now
-from lexarium.service.identities import identify, may_be_name
+from lexarium.service.identities import identify
 from lexarium.service.reports import Conflict, Notes, Progress, Report
 from lexarium.service.retelling import retell
 from lexarium.store import edges, integrity, log, records, upstream, versions
@@ -236,12 +236,13 @@ class Application:
             None if aliases is None else tuple(Alias.model_construct(**alias) for alias in aliases),
             None if sources is None else tuple(sources),
             None if state is None else State(state),
-            self._stand_in(item, rest.get("replaced_by")),
+            self._stand_in(item, rest),
         )
 
-    def _stand_in(self, item: Staged, name: str | None) -> str | None:
+    def _stand_in(self, item: Staged, rest: Mapping[str, Any]) -> str | None:
         """What replaces a record, as an id."""
-        if name is None or not may_be_name(name):
+        name: str | None = rest.get("replaced_by")
+        if name is None or not rest.get("loosely"):
             return name
         identifier = self._stage.identified(name)
         if identifier is None:

@@ -72,7 +72,7 @@ class Intake:
         if "id" not in incoming.fields:
             label = None if incoming.foreign else name_key(incoming.fields["name"])
             self._stage.add_named(key, incoming.collection, label)
-        if incoming.replaced_by is not None and may_be_name(incoming.replaced_by):
+        if incoming.replaced_by is not None and _is_loose(incoming, incoming.replaced_by):
             self._stage.mention(incoming.replaced_by)
 
     def _relate(self, key: str, incoming: Incoming) -> None:
@@ -84,15 +84,22 @@ class Intake:
                 self._warnings.add(where, f"{edge.relation} to {edge.target!r} was left out: it {why}")
                 continue
             names = [
-                end for end in (edge.source, *(() if outside else (edge.target,))) if may_be_name(end) or end == key
+                end
+                for end in (edge.source, *(() if outside else (edge.target,)))
+                if _is_loose(incoming, end) or end == key
             ]
-            if "id" in incoming.fields and not any(map(may_be_name, names)):
+            if "id" in incoming.fields and not any(_is_loose(incoming, name) for name in names):
                 firm.append(edge)
                 continue
             for name in names:
                 self._stage.mention(name)
             self._stage.tell_loosely(edge, self._source, incoming.line)
         self._stage.tell(key, firm, incoming.told)
+
+
+def _is_loose(incoming: Incoming, name: str) -> bool:
+    """Whether what a record names another by may be no id of ours."""
+    return may_be_name(name) and not incoming.only_ids
 
 
 def _label(incoming: Incoming) -> str:
@@ -145,4 +152,5 @@ def _rest(incoming: Incoming, problems: list[str]) -> bytes | None:
         told["sources"] = incoming.sources
     if incoming.state is not None:
         told |= {"state": incoming.state, "replaced_by": incoming.replaced_by}
+        told["loosely"] = incoming.replaced_by is not None and _is_loose(incoming, incoming.replaced_by)
     return _json(told, problems) if told else None

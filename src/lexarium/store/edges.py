@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Collection as Items
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, Select, bindparam, exists, func, select, tuple_
 
@@ -53,14 +53,21 @@ def any_there(connection: Connection) -> bool:
     return connection.execute(select(relation.c.source).limit(1)).first() is not None
 
 
-def matched(connection: Connection, names: Items[str]) -> dict[str, list[str]]:
+class Match(NamedTuple):
+    """A record that is an exact match of something."""
+
+    id: str
+    collection: str
+
+
+def matched(connection: Connection, names: Items[str]) -> dict[str, list[Match]]:
     """The records that have an exact match to these (at most `records.BATCH`), by what it is; published ones first."""
-    query = select(relation.c.target, record.c.id).join(record, record.c.id == relation.c.source)
+    query = select(relation.c.target, record.c.id, record.c.collection).join(record, record.c.id == relation.c.source)
     query = query.where(relation.c.target.in_(names), relation.c.relation == EXACT.name)
     query = query.where(record.c.state != State.MERGED).order_by(record.c.state != State.PUBLISHED, record.c.id)
-    found: dict[str, list[str]] = defaultdict(list)
-    for target, identifier in connection.execute(query):
-        found[target].append(identifier)
+    found: dict[str, list[Match]] = defaultdict(list)
+    for target, identifier, collection in connection.execute(query):
+        found[target].append(Match(identifier, collection))
     return found
 
 

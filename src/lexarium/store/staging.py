@@ -21,6 +21,7 @@ CREATE TABLE told (id TEXT, relation TEXT, side TEXT);
 CREATE TABLE dropped (source TEXT, relation TEXT, target TEXT, PRIMARY KEY (source, relation, target)) WITHOUT ROWID;
 CREATE TABLE named (name TEXT PRIMARY KEY, collection TEXT, label TEXT, id TEXT) WITHOUT ROWID;
 CREATE TABLE loose (source TEXT, relation TEXT, target TEXT, file INTEGER, line INTEGER);
+CREATE TABLE left_out (name TEXT PRIMARY KEY) WITHOUT ROWID;
 """
 _ARRANGED = (
     "CREATE INDEX staged_by_id ON staged (id)",
@@ -156,14 +157,24 @@ class Stage:
             found.setdefault(identifier, []).append(name)
         yield from found.items()
 
-    def leave_out(self, name: str) -> str:
-        """Forget what was told of what is named so, though it may still be named. Returns where it was read."""
-        source, line = self._db.execute("SELECT source, line FROM staged WHERE id = ?", (name,)).fetchone()
-        self._db.execute("DELETE FROM staged WHERE id = ?", (name,))
-        self._db.execute("DELETE FROM told WHERE id = ?", (name,))
-        self._db.execute("DELETE FROM loose WHERE source = ?", (name,))
-        self._db.execute("UPDATE named SET collection = NULL WHERE name = ?", (name,))
-        return self.place(source, line)
+    def leave_out(self, names: Iterable[str]) -> Iterator[tuple[str, str, str]]:
+        """Forget what was told of what is named so, though it may still be named.
+
+        Yields each name with the id it has come to, and where it was read.
+        """
+        # All at once: what is staged has no index yet.
+        self._db.executemany("INSERT INTO left_out VALUES (?)", ((name,) for name in names))
+        those = "IN (SELECT name FROM left_out)"
+        query = f"""
+            SELECT named.name, named.id, staged.source, staged.line, min(staged.rowid)
+            FROM staged JOIN named ON named.name = staged.id WHERE staged.id {those} GROUP BY named.name ORDER BY 5
+        """
+        for name, identifier, source, line, _ in self._db.execute(query):
+            yield name, identifier, self.place(source, line)
+        self._db.execute(f"DELETE FROM staged WHERE id {those}")
+        self._db.execute(f"DELETE FROM told WHERE id {those}")
+        self._db.execute(f"DELETE FROM loose WHERE source {those}")
+        self._db.execute(f"UPDATE named SET collection = NULL WHERE name {those}")
 
     def settle_names(self, mapping: str) -> Iterator[tuple[Edge, str]]:
         """Put ids in place of names, everywhere, and tell of each record's name by a mapping.
