@@ -112,7 +112,7 @@ def document_of(whole: Whole) -> Document:
 
 
 def definition_of(whole: Whole) -> str:
-    """What a record says it is: its longest field that people write, whatever that is called in its collection."""
+    """What a record says it is, whatever that field is called in its collection."""
     return next((whole.fields[name] for name in DEFINITIONS if name in whole.fields), "")
 
 
