@@ -13,7 +13,7 @@ from lexarium.domain.relations import Edge
 from lexarium.exchange.incoming import Incoming
 from lexarium.service.checking import check
 from lexarium.service.importing import import_files
-from lexarium.store import edges, records
+from lexarium.store import edges
 from lexarium.store.database import Database
 from tests.test_editions import Curator, curator, take, whole
 from tests.test_import import imported, listed

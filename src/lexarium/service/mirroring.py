@@ -318,6 +318,7 @@ def _incoming(fetched: Mirrored, pruned: list[tuple[str, str]]) -> Iterator[Inco
 def _one(collection: Collection, body: bytes) -> Incoming:
     [incoming] = valpha.read(io.BytesIO(body), Reading(FORMATS["v-alpha"], collection=collection))
     incoming.line = 0
+    incoming.state = State.PUBLISHED  # else it would not be on the list: one that was pruned is there again
     return incoming
 
 
