@@ -14,6 +14,7 @@ import time
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from select import select
 from typing import NoReturn
 
@@ -21,6 +22,7 @@ from lexarium.cli.main import COMMANDS, run
 
 _LOADED = ("lexarium.bootstrap", "lexarium.web.v1.app", "lexarium.store.upgrade", "lexarium.store.postgres", "uvloop")
 _LONGEST = 1 << 20
+_ROOT = Path(__file__).parents[1]
 
 
 class Child:
@@ -78,7 +80,7 @@ class Child:
 def _nursery() -> "tuple[socket.socket, subprocess.Popen[bytes]]":
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     command = [sys.executable, "-m", "tests.nursery", str(theirs.fileno())]
-    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()])
+    process = subprocess.Popen(command, cwd=_ROOT, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()])
     theirs.close()
     atexit.register(_end, ours, process)
     return ours, process

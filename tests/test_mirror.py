@@ -207,6 +207,9 @@ def test_what_is_gone_is_told_and_retired_only_where_asked_for(database: Databas
     assert (made.gone, made.pruned) == ([gone], 1)
     assert gone not in mirrored(database)
     assert mirror(database, lists.url, FAST).gone == []
+    lists.send("POST", f"/concept/{gone}/revert", {"version": 1})
+    mirror(database, lists.url, FAST)
+    assert gone in mirrored(database)
 
 
 def test_a_list_that_is_suddenly_empty_is_not_pruned(catalogue: Database, lists: Source) -> None:
