@@ -154,14 +154,29 @@ def test_a_field_that_this_import_does_not_tell_keeps_what_the_one_before_told(
     assert whole(database, "trm_a").fields["name"] == "ours"
 
 
-def test_a_record_that_people_made_is_what_the_file_says_and_history_keeps_the_former(
+def test_what_people_wrote_into_a_record_that_they_made_is_not_overwritten(
     database: Database, curator: Curator, tmp_path: Path
 ) -> None:
-    saved = curator.do(lambda desk: desk.create(CONCEPT, {"name": "made here", "definition_text": "Ours."}))
-    report = imported(database, tmp_path, "concept.json", [{"id": saved.whole.id, "name": "theirs"}])
-    assert report.conflicts.count == 0
-    assert whole(database, saved.whole.id).fields["name"] == "theirs"
-    assert last(database, saved.whole.id).version == 2
+    other = curator.do(lambda desk: desk.create(CONCEPT, {"name": "other"})).whole.id
+    draft = {"name": "Working memory", "definition_text": "Ours.", "relations": {"KINDOF": [other]}}
+    ours = curator.do(lambda desk: desk.create(CONCEPT, draft)).whole
+    given = {"name": "working memory", "definition_text": "Theirs.", "alias": "WM", "relationships": []}
+    file = [{"id": ours.id, "id_user": "usr_7", "creation_time": 7, **given}]
+    report = imported(database, tmp_path, "concept.json", file)
+    assert [each.field for each in report.conflicts.kept] == ["name", "definition_text"]
+    became = whole(database, ours.id)
+    assert became.fields["alias"] == "WM", "of what they left empty the file's is taken"
+    assert became.edges == ours.edges
+    ignored = ("alias", "last_updated")
+    assert {**became.fields, **{name: ours.fields[name] for name in ignored}} == ours.fields
+    again = imported(database, tmp_path, "concept.json", file)
+    assert (again.changed, again.conflicts.count) == (False, 0), "it was told"
+    file[0]["definition_text"] = "Newer."
+    assert imported(database, tmp_path, "concept.json", file).conflicts.count == 1
+    file[0]["definition_text"] = "Newest."
+    imported(database, tmp_path, "concept.json", file, prefer="theirs")
+    assert whole(database, ours.id).fields["definition_text"] == "Newest."
+    assert check(database).problems == []
 
 
 def test_relations_people_added_stay_and_those_they_took_away_do_not_come_back(

@@ -72,8 +72,13 @@ def values_of(whole: Whole) -> Values:
     }
 
 
+def untold(whole: Whole) -> Whole:
+    """What imports told of a record that people made and no import ever told of: that there is one, and nothing of it."""
+    return Whole(whole.collection, complete(whole.collection, {"id": whole.id, "def_id": ""}, 0))
+
+
 def settled(ours: Whole, base: Mapping[str, Any] | None, told: Told, prefer: Preference | None, at: int) -> Settled:
-    """The record as it shall be. `base` is what imports told before; None: nobody has changed it since, or none did."""
+    """The record as it shall be. `base` is what imports told before; None: nobody has changed it since."""
     mine, theirs = values_of(ours), told.values()
     taken = {name: value for name, value in theirs.items() if mine[name] != value}
     conflicts = []

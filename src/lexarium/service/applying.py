@@ -10,7 +10,7 @@ import orjson
 from lexarium.domain.aliases import Alias
 from lexarium.domain.changes import Action, Change, State, Whole, edges_of, plain_document, relations_of
 from lexarium.domain.collections import COLLECTIONS, Collection
-from lexarium.domain.editions import Preference, Settled, Told, Values, created, settled, values_of
+from lexarium.domain.editions import Preference, Settled, Told, Values, created, settled, untold, values_of
 from lexarium.domain.hierarchy import cycles
 from lexarium.domain.identifiers import SYSTEM_USER
 from lexarium.domain.records import Fields
@@ -161,13 +161,16 @@ class Application:
         )
 
     def _bases(self, before: Mapping[str, Change]) -> dict[str, "_Base"]:
-        """What imports told of those records that people have edited since."""
+        """What imports told of those records that people have edited since, or made."""
         connection = self._transaction.connection
         untaken = upstream.untaken(connection, list(before)) if self._some_untaken else {}
         edited = {identifier for identifier, change in before.items() if change.actor != SYSTEM_USER} | untaken.keys()
         imported = upstream.last_imported(connection, sorted(edited)) if edited else {}
         imported |= versions.find_versions(connection, _brought(untaken, imported))
-        return {identifier: _Base(change, untaken.get(identifier, {})) for identifier, change in imported.items()}
+        return {
+            identifier: _Base(before[identifier], imported.get(identifier), untaken.get(identifier, {}))
+            for identifier in edited
+        }
 
     def _loaded(self, item: Staged, shift: "_Shift") -> log.New:
         """A record that is not there, ready to be written. One whose fields are all told is as it was read."""
@@ -313,17 +316,19 @@ _UNMOVED = _Shift(_NONE, _NONE, _NONE)
 
 
 class _Base:
-    """What imports told of a record that people have edited since."""
+    """What imports told of a record that people have edited since, or made."""
 
-    def __init__(self, imported: Change, untaken: Mapping[str, Any]) -> None:
-        whole = imported.whole()
+    def __init__(self, present: Change, imported: Change | None, untaken: Mapping[str, Any]) -> None:
+        whole = untold(present.whole()) if imported is None else imported.whole()
         relations = untaken.get(_RELATIONS)
         self.edges = whole.edges if relations is None else edges_of(whole.id, relations)
         other = {name: value for name, value in untaken.items() if name not in (_RELATIONS, upstream.BROUGHT)}
         self.values: Values = values_of(whole) | other
         self.untaken = dict(untaken)
         """Where the record is something else."""
-        self._brought = {} if imported.actor == SYSTEM_USER else {upstream.BROUGHT: imported.version}
+        self._brought: Values = {}
+        if imported is not None and imported.actor != SYSTEM_USER:
+            self._brought[upstream.BROUGHT] = imported.version
 
     def take(self, untaken: Values, shift: _Shift, prefer: Preference | None) -> None:
         """Hear what an import told, and move the relations but for what people made of them."""
