@@ -110,15 +110,20 @@ def test_what_both_changed_is_a_conflict_and_ours_is_kept(
     assert fields["def_id"] not in ("def_a", "def_new"), "a definition keeps its own id, author and stamp"
 
 
-def test_the_same_conflict_is_told_once_and_a_newer_one_again(
+def test_a_conflict_is_told_until_it_is_said_whose_value_stands(
     database: Database, curator: Curator, edition: Edition
 ) -> None:
     edition()
-    curator.edit("trm_a", name="ours")
-    assert edition(name="theirs").conflicts.count == 1
-    assert edition(name="theirs").conflicts.count == 0, "it was told, and ours was kept"
+    curator.edit("trm_a", name="ours", definition_text="Our words.")
+    for _ in range(2):
+        assert edition(name="theirs").conflicts.count == 1
+    assert edition(prefer="ours", name="theirs").conflicts.count == 0
+    assert edition(name="theirs").conflicts.count == 0, "ours stands"
     assert edition(name="newer").conflicts.count == 1
     assert whole(database, "trm_a").fields["name"] == "ours"
+    edition(prefer="theirs", name="newer")
+    fields = whole(database, "trm_a").fields
+    assert (fields["name"], fields["definition_text"]) == ("newer", "Our words.")
 
 
 def test_theirs_takes_the_files_and_ours_keeps_ours_without_remark(
@@ -170,12 +175,9 @@ def test_what_people_wrote_into_a_record_that_they_made_is_not_overwritten(
     ignored = ("alias", "last_updated")
     assert {**became.fields, **{name: ours.fields[name] for name in ignored}} == ours.fields
     again = imported(database, tmp_path, "concept.json", file)
-    assert (again.changed, again.conflicts.count) == (False, 0), "it was told"
-    file[0]["definition_text"] = "Newer."
-    assert imported(database, tmp_path, "concept.json", file).conflicts.count == 1
-    file[0]["definition_text"] = "Newest."
+    assert (again.changed, again.conflicts.count) == (False, 2)
     imported(database, tmp_path, "concept.json", file, prefer="theirs")
-    assert whole(database, ours.id).fields["definition_text"] == "Newest."
+    assert whole(database, ours.id).fields["definition_text"] == "Theirs."
     assert check(database).problems == []
 
 

@@ -1,6 +1,7 @@
 """Records that files call by names of their own: each is one record of ours, the same at every import."""
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -89,8 +90,8 @@ def test_what_replaces_a_retired_record_may_be_told_by_a_foreign_name(database: 
     report = take(database, old, foreign("X:new", 2), lost)
     with database.read() as snapshot:
         found = edges.matched(snapshot, ["X:old", "X:lost"])
-    assert whole(database, found["X:old"][0]).replaced_by == ids(database)["x:new"]
-    assert whole(database, found["X:lost"][0]).replaced_by is None
+    assert whole(database, found["X:old"][0].id).replaced_by == ids(database)["x:new"]
+    assert whole(database, found["X:lost"][0].id).replaced_by is None
     assert "X:nowhere" in report.warnings.kept[0].detail
     assert not take(database, old, foreign("X:new", 2), lost).changed
 
@@ -169,7 +170,7 @@ def test_an_id_that_looks_like_a_foreign_name_waits_where_a_format_knows_only_id
 def test_many_that_became_one_are_left_out_together(database: Database, curator: Curator) -> None:
     take(database, Incoming(1, "disorder", fields={"id": "dso_1", "name": "ours"}))
     for number in range(5):
-        curator.do(lambda desk, name=f"X:{number}": desk.relate(desk.any("dso_1"), "exactMatch", name))
+        curator.do(partial(lambda name, desk: desk.relate(desk.any("dso_1"), "exactMatch", name), f"X:{number}"))
     several = [foreign(f"X:{number}", number + 1) for number in range(5)]
     report = take(database, *several, foreign("X:other", 9, edges=[is_a("X:other", "X:4")]))
     assert report.refused == 4

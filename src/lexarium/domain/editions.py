@@ -73,7 +73,7 @@ def values_of(whole: Whole) -> Values:
 
 
 def untold(whole: Whole) -> Whole:
-    """What imports told of a record that people made and no import ever told of: that there is one, and nothing of it."""
+    """What imports told of a record that people made and no import ever told of: that it is there, and no more."""
     return Whole(whole.collection, complete(whole.collection, {"id": whole.id, "def_id": ""}, 0))
 
 
@@ -95,7 +95,9 @@ def settled(ours: Whole, base: Mapping[str, Any] | None, told: Told, prefer: Pre
     became = values_of(whole)
     # The two say the same: of the one that was not told, nothing is known.
     silent = {"alias"} if "aliases" in theirs else {"aliases"} if "alias" in theirs else set()
-    untaken = {name: value for name, value in {**base, **theirs}.items() if became.get(name) != value}
+    # What is a conflict stays one, with the same base, until someone says whose value stands.
+    settled_now = {name: value for name, value in theirs.items() if name not in {each.field for each in conflicts}}
+    untaken = {name: value for name, value in {**base, **settled_now}.items() if became.get(name) != value}
     return Settled(whole, conflicts, {name: value for name, value in untaken.items() if name not in silent})
 
 
