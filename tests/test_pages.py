@@ -175,7 +175,7 @@ def test_a_record_has_all_there_is_to_tell_on_its_page(sample: Server) -> None:
 def test_old_addresses_lead_to_the_page(sample: Server) -> None:
     for path in (f"/concept/id/{WORKING_MEMORY}", f"/concept/id/{WORKING_MEMORY}/"):
         answer = fetched(sample, path)
-        assert (answer.status, answer.headers["location"]) == (308, f"/id/{WORKING_MEMORY}")
+        assert (answer.status, answer.headers["location"]) == (303, f"/id/{WORKING_MEMORY}")
 
 
 def test_an_unknown_record_is_a_page_that_says_so(sample: Server) -> None:
