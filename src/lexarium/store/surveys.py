@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Integer, Select, and_, bindparam, exists, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Integer, Select, bindparam, exists, func, or_, select
 
 from lexarium.domain.changes import State
 from lexarium.store.records import BATCH
@@ -157,8 +157,7 @@ def in_state(
     query = select(record.c.id).where(record.c.collection == collection, record.c.state == state)
     if after is not None:
         key, identifier = after
-        later = and_(record.c.order_key == key, record.c.id > identifier)
-        query = query.where(or_(record.c.order_key > key, later))
+        query = query.where(record.c.order_key >= key, or_(record.c.order_key > key, record.c.id > identifier))
     return list(connection.execute(query.order_by(record.c.order_key, record.c.id).limit(limit)).scalars())
 
 

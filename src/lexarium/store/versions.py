@@ -9,7 +9,6 @@ from sqlalchemy import (
     Connection,
     Integer,
     Select,
-    and_,
     bindparam,
     case,
     exists,
@@ -209,8 +208,9 @@ def page(connection: Connection, listing: Listing, after: Place | None, limit: i
     key = SORTS[listing.sort]
     query = _as_of(listing)
     if after is not None:
-        past = key < after.key if listing.descending else key > after.key
-        query = query.where(or_(past, and_(key == after.key, change.c.record > after.record)))
+        # The bound stands by itself, so that an index begins there: within an alternative it would be read whole.
+        bound, past = (key <= after.key, key < after.key) if listing.descending else (key >= after.key, key > after.key)
+        query = query.where(bound, or_(past, change.c.record > after.record))
     query = query.order_by(key.desc() if listing.descending else key, change.c.record).limit(limit)
     return [change_of(row) for row in connection.execute(query)]
 

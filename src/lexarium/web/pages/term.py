@@ -94,14 +94,15 @@ def _members(site: Site, snapshot: Snapshot, class_id: str) -> list[dict[str, An
 
 
 def _downloads(whole: Whole) -> list[tuple[str, str]]:
-    collection, quoted = whole.collection, quote(whole.id, safe="")
-    own = f"/api/v1/{collection.name}/{quoted}"
+    """The other forms of a record, the plainest first."""
+    quoted = quote(whole.id, safe="")
+    own = f"/api/v1/{whole.collection.name}/{quoted}"
     history = ("History as JSON", f"{own}/history")
     if whole.state != State.PUBLISHED:
         return [history]
-    related = [("JSON with relations", f"/api/v-alpha/{collection.name}?id={quoted}")] if collection.on_valpha else []
-    linked = [(name, f"/id/{quoted}?format={form}") for name, form in (("Turtle", "turtle"), ("JSON-LD", "jsonld"))]
-    return [("JSON", own), *related, *linked, history]
+    forms = {"JSON with relations": "json", "JSON-LD": "jsonld", "Turtle": "turtle"}
+    others = [(name, f"/id/{quoted}?format={form}") for name, form in forms.items()]
+    return [("JSON", own), *others, history]
 
 
 def _citations(site: Site, dossier: Dossier) -> dict[str, str]:
