@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Mapping
+from contextlib import suppress
 
 import fastobo  # type: ignore[import-untyped]
 import pytest
@@ -132,6 +133,9 @@ def test_a_published_term_is_read_whole() -> None:
         ('name: kept {source="x"} ! a comment', "kept"),
         (r"name: tab\tand \W\{brace\} \S", "tab\tand  {brace} \\S"),
         ("name:tight", "tight"),
+        ('name: two {a="x"b="y", c = "{z}" }', "two"),
+        ('name: set {a="x"} of', 'set {a="x"} of'),
+        ('name: one {="x"} {a="', 'one {="x"} {a="'),
         ("  name :   loose  ", "loose"),
     ],
 )
@@ -285,3 +289,32 @@ def test_a_term_without_an_id_or_with_a_number_that_is_none_is_refused() -> None
     assert read(f"{HEAD}[Term]\nname: x\n")[0].problems == ["the term has no id"]
     found = term('property_value: flag_for_curator "many" xsd:string')
     assert found.problems == ["flag_for_curator of DOID:1 is not a whole number: many"]
+
+
+SPACE = " " * 300_000
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"[{SPACE}x",
+        f"[Term]{SPACE}x",
+        f"name: a{SPACE}}}",
+        f"name: {'{a=' * 100_000}}}",
+        "name: " + '{a="' * 100_000 + "}",
+        f"name: a{SPACE}!",
+        f'def: "a" [] {{{SPACE.replace(" ", "a")}}}',
+        'def: "a" [] {' + "a " * 100_000 + "}",
+        'def: "a" [] {' + 'a="' * 100_000 + "}",
+        'def: "a" [' + "a," * 100_000,
+        'def: "a" [' + '"' * 100_001,
+        "def: " + '"a ' * 100_000,
+        f'synonym: "a"{SPACE}EXACT{SPACE}x',
+        f"xref: a{SPACE}{{",
+        f"is_a: {SPACE}a{SPACE}!",
+    ],
+)
+def test_a_line_that_is_made_to_harm_takes_steps_as_it_is_long(line: str) -> None:
+    # Any more than that, and the time that a test may take would be over long before.
+    with suppress(Malformed):
+        read(f"{HEAD}[Term]\nid: A:1\nname: x\n{line}\n")

@@ -7,6 +7,7 @@ import json
 import lzma
 import zipfile
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -205,6 +206,13 @@ def test_a_catalogue_in_windows_1252_comes_in_with_a_warning(database: Database,
 )  # fmt: skip
 def test_the_format_is_told_by_the_name_else_by_the_beginning(name: str, head: bytes, format: str) -> None:
     assert recognise(name, head).name == format
+
+
+@pytest.mark.parametrize("start", [b'<a> <b> "c', b"<a> <b> <c>", b"<a>", b"_:a", b"_:a <b>", b"_:a <b> _:c"])
+def test_a_beginning_that_is_made_to_harm_is_looked_at_once(start: bytes) -> None:
+    for filling in (b" ", b".", b". ", b" ."):
+        with suppress(Unrecognised):
+            recognise("x", start + filling * 500_000 + b"x")
 
 
 @pytest.mark.parametrize(("name", "head"), [("x", b""), ("x.txt", b"some words"), ("x.xml", b"<html>"), ("x", b"%PDF")])
