@@ -160,10 +160,7 @@ class _Rest:
         if told is None:
             return None
         if not isinstance(told, list) or not all(map(_is_alias, told)):
-            self._wrong(
-                "aliases",
-                'is not a list of other names, each as {"text": …, "lang": …, "scope": …}; lang is the tag of a language, such as en',
-            )
+            self._wrong("aliases", 'is not a list of other names, each as {"text": …, "lang": "en", "scope": …}')
             return None
         # Not held to the rules for what people write: what was imported once is kept as it is.
         return tuple(Alias.model_construct(**alias) for alias in told)
