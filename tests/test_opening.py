@@ -119,6 +119,25 @@ def test_a_bomb_is_refused_before_it_goes_off(
     assert "absurdly large" in refused.value.problems[0].detail
 
 
+def test_the_files_of_an_archive_share_what_may_come_out_of_it(
+    new_database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(opening, "FREE_BYTES", 1 << 20)
+    path = tmp_path / "all.zip"
+    path.write_bytes(zipped(*((f"concept.{number}.json", b"[" + b" " * 900_000 + b"]") for number in range(9))))
+    with pytest.raises(ImportRefused) as refused:
+        import_files(new_database, [path])
+    assert "absurdly large" in refused.value.problems[0].detail
+
+
+def test_an_archive_of_too_many_files_is_refused(new_database: Database, tmp_path: Path) -> None:
+    path = tmp_path / "all.zip"
+    path.write_bytes(zipped(*((f"concept.{number}.json", b"[]") for number in range(1_001))))
+    with pytest.raises(ImportRefused) as refused:
+        import_files(new_database, [path])
+    assert refused.value.problems[0].detail == "holds 1,001 files; at most 1,000 are read from one archive."
+
+
 def test_no_file_comes_out_larger_than_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(opening, "MOST_BYTES", 1_000)
     path = tmp_path / "a.gz"
