@@ -1,6 +1,7 @@
 """OBO: what published files hold is read, what is written is read back as it was."""
 
 import io
+import tracemalloc
 from collections.abc import Mapping
 from contextlib import suppress
 
@@ -12,7 +13,7 @@ from lexarium.domain.aliases import Alias
 from lexarium.domain.changes import State, Whole
 from lexarium.domain.collections import CONCEPT, CONTRAST, DISORDER, TASK, Collection
 from lexarium.domain.relations import Edge
-from lexarium.exchange import obo
+from lexarium.exchange import obo, obo_syntax
 from lexarium.exchange.formats import FORMATS
 from lexarium.exchange.incoming import Incoming, Malformed, Reading
 from lexarium.exchange.obo_terms import PROPERTIES
@@ -318,3 +319,15 @@ def test_a_line_that_is_made_to_harm_takes_steps_as_it_is_long(line: str) -> Non
     # Any more than that, and the time that a test may take would be over long before.
     with suppress(Malformed):
         read(f"{HEAD}[Term]\nid: A:1\nname: x\n{line}\n")
+
+
+def test_a_line_that_does_not_end_is_never_in_memory_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(obo_syntax, "LONGEST_LINE", 1 << 20)
+    document = io.BytesIO(b"!" * (64 << 20))
+    tracemalloc.start()
+    try:
+        with pytest.raises(Malformed, match="the line does not end"):
+            list(obo.read(document, Reading(OBO, ABOUT, fallback=DISORDER)))
+        assert tracemalloc.get_traced_memory()[1] < 32 << 20
+    finally:
+        tracemalloc.stop()

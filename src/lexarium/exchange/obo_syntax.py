@@ -12,7 +12,7 @@ from typing import IO
 
 from lexarium.exchange.incoming import Malformed
 
-_LONGEST_LINE = 16 << 20
+LONGEST_LINE = 16 << 20
 """In characters: past this a line that does not end is taken to be no line of text."""
 
 # In lines that are made to harm every pattern takes steps as the line is long, and no more: each part of one ends where
@@ -66,8 +66,8 @@ def stanzas(file: IO[bytes]) -> Iterator[Stanza]:
     text = io.TextIOWrapper(file, encoding="utf-8-sig")
     stanza = Stanza(1, "")
     try:
-        for number, line in enumerate(iter(lambda: text.readline(_LONGEST_LINE), ""), 1):
-            if len(line) == _LONGEST_LINE:
+        for number, line in enumerate(iter(lambda: text.readline(LONGEST_LINE), ""), 1):
+            if len(line) == LONGEST_LINE:
                 raise Malformed("the line does not end; a clause, like `name: memory`, was expected", number, 1)
             bare = line.strip(" \t\n\ufeff")
             if not bare or bare[0] == "!":
