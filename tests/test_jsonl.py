@@ -336,6 +336,7 @@ LINE = {
         ({**LINE, "relations": []}, "relations of trm_a is not an object"),
         ({**LINE, "aliases": ["a"]}, "aliases of trm_a"),
         ({**LINE, "aliases": [{"text": "a", "scope": "odd"}]}, "aliases of trm_a"),
+        ({**LINE, "aliases": [{"text": "a", "lang": 'es"/><x'}]}, "aliases of trm_a"),
         ({**LINE, "aliases": [{"text": "a\x00"}]}, "U+0000"),
         ({**LINE, "sources": "a book"}, "sources of trm_a"),
         ({**LINE, "proposed": {"by": "usr_b"}}, "proposed of trm_a"),

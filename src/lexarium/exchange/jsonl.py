@@ -7,7 +7,7 @@ from typing import Any, BinaryIO, get_args
 import orjson
 
 from lexarium.domain.about import About
-from lexarium.domain.aliases import Alias, Scope
+from lexarium.domain.aliases import DEFAULT_LANGUAGE, Alias, Scope, is_language
 from lexarium.domain.changes import Action, Change, Proposed, State
 from lexarium.domain.collections import COLLECTIONS, Collection
 from lexarium.domain.identifiers import is_too_long
@@ -160,7 +160,7 @@ class _Rest:
         if told is None:
             return None
         if not isinstance(told, list) or not all(map(_is_alias, told)):
-            self._wrong("aliases", 'is not a list of other names, each as {"text": …, "lang": …, "scope": …}')
+            self._wrong("aliases", 'is not a list of other names, each as {"text": …, "lang": "en", "scope": …}')
             return None
         # Not held to the rules for what people write: what was imported once is kept as it is.
         return tuple(Alias.model_construct(**alias) for alias in told)
@@ -214,4 +214,7 @@ class _Rest:
 
 def _is_alias(told: Any) -> bool:
     texts = isinstance(told, dict) and all(isinstance(value, str) for value in told.values())
-    return texts and {"text"} <= told.keys() <= {"text", "lang", "scope"} and told.get("scope", "exact") in _SCOPES
+    if not texts or not {"text"} <= told.keys() <= {"text", "lang", "scope"}:
+        return False
+    # Formats of RDF write a language as it stands: what is none would break them.
+    return told.get("scope", "exact") in _SCOPES and is_language(told.get("lang", DEFAULT_LANGUAGE))
