@@ -5,12 +5,12 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 PACKAGE := pyproject.toml src/lexarium/__init__.py
 
-.PHONY: run test lint bench torture setup develop lock clean
+.PHONY: run test lint bench torture setup develop browser lock clean
 
 run: setup
 	$(BIN)/lexarium serve --sample
 
-test: develop
+test: develop browser
 	$(BIN)/pytest -n auto
 
 lint: develop
@@ -24,6 +24,7 @@ bench: develop
 	$(BIN)/python -m benchmarks.write
 	$(BIN)/python -m benchmarks.find
 	$(BIN)/python -m benchmarks.annotate
+	$(BIN)/python -m benchmarks.exchange
 	$(BIN)/python -m benchmarks.grow
 
 torture: develop
@@ -46,6 +47,13 @@ develop: .venv/developed
 	$(PIP) install --require-hashes -r requirements-dev.txt
 	touch $@
 
+# What the tests of pages need; where it cannot be had, they skip and say so.
+browser:
+	@command -v chromedriver >/dev/null && command -v chromium >/dev/null || \
+	{ [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && \
+	apt-get install -qq -y --no-install-recommends chromium chromium-driver >/dev/null; } || \
+	echo "There is no Chromium here, and it cannot be installed: the tests of pages in a browser will skip."
+
 # Lock files with hashes, and no word of where the packages come from.
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
 	--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" pyproject.toml --group build
@@ -55,4 +63,4 @@ lock: develop
 	$(COMPILE) --group dev -o requirements-dev.txt
 
 clean:
-	rm -rf .venv .bench dist build
+	rm -rf .venv .bench .screenshots dist build

@@ -13,6 +13,8 @@ from psycopg.conninfo import conninfo_to_dict
 from lexarium.service.sample import sample_files
 from lexarium.store.database import Database
 from lexarium.store.migrate import open_database
+from tests.browser import CHROMIUM, DRIVER, Browser, available, opened
+from tests.curator import work_a_little
 from tests.server import Server
 
 ENGINES = ("sqlite", "postgres")
@@ -99,3 +101,31 @@ def real_catalogue() -> Path:
     if not REAL.is_dir():
         pytest.skip("no real catalogue: LEXARIUM_REAL_CATALOGUE names its folder")
     return REAL
+
+
+@pytest.fixture(scope="session")
+def only_browser() -> Iterator[Browser]:
+    """The one browser of a process that tests."""
+    if not available():
+        pytest.skip(
+            f"no browser: {CHROMIUM} and {DRIVER} are not both there (apt-get install chromium chromium-driver)"
+        )
+    with opened() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="session")
+def used_server(new_url: NewUrl) -> Iterator[Server]:
+    """A server of the sample catalogue in which a curator has been at work, for tests that leave it as it is."""
+    with Server(new_url("sqlite"), "--sample") as running:
+        work_a_little(running)
+        yield running
+
+
+@pytest.fixture
+def browser(only_browser: Browser, used_server: Server) -> Iterator[Browser]:
+    """A browser that has never been here, before that catalogue; its console must have had nothing to say."""
+    only_browser.base = f"http://127.0.0.1:{used_server.port}"
+    only_browser.forget()
+    yield only_browser
+    assert only_browser.complaints() == []

@@ -17,7 +17,7 @@ from lexarium.service.checking import check
 from lexarium.service.desk import Desk
 from lexarium.service.importing import import_records
 from lexarium.service.reports import Report
-from lexarium.store import log
+from lexarium.store import log, versions
 from lexarium.store.database import Database
 from tests.test_import import imported, kind_of, listed, one, term
 
@@ -263,4 +263,32 @@ def test_a_merged_record_is_not_reborn(database: Database, curator: Curator, edi
     assert "merged into trm_b" in report.warnings.kept[0].detail
     assert [whole(database, name) for name in ("trm_a", "trm_b", "trm_c")] == before
     assert "trm_a" not in [each["id"] for each in one(database, "trm_c")["relationships"]]
+    assert check(database).problems == []
+
+
+def row(suffix: str, **more: Any) -> Incoming:
+    return Incoming(1, "concept", fields={"id": f"trm_{suffix}", "name": suffix, **more.pop("fields", {})}, **more)
+
+
+def reverted(database: Database, curator: Curator, identifier: str, version: int) -> None:
+    with database.read() as snapshot:
+        past = versions.find_versions(snapshot, [(identifier, version)])[identifier]
+    curator.do(lambda desk: desk.revert(past, last(database, identifier).version))
+
+
+def test_undoing_a_merge_that_an_import_brought_leaves_all_else_that_it_brought(
+    database: Database, curator: Curator
+) -> None:
+    take(database, row("a"), row("b"), row("c"))
+    parent = Edge("trm_c", "KINDOF", "trm_b")
+    take(
+        database,
+        row("a", state=State.MERGED, replaced_by="trm_b"),
+        row("c", aliases=(alias("see"),), edges=[parent]),
+        row("new"),
+    )
+    before = [last(database, f"trm_{name}") for name in ("b", "c", "new")]
+    reverted(database, curator, "trm_a", 1)
+    assert whole(database, "trm_a").state == State.PUBLISHED
+    assert [last(database, f"trm_{name}") for name in ("b", "c", "new")] == before
     assert check(database).problems == []

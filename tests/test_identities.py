@@ -10,7 +10,7 @@ from lexarium.domain.identifiers import has_prefix
 from lexarium.domain.relations import Edge
 from lexarium.exchange.incoming import Incoming
 from lexarium.service.checking import check
-from lexarium.store import edges, records
+from lexarium.store import edges
 from lexarium.store.database import Database
 from tests.test_editions import Curator, curator, take, whole
 from tests.test_import import listed
@@ -85,20 +85,11 @@ def test_what_replaces_a_retired_record_may_be_told_by_a_foreign_name(database: 
     lost = foreign("X:lost", 3, state=State.RETIRED, replaced_by="X:nowhere")
     report = take(database, old, foreign("X:new", 2), lost)
     with database.read() as snapshot:
-        retired = {
-            name: identifier
-            for identifier, name in records.names(
-                snapshot, [edge.source for edge in _matches(snapshot)], State.RETIRED
-            ).items()
-        }
-    assert whole(database, retired["x:old"]).replaced_by == ids(database)["x:new"]
-    assert whole(database, retired["x:lost"]).replaced_by is None
+        found = edges.matched(snapshot, ["X:old", "X:lost"])
+    assert whole(database, found["X:old"][0]).replaced_by == ids(database)["x:new"]
+    assert whole(database, found["X:lost"][0]).replaced_by is None
     assert "X:nowhere" in report.warnings.kept[0].detail
     assert not take(database, old, foreign("X:new", 2), lost).changed
-
-
-def _matches(snapshot: Any) -> list[Edge]:
-    return list(edges.named(snapshot, ["exactMatch"]))
 
 
 def test_two_foreign_records_that_became_one_here_stay_one(database: Database, curator: Curator) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import inspect
 
 from lexarium.domain.about import About
 from lexarium.domain.collections import COLLECTIONS
@@ -27,7 +28,7 @@ from lexarium.service.reading import reading
 from lexarium.service.reports import Report
 from lexarium.store import records
 from lexarium.store.database import Database
-from lexarium.store.migrate import migrate
+from lexarium.store.migrate import migrate, open_database
 
 CONCEPT, TASK = COLLECTIONS["concept"], COLLECTIONS["task"]
 
@@ -359,8 +360,10 @@ def test_an_id_that_no_index_can_hold_is_refused_with_its_line(database: Databas
     assert listed(database) == []
 
 
-def interrupted(url: str, source: Path, when: str, feed: bytes = b"") -> tuple[int, str]:
-    """Run an import on a terminal, press Ctrl-C once it shows a word, and tell how it ended."""
+def interrupted(
+    url: str, source: Path, when: str, feed: bytes = b"", by: signal.Signals = signal.SIGINT
+) -> tuple[int, str]:
+    """Run an import on a terminal, press Ctrl-C (or worse) once it shows a word, and tell how it ended."""
     main, side = pty.openpty()
     command = [sys.executable, "-m", "lexarium", "import", str(source), "--collection", "concept", "--database", url]
     process = subprocess.Popen(command, stdout=side, stderr=side, env={**os.environ, "TERM": "xterm-256color"})
@@ -371,7 +374,7 @@ def interrupted(url: str, source: Path, when: str, feed: bytes = b"") -> tuple[i
     seen = ""
     while when not in seen and select.select([main], [], [], 30)[0]:
         seen += os.read(main, 65536).decode(errors="replace")
-    process.send_signal(signal.SIGINT)
+    process.send_signal(by)
     if writer is not None:
         writer.close()
     with suppress(OSError):  # the other side is closed
@@ -381,17 +384,44 @@ def interrupted(url: str, source: Path, when: str, feed: bytes = b"") -> tuple[i
     return process.wait(30), seen
 
 
-def test_ctrl_c_while_it_writes_leaves_the_catalogue_as_it_was(database: Database, url: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGKILL])
+def test_an_import_that_is_ended_while_it_writes_leaves_the_catalogue_as_it_was(
+    database: Database, url: str, tmp_path: Path, by: signal.Signals
+) -> None:
     imported(database, tmp_path, "concept.json", [term("a")])
     position = database.position()
     many = write(tmp_path / "many.json", [term(f"n{number}") for number in range(30_000)] + [term("a", name="other")])
-    code, seen = interrupted(url, many, "writing")
-    assert code == 130
-    assert "nothing half-done was kept" in seen
+    indexes = indexes_of(database)
+    code, seen = interrupted(url, many, "writing", by=by)
+    if by == signal.SIGINT:
+        assert code == 130
+        assert "nothing half-done was kept" in seen
     assert database.position() == position
+    assert indexes_of(database) == indexes
     assert listed(database) == [term("a")]
     assert check(database).problems == []
     assert imported(database, tmp_path, "concept.json", [term("b")]).changed, "and it can be written to"
+
+
+def indexes_of(database: Database) -> set[str]:
+    with database.read() as connection:
+        return {str(each["name"]) for table in ("record", "change") for each in inspect(connection).get_indexes(table)}
+
+
+def test_what_is_loaded_at_once_is_what_comes_piece_by_piece(database: Database, new_url: Any, tmp_path: Path) -> None:
+    records = [term(f"n{number:04}", name=f"Ñame {number % 7}", alias="a, b") for number in range(2_500)]
+    records[5] = {"id": "trm_bare", "name": "only a name", "creation_time": 1, "def_id": "def_1"}
+    records[6]["relationships"] = [kind_of("n0007"), kind_of("bare")]
+    records[2_000] = records[1_000] | {"alias": "told again"}
+    indexes = indexes_of(database)
+    imported(database, tmp_path, "concept.json", records)
+    assert indexes_of(database) == indexes
+    assert check(database).problems == []
+    apart = open_database(new_url("sqlite"))
+    for start in range(0, 2_500, 500):
+        imported(apart, tmp_path, "concept.json", records[start : start + 500])
+    assert exported(database) == exported(apart)
+    apart.close()
 
 
 def test_ctrl_c_while_it_reads_leaves_the_catalogue_as_it_was(database: Database, url: str, tmp_path: Path) -> None:

@@ -45,6 +45,11 @@ class Collection:
         return self.record.model_fields
 
     @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The names of its fields, in that order."""
+        return tuple(self.fields)
+
+    @cached_property
     def types(self) -> dict[str, type]:
         """Each field's Python type, `str` or `int`."""
         return {name: int if info.annotation is int else str for name, info in self.fields.items()}

@@ -104,7 +104,7 @@ def _taking(ours: Whole, told: Told, taken: Values, at: int) -> Whole:
         taken = {name: value for name, value in taken.items() if not name.startswith("def_")}
     if not taken:
         return ours
-    if "last_updated" in kept and told.fields.get("last_updated") != {**kept, **taken}["last_updated"]:
+    if "last_updated" not in taken and kept.get("last_updated") != told.fields.get("last_updated"):
         taken = {**taken, "last_updated": at}
     fields = complete(ours.collection, kept | {name: taken[name] for name in taken if name in ours.fields}, at)
     return _with_rest(replace(ours, fields=fields), told, taken)

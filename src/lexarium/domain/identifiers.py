@@ -22,4 +22,5 @@ def has_prefix(identifier: str, prefixes: tuple[str, ...]) -> bool:
 
 def is_too_long(identifier: str) -> bool:
     """Whether it is longer than the store can keep."""
-    return len(identifier.encode(errors="surrogatepass")) > LONGEST
+    # A character has at most four bytes: most need not be counted.
+    return len(identifier) * 4 > LONGEST and len(identifier.encode(errors="surrogatepass")) > LONGEST

@@ -1,6 +1,6 @@
 """A record as bytes: rendered once, when it is written, and served as it is from then on."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import orjson
 
@@ -12,8 +12,7 @@ VERSION = 1
 """Part of every ETag: to be raised when the same record renders to other bytes than before."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rendering:
+class Rendering(NamedTuple):
     """What the store keeps of a record's fields."""
 
     body: bytes
@@ -32,12 +31,13 @@ def render(collection: Collection, fields: Fields) -> Rendering:
 def rendering_of(collection: Collection, fields: Fields, body: bytes) -> Rendering:
     """The same, of fields that are these bytes already."""
     name: str = fields["name"]
+    key = order_key(name)
     is_hit = collection.searched_prefix and fields["id"].startswith(collection.searched_prefix + "_")
     return Rendering(
         body=body,
         hit_length=body.index(collection.hit_end) if is_hit else 0,
-        order_key=order_key(name) if collection.ordered_by_name else "",
-        name_key=name_key(name),
+        order_key=key if collection.ordered_by_name else "",
+        name_key=key if name.isascii() else name_key(name),
     )
 
 

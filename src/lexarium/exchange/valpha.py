@@ -17,7 +17,7 @@ from lexarium.domain.text import unstorable
 from lexarium.exchange.incoming import Incoming, Reading, no_collection
 from lexarium.exchange.json_stream import objects
 
-_INTEGERS = range(-(2**63), 2**63)
+_LEAST, _MOST = -(2**63), 2**63 - 1
 _TYPE_NAMES = {str: "text", int: "a whole number"}
 _FORMS = {
     name: (
@@ -130,9 +130,9 @@ def _take_whole(collection: Collection, given: dict[str, Any], incoming: Incomin
     if tuple(map(type, values)) != types:
         return False
     for number in numbers:
-        if values[number] not in _INTEGERS:
+        if not _LEAST <= values[number] <= _MOST:
             return False
-    incoming.fields = dict(zip(collection.types, values, strict=True))
+    incoming.fields = dict(zip(collection.names, values, strict=False))
     return True
 
 
@@ -151,12 +151,10 @@ def _take_each(collection: Collection, given: dict[str, Any], incoming: Incoming
 
 
 def _problem(value: Any, expected: type) -> str | None:
-    if expected is int and isinstance(value, float) and abs(value) >= 2**63:
+    if expected is int and isinstance(value, int | float) and not _LEAST <= value <= _MOST:
         return "is too large a number"
     # Exactly: a truth value is an integer to Python, but not to anyone else.
-    if type(value) is not expected:
-        return f"is not {_TYPE_NAMES[expected]}"
-    return None if isinstance(value, str) or value in _INTEGERS else "is too large a number"
+    return None if type(value) is expected else f"is not {_TYPE_NAMES[expected]}"
 
 
 def _doubt(collection: Collection, incoming: Incoming) -> None:

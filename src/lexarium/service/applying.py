@@ -5,6 +5,8 @@ from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
+import orjson
+
 from lexarium.domain.aliases import Alias
 from lexarium.domain.changes import Action, Change, State, Whole, edges_of, plain_document, relations_of
 from lexarium.domain.collections import COLLECTIONS, Collection
@@ -96,8 +98,9 @@ class Application:
                 for name in _differing(whole, item):
                     what = f"{name} of {item.id} is not what it is in {there}; this one is kept"
                     self._report.warnings.add(where, what)
-                rest = {**(whole.rest or {}), **(item.rest or {})}
-                whole = replace(item, fields={**whole.fields, **item.fields}, rest=rest or None)
+                fields = {**whole.told_fields(), **item.told_fields()}
+                rest = {**whole.told_rest(), **item.told_rest()}
+                whole = item._replace(fields=orjson.dumps(fields), rest=orjson.dumps(rest) if rest else None)
             self._stage.replace(whole)
 
     def _drop_untold_edges(self) -> None:
@@ -168,14 +171,14 @@ class Application:
 
     def _loaded(self, item: Staged, shift: "_Shift") -> log.New:
         """A record that is not there, ready to be written. One whose fields are all told is as it was read."""
-        fields, collection = item.fields, COLLECTIONS[item.collection]
-        if shift is not _UNMOVED or item.rest is not None or [*fields] != [*collection.fields]:
+        fields, collection = item.told_fields(), COLLECTIONS[item.collection]
+        if shift is not _UNMOVED or item.rest is not None or tuple(fields) != collection.names:
             whole = self._new(item, shift)
             return log.New(collection.name, whole.state.value, whole.fields, whole.rendering, whole.document())
         self._report.created[item.collection] += 1
         self._note_references(collection, fields, item)
-        rendering = rendering_of(collection, fields, item.data)
-        return log.New(collection.name, State.PUBLISHED.value, fields, rendering, plain_document(item.data))
+        rendering = rendering_of(collection, fields, item.fields)
+        return log.New(collection.name, State.PUBLISHED.value, fields, rendering, plain_document(item.fields))
 
     def _new(self, item: Staged, shift: "_Shift") -> Whole:
         self._report.created[item.collection] += 1
@@ -222,17 +225,18 @@ class Application:
 
     def _told(self, item: Staged) -> Told:
         collection = COLLECTIONS[item.collection]
-        fields = {**item.fields, "id": item.id}
+        fields = {**item.told_fields(), "id": item.id}
         if item.rest is None:
             return Told(collection, fields)
-        aliases, sources, state = (item.rest.get(name) for name in ("aliases", "sources", "state"))
+        rest = item.told_rest()
+        aliases, sources, state = (rest.get(name) for name in ("aliases", "sources", "state"))
         return Told(
             collection,
             fields,
             None if aliases is None else tuple(Alias.model_construct(**alias) for alias in aliases),
             None if sources is None else tuple(sources),
             None if state is None else State(state),
-            self._stand_in(item, item.rest.get("replaced_by")),
+            self._stand_in(item, rest.get("replaced_by")),
         )
 
     def _stand_in(self, item: Staged, name: str | None) -> str | None:
@@ -275,7 +279,7 @@ class Application:
     def _warn_of_cycles(self) -> None:
         for name in sorted(self._stage.relations()):
             if RELATIONS[name].hierarchical:
-                for cycle in cycles(edges.named(self._transaction.connection, [name])):
+                for cycle in cycles(edges.inner(self._transaction.connection, name)):
                     self._report.warnings.add(name, f"comes back to where it began: {' → '.join(cycle)}")
 
 
@@ -342,11 +346,9 @@ def _brought(untaken: Mapping[str, Values], imported: Mapping[str, Change]) -> l
 
 def _differing(one: Staged, other: Staged) -> Iterator[str]:
     """What both tell of a record, and not alike."""
-    for name in sorted(other.fields):
-        if one.fields.get(name, other.fields[name]) != other.fields[name]:
-            yield name
-    for name, value in (other.rest or {}).items():
-        if (one.rest or {}).get(name, value) != value:
+    before = {**one.told_fields(), **one.told_rest()}
+    for name, value in sorted({**other.told_fields(), **other.told_rest()}.items()):
+        if before.get(name, value) != value:
             yield name
 
 

@@ -56,7 +56,7 @@ def check(database: Database) -> Findings:
             found.remarks.append(f"{dangling} relations name a record that is not in the catalogue")
         for relation in RELATIONS.values():
             if relation.hierarchical:
-                for cycle in cycles(edges.named(connection, [relation.name])):
+                for cycle in cycles(edges.inner(connection, relation.name)):
                     found.remarks.append(f"{relation.name} comes back to where it began: {' → '.join(cycle)}")
     return found
 

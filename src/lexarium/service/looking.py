@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from lexarium.domain.changes import Change, State
-from lexarium.domain.collections import COLLECTIONS, Collection
+from lexarium.domain.collections import Collection
 from lexarium.domain.editing import Difference, differences
 from lexarium.domain.errors import Invalid, NotFound, Problem
 from lexarium.domain.relations import RELATIONS
@@ -151,16 +151,6 @@ def related(snapshot: Snapshot, change: Change) -> list[dict[str, Any]]:
     outside = [edge for edge in sorted(change.whole().edges) if RELATIONS[edge.relation].target is None]
     items += [{"relation": edge.relation, "direction": "out", "id": edge.target, "name": ""} for edge in outside]
     return items
-
-
-def class_name(snapshot: Snapshot, change: Change) -> tuple[str, str] | None:
-    """The id and the name of the class of a record; None where it has none. The name of one not there is its id."""
-    fields = change.whole().fields
-    for name, refers in COLLECTIONS[change.collection].references.items():
-        if refers.collection and fields[name]:
-            identifier: str = fields[name]
-            return identifier, records.names(snapshot, [identifier]).get(identifier, identifier)
-    return None
 
 
 def reached(

@@ -5,7 +5,7 @@ from collections.abc import Collection as Items
 from collections.abc import Iterator
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, bindparam, func, select, tuple_
+from sqlalchemy import ColumnElement, Connection, Select, bindparam, exists, func, select, tuple_
 
 from lexarium.domain.changes import State
 from lexarium.domain.relations import EXACT, RELATIONS, Edge, Related, Side, in_order
@@ -41,9 +41,11 @@ def count_sources(connection: Connection, target: str) -> int:
     return number
 
 
-def named(connection: Connection, relations: Items[str]) -> Iterator[Edge]:
-    """Every edge of these relations."""
-    return _edges(connection, relation.c.relation.in_(relations))
+def inner(connection: Connection, name: str) -> Iterator[Edge]:
+    """The edges of a relation whose source is also the target of one: most records have none below them."""
+    below = relation.alias()
+    has_below = exists().where(below.c.target == relation.c.source, below.c.relation == name)
+    return _edges(connection, (relation.c.relation == name) & has_below)
 
 
 def any_there(connection: Connection) -> bool:

@@ -2,8 +2,8 @@
 
 import sqlite3
 import tempfile
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,17 +22,16 @@ CREATE TABLE dropped (source TEXT, relation TEXT, target TEXT, PRIMARY KEY (sour
 CREATE TABLE named (name TEXT PRIMARY KEY, collection TEXT, label TEXT, id TEXT) WITHOUT ROWID;
 CREATE TABLE loose (source TEXT, relation TEXT, target TEXT, file INTEGER, line INTEGER);
 """
-_ARRANGED = """
-CREATE INDEX staged_by_id ON staged (id);
-CREATE INDEX edge_by_source ON edge (source, relation, target);
-CREATE INDEX told_by_id ON told (id);
-"""
+_ARRANGED = (
+    "CREATE INDEX staged_by_id ON staged (id)",
+    "CREATE INDEX edge_by_source ON edge (source, relation, target)",
+    "CREATE INDEX told_by_id ON told (id)",
+)
 _BUFFERED = 1_000
 """How many rows are added at a time."""
 
 
-@dataclass(slots=True)
-class Staged:
+class Staged(NamedTuple):
     """A record waiting to be imported: what its files gave, and where it was (last) read."""
 
     id: str
@@ -40,11 +39,20 @@ class Staged:
     source: int
     """Which of the sources, as the stage numbers them."""
     line: int
-    data: bytes
-    """Its fields, as JSON."""
-    fields: Fields
-    rest: dict[str, Any] | None
-    """What is told besides fields; None: nothing."""
+    fields: bytes
+    """As JSON."""
+    rest: bytes | None
+    """What is told besides fields, as JSON; None: nothing."""
+
+    def told_fields(self) -> Fields:
+        """Its fields."""
+        fields: Fields = orjson.loads(self.fields)
+        return fields
+
+    def told_rest(self) -> dict[str, Any]:
+        """What is told besides."""
+        rest: dict[str, Any] = {} if self.rest is None else orjson.loads(self.rest)
+        return rest
 
 
 class Named(NamedTuple):
@@ -65,11 +73,13 @@ class Stage:
         self._db = sqlite3.connect(Path(self._folder.name) / "stage.db", isolation_level=None)
         # Nothing here outlives the process, so nothing needs to reach the disk.
         pragmas = "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA cache_size=-16000;"
-        self._db.executescript(pragmas + _TABLES + "BEGIN;")
-        self._waiting: dict[str, list[tuple[Any, ...]]] = {}
+        self._db.executescript(pragmas + _TABLES)
+        self._waiting: defaultdict[str, list[tuple[Any, ...]]] = defaultdict(list)
         self._sources: list[str] = []
         self.versions = RetoldVersions(self._db)
         """The history of records, where files tell it."""
+        # After all tables are made: a script ends a transaction, and without one every row would be written by itself.
+        self._db.execute("BEGIN")
         self.has_names = False
         """Whether some record is told of, or named, by what is no id of ours."""
 
@@ -182,7 +192,8 @@ class Stage:
     def arrange(self) -> None:
         """Make what was added ready to be asked for. Nothing is added after it."""
         self._flush()
-        self._db.executescript(_ARRANGED)
+        for index in _ARRANGED:
+            self._db.execute(index)
 
     def repeated(self) -> Iterator[list[Staged]]:
         """Each record that was added several times, with all that was told of it, in the order of reading."""
@@ -193,9 +204,7 @@ class Stage:
     def replace(self, item: Staged) -> None:
         """Put this in place of all that was told of its record."""
         self._db.execute("DELETE FROM staged WHERE id = ?", (item.id,))
-        rest = None if item.rest is None else orjson.dumps(item.rest)
-        row = (item.id, item.collection, item.source, item.line, orjson.dumps(item.fields), rest)
-        self._db.execute("INSERT INTO staged VALUES (?, ?, ?, ?, ?, ?)", row)
+        self._db.execute("INSERT INTO staged VALUES (?, ?, ?, ?, ?, ?)", item)
 
     def told(self) -> Iterator[list[tuple[str, str, Side]]]:
         """What records tell of completely, as (id, relation, side), some at a time, by id."""
@@ -249,7 +258,7 @@ class Stage:
         return {row[0] for row in self._db.execute("SELECT DISTINCT relation FROM edge")}
 
     def _put(self, table: str, row: tuple[Any, ...]) -> None:
-        rows = self._waiting.setdefault(table, [])
+        rows = self._waiting[table]
         rows.append(row)
         if len(rows) >= _BUFFERED:
             self._write(table, rows)
@@ -269,16 +278,7 @@ class Stage:
 
     def _staged(self, condition: str, values: list[str]) -> Iterator[Staged]:
         query = f"SELECT id, collection, source, line, fields, rest FROM staged WHERE {condition}"
-        for identifier, collection, source, line, fields, rest in self._db.execute(query, values):
-            yield Staged(
-                identifier,
-                collection,
-                source,
-                line,
-                fields,
-                orjson.loads(fields),
-                None if rest is None else orjson.loads(rest),
-            )
+        return map(Staged._make, self._db.execute(query, values))
 
 
 _TOUCHED = "SELECT id FROM staged UNION SELECT source FROM edge UNION SELECT source FROM dropped"

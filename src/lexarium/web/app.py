@@ -12,10 +12,13 @@ from starlette.types import ASGIApp
 
 from lexarium.domain.errors import LexariumError, StoreError
 from lexarium.service.access import Callers
+from lexarium.service.annotating import Annotating
+from lexarium.service.classes import Classes
 from lexarium.service.deliverer import Deliverer
 from lexarium.service.finding import Finder
 from lexarium.service.indexing import Indexer
 from lexarium.service.reconciling import Reconciler
+from lexarium.service.statistics import Statistics
 from lexarium.settings import Settings
 from lexarium.store.database import Database
 from lexarium.web.answers import Answers
@@ -23,9 +26,10 @@ from lexarium.web.fastpath import FastPath
 from lexarium.web.iris import Iris
 from lexarium.web.lazy import Lazy
 from lexarium.web.limits import Limits
-from lexarium.web.pages import Pages
+from lexarium.web.pages import addresses
+from lexarium.web.pages.site import Site
 from lexarium.web.probes import Probes
-from lexarium.web.problems import HttpProblem, handle_error
+from lexarium.web.problems import HttpProblem
 from lexarium.web.proxies import Forwarded
 from lexarium.web.reconcile import endpoint as reconcile
 from lexarium.web.streams import Streams
@@ -54,20 +58,20 @@ def make_app(settings: Settings, database: Database) -> ASGIApp:
     indexer = Indexer(database, settings.index)
     finder = Finder(database, indexer)
     answers = Answers(settings.cache_mb * 1_000_000, database)
-    v1 = Lazy(
-        "lexarium.web.v1.app", lambda module: module.make_v1(database, callers, limits, streams, settings, finder)
-    )
+    annotating = Annotating(database)
+    site = Site(database, finder, annotating, Statistics(database), Classes(), limits, settings.about)
+    v1 = Lazy("lexarium.web.v1.app", lambda module: module.make_v1(site, callers, streams, settings))
     app = Starlette(
         routes=[
             *endpoint.routes(database, callers, answers, limits, finder),
             Suggest(finder).route(),
             *(Route(path, v1) for path in ("/api/v1", "/api/v1/{rest:path}", "/openapi.json", "/docs")),
-            *Iris(database, settings.about).routes(),
             *reconcile.routes(settings.about, Reconciler(database, finder), limits),
             *Probes(database, indexer).routes(),
-            *Pages(database, settings.title).routes(),
+            *addresses.routes(site),
+            *Iris(site).routes(),
         ],
-        exception_handlers=dict.fromkeys([HTTPException, HttpProblem, LexariumError, Exception], handle_error),
+        exception_handlers=dict.fromkeys([HTTPException, HttpProblem, LexariumError, Exception], site.handle_error),
         lifespan=lifespan,
     )
     app.router.redirect_slashes = False

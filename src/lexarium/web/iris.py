@@ -15,18 +15,18 @@ from starlette.routing import Route
 from lexarium.domain.about import About
 from lexarium.domain.changes import Change
 from lexarium.domain.collections import COLLECTIONS
-from lexarium.domain.errors import Gone, Moved, NotFound
+from lexarium.domain.errors import Moved, NotFound
 from lexarium.exchange.formats import FORMATS
 from lexarium.service import looking
 from lexarium.service.reading import reading
 from lexarium.service.views import record_view
 from lexarium.store import edges
 from lexarium.store.backend import Snapshot, read_position
-from lexarium.store.database import Database
-from lexarium.web import pages
 from lexarium.web.answers import conditions, encoding_headers, matches
 from lexarium.web.encodings import chosen, encoded
 from lexarium.web.negotiation import preferred
+from lexarium.web.pages.site import SECURITY_HEADERS, Site
+from lexarium.web.pages.term import record_page
 from lexarium.web.problems import HttpProblem, respond
 
 PATH = "/id"
@@ -41,10 +41,6 @@ class Form:
 
     media_type: str
     make: Maker
-
-
-def _page(about: About, snapshot: Snapshot, change: Change) -> bytes:
-    return pages.record_page(about, change, looking.related(snapshot, change), looking.class_name(snapshot, change))
 
 
 def _json(about: About, snapshot: Snapshot, change: Change) -> bytes:
@@ -66,20 +62,23 @@ def _rdf(name: str) -> Form:
 
 
 FORMS = {
-    "html": Form("text/html", _page),
     "json": Form("application/json", _json),
     "jsonld": _rdf("jsonld"),
     "turtle": _rdf("skos"),
 }
-"""By what `?format=` calls them; whoever has no wish gets the first."""
+"""By what `?format=` calls them."""
+_PAGE = "html"
+MEDIA_TYPES = {_PAGE: "text/html", **{name: form.media_type for name, form in FORMS.items()}}
+"""All that there are; whoever has no wish gets the first."""
 
 
 class Iris:
     """The addresses of a catalogue's records."""
 
-    def __init__(self, database: Database, about: About) -> None:
-        self._database = database
-        self._about = about
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._database = site.database
+        self._about = site.about
 
     def routes(self) -> list[Route]:
         """Their own, and those that published papers name them by."""
@@ -93,13 +92,15 @@ class Iris:
         """A record in the form that suits the client."""
         name = _form(request)
         identifier = request.path_params["id"]
+        if name == _PAGE:
+            return await run_in_threadpool(self._page, request, identifier)
         try:
             body = await run_in_threadpool(self._made, FORMS[name], identifier)
         except Moved as error:
             there = {**_HEADERS, "location": _address(error.survivor, request)}
             return respond(HttpProblem(308, str(error), merged_into=error.survivor), there)
         except NotFound as error:
-            return self._refused(error, page=name == "html")
+            return respond(error, _HEADERS)
         return await _answered(request, FORMS[name].media_type, body)
 
     async def redirect(self, request: Request) -> Response:
@@ -117,24 +118,29 @@ class Iris:
         with reading(self._database) as now:
             now.any(identifier)
 
-    def _refused(self, error: NotFound, *, page: bool) -> Response:
-        if not page:
-            return respond(error, _HEADERS)
-        stand_in = error.replaced_by if isinstance(error, Gone) else None
-        status = 410 if isinstance(error, Gone) else 404
-        body = pages.refusal_page(self._about, str(error), stand_in)
-        return Response(body, status, {**_HEADERS, **pages.SECURITY_HEADERS}, "text/html")
+    def _page(self, request: Request, identifier: str) -> Response:
+        try:
+            response = record_page(self._site, request, identifier)
+        except NotFound as error:
+            response = self._site.error_page(request, error)
+        response.headers.update(_HEADERS)
+        if response.status_code == 200:
+            response.headers["etag"] = etag = f'"{hashlib.sha256(response.body).hexdigest()[:32]}"'
+            _, if_none_match = conditions(request.scope)
+            if if_none_match is not None and matches(etag.encode(), if_none_match):
+                return Response(status_code=304, headers={**_HEADERS, **SECURITY_HEADERS, "etag": etag})
+        return response
 
 
 def _form(request: Request) -> str:
     """The form that a request asks for. Raises a 406 that names all there are where it is none of them."""
-    told = ", ".join(f"{name} ({form.media_type})" for name, form in FORMS.items())
+    told = ", ".join(f"{name} ({kind})" for name, kind in MEDIA_TYPES.items())
     wanted = request.query_params.get("format")
     if wanted:
-        if wanted not in FORMS:
+        if wanted not in MEDIA_TYPES:
             raise HttpProblem(406, f"The format {wanted!r} is none of {told}.", _HEADERS)
         return wanted
-    by_type = {form.media_type: name for name, form in FORMS.items()}
+    by_type = {kind: name for name, kind in MEDIA_TYPES.items()}
     kind = preferred(",".join(request.headers.getlist("accept")), list(by_type))
     if kind is None:
         raise HttpProblem(406, f"A record can be had as {told}.", _HEADERS)
@@ -145,7 +151,7 @@ async def _answered(request: Request, media_type: str, body: bytes) -> Response:
     accept, if_none_match = conditions(request.scope)
     encoding = chosen(accept)
     etag = f'"{hashlib.sha256(body).hexdigest()[:32]}-{encoding}"'
-    headers: dict[str, Any] = {**_HEADERS, **pages.SECURITY_HEADERS, "etag": etag}
+    headers: dict[str, Any] = {**_HEADERS, **SECURITY_HEADERS, "etag": etag}
     if if_none_match is not None and matches(etag.encode(), if_none_match):
         return Response(status_code=304, headers=headers)
     headers |= {name.decode(): value.decode() for name, value in encoding_headers(encoding)}

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Mapping
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
@@ -51,22 +52,44 @@ class HttpProblem(Exception):
         self.details = details
 
 
-def respond(error: Exception, headers: Mapping[str, str] | None = None) -> Response:
-    """The answer to an error; `headers` are added to those that its status asks for."""
+@dataclass(frozen=True)
+class Explained:
+    """An error as an answer tells it."""
+
+    status: int
+    detail: str
+    extra: Mapping[str, Any]
+    """What else there is to tell of it, by name."""
+    headers: Mapping[str, str]
+
+    @property
+    def title(self) -> str:
+        """What HTTP calls it."""
+        return HTTPStatus(self.status).phrase
+
+
+def explained(error: Exception) -> Explained:
+    """What an error is to a client, whatever raised it."""
     own: Mapping[str, str] = {}
     extra: dict[str, Any] = {}
-    if isinstance(error, HttpProblem):
+    if isinstance(error, HTTPException):
+        status, own = error.status_code, error.headers or {}
+        detail = "There is nothing at this address." if status == 404 else f"{error.detail}."
+    elif isinstance(error, HttpProblem):
         status, detail, extra, own = error.status, str(error), error.details, error.headers
     elif isinstance(error, LexariumError):
         status, detail, extra = _told(error)
     else:
         status, detail = 500, "The server made a mistake. It has been logged."
-    body = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "detail": detail, **extra}
+    return Explained(status, detail, extra, {**_HEADERS.get(status, {}), **own})
+
+
+def respond(error: Exception, headers: Mapping[str, str] | None = None) -> Response:
+    """The answer to an error; `headers` are added to those that its status asks for."""
+    told = explained(error)
+    body = {"type": "about:blank", "title": told.title, "status": told.status, "detail": told.detail, **told.extra}
     return Response(
-        orjson.dumps(body),
-        status,
-        {**(headers or {}), **_HEADERS.get(status, {}), **own},
-        media_type="application/problem+json",
+        orjson.dumps(body), told.status, {**(headers or {}), **told.headers}, media_type="application/problem+json"
     )
 
 
@@ -97,7 +120,4 @@ def _pointer(field: str) -> str:
 
 async def handle_error(request: Request, error: Exception) -> Response:
     """The framework's handler for every error that reached it."""
-    if isinstance(error, HTTPException):
-        detail = "There is nothing at this address." if error.status_code == 404 else f"{error.detail}."
-        error = HttpProblem(error.status_code, detail, error.headers)
     return respond(error)

@@ -23,7 +23,6 @@ function open() {
   }
 }
 
-box.hidden = false;
 box.addEventListener("input", filter);
 window.addEventListener("hashchange", open);
 open();

@@ -16,11 +16,8 @@ from lexarium import __version__
 from lexarium.domain.collections import COLLECTIONS
 from lexarium.domain.errors import Invalid, LexariumError, Moved
 from lexarium.service.access import Callers
-from lexarium.service.annotating import Annotating
-from lexarium.service.finding import Finder
 from lexarium.settings import Settings
-from lexarium.store.database import Database
-from lexarium.web.limits import Limits
+from lexarium.web.pages.site import Site
 from lexarium.web.problems import HttpProblem, handle_error, respond
 from lexarium.web.streams import Streams
 from lexarium.web.v1 import (
@@ -48,9 +45,7 @@ _PLACE_OF_ID = len(f"{answers.PATH}/collection/".split("/")) - 1
 """Which part of an address names the record."""
 
 
-def make_v1(
-    database: Database, callers: Callers, limits: Limits, streams: Streams, settings: Settings, finder: Finder
-) -> ASGIApp:
+def make_v1(site: Site, callers: Callers, streams: Streams, settings: Settings) -> ASGIApp:
     """The application, with every address of v1 and its OpenAPI document."""
     app = FastAPI(
         title=settings.title,
@@ -66,13 +61,14 @@ def make_v1(
             RequestValidationError: _handle_invalid,
         },
     )
-    app.state.database = database
+    app.state.database = site.database
     app.state.callers = callers
-    app.state.limits = limits
+    app.state.limits = site.limits
     app.state.streams = streams
     app.state.settings = settings
-    app.state.finder = finder
-    app.state.annotating = Annotating(database)
+    app.state.finder = site.finder
+    app.state.annotating = site.annotating
+    app.state.site = site
     app.router.redirect_slashes = False
     # The records first: they are asked for most, and every route before takes its time to say no.
     others = (service, changes, batch, annotate, proposals, releases, accounts, webhooks, search, export)

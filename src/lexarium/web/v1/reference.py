@@ -4,29 +4,36 @@ import json
 import re
 import shlex
 from collections.abc import Mapping
-from pathlib import Path
+from functools import lru_cache
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, FastAPI, Request
 from markupsafe import Markup, escape
 from starlette.responses import Response
-from starlette.templating import Jinja2Templates
 
-from lexarium.web.pages import SECURITY_HEADERS
+from lexarium.web.pages.site import Site, base_of
 
 router = APIRouter(include_in_schema=False)
-_templates = Jinja2Templates(Path(__file__).parents[1] / "templates")
+PATH = "/docs"
+_KEPT = 4
+"""For how many names of the site the page is kept."""
 _CODE = re.compile(r"`([^`]+)`")
 
 Told = Mapping[str, Any]
 """A part of the OpenAPI document."""
 
 
-@router.get("/docs")
+@router.get(PATH)
 def reference(request: Request) -> Response:
-    document: Told = request.app.openapi()
-    base = str(request.base_url).rstrip("/")
+    site: Site = request.app.state.site
+    return site.send(request, _body(site, request.app, base_of(request)))
+
+
+@lru_cache(maxsize=_KEPT)
+def _body(site: Site, app: FastAPI, base: str) -> bytes:
+    """The page, kept: it is large, and differs only by where the site is."""
+    document: Told = app.openapi()
     groups = {tag["name"]: {"description": tag["description"], "operations": []} for tag in document["tags"]}
     for path, operations in sorted(document["paths"].items()):
         for method, operation in operations.items():
@@ -40,7 +47,7 @@ def reference(request: Request) -> Response:
         "shapes": {name: _shape(schema) for name, schema in sorted(document["components"]["schemas"].items())},
         "prose": _prose,
     }
-    return _templates.TemplateResponse(request, "reference.html", context, headers=SECURITY_HEADERS)
+    return site.body("reference.html", context, PATH, base)
 
 
 def _operation(document: Told, base: str, method: str, path: str, operation: Told) -> dict[str, Any]:

@@ -1,0 +1,1 @@
+"""The pages that people see, rendered here, whole without a script."""

@@ -1,0 +1,13 @@
+"""Every page and its address, handed to one constructor."""
+
+from starlette.routing import BaseRoute
+
+from lexarium.web.pages import annotation, browse, changes, guide, home, results, statistics, term
+from lexarium.web.pages.site import Site, static_files
+
+_MODULES = (home, results, term, browse, annotation, statistics, changes, guide)
+
+
+def routes(site: Site) -> list[BaseRoute]:
+    """The addresses of pages and of what they load."""
+    return [*(page.route(site) for module in _MODULES for page in module.PAGES), static_files()]

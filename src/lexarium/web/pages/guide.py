@@ -1,0 +1,14 @@
+"""The guide: how people and programs use the catalogue."""
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from lexarium.web.pages.site import Page, Site
+
+
+def guide(site: Site, request: Request) -> Response:
+    """All of it, on one page."""
+    return site.render(request, "guide.html", {})
+
+
+PAGES = (Page("/guide", guide),)

@@ -1,0 +1,87 @@
+"""Search results."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from lexarium.domain.changes import State
+from lexarium.domain.collections import COLLECTIONS
+from lexarium.search.ranking import Span
+from lexarium.service.finding import DEEPEST, Asked, Found, Hit
+from lexarium.store import log
+from lexarium.web.pages.rows import Row, rows
+from lexarium.web.pages.site import Page, Site
+
+_SHOWN = 20
+_EVERY_STATE = tuple(State)
+
+
+@dataclass(frozen=True)
+class Result:
+    """A hit, and the record that was hit."""
+
+    hit: Hit
+    row: Row
+    pieces: Sequence[tuple[str, bool]]
+    """What matched, in parts: each with whether it was asked for."""
+
+
+def search(site: Site, request: Request) -> Response:
+    """What was found, best first."""
+    given = request.query_params
+    text = given.get("q", "").strip()
+    collection, class_id = given.get("collection"), given.get("class")
+    offset = int(given["offset"]) if given.get("offset", "").isdecimal() and len(given["offset"]) < 6 else 0
+    told: dict[str, Any] = {"q": text, "results": [], "found": None, "gone": bool(given.get("gone"))}
+    told |= {"collection": collection if collection in COLLECTIONS else None, "class_id": class_id, "offset": offset}
+    if text:
+        asked = Asked(text, limit=_SHOWN, offset=min(offset, DEEPEST - _SHOWN), class_=class_id or None)
+        asked = replace(asked, states=_EVERY_STATE) if told["gone"] else asked
+        wanted = replace(asked, collections=(told["collection"],)) if told["collection"] else asked
+        found, facets = _found(site, wanted, asked)
+        with site.database.read() as snapshot:
+            classes = site.classes.at(snapshot)
+            changes = log.latest(snapshot, [hit.id for hit in found.hits])
+            hits = [hit for hit in found.hits if hit.id in changes]
+            shown = rows(snapshot, [changes[hit.id] for hit in hits], classes)
+        told |= {
+            "found": found,
+            "facets": facets,
+            "classes": classes,
+            "class": classes.get(class_id or ""),
+            "results": [Result(hit, row, list(_pieces(hit))) for hit, row in zip(hits, shown, strict=True)],
+            "next": offset + _SHOWN if offset + _SHOWN < min(found.total, DEEPEST) else None,
+            "previous": max(0, offset - _SHOWN) if offset else None,
+        }
+    return site.render(request, "results.html", told)
+
+
+def _found(site: Site, wanted: Asked, anywhere: Asked) -> tuple[Found, dict[str, dict[str, int]]]:
+    """What was found; and, for each filter, how much there would be with another value of it."""
+    plain = replace(anywhere, class_=None, limit=1, offset=0)
+    queries = [wanted]
+    others = {
+        "collection": replace(plain, class_=wanted.class_),
+        "class": replace(plain, collections=wanted.collections),
+    }
+    needed = [name for name, other in others.items() if replace(wanted, limit=1, offset=0) != other]
+    answers = site.finder.search_many([*queries, *(others[name] for name in needed)])
+    found = answers[0]
+    facets = {name: found.facets.get(name, {}) for name in others}
+    return found, facets | {name: other.facets.get(name, {}) for name, other in zip(needed, answers[1:], strict=True)}
+
+
+def _pieces(hit: Hit) -> Iterator[tuple[str, bool]]:
+    at = 0
+    for start, end in sorted(Span(*span) for span in hit.highlight):
+        if start > at:
+            yield hit.text[at:start], False
+        yield hit.text[max(start, at) : end], True
+        at = max(at, end)
+    yield hit.text[at:], False
+
+
+PAGES = (Page("/search", search),)

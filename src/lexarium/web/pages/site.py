@@ -1,0 +1,215 @@
+"""What every page has: the look, its headers, how it is declared, how a form is taken and how a mistake is told.
+
+A page is a function of the site and a request, in a table of its module; `addresses` gathers the tables. It is run in
+a thread, so it may read the database as it likes, and raise any error of the domain.
+"""
+
+import hashlib
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from inspect import iscoroutinefunction
+from pathlib import Path
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import FileResponse, Response
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
+from starlette.types import Scope
+
+from lexarium import __version__
+from lexarium.domain.about import About
+from lexarium.domain.collections import COLLECTIONS
+from lexarium.service.annotating import Annotating
+from lexarium.service.classes import Classes
+from lexarium.service.finding import Finder
+from lexarium.service.statistics import Statistics
+from lexarium.store.database import Database
+from lexarium.web.bodies import read_fields
+from lexarium.web.encodings import IDENTITY, chosen, encoded
+from lexarium.web.limits import Limits
+from lexarium.web.pages import wording
+from lexarium.web.problems import Explained, HttpProblem, explained, respond
+
+_FOLDER = Path(__file__).parents[1]
+STATIC = _FOLDER / "static"
+SECURITY_HEADERS = {
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+    "connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
+    "referrer-policy": "same-origin",
+    "x-content-type-options": "nosniff",
+}
+_FOR_PROGRAMS = "/api"
+"""Below this every error is JSON, whatever a client accepts."""
+_YEAR = 31_536_000
+
+
+@cache
+def templates() -> Environment:
+    """The templates, with the words that pages are made of."""
+    environment = Environment(
+        loader=FileSystemLoader(_FOLDER / "templates"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+    )
+    environment.filters |= {
+        "day": wording.day,
+        "done": wording.done,
+        "minute": wording.minute,
+        "month": wording.month,
+        "number": wording.number,
+        "path": wording.path_of,
+        "plural": wording.plural,
+        "singular": wording.singular,
+        "stamp": wording.stamp,
+    }
+    environment.globals |= {
+        "collections": COLLECTIONS,
+        "several": wording.several,
+        "static": static_address,
+        "version": __version__,
+        "with_query": wording.with_query,
+    }
+    return environment
+
+
+@cache
+def static_address(name: str) -> str:
+    """Where a file of ours is served, under a name that changes with it, so that it may be kept for good."""
+    return f"/static/{name}?v={hashlib.sha256((STATIC / name).read_bytes()).hexdigest()[:12]}"
+
+
+@dataclass(frozen=True)
+class Site:
+    """The parts of one catalogue that pages are made of."""
+
+    database: Database
+    finder: Finder
+    annotating: Annotating
+    statistics: Statistics
+    classes: Classes
+    limits: Limits
+    about: About
+
+    def render(
+        self,
+        request: Request,
+        template: str,
+        told: Mapping[str, Any],
+        status: int = 200,
+        headers: Mapping[str, str] | None = None,
+    ) -> Response:
+        """A page. It takes some milliseconds: to be called in a thread."""
+        return self.send(request, self.body(template, told, request.url.path, base_of(request)), status, headers)
+
+    def body(self, template: str, told: Mapping[str, Any], here: str, base: str) -> bytes:
+        """What a page at an address holds; `base` is where the site is, as whoever asks knows it."""
+        context = {"about": self.about, "here": here, "base": base, "q": ""}
+        return templates().get_template(template).render({**context, **told}).encode(errors="replace")
+
+    def send(
+        self, request: Request, body: bytes, status: int = 200, headers: Mapping[str, str] | None = None
+    ) -> Response:
+        """A page as an answer, compressed for whoever accepts it."""
+        own = {**SECURITY_HEADERS, "cache-control": "no-cache", "vary": "Accept-Encoding", **(headers or {})}
+        encoding = chosen(request.headers.get("accept-encoding", "").encode("latin-1"))
+        if encoding != IDENTITY:
+            own["content-encoding"] = encoding
+        return Response(encoded(encoding, body), status, own, media_type="text/html")
+
+    def handle_error(self, request: Request, error: Exception) -> Response:
+        """The framework's handler for every error that reached it: a page for whoever reads pages."""
+        return self.error_page(request, error) if wants_page(request) else respond(error)
+
+    def error_page(self, request: Request, error: Exception) -> Response:
+        """What went wrong, as a page."""
+        told = explained(error)
+        return self.render(request, "error.html", {"error": told}, told.status, _sendable(told))
+
+
+def _sendable(told: Explained) -> dict[str, str]:
+    return {name.lower(): value for name, value in told.headers.items()}
+
+
+def base_of(request: Request) -> str:
+    """Where the site is, as whoever asks knows it."""
+    return str(request.base_url).rstrip("/")
+
+
+def wants_page(request: Request) -> bool:
+    """Whether a request is a person's, who reads pages."""
+    return "text/html" in request.headers.get("accept", "") and not request.url.path.startswith(_FOR_PROGRAMS)
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page, and where it is."""
+
+    path: str
+    answer: Callable[[Site, Request], Response]
+
+    def route(self, site: Site) -> Route:
+        """It as the framework has it."""
+
+        def endpoint(request: Request) -> Response:
+            return self.answer(site, request)
+
+        return Route(self.path, endpoint)
+
+
+@dataclass(frozen=True)
+class Form:
+    """What answers a form that was sent, and where. Its fields are read, within the limits, and come from this site."""
+
+    path: str
+    answer: Callable[[Site, Request, Mapping[str, Any]], Response | Awaitable[Response]]
+    """Run in a thread, unless it is a coroutine function: that one has something to wait for."""
+
+    def route(self, site: Site) -> Route:
+        """It as the framework has it."""
+
+        async def endpoint(request: Request) -> Response:
+            refuse_foreign(request)
+            fields, _ = await read_fields(request, site.limits)
+            if iscoroutinefunction(self.answer):
+                waited: Response = await self.answer(site, request, fields)
+                return waited
+            return await run_in_threadpool(cast(_Plain, self.answer), site, request, fields)
+
+        return Route(self.path, endpoint, methods=["POST"])
+
+
+_Plain = Callable[[Site, Request, Mapping[str, Any]], Response]
+
+
+def refuse_foreign(request: Request) -> None:
+    """Raise a 403 for a form that a page of another origin sent. Every browser says where a form comes from."""
+    origin = request.headers.get("origin")
+    if request.headers.get("sec-fetch-site", "same-origin") in ("same-origin", "none") and (
+        origin is None or urlsplit(origin).netloc == request.headers.get("host")
+    ):
+        return
+    raise HttpProblem(403, "This form was sent from a page of another site. Open it here, and send it again.")
+
+
+class _Files(StaticFiles):
+    """Our files: kept for good under the name that tells their content, asked for again under any other."""
+
+    def file_response(self, *arguments: Any, **options: Any) -> Response:
+        response = super().file_response(*arguments, **options)
+        scope: Scope = next(each for each in (*arguments, *options.values()) if isinstance(each, dict))
+        versioned = isinstance(response, FileResponse) and scope["query_string"].startswith(b"v=")
+        response.headers["cache-control"] = f"public, max-age={_YEAR}, immutable" if versioned else "no-cache"
+        response.headers["x-content-type-options"] = "nosniff"
+        return response
+
+
+def static_files() -> BaseRoute:
+    """Where the files of ours are that pages load."""
+    return Mount("/static", _Files(directory=STATIC), name="static")

@@ -1,0 +1,128 @@
+"""A record's page: what it is, how it relates to others, how it came to be so."""
+
+from typing import Any
+from urllib.parse import quote
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from lexarium.domain.changes import State, Whole
+from lexarium.domain.collections import COLLECTIONS, CONCEPT_CLASS, DEFINITIONS
+from lexarium.domain.stamps import text_of
+from lexarium.service import browsing, dossiers
+from lexarium.service.browsing import Wanted
+from lexarium.service.dossiers import Dossier
+from lexarium.store.backend import Snapshot, read_position
+from lexarium.web.pages.graph import graph
+from lexarium.web.pages.site import Page, Site
+from lexarium.web.pages.wording import day, path_of, plural
+
+_FEW_VERSIONS = 5
+_VERSIONS = 50
+_FEW_MEMBERS = 30
+_FIELDS = {
+    "name": "name",
+    **dict.fromkeys(DEFINITIONS, "definition"),
+    "aliases": "aliases",
+    "sources": "sources",
+    "relations": "relations",
+    "id_concept_class": "class",
+    "id_protocol": "source vocabulary",
+    "flag_for_curator": "waits for a curator",
+    "state": "state",
+    "replaced_by": "replaced by",
+    "id_user": "author",
+}
+"""What fields are called in a history; others as they are."""
+
+
+def record_page(site: Site, request: Request, identifier: str) -> Response:
+    """A record's page; where it is retired a 410 that says so, where it is merged the way to its survivor."""
+    with site.database.read() as snapshot:
+        found = dossiers.find(snapshot, identifier)
+        whole = found.whole()
+        if whole.state == State.MERGED and whole.replaced_by:
+            return RedirectResponse(path_of(whole.replaced_by), 308, {"cache-control": "no-cache"})
+        told = _told(site, snapshot, dossiers.dossier(snapshot, found))
+    return site.render(request, "term.html", told, 200 if whole.state == State.PUBLISHED else 410)
+
+
+def history(site: Site, request: Request) -> Response:
+    """Every version of a record, some at a time; also of one that is retired or merged."""
+    identifier, before = request.path_params["id"], request.query_params.get("before", "")
+    with site.database.read() as snapshot:
+        found = dossiers.find(snapshot, identifier)
+        newest = min(found.version, int(before) - 1) if before.isascii() and before.isdecimal() else found.version
+        versions = dossiers.history(snapshot, identifier, newest, _VERSIONS)
+    last = versions[-1].change.version if versions else 0
+    told = {"whole": found.whole(), "versions": versions, "fields": _FIELDS, "before": last if last > 1 else None}
+    return site.render(request, "history.html", told)
+
+
+def _told(site: Site, snapshot: Snapshot, dossier: Dossier) -> dict[str, Any]:
+    whole, change = dossier.whole, dossier.change
+    collection = whole.collection.name
+    classes = site.classes.at(snapshot)
+    return {
+        "dossier": dossier,
+        "whole": whole,
+        "change": change,
+        "name": whole.fields["name"],
+        "class": classes.get(whole.fields.get("id_concept_class", "")),
+        "paragraphs": [part.splitlines() for part in dossier.definition.split("\n\n") if part.strip()],
+        "graph": graph(whole.fields["name"], dossier.groups),
+        "members": _members(site, snapshot, whole.id) if collection == CONCEPT_CLASS.name else [],
+        "versions": dossiers.history(snapshot, whole.id, change.version, _FEW_VERSIONS),
+        "fields": _FIELDS,
+        "downloads": _downloads(whole),
+        "citations": _citations(site, dossier),
+        "own_shade": classes[whole.id].shade if whole.id in classes else None,
+    }
+
+
+def _members(site: Site, snapshot: Snapshot, class_id: str) -> list[dict[str, Any]]:
+    """The first records of a class, by collection, and how many there are where that is known."""
+    figures = site.statistics.figures(read_position(snapshot))
+    found = []
+    for name, collection in COLLECTIONS.items():
+        if "id_concept_class" in collection.fields:
+            shelf = browsing.shelf(snapshot, Wanted(name, class_id=class_id), _FEW_MEMBERS)
+            total = None if figures is None else figures.classes.get(class_id, {}).get(name, 0)
+            items = [(each.record, each.whole().fields["name"]) for each in shelf.items]
+            found.append({"collection": name, "items": items, "total": total, "more": shelf.last is not None})
+    return [each for each in found if each["items"]]
+
+
+def _downloads(whole: Whole) -> list[tuple[str, str]]:
+    collection, quoted = whole.collection, quote(whole.id, safe="")
+    own = f"/api/v1/{collection.name}/{quoted}"
+    history = ("History as JSON", f"{own}/history")
+    if whole.state != State.PUBLISHED:
+        return [history]
+    related = [("JSON with relations", f"/api/v-alpha/{collection.name}?id={quoted}")] if collection.on_valpha else []
+    linked = [(name, f"/id/{quoted}?format={form}") for name, form in (("Turtle", "turtle"), ("JSON-LD", "jsonld"))]
+    return [("JSON", own), *related, *linked, history]
+
+
+def _citations(site: Site, dossier: Dossier) -> dict[str, str]:
+    whole, change, about = dossier.whole, dossier.change, site.about
+    name, where = whole.fields["name"], about.iri(whole.id)
+    source = f"{about.title}, {about.publisher}" if about.publisher else about.title
+    plain = str.maketrans("", "", "{}\\")
+    return {
+        "Text": f"“{name}”. {source}, {whole.id}, version {change.version}, {day(change.at)}. {where}",
+        "BibTeX": "\n".join(
+            [
+                f"@misc{{{whole.id},",
+                f"  title = {{{{{name.translate(plain)}}}}},",
+                f"  howpublished = {{{source.translate(plain)}}},",
+                f"  note = {{{whole.id}, version {change.version}, among the {plural(whole.collection.name)}}},",
+                f"  year = {{{text_of(change.at)[:4]}}},",
+                f"  url = {{{where}}}",
+                "}",
+            ]
+        ),
+    }
+
+
+PAGES = (Page("/id/{id}/history", history),)

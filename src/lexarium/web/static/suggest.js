@@ -1,0 +1,121 @@
+// Completions as someone types: a combobox with a list, as the ARIA practices have it. Without it the form still works.
+
+const WAIT = 80;
+
+function attach(input) {
+  const list = document.createElement("ul");
+  list.id = `${input.id}-list`;
+  list.className = "suggestions";
+  list.hidden = true;
+  list.setAttribute("role", "listbox");
+  list.setAttribute("aria-label", "Suggestions");
+  const status = document.createElement("p");
+  status.className = "unseen";
+  status.setAttribute("role", "status");
+  input.form.append(list, status);
+  for (const [name, value] of Object.entries({
+    role: "combobox", "aria-autocomplete": "list", "aria-expanded": "false", "aria-controls": list.id,
+  })) input.setAttribute(name, value);
+
+  let timer, asked, active = -1, typed = input.value;
+
+  const options = () => [...list.children];
+
+  function choose(index) {
+    active = index;
+    options().forEach((option, place) => option.setAttribute("aria-selected", String(place === index)));
+    const option = options()[index];
+    if (option) {
+      input.setAttribute("aria-activedescendant", option.id);
+      option.scrollIntoView({ block: "nearest" });
+    } else {
+      input.removeAttribute("aria-activedescendant");
+    }
+  }
+
+  function close() {
+    clearTimeout(timer);
+    list.hidden = true;
+    input.setAttribute("aria-expanded", "false");
+    choose(-1);
+  }
+
+  function show(found) {
+    list.replaceChildren(...found.map((each, place) => optionOf(each, place, list.id)));
+    list.hidden = found.length === 0;
+    input.setAttribute("aria-expanded", String(found.length > 0));
+    status.textContent = found.length ? `${found.length} suggestions` : "No suggestions";
+    choose(-1);
+  }
+
+  async function ask() {
+    typed = input.value;
+    asked?.abort();
+    if (!typed.trim()) return close();
+    asked = new AbortController();
+    try {
+      const answer = await fetch(`/api/v1/suggest?${new URLSearchParams({ prefix: typed, limit: 8 })}`, { signal: asked.signal });
+      if (answer.ok && document.activeElement === input) show((await answer.json()).suggestions);
+    } catch (error) {
+      if (error.name !== "AbortError") close();
+    }
+  }
+
+  input.addEventListener("input", () => {
+    clearTimeout(timer);
+    timer = setTimeout(ask, WAIT);
+  });
+  input.addEventListener("keydown", (event) => {
+    const count = list.hidden ? 0 : list.children.length;
+    if (event.key === "Escape" && count) {
+      event.preventDefault();
+      close();
+    } else if (event.key === "ArrowDown" || event.key === "ArrowUp") {
+      event.preventDefault();
+      if (!count) return ask();
+      const step = event.key === "ArrowDown" ? 1 : -1;
+      choose(((active + step + 1 + count + 1) % (count + 1)) - 1);
+    } else if (event.key === "Enter" && active >= 0) {
+      event.preventDefault();
+      location.assign(options()[active].dataset.address);
+    }
+  });
+  input.addEventListener("blur", close);
+  // Before the field loses its focus, which closes the list.
+  list.addEventListener("pointerdown", (event) => event.preventDefault());
+  list.addEventListener("click", (event) => {
+    const option = event.target.closest("[role=option]");
+    if (option) location.assign(option.dataset.address);
+  });
+}
+
+function optionOf(each, place, list) {
+  const option = document.createElement("li");
+  option.id = `${list}-${place}`;
+  option.setAttribute("role", "option");
+  option.setAttribute("aria-selected", "false");
+  option.dataset.address = `/id/${encodeURIComponent(each.id)}`;
+  const name = document.createElement("span");
+  name.append(...marked(each.text, each.highlight));
+  const kind = document.createElement("span");
+  kind.className = "faint";
+  kind.textContent = (each.text === each.name ? "" : `${each.name}, `) + each.collection.replaceAll("_", " ");
+  option.append(name, " ", kind);
+  return option;
+}
+
+// Highlights count code points, strings of JavaScript do not.
+function marked(text, spans) {
+  const points = [...text], pieces = [];
+  let at = 0;
+  for (const { start, end } of spans) {
+    pieces.push(points.slice(at, start).join(""));
+    const mark = document.createElement("mark");
+    mark.textContent = points.slice(start, end).join("");
+    pieces.push(mark);
+    at = end;
+  }
+  return [...pieces, points.slice(at).join("")];
+}
+
+document.querySelectorAll("input[data-suggest]").forEach(attach);

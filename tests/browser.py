@@ -1,0 +1,180 @@
+"""A real browser: Debian's Chromium, driven by Selenium, and axe-core in it."""
+
+import base64
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import selenium_axe_python
+from selenium.webdriver import Chrome, ChromeOptions, ChromeService
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.remote.webelement import WebElement
+from selenium.webdriver.support.ui import WebDriverWait
+
+CHROMIUM, DRIVER = "/usr/bin/chromium", "/usr/bin/chromedriver"
+SCREENSHOTS = Path(__file__).parents[1] / ".screenshots"
+_FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+    "--hide-scrollbars",
+]
+_AXE = (Path(selenium_axe_python.__file__).parent / "axe-core" / "axe.min.js").read_text()
+_STANDARD = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+_CHECK = """
+const done = arguments[arguments.length - 1];
+axe.run(document, {runOnly: arguments[0], resultTypes: ["violations"]}).then(found => done(found.violations));
+"""
+_SHIFT = """
+const done = arguments[0];
+let sum = 0;
+new PerformanceObserver(list => { for (const each of list.getEntries()) sum += each.value; })
+  .observe({type: "layout-shift", buffered: true});
+setTimeout(() => done(sum), 20);
+"""
+WIDE, NARROW = (1280, 860), (375, 720)
+
+
+def available() -> bool:
+    """Whether there is a browser here."""
+    return all(Path(each).exists() for each in (CHROMIUM, DRIVER))
+
+
+class Browser:
+    """One browser, in which pages are opened one after the other."""
+
+    def __init__(self, driver: Chrome) -> None:
+        self.driver = driver
+        self.base = ""
+
+    def open(self, path: str) -> None:
+        """Open a page of the site."""
+        self.driver.get(self.base + path)
+
+    def forget(self) -> None:
+        """Be as one who has never been here: nothing kept, light, wide."""
+        self.driver.execute_cdp_cmd("Storage.clearDataForOrigin", {"origin": self.base, "storageTypes": "all"})
+        self.prefer("light")
+        self.resize(*WIDE)
+        self.complaints()
+
+    def prefer(self, scheme: str) -> None:
+        """Have a system of light or dark colours, and one where nothing moves."""
+        wished = {"prefers-color-scheme": scheme, "prefers-reduced-motion": "reduce"}
+        features = [{"name": name, "value": value} for name, value in wished.items()]
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+
+    def resize(self, width: int, height: int) -> None:
+        """Have a window of this size."""
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+
+    @contextmanager
+    def without_scripts(self) -> Iterator[None]:
+        """Run no script of the page meanwhile."""
+        self.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+        try:
+            yield
+        finally:
+            self.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+
+    def find(self, selector: str) -> WebElement:
+        """The first element that a CSS selector names, once it is there."""
+        found: WebElement = self.wait(lambda: next(iter(self.all(selector)), None), selector)
+        return found
+
+    def all(self, selector: str) -> list[WebElement]:
+        """All that are there now."""
+        return self.driver.find_elements(By.CSS_SELECTOR, selector)
+
+    def wait(self, condition: Any, what: str = "") -> Any:
+        """What a condition gives, once it gives something."""
+        waiting = WebDriverWait(self.driver, 10, poll_frequency=0.02)
+        return waiting.until(lambda _: condition(), f"waited in vain for {what} at {self.driver.current_url}")
+
+    def type(self, *keys: str) -> None:
+        """Type on the keyboard, wherever the focus is."""
+        self.driver.switch_to.active_element.send_keys(*keys)
+
+    def tab_to(self, selector: str, most: int = 60) -> WebElement:
+        """Go to an element as people do who have no mouse."""
+        for _ in range(most):
+            focused = self.driver.switch_to.active_element
+            if focused in self.all(selector):
+                return focused
+            focused.send_keys(Keys.TAB)
+        raise AssertionError(f"{selector} is not reached by the keyboard")
+
+    @property
+    def path(self) -> str:
+        """Where it is."""
+        return self.driver.current_url.removeprefix(self.base)
+
+    @property
+    def text(self) -> str:
+        """What the page says."""
+        return self.find("main").text
+
+    def complaints(self) -> list[str]:
+        """What the console says that is wrong, since it was last asked."""
+        logged: list[dict[str, Any]] = self.driver.get_log("browser")  # type: ignore[no-untyped-call]
+        wrong = [each["message"] for each in logged if each["level"] in ("SEVERE", "WARNING")]
+        # That a page is one of an error is no mistake of the page.
+        return [each for each in wrong if not each.startswith(f"{self.driver.current_url} - Failed to load resource")]
+
+    def barriers(self) -> list[str]:
+        """What axe finds wrong with the page."""
+        self.driver.execute_script(_AXE)
+        found = self.driver.execute_async_script(_CHECK, _STANDARD)
+        return [
+            f"{each['id']}: {each['help']} at {[node['target'] for node in each['nodes']]} "
+            f"{json.dumps([check['message'] for node in each['nodes'] for check in node['any']][:3])}"
+            for each in found
+        ]
+
+    def overflow(self) -> int:
+        """By how much the page is wider than the window."""
+        width: int = self.driver.execute_script("return document.documentElement.scrollWidth - innerWidth")
+        return width
+
+    def shift(self) -> float:
+        """How much of the page has moved since it was first drawn, as browsers measure it."""
+        moved: float = self.driver.execute_async_script(_SHIFT)
+        return moved
+
+    def shoot(self, name: str) -> None:
+        """Write a picture of the whole page."""
+        SCREENSHOTS.mkdir(exist_ok=True)
+        height = self.driver.execute_script("return document.documentElement.scrollHeight")
+        width = self.driver.execute_script("return innerWidth")
+        clip = {"x": 0, "y": 0, "width": width, "height": min(height, 4000), "scale": 1}
+        shot = self.driver.execute_cdp_cmd("Page.captureScreenshot", {"captureBeyondViewport": True, "clip": clip})
+        (SCREENSHOTS / f"{name}.png").write_bytes(base64.b64decode(shot["data"]))
+
+
+@contextmanager
+def opened() -> Iterator[Browser]:
+    """A new browser that knows nothing."""
+    with TemporaryDirectory(prefix="lexarium-browser-") as folder:
+        options = ChromeOptions()
+        options.binary_location = CHROMIUM
+        for flag in (*_FLAGS, f"--user-data-dir={folder}/profile"):
+            options.add_argument(flag)
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+        driver = Chrome(options=options, service=ChromeService(DRIVER))
+        try:
+            yield Browser(driver)
+        finally:
+            driver.quit()
+            shutil.rmtree(f"{folder}/profile", ignore_errors=True)

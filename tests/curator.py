@@ -1,0 +1,31 @@
+"""What a curator may have done to the sample catalogue."""
+
+import json
+from typing import Any
+
+from tests.server import Server
+
+WORKING_MEMORY = "trm_606958d85e21c"
+RETIRED, MERGED = "short memory buffer", "WM store"
+
+
+def work_a_little(server: Server) -> None:
+    """Edit a definition, map, retire and merge."""
+    token = server.token("curator")
+    own = f"concept/{WORKING_MEMORY}"
+    record = server.get(f"/api/v1/{own}").json
+    definition = record["definition_text"].replace(".", " for a short while.", 1)
+    aliases = [*record["aliases"], {"text": "memoria de trabajo", "lang": "es"}]
+    _write(server, token, "PATCH", own, {"definition_text": f"{definition}\n\nIt is limited.", "aliases": aliases})
+    for relation, target in (("exactMatch", "https://www.wikidata.org/entity/Q899961"), ("closeMatch", "MESH:D008570")):
+        _write(server, token, "PUT", f"{own}/relations", {"relation": relation, "target": target})
+    retired, merged = (_write(server, token, "POST", "concept", {"name": name})["id"] for name in (RETIRED, MERGED))
+    _write(server, token, "DELETE", f"concept/{retired}?replaced_by={WORKING_MEMORY}")
+    _write(server, token, "POST", f"concept/{merged}/merge", {"into": WORKING_MEMORY})
+
+
+def _write(server: Server, token: str, method: str, path: str, body: object = None) -> Any:
+    headers = {"Authorization": f"Bearer {token}", "If-Match": "*", "Content-Type": "application/json"}
+    answer = server.request(method, f"/api/v1/{path}", headers, None if body is None else json.dumps(body))
+    assert answer.status < 300, answer.body
+    return answer.json

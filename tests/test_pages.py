@@ -1,0 +1,314 @@
+"""The pages over HTTP, on both engines: what they say, and what they are sent with."""
+
+import json
+import re
+from collections.abc import Iterator
+from html import unescape
+from pathlib import Path
+from urllib.parse import urlencode
+
+import pytest
+
+from tests.conftest import ENGINES, NewUrl
+from tests.server import Answer, Server
+
+STATIC = Path(__file__).parents[1] / "src" / "lexarium" / "web" / "static"
+MOST_BYTES = 60_000
+PATHS = [
+    "/",
+    "/browse",
+    "/browse/concept",
+    "/browse/concept?class=ctp_memory&from=m",
+    "/browse/disorder?flagged=1",
+    "/browse/task?state=retired",
+    "/browse/concept/tree",
+    "/id/ctp_memory",
+    "/id/dso_17093703",
+    "/id/trm_606958d85e21c",
+    "/id/trm_606958d85e21c/history",
+    "/search",
+    "/search?q=memory",
+    "/search?q=memory&collection=concept&class=ctp_memory&gone=1",
+    "/annotate",
+    "/statistics",
+    "/statistics?by=class",
+    "/statistics?by=contributor",
+    "/statistics/gaps/undefined",
+    "/statistics/gaps/repeated",
+    "/changes",
+    "/guide",
+    "/docs",
+]
+"""Of the sample catalogue, every kind of page."""
+CHECKED: dict[str, set[str]] = {}
+"""The links of each server that were found to lead somewhere."""
+WORKING_MEMORY = "trm_606958d85e21c"
+
+
+@pytest.fixture(scope="module", params=ENGINES)
+def sample(request: pytest.FixtureRequest, new_url: NewUrl) -> Iterator[Server]:
+    with Server(new_url(request.param), "--sample") as server:
+        yield server
+
+
+def page(server: Server, path: str, status: int = 200) -> str:
+    """A page as a browser gets it."""
+    answer = fetched(server, path)
+    assert answer.status == status, answer.body
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    return answer.body.decode()
+
+
+def fetched(server: Server, path: str) -> Answer:
+    return server.get(path, Accept="text/html,application/xhtml+xml,*/*;q=0.8")
+
+
+@pytest.mark.parametrize("path", [*PATHS, "/nothing/here"])
+def test_a_page_allows_nothing_but_what_this_site_serves(sample: Server, path: str) -> None:
+    policy = fetched(sample, path).headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    body = fetched(sample, path).body.decode()
+    assert not re.search(r"<style|<[^>]+ style=|<[^>]+ on[a-z]+=|<script(?![^>]* src=\"/static/)", body)
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_every_link_of_a_page_leads_somewhere(sample: Server, path: str) -> None:
+    known = CHECKED.setdefault(sample.url, set())
+    targets = set(re.findall(r'(?:href|src|action|data-level)="(/[^"#]*)', page(sample, path)))
+    for target in targets - known:
+        # What is only a call for programs is tried in the tests of the interface.
+        assert target.startswith("/api/") or fetched(sample, unescape(target)).status == 200, target
+    known |= targets
+
+
+def test_styles_and_scripts_are_small_and_kept_for_good_under_their_content(sample: Server) -> None:
+    assert sum(path.stat().st_size for path in STATIC.iterdir()) <= MOST_BYTES
+    for target in re.findall(r'"(/static/[^"]+)"', page(sample, "/")):
+        assert "immutable" in sample.get(target).headers["cache-control"]
+        assert sample.get(target.partition("?")[0]).headers["cache-control"] == "no-cache"
+
+
+def test_a_page_is_compressed_for_who_accepts_it(sample: Server) -> None:
+    answer = sample.get("/", Accept_Encoding="gzip")
+    assert answer.headers["content-encoding"] == "gzip"
+    assert answer.headers["vary"] == "Accept-Encoding"
+
+
+def test_a_mistake_is_a_page_for_people_and_json_for_programs(sample: Server) -> None:
+    assert "There is nothing at this address." in page(sample, "/nothing/here", 404)
+    assert sample.get("/nothing/here").json["detail"] == "There is nothing at this address."
+    assert sample.request("POST", "/", {"Accept": "text/html"}).status == 405
+
+
+def test_the_first_page_tells_counts_classes_and_what_has_changed(sample: Server) -> None:
+    body = page(sample, "/")
+    assert ">192</strong> concepts" in body
+    assert 'aria-label="Emotion: ' in body
+    assert 'href="/changes"' in body
+    assert body.count('class="did create"') == 8
+
+
+def test_an_empty_catalogue_has_a_first_page(server: Server) -> None:
+    body = page(server, "/")
+    assert "The catalogue is empty." in body
+    assert "Nothing has been written yet." in body
+
+
+def test_a_collection_is_read_to_its_end_page_by_page(sample: Server) -> None:
+    path, names = "/browse/concept", list[str]()
+    while path:
+        body = page(sample, path)
+        names += re.findall(r'<p class="name"><a [^>]*>(.*?)</a>', body)
+        found = re.search(r'rel="next" href="([^"]+)"', body)
+        path = unescape(found.group(1)) if found else ""
+    assert len(names) == 192
+    assert [unescape(name).casefold() for name in names] == sorted(unescape(name).casefold() for name in names)
+
+
+def test_a_collection_is_read_from_any_name_on_and_by_class(sample: Server) -> None:
+    names = re.findall(
+        r'<p class="name"><a [^>]*>(.*?)</a>', page(sample, "/browse/concept?from=work&class=ctp_memory")
+    )
+    assert names == ["working memory", "Zeigarnik effect"]
+    assert "46 concepts" in page(sample, "/browse/concept?class=ctp_memory")
+    assert "There are none from here on." in page(sample, "/browse/concept?from=zz")
+
+
+def test_what_cannot_be_browsed_is_told(sample: Server) -> None:
+    assert "There is no collection" in page(sample, "/browse/nothing", 404)
+    assert "has no hierarchy" in page(sample, "/browse/task/tree", 404)
+    assert "to go on after" in page(sample, "/browse/task?after=nobody%00", 404)
+    assert page(sample, "/browse/task?from=%00")
+
+
+def test_a_level_of_the_tree_is_a_piece_of_a_page(sample: Server) -> None:
+    whole = page(sample, "/browse/concept/tree")
+    level = re.search(r'data-level="([^"]+)">\s*<summary><span class="unseen">Below memory<', whole)
+    assert level
+    piece = page(sample, level.group(1))
+    assert piece.strip().startswith("<ul>")
+    assert "working memory" in piece
+    below = page(sample, f"/browse/concept/tree?at={WORKING_MEMORY}")
+    assert "Below working memory" in below
+    assert "central executive" in below
+
+
+def test_a_record_has_all_there_is_to_tell_on_its_page(sample: Server) -> None:
+    body = page(sample, f"/id/{WORKING_MEMORY}")
+    for told in (
+        '<h1 lang="en">working memory</h1>',
+        "WM",
+        "Learning and memory",
+        "has part",
+        "central executive",
+        "7 April 2026",
+        "@misc{",
+        f"/api/v1/concept/{WORKING_MEMORY}",
+        "Version 1",
+        "<svg",
+    ):
+        assert told in body
+    assert body.count('href="/id/trm_') > 10
+
+
+def test_old_addresses_lead_to_the_page(sample: Server) -> None:
+    for path in (f"/concept/id/{WORKING_MEMORY}", f"/concept/id/{WORKING_MEMORY}/"):
+        answer = fetched(sample, path)
+        assert (answer.status, answer.headers["location"]) == (303, f"/id/{WORKING_MEMORY}")
+
+
+def test_an_unknown_record_is_a_page_that_says_so(sample: Server) -> None:
+    for identifier in ("trm_nothing", "%00", "a%2Fb"):
+        assert "There is no" in page(sample, f"/id/{identifier}", 404)
+
+
+def test_a_result_shows_which_alias_matched(sample: Server) -> None:
+    body = page(sample, "/search?q=wm")
+    assert "also called <em><mark>WM</mark></em>" in body
+
+
+def test_a_typing_mistake_is_answered_with_a_question(sample: Server) -> None:
+    body = page(sample, "/search?q=wrking+memry")
+    assert 'Did you mean <a href="/search?q=working+memory">working memory</a>?' in body
+
+
+def test_facets_narrow_a_search_and_widen_it_again(sample: Server) -> None:
+    body = page(sample, "/search?q=memory&collection=task")
+    assert "among tasks" in body
+    assert 'href="/search?q=memory&amp;collection=concept"' in body
+    assert 'href="/search?q=memory">any</a>' in body
+
+
+def test_results_go_on_over_pages(sample: Server) -> None:
+    assert 'rel="next" href="/search?offset=20&amp;q=e"' in page(sample, "/search?q=e")
+    assert "offset" not in (re.search(r'rel="prev" href="([^"]+)"', page(sample, "/search?q=e&offset=20")) or [""])[1]
+    assert page(sample, "/search?q=e&offset=99999")
+
+
+def test_everything_is_escaped(server: Server) -> None:
+    token, mean = server.token("curator"), "<script>alert('x')</script>\"&'"
+    draft = {"name": mean, "definition_text": f"{mean} memory", "aliases": [{"text": f"{mean} b"}], "sources": [mean]}
+    made = server.post_json("/api/v1/concept", draft, token).json
+    for path in (
+        "/",
+        "/browse/concept",
+        f"/id/{made['id']}",
+        "/search?q=script",
+        f"/search?q={mean}".replace(" ", "+"),
+        "/changes",
+    ):
+        assert "<script>alert" not in page(server, path.replace("<", "%3C").replace("'", "%27").replace('"', "%22"))
+    assert "<script>alert" not in annotated(server, f"{mean} {mean} b").body.decode()
+
+
+def annotated(server: Server, text: str, **fields: str) -> Answer:
+    form = urlencode({"text": text, **fields})
+    headers = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "text/html"}
+    return server.request("POST", "/annotate", headers, form)
+
+
+TEXT = "Working memory, arousal\r\n\r\nand Working memory updating."
+
+
+def test_terms_are_marked_in_a_text_and_counted(sample: Server) -> None:
+    body = annotated(sample, TEXT).body.decode()
+    assert "3 mentions, 4 terms" in body
+    assert f'href="/id/{WORKING_MEMORY}" title="working memory, concept">Working memory</a>, ' in body
+    assert ">Working memory updating</a>." in body
+    assert "arousal<sup>2</sup></a>\n\nand " in body
+
+
+def test_terms_of_a_text_are_kept_as_csv_or_json(sample: Server) -> None:
+    csv = annotated(sample, TEXT, format="csv")
+    assert csv.headers["content-disposition"] == 'attachment; filename="terms.csv"'
+    assert csv.body.decode().splitlines()[1] == f"0,14,Working memory,{WORKING_MEMORY},working memory,concept"
+    kept = json.loads(annotated(sample, TEXT, format="json").body)
+    assert [each["start"] for each in kept["annotations"]] == [0, 16, 16, 29]
+
+
+def test_a_form_of_another_site_is_refused(sample: Server) -> None:
+    for headers in ({"Origin": "https://example.org"}, {"Sec-Fetch-Site": "cross-site"}, {"Origin": "null"}):
+        form = {"Content-Type": "application/x-www-form-urlencoded", **headers}
+        answer = sample.request("POST", "/annotate", form, "text=memory")
+        assert answer.status == 403
+        assert "another site" in answer.json["detail"]
+
+
+def test_figures_follow_every_change(server: Server) -> None:
+    token = server.token("curator")
+    top = server.post_json("/api/v1/concept", {"name": "top", "definition_text": "What is above."}, token).json
+    assert gaps(server) == {"undefined": 0, "placeholder": 0, "repeated": 0, "apart": 1}
+    below = {"name": "Top", "definition_text": "TBD", "relations": {"KINDOF": [top["id"]]}}
+    made = server.post_json("/api/v1/concept", below, token).json
+    assert gaps(server) == {"undefined": 0, "placeholder": 1, "repeated": 2, "apart": 0}
+    assert made["id"] in page(server, "/statistics/gaps/placeholder")
+    change(server, token, "PATCH", made["id"], {"definition_text": "", "name": "below"})
+    assert gaps(server) == {"undefined": 1, "placeholder": 0, "repeated": 0, "apart": 0}
+    assert '>top</a> <span class="faint">1 below' in page(server, "/browse/concept/tree")
+    change(server, token, "DELETE", made["id"])
+    assert gaps(server) == {"undefined": 0, "placeholder": 0, "repeated": 0, "apart": 1}
+    assert "1 concept, " not in page(server, "/statistics")
+
+
+def gaps(server: Server) -> dict[str, int]:
+    told = re.findall(r'gaps/(\w+)"><strong>(\d+)<', page(server, "/statistics"))
+    return {name: int(count) for name, count in told}
+
+
+def change(server: Server, token: str, method: str, identifier: str, body: object = None, *, query: str = "") -> Answer:
+    headers = {"Authorization": f"Bearer {token}", "If-Match": "*", "Content-Type": "application/json"}
+    target = f"/api/v1/concept/{identifier}{query}"
+    answer = server.request(method, target, headers, None if body is None else json.dumps(body))
+    assert answer.status == 200, answer.body
+    return answer
+
+
+def test_a_history_shows_what_came_and_went_word_by_word(server: Server) -> None:
+    token = server.token("curator")
+    made = server.post_json("/api/v1/concept", {"name": "a", "definition_text": "One small step."}, token).json
+    change(server, token, "PATCH", made["id"], {"definition_text": "One giant step."})
+    body = page(server, f"/id/{made['id']}")
+    assert "One <del>small</del><ins>giant</ins> step." in body
+    for number in range(60):
+        change(server, token, "PATCH", made["id"], {"name": f"a{number}"})
+    assert "All 62 versions" in page(server, f"/id/{made['id']}")
+    whole = page(server, f"/id/{made['id']}/history")
+    assert "Version 13<" in whole
+    assert "Version 12<" not in whole
+    assert "Version 1<" in page(server, f"/id/{made['id']}/history?before=13")
+
+
+def test_a_retired_record_names_what_replaced_it_and_a_merged_one_leads_there(server: Server) -> None:
+    token = server.token("curator")
+    ids = [server.post_json("/api/v1/concept", {"name": name}, token).json["id"] for name in ("old", "new", "same")]
+    change(server, token, "DELETE", ids[0], query=f"?replaced_by={ids[1]}")
+    body = page(server, f"/id/{ids[0]}", 410)
+    assert f'In its place: <a href="/id/{ids[1]}">new</a>' in body
+    change(server, token, "POST", f"{ids[2]}/merge", {"into": ids[1]})
+    answer = fetched(server, f"/id/{ids[2]}")
+    assert (answer.status, answer.headers["location"]) == (308, f"/id/{ids[1]}")
+    assert f'<a href="/id/{ids[1]}">new</a>' in page(server, "/browse/concept?state=retired")
+    found = page(server, "/search?q=old&gone=1")
+    assert "Retired." in found
+    assert f'In its place: <a href="/id/{ids[1]}">new</a>' in found
