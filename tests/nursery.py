@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -23,6 +24,7 @@ from lexarium.cli.main import COMMANDS, run
 _LOADED = ("lexarium.bootstrap", "lexarium.web.v1.app", "lexarium.store.upgrade", "lexarium.store.postgres", "uvloop")
 _LONGEST = 1 << 20
 _ROOT = Path(__file__).parents[1]
+_asking = threading.Lock()
 
 
 class Child:
@@ -92,9 +94,10 @@ def _end(ours: socket.socket, process: "subprocess.Popen[bytes]") -> None:
 
 
 def _ask(what: Mapping[str, object], descriptors: Sequence[int] = ()) -> int:
-    nursery, _ = _nursery()
-    socket.send_fds(nursery, [json.dumps(what).encode()], descriptors)
-    return int(nursery.recv(100))
+    with _asking:
+        nursery, _ = _nursery()
+        socket.send_fds(nursery, [json.dumps(what).encode()], descriptors)
+        return int(nursery.recv(100))
 
 
 def _serve(asked: socket.socket) -> None:
