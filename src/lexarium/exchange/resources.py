@@ -305,7 +305,7 @@ class _Resources:
 
     def _part(self, detail: str, value: Node) -> tuple[str, Node]:
         """A relation and its target, where an expression says that all of these are part of some of those."""
-        if detail != BROADER or not isinstance(value, str) or not value.startswith("_:"):
+        if detail not in (BROADER, GENERIC) or not isinstance(value, str) or not value.startswith("_:"):
             return detail, value
         notes = dict(self._details(value))
         through, some = self._meanings.get(_name(notes.get(_ON_PROPERTY))), notes.get(_SOME_VALUES)
