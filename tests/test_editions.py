@@ -11,7 +11,7 @@ from lexarium.domain.aliases import Alias, Scope
 from lexarium.domain.changes import Action, Change, State, Whole
 from lexarium.domain.collections import CONCEPT
 from lexarium.domain.relations import Edge
-from lexarium.exchange.incoming import Incoming
+from lexarium.exchange.incoming import Incoming, Version
 from lexarium.service.access import Caller, add_account
 from lexarium.service.checking import check
 from lexarium.service.desk import Desk
@@ -309,3 +309,58 @@ def test_undoing_a_merge_that_an_import_brought_leaves_all_else_that_it_brought(
     assert whole(database, "trm_a").state == State.PUBLISHED
     assert [last(database, f"trm_{name}") for name in ("b", "c", "new")] == before
     assert check(database).problems == []
+
+
+def test_what_is_told_to_lead_to_a_record_merged_here_leads_to_its_survivor(
+    database: Database, curator: Curator
+) -> None:
+    take(database, row("a"), row("b"), row("c", edges=[Edge("trm_c", "KINDOF", "trm_a")]))
+    curator.do(lambda desk: desk.merge(desk.any("trm_a"), "trm_b"))
+    every = {"told": [("KINDOF", "source")]}
+    file = [
+        row("c", edges=[Edge("trm_c", "KINDOF", "trm_a")], **every),
+        row("d", edges=[Edge("trm_d", "KINDOF", "trm_a")], **every),
+        row("e", state=State.RETIRED, replaced_by="trm_a"),
+    ]
+    take(database, *file)
+    for source in ("trm_c", "trm_d"):
+        assert whole(database, source).edges == {Edge(source, "KINDOF", "trm_b")}
+    assert whole(database, "trm_e").replaced_by == "trm_b"
+    assert not take(database, *file).changed
+    curator.do(lambda desk: desk.unrelate(desk.any("trm_c"), "KINDOF", "trm_b"))
+    assert not take(database, *file).changed, "what people took away does not come back"
+    assert check(database).problems == []
+
+
+def test_a_record_that_cannot_be_merged_as_told_is_retired(database: Database, curator: Curator) -> None:
+    def gone(suffix: str, into: str | None) -> Incoming:
+        return row(suffix, state=State.MERGED, replaced_by=into)
+
+    take(database, row("x"), row("y"), Incoming(1, "disorder", fields={"id": "dso_1", "name": "one"}))
+    curator.do(lambda desk: desk.merge(desk.any("trm_y"), "trm_x"))
+    told = {"1": None, "2": "trm_2", "3": "trm_4", "4": "trm_3", "5": "trm_nowhere", "6": "dso_1", "x": "trm_y"}
+    file = [gone(suffix, into) for suffix, into in told.items()]
+    file += [gone("7", "trm_8"), gone("8", "trm_9"), row("9")]
+    report = take(database, *file)
+    became = {suffix: whole(database, f"trm_{suffix}") for suffix in (*told, "7", "8")}
+    assert {suffix for suffix, each in became.items() if each.state == State.RETIRED} == {*told}
+    assert {suffix: each.replaced_by for suffix, each in became.items() if each.replaced_by} == {
+        "5": "trm_nowhere", "6": "dso_1", "7": "trm_8", "8": "trm_9"
+    }  # fmt: skip
+    assert sum("told as merged" in note.detail for note in report.warnings.kept) == len(told)
+    assert not take(database, *file).changed
+    assert check(database).problems == []
+
+
+def test_a_circle_of_merges_in_a_history_ends_nothing_and_check_tells_of_it(
+    database: Database, curator: Curator
+) -> None:
+    def gone(suffix: str, into: str) -> Incoming:
+        made = Version(1, ord(suffix), 1, "usr_1", Action.CREATE, None)
+        return row(suffix, state=State.MERGED, replaced_by=into, version=made)
+
+    take(database, row("x", edges=[Edge("trm_x", "KINDOF", "trm_a")]))
+    take(database, gone("a", "trm_b"), gone("b", "trm_a"))
+    curator.edit("trm_x", name="y")
+    reverted(database, curator, "trm_x", 1)
+    assert check(database).problems == [f"trm_{name} is merged into no other record" for name in "ab"]

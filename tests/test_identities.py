@@ -1,7 +1,6 @@
 """Records that files call by names of their own: each is one record of ours, the same at every import."""
 
 import json
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -169,8 +168,7 @@ def test_an_id_that_looks_like_a_foreign_name_waits_where_a_format_knows_only_id
 
 def test_many_that_became_one_are_left_out_together(database: Database, curator: Curator) -> None:
     take(database, Incoming(1, "disorder", fields={"id": "dso_1", "name": "ours"}))
-    for number in range(5):
-        curator.do(partial(lambda name, desk: desk.relate(desk.any("dso_1"), "exactMatch", name), f"X:{number}"))
+    curator.edit("dso_1", relations={"exactMatch": [f"X:{number}" for number in range(5)]})
     several = [foreign(f"X:{number}", number + 1) for number in range(5)]
     report = take(database, *several, foreign("X:other", 9, edges=[is_a("X:other", "X:4")]))
     assert report.refused == 4

@@ -73,7 +73,7 @@ def values_of(whole: Whole) -> Values:
 
 
 def untold(whole: Whole) -> Whole:
-    """What imports told of a record that people made and no import ever told of: that it is there, and no more."""
+    """What imports told of a record that people made, and none ever told of: nothing but its id."""
     return Whole(whole.collection, complete(whole.collection, {"id": whole.id, "def_id": ""}, 0))
 
 

@@ -51,7 +51,7 @@ def named(whole: Whole) -> set[str]:
 
 
 def ends(into: Mapping[str, str]) -> dict[str, str]:
-    """Of records, each merged into another, what each has come to be; those that only lead to each other are left out.
+    """Of records, each merged into another, what each has come to be; one that leads into a circle is left out.
 
     However long the way is, each step of it is taken once.
     """

@@ -5,6 +5,7 @@ from typing import Any
 
 import orjson
 
+from lexarium.domain.changes import State
 from lexarium.domain.collections import COLLECTIONS
 from lexarium.domain.identifiers import LONGEST, is_too_long
 from lexarium.domain.records import Fields
@@ -40,6 +41,7 @@ class Intake:
         key, data, rest = "", b"", None
         if incoming.collection and not problems:
             self._leave_out_unknown(incoming)
+            _doubt_merge(incoming)
             key = fields.get("id") or incoming.foreign or _label(incoming)
             data = _json(fields, problems)
             rest = _rest(incoming, problems)
@@ -95,6 +97,14 @@ class Intake:
                 self._stage.mention(name)
             self._stage.tell_loosely(edge, self._source, incoming.line)
         self._stage.tell(key, firm, incoming.told)
+
+
+def _doubt_merge(incoming: Incoming) -> None:
+    """A record that is merged into nothing, or itself, is only retired."""
+    own = (None, incoming.fields.get("id"), incoming.foreign)
+    if incoming.state == State.MERGED and incoming.replaced_by in own:
+        incoming.state, incoming.replaced_by = State.RETIRED, None
+        incoming.warnings.append("it is told as merged, but into no other record; it is retired")
 
 
 def _is_loose(incoming: Incoming, name: str) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from lexarium.domain.changes import Action, Change, State, Whole
 from lexarium.domain.errors import Conflict
 from lexarium.domain.merging import Footprint, ends, entangled, named
-from lexarium.store import log, versions
+from lexarium.store import log, records, versions
 from lexarium.store.backend import Snapshot
 
 
@@ -56,21 +56,29 @@ def _goes_on(snapshot: Snapshot, earlier: Footprint, later: Change, cause: Chang
 
 def survivors(snapshot: Snapshot, identifiers: Iterable[str], alive: str) -> dict[str, str]:
     """Of those of these records that are merged, which one each has come to be. `alive` is taken for not merged."""
-    into: dict[str, str] = {}
     wanted = set(identifiers)
-    ahead, seen = wanted - {alive}, {alive}
+    return {
+        identifier: end for identifier, end in ends(merges(snapshot, wanted, alive)).items() if identifier in wanted
+    }
+
+
+def merges(snapshot: Snapshot, identifiers: Iterable[str], alive: str = "") -> dict[str, str]:
+    """Those of these records, and of those that they lead to, that are merged, and into what."""
+    into: dict[str, str] = {}
+    ahead, seen = set(identifiers) - {alive}, {alive}
     while ahead:
         seen |= ahead
         found = _merged(snapshot, ahead)
         into |= found
         ahead = set(found.values()) - seen
-    return {identifier: end for identifier, end in ends(into).items() if identifier in wanted}
+    return into
 
 
 def _merged(snapshot: Snapshot, identifiers: Iterable[str]) -> dict[str, str]:
     """Those of these records that are merged, and into what."""
-    wholes = [change.whole() for change in log.latest(snapshot, sorted(identifiers)).values()]
-    return {whole.id: whole.replaced_by for whole in wholes if whole.state == State.MERGED and whole.replaced_by}
+    gone = records.names(snapshot, sorted(identifiers), State.MERGED)
+    wholes = [change.whole() for change in log.latest(snapshot, list(gone)).values()]
+    return {whole.id: whole.replaced_by for whole in wholes if whole.replaced_by}
 
 
 def _stands(snapshot: Snapshot, gone: Change) -> bool:
