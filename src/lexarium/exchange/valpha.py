@@ -151,7 +151,7 @@ def _take_each(collection: Collection, given: dict[str, Any], incoming: Incoming
 
 
 def _problem(value: Any, expected: type) -> str | None:
-    if expected is int and isinstance(value, int | float) and not _LEAST <= value <= _MOST:
+    if expected is int and isinstance(value, int | float) and (value < _LEAST or value > _MOST):
         return "is too large a number"
     # Exactly: a truth value is an integer to Python, but not to anyone else.
     return None if type(value) is expected else f"is not {_TYPE_NAMES[expected]}"
