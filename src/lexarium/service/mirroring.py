@@ -137,9 +137,9 @@ class _Source:
     def revision(self) -> int | None:
         """Of a Lexarium, which tells its changes, the last one; None of any other server."""
         try:
-            told = json.loads(self.get(_V1).body)
+            told = self.get(_V1).json()
             return int(told["revision"]) if told["service"] == "lexarium" else None
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, OverflowError):
             return None
 
     def get(
@@ -280,7 +280,7 @@ class _Changes:
             # It has not come so far: it is not what it was.
             return []
         try:
-            items: list[dict[str, Any]] = json.loads(reply.body)["items"]
+            items: list[dict[str, Any]] = reply.json()["items"]
             for item in items:
                 if type(item["seq"]) is not int or type(item["id"]) is not str or type(item["record"]) is not dict:
                     raise TypeError
