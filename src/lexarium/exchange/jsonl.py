@@ -25,11 +25,14 @@ _MOST = 2**63 - 1
 _SCOPES: tuple[str, ...] = get_args(Scope)
 
 
-def write(about: About, revision: int, changes: Iterable[Change]) -> Iterator[bytes]:
-    """A line that says what it is, then a line a change."""
+def write(about: About, revision: int, changes: Iterable[Change | None]) -> Iterator[bytes]:
+    """A line that says what it is, then a line a change; an empty piece where None stands for a pause."""
     yield orjson.dumps({"lexarium": "jsonl", "format": FORMAT, **asdict(about), "revision": revision}) + b"\n"
     batch = write = 0
     for change in changes:
+        if change is None:
+            yield b""
+            continue
         if change.batch != batch:
             batch, write = change.batch, write + 1
         told = {
