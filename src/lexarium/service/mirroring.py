@@ -350,5 +350,5 @@ def _of_change(record: dict[str, Any]) -> Incoming:
             incoming.edges += [Edge(incoming.fields["id"], relation, target) for target in targets]
         else:
             incoming.warnings.append(f"{relation} of {incoming.fields['id']} is not known here; it was left out")
-    incoming.told = [(name, "source") for name, each in RELATIONS.items() if each.source in (None, collection.name)]
+    incoming.told = [(name, "source") for name in collection.relations]
     return incoming
