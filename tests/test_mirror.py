@@ -465,6 +465,17 @@ def test_nonsense_gets_a_clear_sentence_and_changes_nothing(
     database.close()
 
 
+@pytest.mark.parametrize("told", [b"[" * 200_000, b'{"service": "lexarium", "revision": 1e999}'])
+def test_a_service_that_tells_nonsense_of_itself_is_no_lexarium(told: bytes, new_url: NewUrl) -> None:
+    database = open_database(new_url("sqlite"))
+    with GoBetween() as between:
+        between.faults.append(answering(200, told))
+        between.every = answering(404, HTML)
+        with pytest.raises(LexariumError, match="answers 404, which no v-alpha server should"):
+            mirror(database, between.url, FAST)
+    database.close()
+
+
 @pytest.mark.parametrize(
     "record",
     [
@@ -501,6 +512,7 @@ RECORD: dict[str, Any] = {
     [
         HTML,
         b'{"items": 7}',
+        b'{"items": ' + b"[" * 200_000,
         b'{"items": [7]}',
         b'{"items": [{"seq": "1"}]}',
         json.dumps({"items": [CHANGE | {"record": 7}]}).encode(),

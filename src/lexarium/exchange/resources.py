@@ -1,6 +1,5 @@
 """The resources of a graph as records: what is said of each, made into names, relations and fields."""
 
-import re
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -29,6 +28,7 @@ from lexarium.exchange.meanings import (
     meanings,
 )
 from lexarium.exchange.namespaces import curie, expanded, shortened
+from lexarium.exchange.notions import whole_number
 from lexarium.exchange.rdf import Document, Statement, Text, statements
 from lexarium.exchange.remarks import Remarks
 
@@ -43,8 +43,6 @@ _MAPPED = tuple(mapping.name for mapping in MAPPINGS)
 _UPWARD = {BROADER, GENERIC, TRANSITIVE}
 _TEXTUAL = ("alias", "definition", "note")
 _ORIGINS = tuple(expanded(name) for name in ("oboInOwl:hasDbXref", "dct:source", "dc:source"))
-_INTEGERS = range(-(2**63), 2**63)
-_INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
 
 _MOST_DETAILS = 100
 """What may be said of a label, note or expression: thousands of records may share one, and each takes all of it."""
@@ -343,9 +341,9 @@ class _Resources:
         """The relations of which all is told: of records of ours any, of others those that the document uses."""
         told: list[tuple[str, Side]] = []
         upward = kind.hierarchy
-        for relation in RELATIONS.values():
+        for relation in kind.relations.values():
             said = relation.name in self._said or (relation == upward and _UPWARD & self._said)
-            if relation.source in (None, kind.name) and (ours or said):
+            if ours or said:
                 told.append((relation.name, "source"))
                 if relation is RELATED and not ours:
                     told.append((relation.name, "target"))
@@ -358,8 +356,8 @@ class _Resources:
                 self._remarks.add(f"{field} is not a field of {kind.name}; it was left out")
             elif kind.types[field] is str:
                 incoming.fields[field] = text
-            elif _INTEGER.fullmatch(text) and int(text) in _INTEGERS:
-                incoming.fields[field] = int(text)
+            elif (number := whole_number(text)) is not None:
+                incoming.fields[field] = number
             else:
                 incoming.problems.append(f"{field} is not a whole number that can be kept: {text[:50]}")
 
