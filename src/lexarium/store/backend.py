@@ -46,9 +46,14 @@ class Move(NamedTuple):
     """None: too much has changed to tell, or it is another catalogue."""
 
 
+AT = "lexarium_position"
+"""The option of a connection that tells the position of its transaction, where that is known already."""
+
+
 def read_position(connection: Connection) -> Position:
     """The catalogue's position as this transaction sees it."""
-    return Position._make(connection.execute(POSITION).one())
+    known: Position | None = connection.get_execution_options().get(AT)
+    return Position._make(connection.execute(POSITION).one()) if known is None else known
 
 
 POSITION = select(catalogue.c.epoch, catalogue.c.revision, catalogue.c.accounts, catalogue.c.writes)
@@ -82,7 +87,7 @@ class Backend(Protocol):
         """Whether there is anything at its place."""
 
     def reading(self) -> Connection:
-        """A connection whose transaction sees one unchanging state."""
+        """A connection in a transaction that sees one unchanging state."""
 
     def writing(self) -> Connection:
         """A connection whose transaction may write."""

@@ -62,7 +62,7 @@ class Database:
         Not older than any that this node has seen; the newest of all, also of what other nodes write, where asked for.
         """
         with self.errors_explained(), self._opened(newest) as connection:
-            if self._standbys is not None:
+            if self._watch is not None and not self.embedded:
                 self.notice(read_position(connection))
             yield connection
 
@@ -72,16 +72,15 @@ class Database:
         standby = None if newest or self._standbys is None else self._standbys.opened(floor)
         if standby is not None:
             return standby
-        tries = _TRIES
-        while True:
-            connection = self.backend.reading()
-            connection.begin()
-            tries -= 1
-            if floor is None or not tries or read_position(connection).holds_all_of(floor):
-                return connection
+        connection = self.backend.reading()
+        for _ in range(_TRIES):
+            if floor is None or read_position(connection).holds_all_of(floor):
+                break
             # A standby has shown what the primary waits to hear back of: it will be there in a moment.
             connection.close()
             time.sleep(_TRY_SECONDS)
+            connection = self.backend.reading()
+        return connection
 
     @contextmanager
     def write(self) -> Iterator[Transaction]:

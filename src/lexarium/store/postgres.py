@@ -13,11 +13,11 @@ from typing import Any
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from sqlalchemy import Connection, Executable, Update, create_engine, event, func, select, text
-from sqlalchemy.exc import DBAPIError, InvalidatePoolError
+from sqlalchemy.exc import DBAPIError, InvalidatePoolError, OperationalError
 from sqlalchemy.pool import NullPool
 
 from lexarium.domain.errors import SettingError, StoreError, Unavailable
-from lexarium.store.backend import POSITION, Position, Watch, read_position
+from lexarium.store.backend import AT, POSITION, Position, Watch, read_position
 from lexarium.store.mark import Mark
 from lexarium.store.schema import delivery
 
@@ -27,6 +27,9 @@ _CHANNEL = "lexarium"
 _BETWEEN = " "
 """What stands between the parts of a position in word of a commit."""
 _POSITION = list(POSITION.selected_columns)
+_BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+# Both in one trip. It cannot be prepared: that is done with single statements.
+_BEGIN_AND_TELL = f"{_BEGIN}; {POSITION}"
 _DIALECT = "postgresql+psycopg://"
 _CONNECTIONS = 10
 _WAIT_SECONDS = 10
@@ -169,6 +172,18 @@ class PostgresWatch:
                 log.error("The database %s has lost writes that were there; a new epoch begins.", self._place)
 
 
+def _begun(driver: "psycopg.Connection[Any]") -> Position | None:
+    """Begin to read: the position at which; None where this is no catalogue yet, or an older one."""
+    try:
+        found = driver.execute(_BEGIN_AND_TELL, prepare=False)
+    except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn):
+        driver.rollback()
+        driver.execute(_BEGIN)
+        return None
+    found.nextset()
+    return Position._make(found.fetchone() or ())
+
+
 def _position_of(told: str) -> Position:
     epoch, *numbers = told.split(_BETWEEN)
     return Position(epoch, *map(int, numbers))
@@ -234,6 +249,7 @@ class PostgresBackend:
         held = [] if seconds is None else [func.set_config("idle_in_transaction_session_timeout", _HELD, True)]
         self._lock = POSITION.add_columns(*held).with_for_update()
         self._reach = _Reach()
+        self._watched = False
         patience = None if seconds is None else seconds + _MORE_PATIENCE
         self._new_link = partial(_connect, complete, patience, self._reach)
         self.place = f"{parts.get('dbname', '')} on {parts.get('host', 'the local server')}"
@@ -253,14 +269,24 @@ class PostgresBackend:
 
     def reading(self) -> Connection:
         self._refuse_if_silent()
-        return self.engine.connect().execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+        # The driver would begin a transaction by itself, with a trip of its own.
+        connection = self.engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+        driver = connection.connection.driver_connection
+        assert isinstance(driver, psycopg.Connection)
+        try:
+            return connection.execution_options(**{AT: _begun(driver)})
+        except psycopg.Error as error:
+            if driver.closed:
+                connection.invalidate(error)
+            connection.close()
+            raise OperationalError(_BEGIN, None, error) from error
 
     def writing(self) -> Connection:
         self._refuse_if_silent()
         return self.engine.connect()
 
     def _refuse_if_silent(self) -> None:
-        if self._reach.silent:
+        if self._watched and self._reach.silent:
             raise Unavailable(f"The database {self.place} does not answer.")
 
     def settle(self) -> None:
@@ -295,6 +321,7 @@ class PostgresBackend:
         connection.execute(text("ANALYZE"))
 
     def watch(self) -> Watch:
+        self._watched = True
         return PostgresWatch(self._new_link, self._reach, self.place, self._mark)
 
     def explain(self, error: DBAPIError) -> StoreError | None:

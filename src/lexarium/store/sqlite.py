@@ -86,7 +86,9 @@ class SqliteBackend:
 
     def reading(self) -> Connection:
         self._refuse_if_gone()
-        return self.engine.connect()
+        connection = self.engine.connect()
+        connection.begin()
+        return connection
 
     def writing(self) -> Connection:
         self._refuse_if_gone()
