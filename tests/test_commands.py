@@ -368,7 +368,7 @@ def test_the_home_page_tells_what_the_catalogue_holds(at: str) -> None:
     with Server(at, "--sample", LEXARIUM_TITLE="<b>Ours</b>") as server:
         page = server.get("/")
         assert page.status == 200
-        assert "default-src 'self'" in page.headers["content-security-policy"]
+        assert "default-src 'none'" in page.headers["content-security-policy"]
         text = page.body.decode()
         assert "&lt;b&gt;Ours&lt;/b&gt;" in text
         assert "/api/v-alpha/search" in text
