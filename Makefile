@@ -25,6 +25,7 @@ bench: develop
 	$(BIN)/python -m benchmarks.find
 	$(BIN)/python -m benchmarks.annotate
 	$(BIN)/python -m benchmarks.exchange
+	$(BIN)/python -m benchmarks.grow
 
 torture: develop
 	$(BIN)/python -m torture.crash

@@ -34,7 +34,7 @@ def find_tools(folder: Path) -> Tools:
     """
     if not Path("/proc/self/smaps").exists():
         raise MissingTool("The benchmark needs Linux: it reads the memory of the servers from /proc.")
-    return Tools(nginx=_program("nginx"), wrk=_program("wrk"), python=_peers_python(folder))
+    return Tools(nginx=program("nginx"), wrk=program("wrk"), python=_peers_python(folder))
 
 
 def versions(tools: Tools) -> dict[str, str]:
@@ -48,7 +48,8 @@ def versions(tools: Tools) -> dict[str, str]:
     }
 
 
-def _program(name: str) -> str:
+def program(name: str) -> str:
+    """Where a program is, installed first where it is not there and we may. Raises MissingTool otherwise."""
     found = shutil.which(name, path=_SEARCH_PATH)
     if found is None and os.geteuid() == 0 and shutil.which("apt-get"):
         subprocess.run(["apt-get", "update"], check=False, capture_output=True)

@@ -10,10 +10,12 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from select import select
 from typing import NoReturn
 
@@ -21,6 +23,8 @@ from lexarium.cli.main import COMMANDS, run
 
 _LOADED = ("lexarium.bootstrap", "lexarium.web.v1.app", "lexarium.store.upgrade", "lexarium.store.postgres", "uvloop")
 _LONGEST = 1 << 20
+_ROOT = Path(__file__).parents[1]
+_asking = threading.Lock()
 
 
 class Child:
@@ -78,7 +82,7 @@ class Child:
 def _nursery() -> "tuple[socket.socket, subprocess.Popen[bytes]]":
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     command = [sys.executable, "-m", "tests.nursery", str(theirs.fileno())]
-    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()])
+    process = subprocess.Popen(command, cwd=_ROOT, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()])
     theirs.close()
     atexit.register(_end, ours, process)
     return ours, process
@@ -90,9 +94,10 @@ def _end(ours: socket.socket, process: "subprocess.Popen[bytes]") -> None:
 
 
 def _ask(what: Mapping[str, object], descriptors: Sequence[int] = ()) -> int:
-    nursery, _ = _nursery()
-    socket.send_fds(nursery, [json.dumps(what).encode()], descriptors)
-    return int(nursery.recv(100))
+    with _asking:
+        nursery, _ = _nursery()
+        socket.send_fds(nursery, [json.dumps(what).encode()], descriptors)
+        return int(nursery.recv(100))
 
 
 def _serve(asked: socket.socket) -> None:

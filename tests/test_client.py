@@ -267,7 +267,7 @@ def test_a_service_that_stays_away_is_told_in_a_sentence(between: GoBetween, far
     assert len(between.asked) == 7
 
 
-@pytest.mark.parametrize("body", [b"<html>hello</html>", b'{"half": ', b"\xff"])
+@pytest.mark.parametrize("body", [b"<html>hello</html>", b'{"half": ', b"\xff", b"[" * 200_000])
 def test_what_is_no_lexarium_is_told_so(between: GoBetween, far: Catalogue, body: bytes) -> None:
     between.every = answering(200, body)
     with pytest.raises(Unreachable, match="no Lexarium"):

@@ -11,13 +11,13 @@ from lexarium.domain.aliases import Alias, Scope
 from lexarium.domain.changes import Action, Change, State, Whole
 from lexarium.domain.collections import CONCEPT
 from lexarium.domain.relations import Edge
-from lexarium.exchange.incoming import Incoming
+from lexarium.exchange.incoming import Incoming, Version
 from lexarium.service.access import Caller, add_account
 from lexarium.service.checking import check
 from lexarium.service.desk import Desk
 from lexarium.service.importing import import_records
 from lexarium.service.reports import Report
-from lexarium.store import log
+from lexarium.store import log, versions
 from lexarium.store.database import Database
 from tests.test_import import imported, kind_of, listed, one, term
 
@@ -110,15 +110,20 @@ def test_what_both_changed_is_a_conflict_and_ours_is_kept(
     assert fields["def_id"] not in ("def_a", "def_new"), "a definition keeps its own id, author and stamp"
 
 
-def test_the_same_conflict_is_told_once_and_a_newer_one_again(
+def test_a_conflict_is_told_until_it_is_said_whose_value_stands(
     database: Database, curator: Curator, edition: Edition
 ) -> None:
     edition()
-    curator.edit("trm_a", name="ours")
-    assert edition(name="theirs").conflicts.count == 1
-    assert edition(name="theirs").conflicts.count == 0, "it was told, and ours was kept"
+    curator.edit("trm_a", name="ours", definition_text="Our words.")
+    for _ in range(2):
+        assert edition(name="theirs").conflicts.count == 1
+    assert edition(prefer="ours", name="theirs").conflicts.count == 0
+    assert edition(name="theirs").conflicts.count == 0, "ours stands"
     assert edition(name="newer").conflicts.count == 1
     assert whole(database, "trm_a").fields["name"] == "ours"
+    edition(prefer="theirs", name="newer")
+    fields = whole(database, "trm_a").fields
+    assert (fields["name"], fields["definition_text"]) == ("newer", "Our words.")
 
 
 def test_theirs_takes_the_files_and_ours_keeps_ours_without_remark(
@@ -154,14 +159,26 @@ def test_a_field_that_this_import_does_not_tell_keeps_what_the_one_before_told(
     assert whole(database, "trm_a").fields["name"] == "ours"
 
 
-def test_a_record_that_people_made_is_what_the_file_says_and_history_keeps_the_former(
+def test_what_people_wrote_into_a_record_that_they_made_is_not_overwritten(
     database: Database, curator: Curator, tmp_path: Path
 ) -> None:
-    saved = curator.do(lambda desk: desk.create(CONCEPT, {"name": "made here", "definition_text": "Ours."}))
-    report = imported(database, tmp_path, "concept.json", [{"id": saved.whole.id, "name": "theirs"}])
-    assert report.conflicts.count == 0
-    assert whole(database, saved.whole.id).fields["name"] == "theirs"
-    assert last(database, saved.whole.id).version == 2
+    other = curator.do(lambda desk: desk.create(CONCEPT, {"name": "other"})).whole.id
+    draft = {"name": "Working memory", "definition_text": "Ours.", "relations": {"KINDOF": [other]}}
+    ours = curator.do(lambda desk: desk.create(CONCEPT, draft)).whole
+    given = {"name": "working memory", "definition_text": "Theirs.", "alias": "WM", "relationships": []}
+    file = [{"id": ours.id, "id_user": "usr_7", "creation_time": 7, **given}]
+    report = imported(database, tmp_path, "concept.json", file)
+    assert [each.field for each in report.conflicts.kept] == ["name", "definition_text"]
+    became = whole(database, ours.id)
+    assert became.fields["alias"] == "WM", "of what they left empty the file's is taken"
+    assert became.edges == ours.edges
+    ignored = ("alias", "last_updated")
+    assert {**became.fields, **{name: ours.fields[name] for name in ignored}} == ours.fields
+    again = imported(database, tmp_path, "concept.json", file)
+    assert (again.changed, again.conflicts.count) == (False, 2)
+    imported(database, tmp_path, "concept.json", file, prefer="theirs")
+    assert whole(database, ours.id).fields["definition_text"] == "Theirs."
+    assert check(database).problems == []
 
 
 def test_relations_people_added_stay_and_those_they_took_away_do_not_come_back(
@@ -264,3 +281,86 @@ def test_a_merged_record_is_not_reborn(database: Database, curator: Curator, edi
     assert [whole(database, name) for name in ("trm_a", "trm_b", "trm_c")] == before
     assert "trm_a" not in [each["id"] for each in one(database, "trm_c")["relationships"]]
     assert check(database).problems == []
+
+
+def row(suffix: str, **more: Any) -> Incoming:
+    return Incoming(1, "concept", fields={"id": f"trm_{suffix}", "name": suffix, **more.pop("fields", {})}, **more)
+
+
+def reverted(database: Database, curator: Curator, identifier: str, version: int) -> None:
+    with database.read() as snapshot:
+        past = versions.find_versions(snapshot, [(identifier, version)])[identifier]
+    curator.do(lambda desk: desk.revert(past, last(database, identifier).version))
+
+
+def test_undoing_a_merge_that_an_import_brought_leaves_all_else_that_it_brought(
+    database: Database, curator: Curator
+) -> None:
+    take(database, row("a"), row("b"), row("c"))
+    parent = Edge("trm_c", "KINDOF", "trm_b")
+    take(
+        database,
+        row("a", state=State.MERGED, replaced_by="trm_b"),
+        row("c", aliases=(alias("see"),), edges=[parent]),
+        row("new"),
+    )
+    before = [last(database, f"trm_{name}") for name in ("b", "c", "new")]
+    reverted(database, curator, "trm_a", 1)
+    assert whole(database, "trm_a").state == State.PUBLISHED
+    assert [last(database, f"trm_{name}") for name in ("b", "c", "new")] == before
+    assert check(database).problems == []
+
+
+def test_what_is_told_to_lead_to_a_record_merged_here_leads_to_its_survivor(
+    database: Database, curator: Curator
+) -> None:
+    take(database, row("a"), row("b"), row("c", edges=[Edge("trm_c", "KINDOF", "trm_a")]))
+    curator.do(lambda desk: desk.merge(desk.any("trm_a"), "trm_b"))
+    every = {"told": [("KINDOF", "source")]}
+    file = [
+        row("c", edges=[Edge("trm_c", "KINDOF", "trm_a")], **every),
+        row("d", edges=[Edge("trm_d", "KINDOF", "trm_a")], **every),
+        row("e", state=State.RETIRED, replaced_by="trm_a"),
+    ]
+    take(database, *file)
+    for source in ("trm_c", "trm_d"):
+        assert whole(database, source).edges == {Edge(source, "KINDOF", "trm_b")}
+    assert whole(database, "trm_e").replaced_by == "trm_b"
+    assert not take(database, *file).changed
+    curator.do(lambda desk: desk.unrelate(desk.any("trm_c"), "KINDOF", "trm_b"))
+    assert not take(database, *file).changed, "what people took away does not come back"
+    assert check(database).problems == []
+
+
+def test_a_record_that_cannot_be_merged_as_told_is_retired(database: Database, curator: Curator) -> None:
+    def gone(suffix: str, into: str | None) -> Incoming:
+        return row(suffix, state=State.MERGED, replaced_by=into)
+
+    take(database, row("x"), row("y"), Incoming(1, "disorder", fields={"id": "dso_1", "name": "one"}))
+    curator.do(lambda desk: desk.merge(desk.any("trm_y"), "trm_x"))
+    told = {"1": None, "2": "trm_2", "3": "trm_4", "4": "trm_3", "5": "trm_nowhere", "6": "dso_1", "x": "trm_y"}
+    file = [gone(suffix, into) for suffix, into in told.items()]
+    file += [gone("7", "trm_8"), gone("8", "trm_9"), row("9")]
+    report = take(database, *file)
+    became = {suffix: whole(database, f"trm_{suffix}") for suffix in (*told, "7", "8")}
+    assert {suffix for suffix, each in became.items() if each.state == State.RETIRED} == {*told}
+    assert {suffix: each.replaced_by for suffix, each in became.items() if each.replaced_by} == {
+        "5": "trm_nowhere", "6": "dso_1", "7": "trm_8", "8": "trm_9"
+    }  # fmt: skip
+    assert sum("told as merged" in note.detail for note in report.warnings.kept) == len(told)
+    assert not take(database, *file).changed
+    assert check(database).problems == []
+
+
+def test_a_circle_of_merges_in_a_history_ends_nothing_and_check_tells_of_it(
+    database: Database, curator: Curator
+) -> None:
+    def gone(suffix: str, into: str) -> Incoming:
+        made = Version(1, ord(suffix), 1, "usr_1", Action.CREATE, None)
+        return row(suffix, state=State.MERGED, replaced_by=into, version=made)
+
+    take(database, row("x", edges=[Edge("trm_x", "KINDOF", "trm_a")]))
+    take(database, gone("a", "trm_b"), gone("b", "trm_a"))
+    curator.edit("trm_x", name="y")
+    reverted(database, curator, "trm_x", 1)
+    assert check(database).problems == [f"trm_{name} is merged into no other record" for name in "ab"]

@@ -1,23 +1,33 @@
 """Exporting: any format, any state, to a file or over HTTP."""
 
+import asyncio
 import gzip
 import json
 import socket
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import zstandard
+from starlette.requests import Request
+from starlette.responses import StreamingResponse
 
 from lexarium.domain.about import About
 from lexarium.domain.accounts import Role
+from lexarium.domain.changes import Change
 from lexarium.domain.collections import COLLECTIONS
 from lexarium.exchange.formats import FORMATS, Format
 from lexarium.service.access import Caller, add_account
 from lexarium.service.desk import Desk
 from lexarium.service.exporting import export
 from lexarium.service.importing import import_files
+from lexarium.settings import Settings
+from lexarium.store import versions
 from lexarium.store.database import Database
+from lexarium.web.encodings import encoded_pieces
+from lexarium.web.limits import Limits
+from lexarium.web.v1.export import export as served_export
 from tests.conftest import ENGINES, NewUrl
 from tests.server import Server, run
 from tests.test_commands import on_terminal
@@ -220,3 +230,45 @@ def test_slow_readers_of_exports_hold_nothing_that_others_need(engine: str, new_
         assert server.get(f"{EXPORT}?collection=task").json[0]["name"] == "meanwhile"
         for connection in slow:
             connection.close()
+
+
+@pytest.mark.parametrize("encoding", ["identity", "gzip", "zstd"])
+def test_however_little_is_wanted_of_a_long_log_each_piece_takes_one_read_of_it(
+    grown: Database, monkeypatch: pytest.MonkeyPatch, encoding: str
+) -> None:
+    reads = []
+    since = versions.since
+
+    def counted(*given: Any) -> list[Change]:
+        reads.append(given)
+        return since(*given)
+
+    monkeypatch.setattr(versions, "since", counted)
+    document = export(grown, ABOUT, FORMATS["jsonl"], [COLLECTIONS["task"]])
+    for number, _ in enumerate(encoded_pieces(encoding, document), 1):
+        assert len(reads) <= number
+    assert len(reads) > 2
+
+
+def test_an_export_over_http_never_reads_the_catalogue_on_the_event_loop(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, reads = Database.read, []
+
+    def watched(self: Database) -> Any:
+        with pytest.raises(RuntimeError, match="no running event loop"):
+            asyncio.get_running_loop()
+        reads.append(self)
+        return read(self)
+
+    monkeypatch.setattr(Database, "read", watched)
+    settings = Settings.read({})
+
+    async def answered() -> bytes:
+        request = Request({"type": "http", "method": "GET", "headers": [], "query_string": b""})
+        answer = await served_export(request, database, settings, Limits(settings), "csv")
+        assert isinstance(answer, StreamingResponse)
+        return b"".join([piece async for piece in answer.body_iterator if isinstance(piece, bytes)])
+
+    assert b"definition" in asyncio.run(answered())
+    assert reads

@@ -1,5 +1,7 @@
 """Records that files call by names of their own: each is one record of ours, the same at every import."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,10 +12,11 @@ from lexarium.domain.identifiers import has_prefix
 from lexarium.domain.relations import Edge
 from lexarium.exchange.incoming import Incoming
 from lexarium.service.checking import check
-from lexarium.store import edges, records
+from lexarium.service.importing import import_files
+from lexarium.store import edges
 from lexarium.store.database import Database
 from tests.test_editions import Curator, curator, take, whole
-from tests.test_import import listed
+from tests.test_import import imported, listed
 
 __all__ = ["curator"]
 
@@ -85,20 +88,11 @@ def test_what_replaces_a_retired_record_may_be_told_by_a_foreign_name(database: 
     lost = foreign("X:lost", 3, state=State.RETIRED, replaced_by="X:nowhere")
     report = take(database, old, foreign("X:new", 2), lost)
     with database.read() as snapshot:
-        retired = {
-            name: identifier
-            for identifier, name in records.names(
-                snapshot, [edge.source for edge in _matches(snapshot)], State.RETIRED
-            ).items()
-        }
-    assert whole(database, retired["x:old"]).replaced_by == ids(database)["x:new"]
-    assert whole(database, retired["x:lost"]).replaced_by is None
+        found = edges.matched(snapshot, ["X:old", "X:lost"])
+    assert whole(database, found["X:old"][0].id).replaced_by == ids(database)["x:new"]
+    assert whole(database, found["X:lost"][0].id).replaced_by is None
     assert "X:nowhere" in report.warnings.kept[0].detail
     assert not take(database, old, foreign("X:new", 2), lost).changed
-
-
-def _matches(snapshot: Any) -> list[Edge]:
-    return list(edges.named(snapshot, ["exactMatch"]))
 
 
 def test_two_foreign_records_that_became_one_here_stay_one(database: Database, curator: Curator) -> None:
@@ -144,3 +138,39 @@ def test_text_that_cannot_be_stored_is_refused_whichever_codec_read_it(database:
     with pytest.raises(ImportRefused) as refused:
         take(database, foreign("X:1", fields={"definition": "a\0b"}), foreign("X:2", sources=("\0",)))
     assert ["U+0000" in problem.detail for problem in refused.value.problems] == [True, True]
+
+
+def test_a_match_of_another_collection_is_told_of_and_not_taken(database: Database, curator: Curator) -> None:
+    take(database, Incoming(1, "concept", fields={"id": "trm_1", "name": "ours"}))
+    curator.do(lambda desk: desk.relate(desk.any("trm_1"), "exactMatch", "X:1"))
+    report = take(database, foreign("X:1"), foreign("X:2", 2))
+    assert dict(report.created) == {"disorder": 2}
+    assert "trm_1, which is a concept" in report.warnings.kept[0].detail
+    again = take(database, foreign("X:1"), foreign("X:2", 2))
+    assert not again.changed, "it is found among its own, though the other comes first"
+
+
+def test_an_id_that_looks_like_a_foreign_name_waits_where_a_format_knows_only_ids(
+    database: Database, tmp_path: Path
+) -> None:
+    parent = {"id": "X:2", "name": "", "relationship": "KINDOF", "direction": "parent"}
+    imported(database, tmp_path, "concept.json", [{"id": "X:1", "name": "one", "relationships": [parent]}])
+    lines = [{"collection": "concept", "record": {"id": "X:3", "name": "three"}, "relations": {"KINDOF": ["X:2"]}}]
+    lines += [{**lines[0], "record": {"id": "X:4", "name": "four"}, "state": "retired", "replaced_by": "X:2"}]
+    file = tmp_path / "some.jsonl"
+    file.write_text("\n".join(map(json.dumps, lines)), "utf-8")
+    import_files(database, [file])
+    imported(database, tmp_path, "concept.json", [{"id": "X:2", "name": "two"}])
+    for source in ("X:1", "X:3", "X:4"):
+        assert whole(database, source).edges == {Edge(source, "KINDOF", "X:2")}
+    assert whole(database, "X:4").replaced_by == "X:2"
+
+
+def test_many_that_became_one_are_left_out_together(database: Database, curator: Curator) -> None:
+    take(database, Incoming(1, "disorder", fields={"id": "dso_1", "name": "ours"}))
+    curator.edit("dso_1", relations={"exactMatch": [f"X:{number}" for number in range(5)]})
+    several = [foreign(f"X:{number}", number + 1) for number in range(5)]
+    report = take(database, *several, foreign("X:other", 9, edges=[is_a("X:other", "X:4")]))
+    assert report.refused == 4
+    assert [note.field for note in report.warnings.kept] == [f"somewhere, line {line}" for line in range(2, 6)]
+    assert is_a(ids(database)["x:other"], "dso_1") in whole(database, ids(database)["x:other"]).edges

@@ -92,12 +92,12 @@ def test_records_come_in_as_they_are(database: Database, tmp_path: Path) -> None
 
 def test_a_second_import_changes_nothing(database: Database, sample_paths: list[Path]) -> None:
     first = import_files(database, sample_paths)
-    position = database.position()
+    revision = database.position().revision
     second = import_files(database, sample_paths)
     assert first.changed
     assert not second.changed
     assert second.unchanged == first.created
-    assert database.position() == position
+    assert database.position().revision == revision
 
 
 def test_a_dry_run_reports_the_same_and_changes_nothing(database: Database, sample_paths: list[Path]) -> None:
@@ -395,7 +395,7 @@ def test_an_import_that_is_ended_while_it_writes_leaves_the_catalogue_as_it_was(
     code, seen = interrupted(url, many, "writing", by=by)
     if by == signal.SIGINT:
         assert code == 130
-        assert "nothing half-done was kept" in seen
+        assert "the catalogue is as it was" in seen
     assert database.position() == position
     assert indexes_of(database) == indexes
     assert listed(database) == [term("a")]

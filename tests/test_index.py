@@ -366,3 +366,15 @@ def test_a_search_stands_where_its_node_has_written(database: Database, indexer:
         with database.read() as snapshot:
             position = read_position(snapshot)
         assert indexer.at(position).standing == Standing(position.epoch, position.revision)
+
+
+def test_an_answer_is_kept_only_as_long_as_the_index_stands(database: Database, indexer: Indexer) -> None:
+    indexer.start()
+    write(database, "alpha one")
+    finder = Finder(database, indexer)
+    first = finder.search(Asked("alpha"))
+    assert finder.search(Asked("alpha")) is first
+    assert finder.search(Asked("alpha", limit=1)) is not first
+    write(database, "alpha two")
+    assert finder.search(Asked("alpha")).total == 2
+    assert len(finder.suggest("alpha")) == 2

@@ -207,6 +207,9 @@ def test_what_is_gone_is_told_and_retired_only_where_asked_for(database: Databas
     assert (made.gone, made.pruned) == ([gone], 1)
     assert gone not in mirrored(database)
     assert mirror(database, lists.url, FAST).gone == []
+    lists.send("POST", f"/concept/{gone}/revert", {"version": 1})
+    mirror(database, lists.url, FAST)
+    assert gone in mirrored(database)
 
 
 def test_a_list_that_is_suddenly_empty_is_not_pruned(catalogue: Database, lists: Source) -> None:
@@ -462,6 +465,17 @@ def test_nonsense_gets_a_clear_sentence_and_changes_nothing(
     database.close()
 
 
+@pytest.mark.parametrize("told", [b"[" * 200_000, b'{"service": "lexarium", "revision": 1e999}'])
+def test_a_service_that_tells_nonsense_of_itself_is_no_lexarium(told: bytes, new_url: NewUrl) -> None:
+    database = open_database(new_url("sqlite"))
+    with GoBetween() as between:
+        between.faults.append(answering(200, told))
+        between.every = answering(404, HTML)
+        with pytest.raises(LexariumError, match="answers 404, which no v-alpha server should"):
+            mirror(database, between.url, FAST)
+    database.close()
+
+
 @pytest.mark.parametrize(
     "record",
     [
@@ -498,6 +512,7 @@ RECORD: dict[str, Any] = {
     [
         HTML,
         b'{"items": 7}',
+        b'{"items": ' + b"[" * 200_000,
         b'{"items": [7]}',
         b'{"items": [{"seq": "1"}]}',
         json.dumps({"items": [CHANGE | {"record": 7}]}).encode(),

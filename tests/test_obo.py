@@ -1,7 +1,9 @@
 """OBO: what published files hold is read, what is written is read back as it was."""
 
 import io
+import tracemalloc
 from collections.abc import Mapping
+from contextlib import suppress
 
 import fastobo  # type: ignore[import-untyped]
 import pytest
@@ -11,7 +13,7 @@ from lexarium.domain.aliases import Alias
 from lexarium.domain.changes import State, Whole
 from lexarium.domain.collections import CONCEPT, CONTRAST, DISORDER, TASK, Collection
 from lexarium.domain.relations import Edge
-from lexarium.exchange import obo
+from lexarium.exchange import obo, obo_syntax
 from lexarium.exchange.formats import FORMATS
 from lexarium.exchange.incoming import Incoming, Malformed, Reading
 from lexarium.exchange.obo_terms import PROPERTIES
@@ -132,6 +134,9 @@ def test_a_published_term_is_read_whole() -> None:
         ('name: kept {source="x"} ! a comment', "kept"),
         (r"name: tab\tand \W\{brace\} \S", "tab\tand  {brace} \\S"),
         ("name:tight", "tight"),
+        ('name: two {a="x"b="y", c = "{z}" }', "two"),
+        ('name: set {a="x"} of', 'set {a="x"} of'),
+        ('name: one {="x"} {a="', 'one {="x"} {a="'),
         ("  name :   loose  ", "loose"),
     ],
 )
@@ -285,3 +290,44 @@ def test_a_term_without_an_id_or_with_a_number_that_is_none_is_refused() -> None
     assert read(f"{HEAD}[Term]\nname: x\n")[0].problems == ["the term has no id"]
     found = term('property_value: flag_for_curator "many" xsd:string')
     assert found.problems == ["flag_for_curator of DOID:1 is not a whole number: many"]
+
+
+SPACE = " " * 300_000
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"[{SPACE}x",
+        f"[Term]{SPACE}x",
+        f"name: a{SPACE}}}",
+        f"name: {'{a=' * 100_000}}}",
+        "name: " + '{a="' * 100_000 + "}",
+        f"name: a{SPACE}!",
+        f'def: "a" [] {{{SPACE.replace(" ", "a")}}}',
+        'def: "a" [] {' + "a " * 100_000 + "}",
+        'def: "a" [] {' + 'a="' * 100_000 + "}",
+        'def: "a" [' + "a," * 100_000,
+        'def: "a" [' + '"' * 100_001,
+        "def: " + '"a ' * 100_000,
+        f'synonym: "a"{SPACE}EXACT{SPACE}x',
+        f"xref: a{SPACE}{{",
+        f"is_a: {SPACE}a{SPACE}!",
+    ],
+)
+def test_a_line_that_is_made_to_harm_takes_steps_as_it_is_long(line: str) -> None:
+    # Any more than that, and the time that a test may take would be over long before.
+    with suppress(Malformed):
+        read(f"{HEAD}[Term]\nid: A:1\nname: x\n{line}\n")
+
+
+def test_a_line_that_does_not_end_is_never_in_memory_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(obo_syntax, "LONGEST_LINE", 1 << 20)
+    document = io.BytesIO(b"!" * (64 << 20))
+    tracemalloc.start()
+    try:
+        with pytest.raises(Malformed, match="the line does not end"):
+            list(obo.read(document, Reading(OBO, ABOUT, fallback=DISORDER)))
+        assert tracemalloc.get_traced_memory()[1] < 32 << 20
+    finally:
+        tracemalloc.stop()

@@ -7,6 +7,7 @@ import json
 import lzma
 import zipfile
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +119,25 @@ def test_a_bomb_is_refused_before_it_goes_off(
     assert "absurdly large" in refused.value.problems[0].detail
 
 
+def test_the_files_of_an_archive_share_what_may_come_out_of_it(
+    new_database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(opening, "FREE_BYTES", 1 << 20)
+    path = tmp_path / "all.zip"
+    path.write_bytes(zipped(*((f"concept.{number}.json", b"[" + b" " * 900_000 + b"]") for number in range(9))))
+    with pytest.raises(ImportRefused) as refused:
+        import_files(new_database, [path])
+    assert "absurdly large" in refused.value.problems[0].detail
+
+
+def test_an_archive_of_too_many_files_is_refused(new_database: Database, tmp_path: Path) -> None:
+    path = tmp_path / "all.zip"
+    path.write_bytes(zipped(*((f"concept.{number}.json", b"[]") for number in range(1_001))))
+    with pytest.raises(ImportRefused) as refused:
+        import_files(new_database, [path])
+    assert refused.value.problems[0].detail == "holds 1,001 files; at most 1,000 are read from one archive."
+
+
 def test_no_file_comes_out_larger_than_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(opening, "MOST_BYTES", 1_000)
     path = tmp_path / "a.gz"
@@ -205,6 +225,13 @@ def test_a_catalogue_in_windows_1252_comes_in_with_a_warning(database: Database,
 )  # fmt: skip
 def test_the_format_is_told_by_the_name_else_by_the_beginning(name: str, head: bytes, format: str) -> None:
     assert recognise(name, head).name == format
+
+
+@pytest.mark.parametrize("start", [b'<a> <b> "c', b"<a> <b> <c>", b"<a>", b"_:a", b"_:a <b>", b"_:a <b> _:c"])
+def test_a_beginning_that_is_made_to_harm_is_looked_at_once(start: bytes) -> None:
+    for filling in (b" ", b".", b". ", b" ."):
+        with suppress(Unrecognised):
+            recognise("x", start + filling * 500_000 + b"x")
 
 
 @pytest.mark.parametrize(("name", "head"), [("x", b""), ("x.txt", b"some words"), ("x.xml", b"<html>"), ("x", b"%PDF")])

@@ -39,6 +39,8 @@ def server(primary: Postgres, network: Proxy) -> Iterator[Server]:
     with Server(network.url, **PATIENCE) as running:
         wait_until(lambda: running.get("/readyz").status == 200)
         yield running
+    # Once a second and not with every answer: a log that nobody can keep up with would hold the server up.
+    assert 0 < running.log.count('"lexarium.web.problems"') < 60
     database = Database(primary.url("catalogue"))
     assert check(database).problems == []
     database.close()

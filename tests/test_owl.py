@@ -152,6 +152,14 @@ def test_classes_may_be_disorders() -> None:
     assert sorted(edge.relation for edge in dog.edges) == ["ISA", "closeMatch"]
 
 
+def test_a_class_may_be_a_kind_and_a_part_of_the_same() -> None:
+    both = ONTOLOGY.replace('<rdfs:subClassOf rdf:resource="&obo;PET_0000002"/>', "", 1).replace(
+        "<rdfs:subClassOf>", '<rdfs:subClassOf rdf:resource="&obo;PET_0000003"/><rdfs:subClassOf>', 1
+    )
+    dog = read(both)[0]
+    assert sorted(edge.relation for edge in dog.edges if edge.target == "PET:0000003") == ["KINDOF", "PARTOF"]
+
+
 def test_what_is_left_out_is_told() -> None:
     [*_, told] = read(ONTOLOGY)
     assert told.line == 0

@@ -436,7 +436,7 @@ def test_every_wrong_query_is_named_at_once(catalogue: Catalogue) -> None:
             "e": {"query": "x", "properties": [{"pid": "no", "v": 1}, {"pid": "alias"}, 7, {"pid": "alias", "v": {}}]},
             "f": {"query": "x", "properties": {}, "type": 1, "limit": True},
             "g": {"query": "x", "limit": 2.5},
-            "h": {"query": "x", "properties": [{"pid": "definition", "v": "y"}] * 21},
+            "h": {"query": "x", "properties": [{"pid": "definition", "v": "y"}] * 51},
             "i": {"query": "x", "properties": [{"pid": "definition", "v": ["y"] * 101}]},
         }
     )

@@ -319,6 +319,33 @@ def test_labels_that_are_resources_are_read() -> None:
     assert (one.fields["name"], one.aliases) == ("dog", (alias("hound"),))
 
 
+def test_a_label_that_is_mentioned_again_is_one() -> None:
+    [one] = turtle(
+        """ex:1 a skos:Concept ; skos:prefLabel "dog" ; skosxl:altLabel ex:label, ex:label .
+           ex:label skosxl:literalForm "hound"@en, "hound"@de ."""
+    )
+    assert one.aliases == (alias("hound"), alias("hound", "de"))
+    many = ", ".join(["ex:label"] * 30_000)
+    forms = ", ".join(f'"{number}"' for number in range(99))
+    [one] = turtle(
+        f"""ex:1 a skos:Concept ; skos:prefLabel "dog" ; skosxl:altLabel {many} .
+            ex:label skosxl:literalForm {forms} ."""
+    )
+    assert one.aliases is not None
+    assert len(one.aliases) == 99
+
+
+def test_a_label_of_which_too_much_is_said_is_left_out_and_told() -> None:
+    forms = ", ".join(f'"{number}"' for number in range(30_000))
+    concepts = "".join(
+        f'ex:{number} a skos:Concept ; skos:prefLabel "{number}" ; skosxl:altLabel ex:label .'
+        for number in range(1_000)
+    )
+    text = f"ex:label skosxl:literalForm {forms} . {concepts}"
+    assert [one.aliases for one in turtle(text)] == [()] * 1_000
+    assert any("of which more than 100 things are said was left out" in remark for remark in remarks(text))
+
+
 def test_hierarchies_are_read_from_either_end() -> None:
     one, two, three = turtle(
         """ex:1 a skos:Concept ; skos:prefLabel "a" ; skos:narrower ex:2 .

@@ -163,6 +163,42 @@ def test_after_a_promotion_under_load_nothing_is_lost_and_nothing_is_there_twice
     database.close()
 
 
+def test_after_a_promotion_that_loses_writes_nothing_of_them_is_served_and_no_etag_comes_again(
+    server: Server, client: Client, primary: Postgres, standby: Postgres, folder: Path
+) -> None:
+    """A standby that nobody waits for is promoted before it has everything."""
+    with Postgres(folder / "second").make_standby_of(standby) as second:
+        second.start()
+        known = client.create_at_last("known to both")
+        wait_until(lambda: records(second) == records(standby))
+        second.execute("ALTER SYSTEM SET primary_conninfo = ''")
+        second.execute("SELECT pg_reload_conf()")
+        wait_until(lambda: standby.execute("SELECT count(*) FROM pg_stat_replication") == [(0,)])
+        hosts = f"{HOST}:{standby.port},{HOST}:{second.port}"
+        with Server(f"postgresql://postgres@{hosts}/{NAME}") as node:
+            wait_until(lambda: node.get("/readyz").status == 200)
+            writer = Client(node, client.token)
+            lost = [writer.create_at_last(f"evanescent {number}") for number in range(3)]
+            wait_until(lambda: len(node.get("/api/v1/search?q=evanescent").json["hits"]) == 3)
+            before = node.get(LIST)
+            standby.kill()
+            second.promote()
+            wait_until(lambda: node.get(LIST).headers["etag"].split("-")[0] != before.headers["etag"].split("-")[0])
+            after = {each["id"] for each in node.get(LIST).json}
+            assert known in after
+            assert not after & set(lost)
+            wait_until(lambda: node.get("/readyz").status == 200)
+            assert node.get("/api/v1/search?q=evanescent").json["hits"] == []
+            again = [writer.create_at_last(f"again {number}") for number in range(3)]
+            assert set(again) <= {each["id"] for each in node.get(LIST).json}
+            assert node.get(LIST, If_None_Match=before.headers["etag"]).status == 200
+
+
+def records(postgres: Postgres) -> int:
+    count: int = postgres.execute("SELECT count(*) FROM record", NAME)[0][0]
+    return count
+
+
 def test_only_postgresql_has_standbys(new_url: NewUrl) -> None:
     with pytest.raises(SettingError, match="Only a catalogue on PostgreSQL has standbys"):
         Database(new_url("sqlite"), standbys="postgresql://localhost/any")

@@ -318,3 +318,10 @@ def test_every_name_of_a_column_that_the_documents_tell_is_known() -> None:
         for title in spellings.split(", "):
             header = title if meaning in ("id", "name") else f"id,{title}"
             assert not [each for each in warnings(f"{header}\n") if "not known" in each], (meaning, title)
+
+
+@pytest.mark.parametrize("row", ['"\n",' * 1_000_001, "a," * 1_000_001, f'"{"x" * (9 << 20)}\n",' * 4])
+def test_a_row_that_does_not_end_is_refused(row: str) -> None:
+    reason, line, column = malformed(f"name,definition\n{row}")
+    assert reason.startswith("a row has more than 33,554,432 characters, or 1,000,000 lines or cells")
+    assert (line, column) == (2, 1)

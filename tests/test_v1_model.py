@@ -118,10 +118,11 @@ class Writes(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        with self.database.write() as transaction:
+        # Not by a transaction of ours, which would count on from where the catalogue stood.
+        with self.database.backend.writing() as connection, connection.begin():
             for table in (schema.relation, schema.record, schema.change):
-                transaction.connection.execute(delete(table))
-            transaction.connection.execute(update(schema.catalogue).values(revision=0))
+                connection.execute(delete(table))
+            connection.execute(update(schema.catalogue).values(revision=0))
         self.versions: dict[str, list[tuple[str, Model]]] = {}
         """Of each record every version's action and content."""
         self.merges: dict[str, Merge] = {}

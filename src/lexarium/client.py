@@ -339,7 +339,7 @@ def _refuse(reply: Reply) -> Reply:
     if reply.status < 300 or reply.status == 304:
         return reply
     try:
-        problem = json.loads(reply.body)
+        problem = reply.json()
     except ValueError:
         problem = None
     raise _KINDS.get(reply.status, Refused)(reply.status, problem if isinstance(problem, dict) else {})
@@ -347,7 +347,7 @@ def _refuse(reply: Reply) -> Reply:
 
 def _json(reply: Reply) -> Any:
     try:
-        return json.loads(reply.body)
+        return reply.json()
     except ValueError:
         raise Unreachable("What answers there is no Lexarium: it does not answer in JSON.") from None
 

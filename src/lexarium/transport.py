@@ -4,6 +4,7 @@ Every request is one that may be sent again: reads, and writes that carry a key.
 """
 
 import http.client
+import json
 import random
 import socket
 import ssl
@@ -13,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import BinaryIO
+from typing import Any, BinaryIO
 from urllib.parse import SplitResult, urljoin, urlsplit
 
 from lexarium import __version__
@@ -61,6 +62,13 @@ class Reply:
     """By name in lower case."""
     body: bytes
     """Empty where it was written to a file."""
+
+    def json(self) -> Any:
+        """The body as JSON. Raises `ValueError` where it is none, or none that can be read."""
+        try:
+            return json.loads(self.body)
+        except RecursionError:
+            raise ValueError("It is nested too deeply.") from None
 
 
 class Transport:

@@ -77,7 +77,7 @@ def run() -> None:
     except SystemExit as ended:
         # What Typer makes of Ctrl-C.
         if ended.code == _INTERRUPTED:
-            err.print("Stopped; nothing half-done was kept.")
+            err.print("Stopped; the catalogue is as it was.")
         raise
     except Exception as error:
         sys.exit(_confess(error))

@@ -42,7 +42,7 @@ def mirror_command(
         with progress_bar() as progress:
             made = mirror(store, url, wish, progress)
     except KeyboardInterrupt:
-        err.print("Stopped; the catalogue is as it was. What was fetched is kept: the same command goes on from there.")
+        err.print("What was fetched is kept: the same command goes on from there.")
         raise typer.Exit(130) from None
     except ImportRefused as error:
         if json_output:

@@ -90,6 +90,11 @@ class Collection:
         own = (each for each in RELATIONS.values() if each.source == each.target == self.name)
         return next((each for each in own if each.hierarchical), None)
 
+    @cached_property
+    def relations(self) -> dict[str, Relation]:
+        """The relations that its records may be the source of, by name."""
+        return {name: each for name, each in RELATIONS.items() if each.source in (None, self.name)}
+
     def _marked(self, kind: type[Mark]) -> dict[str, Mark]:
         marks = ((name, mark) for name, info in self.fields.items() for mark in info.metadata)
         return {name: mark for name, mark in marks if isinstance(mark, kind)}

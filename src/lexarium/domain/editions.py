@@ -72,8 +72,13 @@ def values_of(whole: Whole) -> Values:
     }
 
 
+def untold(whole: Whole) -> Whole:
+    """What imports told of a record that people made, and none ever told of: nothing but its id."""
+    return Whole(whole.collection, complete(whole.collection, {"id": whole.id, "def_id": ""}, 0))
+
+
 def settled(ours: Whole, base: Mapping[str, Any] | None, told: Told, prefer: Preference | None, at: int) -> Settled:
-    """The record as it shall be. `base` is what imports told before; None: nobody has changed it since, or none did."""
+    """The record as it shall be. `base` is what imports told before; None: nobody has changed it since."""
     mine, theirs = values_of(ours), told.values()
     taken = {name: value for name, value in theirs.items() if mine[name] != value}
     conflicts = []
@@ -90,7 +95,9 @@ def settled(ours: Whole, base: Mapping[str, Any] | None, told: Told, prefer: Pre
     became = values_of(whole)
     # The two say the same: of the one that was not told, nothing is known.
     silent = {"alias"} if "aliases" in theirs else {"aliases"} if "alias" in theirs else set()
-    untaken = {name: value for name, value in {**base, **theirs}.items() if became.get(name) != value}
+    # What is a conflict stays one, with the same base, until someone says whose value stands.
+    settled_now = {name: value for name, value in theirs.items() if name not in {each.field for each in conflicts}}
+    untaken = {name: value for name, value in {**base, **settled_now}.items() if became.get(name) != value}
     return Settled(whole, conflicts, {name: value for name, value in untaken.items() if name not in silent})
 
 

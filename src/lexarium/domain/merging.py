@@ -50,6 +50,23 @@ def named(whole: Whole) -> set[str]:
     }
 
 
+def ends(into: Mapping[str, str]) -> dict[str, str]:
+    """Of records, each merged into another, what each has come to be; one that leads into a circle is left out.
+
+    However long the way is, each step of it is taken once.
+    """
+    found: dict[str, str | None] = {}
+    for identifier in into:
+        way: list[str] = []
+        here = identifier
+        while here in into and here not in found:
+            found[here] = None
+            way.append(here)
+            here = into[here]
+        found |= dict.fromkeys(way, found[here] if here in into else here)
+    return {identifier: end for identifier, end in found.items() if end is not None}
+
+
 @dataclass(frozen=True)
 class Footprint:
     """What a merge made of a record other than the one that was merged."""

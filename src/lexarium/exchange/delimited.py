@@ -11,6 +11,10 @@ from lexarium.exchange.incoming import Malformed
 
 LONGEST_CELL = 16 << 20
 """In characters: past this a quote is taken to be one that nobody closed."""
+LONGEST_ROW = 32 << 20
+"""In characters, of all the lines that a row has."""
+MOST_CELLS = 1_000_000
+"""And so many lines, or signs between cells, may be in one row: each takes many times its own size in memory."""
 # Of the whole process, but no other part of it reads such rows.
 csv.field_size_limit(LONGEST_CELL)
 
@@ -97,7 +101,7 @@ def _rows_of(signs: Signs, sample: str, cut: bool) -> tuple[list[list[str]], boo
 
 def rows(text: TextIO, signs: Signs) -> Iterator[tuple[int, list[str]]]:
     """Every row with the line on which it begins, but for rows without a word. Raises `Malformed`."""
-    lines = _Lines(text)
+    lines = _Lines(text, signs.delimiter)
     if signs.told:
         next(lines)
     reader = signs.reader(lines)
@@ -116,9 +120,11 @@ def rows(text: TextIO, signs: Signs) -> Iterator[tuple[int, list[str]]]:
 class _Lines:
     """The lines of a text, and of those the ones that the present row is made of."""
 
-    def __init__(self, text: TextIO) -> None:
+    def __init__(self, text: TextIO, delimiter: str) -> None:
         self._text = text
+        self._delimiter = delimiter
         self._row: list[str] = []
+        self._length = self._cells = 0
         self._number = 0
         self.first = 1
         """The line on which the present row begins."""
@@ -134,11 +140,17 @@ class _Lines:
         if len(line) == LONGEST_CELL:
             raise Malformed(f"the line has more than {LONGEST_CELL:,} characters", self._number, 1)
         self._row.append(line)
+        self._length += len(line)
+        self._cells += line.count(self._delimiter)
+        if self._length > LONGEST_ROW or max(self._cells, len(self._row)) > MOST_CELLS:
+            what = f"a row has more than {LONGEST_ROW:,} characters, or {MOST_CELLS:,} lines or cells"
+            raise Malformed(f"{what}; perhaps a quote in it is never closed", self.first, 1)
         return line
 
     def begin(self) -> None:
         """What follows is another row."""
         self._row.clear()
+        self._length = self._cells = 0
         self.first = self._number + 1
 
     def malformed(self, signs: Signs, error: str) -> Malformed:

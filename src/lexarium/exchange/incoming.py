@@ -78,6 +78,8 @@ class Incoming:
     """Ends are ids, or what the file calls those records."""
     told: list[tuple[str, Side]] = field(default_factory=list)
     """Relations, and the end at which the record stands in them, of which `edges` holds all there are."""
+    only_ids: bool = False
+    """Whether `edges` and `replaced_by` name records by nothing but ids, whatever these look like."""
     version: Version | None = None
     """Where the file tells history: which version this is. Then each comes by itself, whole, the oldest first."""
     problems: list[str] = field(default_factory=list)

@@ -15,6 +15,7 @@ _LARGEST_OBJECT = 16 << 20
 """In characters: past this an object that does not end is taken to be malformed, not merely unfinished."""
 
 _decoder = json.JSONDecoder()
+_SPACE = re.compile(r"[ \t\r\n]*+")
 _BETWEEN = re.compile(r"\}[ \t\r\n]*,[ \t\r\n]*\{")
 
 
@@ -60,14 +61,11 @@ class _Text:
     def peek(self) -> str:
         """The next character that is no white space, without taking it; empty at the end."""
         while True:
-            while self._place < len(self._window):
-                char = self._window[self._place]
-                if char not in " \t\r\n":
-                    return char
-                self._place += 1
-                if char == "\n":
-                    self.line += 1
-                    self._line_start = self._place
+            space = _SPACE.match(self._window, self._place)
+            assert space is not None
+            self._go_to(space.end())
+            if self._place < len(self._window):
+                return self._window[self._place]
             if not self._more():
                 return ""
 

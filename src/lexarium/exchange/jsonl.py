@@ -7,11 +7,11 @@ from typing import Any, BinaryIO, get_args
 import orjson
 
 from lexarium.domain.about import About
-from lexarium.domain.aliases import Alias, Scope
+from lexarium.domain.aliases import DEFAULT_LANGUAGE, Alias, Scope, is_language
 from lexarium.domain.changes import Action, Change, Proposed, State
 from lexarium.domain.collections import COLLECTIONS, Collection
 from lexarium.domain.identifiers import is_too_long
-from lexarium.domain.relations import LONGEST_TARGET, RELATIONS, Edge
+from lexarium.domain.relations import LONGEST_TARGET, Edge
 from lexarium.domain.text import unstorable
 from lexarium.exchange import valpha
 from lexarium.exchange.incoming import Incoming, Malformed, Reading, Version, no_collection
@@ -25,11 +25,14 @@ _MOST = 2**63 - 1
 _SCOPES: tuple[str, ...] = get_args(Scope)
 
 
-def write(about: About, revision: int, changes: Iterable[Change]) -> Iterator[bytes]:
-    """A line that says what it is, then a line a change."""
+def write(about: About, revision: int, changes: Iterable[Change | None]) -> Iterator[bytes]:
+    """A line that says what it is, then a line a change; an empty piece where None stands for a pause."""
     yield orjson.dumps({"lexarium": "jsonl", "format": FORMAT, **asdict(about), "revision": revision}) + b"\n"
     batch = write = 0
     for change in changes:
+        if change is None:
+            yield b""
+            continue
         if change.batch != batch:
             batch, write = change.batch, write + 1
         told = {
@@ -142,13 +145,13 @@ class _Rest:
         if not isinstance(relations, dict):
             self._wrong("relations", "is not an object")
             return
-        usable = {name for name, each in RELATIONS.items() if each.source in (None, self._collection.name)}
+        usable = self._collection.relations
         for name, targets in relations.items():
             if name not in usable:
                 self._wrong("relations", f"has {name!r}, which is no relation of a {self._collection.name}")
                 continue
             for target in self._texts(f"relations/{name}", targets):
-                inside = RELATIONS[name].target is not None
+                inside = usable[name].target is not None
                 if not target or (is_too_long(target) if inside else len(target.encode()) > LONGEST_TARGET):
                     self._wrong(f"relations/{name}", "has a target that is empty or too long")
                 self._incoming.edges.append(Edge(self._id, name, target))
@@ -160,7 +163,7 @@ class _Rest:
         if told is None:
             return None
         if not isinstance(told, list) or not all(map(_is_alias, told)):
-            self._wrong("aliases", 'is not a list of other names, each as {"text": …, "lang": …, "scope": …}')
+            self._wrong("aliases", 'is not a list of other names, each as {"text": …, "lang": "en", "scope": …}')
             return None
         # Not held to the rules for what people write: what was imported once is kept as it is.
         return tuple(Alias.model_construct(**alias) for alias in told)
@@ -214,4 +217,7 @@ class _Rest:
 
 def _is_alias(told: Any) -> bool:
     texts = isinstance(told, dict) and all(isinstance(value, str) for value in told.values())
-    return texts and {"text"} <= told.keys() <= {"text", "lang", "scope"} and told.get("scope", "exact") in _SCOPES
+    if not texts or not {"text"} <= told.keys() <= {"text", "lang", "scope"}:
+        return False
+    # Formats of RDF write a language as it stands: what is none would break them.
+    return told.get("scope", "exact") in _SCOPES and is_language(told.get("lang", DEFAULT_LANGUAGE))

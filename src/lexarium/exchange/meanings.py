@@ -77,7 +77,7 @@ _MEANINGS: dict[str, Meaning] = {
     "dct:source": Meaning("source"),
     "dc:source": Meaning("source"),
     "skos:broader": Meaning("relation", BROADER),
-    "rdfs:subClassOf": Meaning("relation", BROADER),
+    "rdfs:subClassOf": Meaning("relation", GENERIC),
     "isothes:broaderGeneric": Meaning("relation", GENERIC),
     "isothes:broaderInstantial": Meaning("relation", GENERIC),
     "skos:broaderTransitive": Meaning("relation", TRANSITIVE),

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import IO, BinaryIO
 
 from lexarium.domain.about import About
@@ -56,7 +57,8 @@ def _surveyed(file: IO[bytes], reading: Reading) -> Surroundings:
     terms: set[str] = set()
     used: set[str] = set()
     names = used
-    for line in file:
+    # In bytes, of which a character has up to four: a line that is longer is refused when the terms are read.
+    for line in iter(partial(file.readline, 4 * syntax.LONGEST_LINE), b""):
         if line.startswith(b"["):
             names = terms if line.startswith(b"[Term]") else used
         elif line.startswith(b"id:"):
@@ -69,7 +71,7 @@ def _surveyed(file: IO[bytes], reading: Reading) -> Surroundings:
 
 
 def _second_word(line: bytes) -> list[str]:
-    return [syntax.unescaped(word) for word in line.decode(errors="replace").split()[1:2]]
+    return [syntax.unescaped(word) for word in line.decode(errors="replace").split(maxsplit=2)[1:2]]
 
 
 def _take_header(clause: Clause, around: Surroundings) -> None:

@@ -12,20 +12,22 @@ from typing import IO
 
 from lexarium.exchange.incoming import Malformed
 
-_LONGEST_LINE = 16 << 20
+LONGEST_LINE = 16 << 20
 """In characters: past this a line that does not end is taken to be no line of text."""
 
-_STANZA = re.compile(r"\[\s*([^\[\]]+?)\s*\]\s*(!.*)?")
+# In lines that are made to harm every pattern takes steps as the line is long, and no more: each part of one ends where
+# the next begins, and is not tried again shorter.
+_STANZA = re.compile(r"\[([^\[\]]++)\]\s*+(!.*)?")
 _TAG = re.compile(r"[ \t]*([^\s:!\"\[\]{}]+)\s*:[ \t]*")
 _QUOTED = re.compile(r'"([^"\\]*(?:\\.[^"\\]*)*)"(?=\s|\[|$)')
 _UNESCAPED_WITHIN = re.compile(r'"(.*)"(?=(?:\s+[^\s"\[]+){0,2}\s*\[)')
-_LIST = re.compile(r'\[((?:[^\]\\"]|\\.|"[^"\\]*(?:\\.[^"\\]*)*")*)\]')
-_ITEM = re.compile(r'((?:[^,"\\]|\\.)*)((?:"[^"\\]*(?:\\.[^"\\]*)*")?)[^,]*,?')
+_LIST = re.compile(r'\[((?:[^\]\\"]++|\\.|"[^"\\]*(?:\\.[^"\\]*)*")*+)\]')
+_ITEM = re.compile(r'((?:[^,"\\]++|\\.)*+)((?:"[^"\\]*(?:\\.[^"\\]*)*")?)[^,]*,?')
 _TOKEN = re.compile(r"[ \t]*((?:[^ \t\\]|\\.)+)")
 _NAME = re.compile(r'((?:[^\s"{\\]|\\.|\s+(?![!{"\s]))*)')
 _COMMENT = re.compile(r"(?:(?<=\s)|^)!.*")
-_QUALIFIERS = re.compile(r'\s*\{\s*[^\s{}="]+\s*=\s*".*"\s*\}\s*$')
-_QUALIFIER = re.compile(r'([^\s={},]+)\s*=\s*"([^"\\]*(?:\\.[^"\\]*)*)"')
+_QUALIFIED = re.compile(r'\{\s*+[^\s{}="]++\s*+=\s*+"')
+_QUALIFIER = re.compile(r'(?<![^\s={},"])([^\s={},"]++)\s*+=\s*+"([^"\\]*(?:\\.[^"\\]*)*)"')
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 
 _MEANT = {"n": "\n", "r": "\r", "f": "\f", "t": "\t", "W": " "}
@@ -64,8 +66,8 @@ def stanzas(file: IO[bytes]) -> Iterator[Stanza]:
     text = io.TextIOWrapper(file, encoding="utf-8-sig")
     stanza = Stanza(1, "")
     try:
-        for number, line in enumerate(iter(lambda: text.readline(_LONGEST_LINE), ""), 1):
-            if len(line) == _LONGEST_LINE:
+        for number, line in enumerate(iter(lambda: text.readline(LONGEST_LINE), ""), 1):
+            if len(line) == LONGEST_LINE:
                 raise Malformed("the line does not end; a clause, like `name: memory`, was expected", number, 1)
             bare = line.strip(" \t\n\ufeff")
             if not bare or bare[0] == "!":
@@ -82,9 +84,10 @@ def stanzas(file: IO[bytes]) -> Iterator[Stanza]:
 
 def _opened(line: str, number: int) -> Stanza:
     match = _STANZA.fullmatch(line)
-    if match is None:
+    kind = match.group(1).strip() if match else ""
+    if not kind:
         raise Malformed("the name of a stanza in brackets, like [Term], was expected", number, 1)
-    return Stanza(number, match.group(1))
+    return Stanza(number, kind)
 
 
 def _clause(line: str, number: int) -> Clause:
@@ -109,9 +112,14 @@ def plain_text(clause: Clause) -> str:
     value = clause.value
     if "!" in value:
         value = _stripped(_COMMENT.sub("", value))
-    if value.endswith("}"):
-        value = _stripped(_QUALIFIERS.sub("", value))
-    return unescaped(value)
+    return unescaped(_unqualified(value))
+
+
+def _unqualified(value: str) -> str:
+    """What stands before qualifiers in braces."""
+    within = value[:-1].rstrip() if value.endswith("}") else ""
+    opening = _QUALIFIED.search(within, 0, len(within) - 1) if within.endswith('"') else None
+    return value if opening is None else value[: opening.start()].rstrip()
 
 
 def first_name(clause: Clause) -> tuple[str, str]:

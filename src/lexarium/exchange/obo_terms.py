@@ -114,8 +114,8 @@ class _Kind:
         }
         self.told: list[tuple[str, Side]] = [
             (each.name, "source")
-            for each in RELATIONS.values()
-            if each.source in (None, collection.name) and (each is self.hierarchy or each.name in told)
+            for each in collection.relations.values()
+            if each is self.hierarchy or each.name in told
         ]
 
 

@@ -4,11 +4,11 @@ import bz2
 import gzip
 import io
 import lzma
+import os
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path, PurePath
 from typing import Any, BinaryIO
 
@@ -29,6 +29,8 @@ MOST_TIMES = 200
 """Past that, so many times its size: text comes to a fifth or a fiftieth, only what is made to harm to less."""
 MOST_BYTES = 64 << 30
 """No more than this comes out of any file."""
+MOST_MEMBERS = 1_000
+"""So many files may be in one archive."""
 
 
 class Unreadable(LexariumError):
@@ -63,7 +65,7 @@ def parts(path: Path) -> Iterator[Part]:
             return
         for sign, opener in _OPENERS.items():
             if start.startswith(sign):
-                stream = io.BufferedReader(_Bounded(opener(file), consumed))
+                stream = io.BufferedReader(_Bounded(opener(file), _Budget(consumed)))
                 yield Part(str(path), _plain(path.name), stream, consumed)
                 return
         yield Part(str(path), _plain(path.name), file, consumed)
@@ -76,10 +78,15 @@ def _members(path: Path, file: BinaryIO) -> Iterator[Part]:
         raise Unreadable(f"is a damaged zip archive: {error}") from None
     with archive:
         members = [each for each in archive.infolist() if not each.is_dir() and not _hidden(each.filename)]
+        if len(members) > MOST_MEMBERS:
+            raise Unreadable(f"holds {len(members):,} files; at most {MOST_MEMBERS:,} are read from one archive.")
+        # One for all of them, by the archive's own size: what it says of its members may not be so.
+        size = os.fstat(file.fileno()).st_size
+        budget = _Budget(lambda: size)
         for member in members:
             place = str(path) if len(members) == 1 else f"{path}, {member.filename}"
             name = _plain(path.name) if len(members) == 1 and _known_only_outside(path, member) else member.filename
-            with io.BufferedReader(_Bounded(_Member(archive, member), partial(int, member.compress_size))) as stream:
+            with io.BufferedReader(_Bounded(_Member(archive, member), budget)) as stream:
                 yield Part(place, _plain(PurePath(name).name), stream, file.tell)
 
 
@@ -113,14 +120,30 @@ class _Member:
         return data
 
 
-class _Bounded(io.RawIOBase):
-    """What comes out of a compressed stream, as long as that is sound and stays within reason."""
+class _Budget:
+    """How much may come out of a file."""
 
-    def __init__(self, stream: Any, consumed: Callable[[], int]) -> None:
-        super().__init__()
-        self._stream = stream
+    def __init__(self, consumed: Callable[[], int]) -> None:
         self._consumed = consumed
         self._given = 0
+
+    def spend(self, size: int) -> None:
+        """So much more comes out. Raises `Unreadable` where that is beyond reason."""
+        self._given += size
+        if self._given > MOST_BYTES or self._given > max(FREE_BYTES, MOST_TIMES * self._consumed()):
+            raise Unreadable(
+                f"becomes absurdly large when it is decompressed: more than {self._given >> 20:,} MiB. "
+                "If it is sound, decompress it first."
+            )
+
+
+class _Bounded(io.RawIOBase):
+    """What comes out of a compressed stream, as long as that is sound and stays within its budget."""
+
+    def __init__(self, stream: Any, budget: _Budget) -> None:
+        super().__init__()
+        self._stream = stream
+        self._budget = budget
 
     def readable(self) -> bool:
         return True
@@ -130,11 +153,6 @@ class _Bounded(io.RawIOBase):
             data = self._stream.read(len(buffer))
         except _DAMAGE as error:
             raise Unreadable(f"is damaged, or not compressed as it says: {error}") from None
-        self._given += len(data)
-        if self._given > MOST_BYTES or self._given > max(FREE_BYTES, MOST_TIMES * self._consumed()):
-            raise Unreadable(
-                f"becomes absurdly large when it is decompressed: more than {self._given >> 20:,} MiB. "
-                "If it is sound, decompress it first."
-            )
+        self._budget.spend(len(data))
         buffer[: len(data)] = data
         return len(data)

@@ -12,7 +12,7 @@ HEAD = 1 << 16
 _BY_ENDING = {ending: each for each in FORMATS.values() if each.reads for ending in each.extensions}
 _LINKED = re.compile(rb'"@(?:context|graph|id|type)"\s*:')
 _TRIPLE = re.compile(
-    rb'(?:<[^>\s]*>|_:\S+)[ \t]+<[^>\s]*>[ \t]+(?:<[^>\s]*>|_:\S+|"[^\n]*)[ \t]*\.[ \t\r]*$', re.MULTILINE
+    rb'(?:<[^>\s]*>|_:\S+)[ \t]+<[^>\s]*>[ \t]+(?:<[^>\s]*>[ \t]*|_:\S+[ \t]*|"[^\n]*)\.[ \t\r]*$', re.MULTILINE
 )
 _TURTLE = re.compile(rb"@?(?:prefix|base)\s", re.IGNORECASE)
 _TAG_VALUE = re.compile(rb"^(?:format-version:|\[Term\]|\[Typedef\])", re.MULTILINE)

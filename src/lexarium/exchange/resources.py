@@ -1,6 +1,5 @@
 """The resources of a graph as records: what is said of each, made into names, relations and fields."""
 
-import re
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -29,6 +28,7 @@ from lexarium.exchange.meanings import (
     meanings,
 )
 from lexarium.exchange.namespaces import curie, expanded, shortened
+from lexarium.exchange.notions import whole_number
 from lexarium.exchange.rdf import Document, Statement, Text, statements
 from lexarium.exchange.remarks import Remarks
 
@@ -43,9 +43,9 @@ _MAPPED = tuple(mapping.name for mapping in MAPPINGS)
 _UPWARD = {BROADER, GENERIC, TRANSITIVE}
 _TEXTUAL = ("alias", "definition", "note")
 _ORIGINS = tuple(expanded(name) for name in ("oboInOwl:hasDbXref", "dct:source", "dc:source"))
-_INTEGERS = range(-(2**63), 2**63)
-_INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
 
+_MOST_DETAILS = 100
+"""What may be said of a label, note or expression: thousands of records may share one, and each takes all of it."""
 _IN_MEMORY = 8 << 20
 """In bytes: a small document is not put on disk."""
 
@@ -106,6 +106,8 @@ class _Resources:
         """What resources are called, where that does not follow from their IRI."""
         self._said: set[str] = set()
         """Of which relations, and what else, the document says something somewhere."""
+        self._crowded: set[str] = set()
+        """Labels and the like of which more is said than is taken."""
         self._other: str | None = None
         """The format that reads what this document holds instead of records."""
 
@@ -185,7 +187,7 @@ class _Resources:
     def _gathered(self, subject: Subject) -> Gathered:
         said: Gathered = defaultdict(list)
         names: dict[str, list[Text]] = defaultdict(list)
-        for predicate, value in subject.said:
+        for predicate, value in _once(subject.said):
             meaning = self._meanings.get(predicate)
             if meaning is None:
                 self._unknown(predicate)
@@ -209,10 +211,21 @@ class _Resources:
         """The text of a label or note, which may be a resource of its own; nothing where there is none."""
         if isinstance(value, Text):
             return [value]
-        texts = [text for each, text in self._graph.about(value).said if each in _WORDED and isinstance(text, Text)]
+        texts = [text for each, text in self._details(value) if each in _WORDED and isinstance(text, Text)]
         if not texts:
             self._remarks.add(f"{shortened(predicate)} is not a text, and was left out", _shown(value))
         return texts
+
+    def _details(self, name: str) -> list[tuple[str, Node]]:
+        """What is said of something that records only mention; nothing where that is more than any should need."""
+        if name in self._crowded:
+            return []
+        said = self._graph.about(name).said
+        if len(said) > _MOST_DETAILS:
+            self._crowded.add(name)
+            self._remarks.add(f"a label of which more than {_MOST_DETAILS} things are said was left out", name)
+            return []
+        return said
 
     def _collection(self, said: Gathered, line: int) -> Collection:
         if self._reading.collection is not None:
@@ -263,7 +276,7 @@ class _Resources:
     def _annotated(self, said: Gathered) -> Iterator[tuple[str, Node]]:
         """Where a definition is from, as an axiom about it says."""
         for _, axiom in said["axiom"]:
-            notes = self._graph.about(axiom).said if isinstance(axiom, str) else []
+            notes = self._details(axiom) if isinstance(axiom, str) else []
             about = [self._meanings.get(_name(value)) for predicate, value in notes if predicate == _ANNOTATED]
             if any(meaning is not None and meaning.kind == "definition" for meaning in about):
                 yield from (("", value) for predicate, value in notes if predicate in _ORIGINS)
@@ -274,7 +287,7 @@ class _Resources:
         for detail, value in said["relation"]:
             relation, target = self._part(detail, value)
             targets[relation].append(target)
-        parts = targets[PARTOF.name]
+        parts = set(targets[PARTOF.name])
         wide = [target for target in targets.pop(BROADER, []) if target not in parts]
         far = [target for target in targets.pop(TRANSITIVE, []) if target not in parts]
         kinds = targets.pop(GENERIC, []) + wide
@@ -290,9 +303,9 @@ class _Resources:
 
     def _part(self, detail: str, value: Node) -> tuple[str, Node]:
         """A relation and its target, where an expression says that all of these are part of some of those."""
-        if detail != BROADER or not isinstance(value, str) or not value.startswith("_:"):
+        if detail not in (BROADER, GENERIC) or not isinstance(value, str) or not value.startswith("_:"):
             return detail, value
-        notes = dict(self._graph.about(value).said)
+        notes = dict(self._details(value))
         through, some = self._meanings.get(_name(notes.get(_ON_PROPERTY))), notes.get(_SOME_VALUES)
         if through is None or through.detail != PARTOF.name or some is None:
             return detail, value
@@ -328,9 +341,9 @@ class _Resources:
         """The relations of which all is told: of records of ours any, of others those that the document uses."""
         told: list[tuple[str, Side]] = []
         upward = kind.hierarchy
-        for relation in RELATIONS.values():
+        for relation in kind.relations.values():
             said = relation.name in self._said or (relation == upward and _UPWARD & self._said)
-            if relation.source in (None, kind.name) and (ours or said):
+            if ours or said:
                 told.append((relation.name, "source"))
                 if relation is RELATED and not ours:
                     told.append((relation.name, "target"))
@@ -343,8 +356,8 @@ class _Resources:
                 self._remarks.add(f"{field} is not a field of {kind.name}; it was left out")
             elif kind.types[field] is str:
                 incoming.fields[field] = text
-            elif _INTEGER.fullmatch(text) and int(text) in _INTEGERS:
-                incoming.fields[field] = int(text)
+            elif (number := whole_number(text)) is not None:
+                incoming.fields[field] = number
             else:
                 incoming.problems.append(f"{field} is not a whole number that can be kept: {text[:50]}")
 
@@ -375,6 +388,16 @@ class _Resources:
             incoming.replaced_by = value.text if isinstance(value, Text) else self._called(value)
         if len(said["replaced_by"]) > 1:
             self._remarks.add("only the first of several replacements is kept", incoming.foreign)
+
+
+def _once(said: Iterable[tuple[str, Node]]) -> Iterator[tuple[str, Node]]:
+    """What is said, without the resources that are mentioned again; a text, or a source, may well be there twice."""
+    mentioned: set[tuple[str, Node]] = set()
+    for each in said:
+        if each not in mentioned:
+            yield each
+        if isinstance(each[1], str) and each[0] not in _ORIGINS:
+            mentioned.add(each)
 
 
 def _kept(incoming: Incoming, values: Iterable[Value]) -> tuple[Value, ...]:

@@ -234,8 +234,8 @@ class _Record:
         """Nothing: it is taken elsewhere."""
 
     def _relate(self, column: Column, name: str, cell: str) -> None:
-        relation = RELATIONS[name]
-        if relation.source not in (None, self._collection.name):
+        relation = self._collection.relations.get(name)
+        if relation is None:
             if cell:
                 self._means_nothing(column)
             return

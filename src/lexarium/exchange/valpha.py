@@ -52,7 +52,7 @@ def read(stream: BinaryIO, reading: Reading) -> Iterator[Incoming]:
 
 def taken(line: int, found: dict[str, Any], reading: Reading) -> Incoming:
     """The record that an object is."""
-    incoming = Incoming(line)
+    incoming = Incoming(line, only_ids=True)
     given = {reading.map.get(key, key): value for key, value in found.items()} if reading.map else found
     kind = reading.collection or _kind(given, reading.fallback, incoming)
     if kind is not None:
@@ -151,7 +151,7 @@ def _take_each(collection: Collection, given: dict[str, Any], incoming: Incoming
 
 
 def _problem(value: Any, expected: type) -> str | None:
-    if expected is int and isinstance(value, int | float) and not _LEAST <= value <= _MOST:
+    if expected is int and isinstance(value, int | float) and (value < _LEAST or value > _MOST):
         return "is too large a number"
     # Exactly: a truth value is an integer to Python, but not to anyone else.
     return None if type(value) is expected else f"is not {_TYPE_NAMES[expected]}"

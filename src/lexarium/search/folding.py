@@ -6,7 +6,7 @@ The same folding makes the index and reads a query.
 import re
 import unicodedata
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from lexarium.search.plurals import singular
@@ -26,13 +26,12 @@ _HYPHENS = "-/\u2010\u2011\u2012\u2013"
 # What has matched is never tried again otherwise, so that the time grows with the text and no faster.
 _LETTERS = f"(?:[^\\W{_UNSPACED}]|[{_MARKS}])++"
 _SPACED = f"{_LETTERS}(?:[{_APOSTROPHES}]{_LETTERS})*+"
-_WORD = re.compile(f"{_SPACED}|[{_UNSPACED}][{_MARKS}]*+")
 _HYPHEN = re.compile(f"[{_HYPHENS}]")
-_PIECE = re.compile(f"{_SPACED}(?:[{_HYPHENS}]{_SPACED})*+|[{_UNSPACED}][{_UNSPACED}{_MARKS}]*+")
 # Most texts are ASCII alone, which is quicker to take apart: apostrophes go, and other signs become spaces.
 _SIGNS = {char: None if chr(char) == "'" else " " for char in range(128) if not chr(char).isalnum()}
 _ODD = re.compile("`|''")
-_ASCII_PIECE = re.compile("[a-z0-9']++(?:[-/][a-z0-9']++)*+")
+_ASCII_WORD = re.compile("[A-Za-z0-9]++(?:['`][A-Za-z0-9]++)*+")
+_ASCII_PIECE = re.compile("[A-Za-z0-9']++(?:[-/][A-Za-z0-9']++)*+")
 # Letters that Unicode does not take apart.
 _LIGATURES = str.maketrans(
     {"æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "ı": "i", "ħ": "h"}
@@ -56,10 +55,22 @@ class Word(NamedTuple):
     end: int
 
 
+@cache
+def _word() -> re.Pattern[str]:
+    """A word of any script. To make this, and the next, takes a while, of which few texts have need."""
+    return re.compile(f"{_SPACED}|[{_UNSPACED}][{_MARKS}]*+")
+
+
+@cache
+def _piece() -> re.Pattern[str]:
+    return re.compile(f"{_SPACED}(?:[{_HYPHENS}]{_SPACED})*+|[{_UNSPACED}][{_UNSPACED}{_MARKS}]*+")
+
+
 def spans(text: str) -> list[Word]:
     """The words of a text, in order."""
     found = []
-    for match in _WORD.finditer(text.replace("_", " ")):
+    pattern = _ASCII_WORD if text.isascii() else _word()
+    for match in pattern.finditer(text.replace("_", " ")):
         plain = _plain(_cut(match.group().casefold()))
         if plain:
             found.append(Word(spelled_of(plain), plain, match.start(), match.end()))
@@ -99,7 +110,8 @@ class Folded(NamedTuple):
 
 def pieces(text: str) -> Iterator[str]:
     """The words of a text as they are written, those that hyphens join, or that no space parts, as one."""
-    return (match.group() for match in _PIECE.finditer(text.replace("_", " ")))
+    pattern = _ASCII_PIECE if text.isascii() else _piece()
+    return (match.group() for match in pattern.finditer(text.replace("_", " ")))
 
 
 def is_unspaced(piece: str) -> bool:
@@ -115,8 +127,8 @@ def fold(text: str) -> Folded:
         hyphened = "-" in low or "/" in low
         joined = [each for each in _ASCII_PIECE.findall(low) if "-" in each or "/" in each] if hyphened else []
     else:
-        plain = list(filter(None, map(_plain, map(_cut, _WORD.findall(low)))))
-        joined = list(filter(_HYPHEN.search, _PIECE.findall(low))) if _HYPHEN.search(low) else []
+        plain = list(filter(None, map(_plain, map(_cut, _word().findall(low)))))
+        joined = list(filter(_HYPHEN.search, _piece().findall(low))) if _HYPHEN.search(low) else []
     compounds = [spelled_of(_plain(_cut(each))) for each in joined]
     rest = "" if plain else "".join(unicodedata.normalize("NFKC", low[:_LONGEST_REST]).translate(_CONTROLS).split())
     return Folded(list(map(spelled_of, plain)), plain, compounds, rest)

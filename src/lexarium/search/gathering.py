@@ -260,9 +260,11 @@ class Search:
         with explained():
             document = self._searcher.doc(found.address)
         labels = tuple(str(document.get_first("labels")).split(SEPARATOR))
-        given = grade(self.typed, labels, found.weight, found.stage.source)
+        record = str(document.get_first("record"))
+        source = found.stage.source
+        given = grade(self.typed, (record,) if source is Source.ID else labels, found.weight, source)
         return Candidate(
-            record=str(document.get_first("record")),
+            record=record,
             collection=str(document.get_first("collection")),
             state=str(document.get_first("state")),
             labels=labels,

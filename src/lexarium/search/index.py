@@ -5,10 +5,10 @@ One process at a time writes; all others read, and see what was committed once t
 
 import fcntl
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from tantivy import Document, Index, IndexWriter, Query, Schema, Searcher
 
@@ -16,9 +16,12 @@ from lexarium.domain.changes import Whole
 from lexarium.domain.identifiers import has_prefix, mint
 from lexarium.search.documents import FORMAT, document_of, register, schema
 
+T = TypeVar("T")
+
 _MEGABYTE = 1_000_000
 _FOLLOWING_HEAP = 30 * _MEGABYTE
 _BUILDING_HEAP = 400 * _MEGABYTE
+_MOST_ANSWERS = 500
 _POINTER = "current"
 _NEXT = "next"
 _FINISHED = "index"
@@ -51,6 +54,17 @@ class View(NamedTuple):
     schema: Schema
     searcher: Searcher
     standing: Standing
+    answers: dict[Hashable, Any]
+    """Answers that hold as long as this state is the last, by what was asked: what one types, many type."""
+
+    def answer(self, asked: Hashable, make: Callable[[], T]) -> T:
+        """The answer to what is asked, kept from before where it can be."""
+        found: T | None = self.answers.get(asked)
+        if found is None:
+            if len(self.answers) >= _MOST_ANSWERS:
+                self.answers.clear()
+            found = self.answers[asked] = make()
+        return found
 
 
 class OpenIndex:
@@ -70,7 +84,7 @@ class OpenIndex:
         with explained():
             self._index.reload()
             searcher = self._index.searcher()
-            self.view = View(self._index.schema, searcher, _standing(searcher, self._index))
+            self.view = View(self._index.schema, searcher, _standing(searcher, self._index), {})
 
     def write(self) -> "Writing":
         """Begin to write to it. Raises `Busy` where another process does."""

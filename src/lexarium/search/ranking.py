@@ -85,9 +85,9 @@ class _Match(NamedTuple):
 
 
 def grade(sought: Typed, labels: Sequence[str], weight: float, source: Source) -> Grade:
-    """Grade a record by its labels, the name first, and by the kind of query that found it."""
+    """Grade a record by its labels, the name first, or its identifier, and by the kind of query that found it."""
     if source is Source.ID:
-        return Grade(Tier.ID, 1.0, "id", "", None, "the identifier itself")
+        return Grade(Tier.ID, 1.0, "id", labels[0], None, "the identifier itself")
     known = [Label(text, not place, fold(text)) for place, text in enumerate(labels)]
     if source is Source.LABELS:
         return _exact(sought, known) or _by_words(sought, known) or _scattered(sought, known)

@@ -3,7 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from lexarium.search.plurals import singular
 
@@ -24,8 +24,6 @@ def _class(chars: list[int]) -> str:
     return "".join(f"\\U{first:08x}-\\U{last:08x}" for first, last in ranges)
 
 
-# No mark of a script stands beyond; to look through the whole of Unicode would take a quarter of a second.
-_MARKS = _class([char for char in range(0x300, 0x1F000) if unicodedata.category(chr(char)).startswith("M")])
 _UNSEEN = "\u00ad\u200c\u200d"
 """Within words: the soft hyphen, and what joins letters or keeps them from joining."""
 _UNSPACED = (
@@ -38,15 +36,6 @@ _BETWEEN = r"\s_/\-\u2010-\u2013\u2212\ufe63\uff0d\u200b\u200e\u200f\u202a-\u202
 _BLANK_LINE = r"\n[^\S\n]*+\n"
 _LETTER = rf"[^\W_{_UNSPACED}]"
 
-# A word of ASCII letters that neither an apostrophe nor another letter follows comes first: that is the fast way.
-_PARTS = re.compile(
-    r"([A-Za-z0-9]++(?![^\x00-\x26\x28-\x7f])"
-    rf"|(?:{_LETTER}|[{_MARKS}{_UNSEEN}])(?:{_LETTER}+|\u00ad\r?\n(?={_LETTER})|[{_MARKS}{_UNSEEN}]|['’]{_LETTER}+)*+"
-    rf"|[{_UNSPACED}][{_MARKS}]*+"
-    rf"|[{_BETWEEN}]{{{WIDEST_GAP},}}+"
-    rf"|{_BLANK_LINE}"
-    rf"|[^{_BETWEEN}])"
-)
 _BROKEN = re.compile("[-\u00ad\u2010]\r?\n")
 """A hyphen at the end of a line: of a word that goes on, or between two."""
 _LINE = re.compile("\n(?<![-\u00ad\u2010]\n)(?<![-\u00ad\u2010]\r\n)")
@@ -61,7 +50,24 @@ def parts(text: str) -> list[str]:
 
     A sign that cannot stand within a name by itself (a full stop, a blank line, a very wide space) counts as a word.
     """
-    return _PARTS.split(text)
+    return _parts().split(text)
+
+
+@cache
+def _parts() -> re.Pattern[str]:
+    """What cuts a text. To make it takes a while, which a process that annotates nothing is spared."""
+    # No mark of a script stands beyond; to look through the whole of Unicode would take a quarter of a second.
+    marks = _class([char for char in range(0x300, 0x1F000) if unicodedata.category(chr(char)).startswith("M")])
+    mark = f"[{marks}{_UNSEEN}]"
+    # A word of ASCII letters that neither an apostrophe nor another letter follows comes first: that is the fast way.
+    return re.compile(
+        r"([A-Za-z0-9]++(?![^\x00-\x26\x28-\x7f])"
+        rf"|(?:{_LETTER}|{mark})(?:{_LETTER}+|\u00ad\r?\n(?={_LETTER})|{mark}|['’]{_LETTER}+)*+"
+        rf"|[{_UNSPACED}][{marks}]*+"
+        rf"|[{_BETWEEN}]{{{WIDEST_GAP},}}+"
+        rf"|{_BLANK_LINE}"
+        rf"|[^{_BETWEEN}])"
+    )
 
 
 def runs(text: str) -> list[str]:

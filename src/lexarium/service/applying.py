@@ -10,14 +10,16 @@ import orjson
 from lexarium.domain.aliases import Alias
 from lexarium.domain.changes import Action, Change, State, Whole, edges_of, plain_document, relations_of
 from lexarium.domain.collections import COLLECTIONS, Collection
-from lexarium.domain.editions import Preference, Settled, Told, Values, created, settled, values_of
+from lexarium.domain.editions import Preference, Settled, Told, Values, created, settled, untold, values_of
 from lexarium.domain.hierarchy import cycles
 from lexarium.domain.identifiers import SYSTEM_USER
+from lexarium.domain.merging import ends, turned
 from lexarium.domain.records import Fields
 from lexarium.domain.relations import RELATIONS, Edge
 from lexarium.domain.rendering import rendering_of
 from lexarium.domain.stamps import now
-from lexarium.service.identities import identify, may_be_name
+from lexarium.service.identities import identify
+from lexarium.service.merging import merges, survivors
 from lexarium.service.reports import Conflict, Notes, Progress, Report
 from lexarium.service.retelling import retell
 from lexarium.store import edges, integrity, log, records, upstream, versions
@@ -52,6 +54,10 @@ class Application:
         self._loading = False
         """Whether more comes in than was there."""
         self._references: dict[str, str] = {}
+        self._survivors: dict[str, str] = {}
+        """Of those records that relations are told to, and that are merged here, what each has come to be."""
+        self._gone: dict[str, _Gone] = {}
+        """How those records are gone that are told to have another in their place."""
         self.problems = Notes()
         """Why it cannot be applied: then the transaction is to be undone."""
 
@@ -63,6 +69,7 @@ class Application:
             self._report.refused += identify(self._transaction.connection, self._stage, self._report.warnings)
         self._stage.arrange()
         self._join_repeated()
+        self._follow_merges()
         self._drop_untold_edges()
         total = self._stage.count()
         # What is little is written so soon that it does not matter how.
@@ -118,6 +125,40 @@ class Application:
                 or ((edge.relation, "target", edge.target) in ends and edge.source in known)
             )
 
+    def _follow_merges(self) -> None:
+        """Have relations lead to what is merged here no more, unless they do so already, and look into told merges."""
+        connection = self._transaction.connection
+        if self._present:
+            for targets in self._stage.targets(BATCH):
+                self._survivors |= survivors(connection, targets, alive="")
+        if self._survivors:
+            names = sorted(self._survivors)
+            batches = (names[start : start + BATCH] for start in range(0, len(names), BATCH))
+            self._stage.turn(self._survivors, {edge for some in batches for edge in edges.touching(connection, some)})
+        self._gone = {item.id: _Gone(item, self._stand_in(item)) for item in self._stage.gone()}
+        self._doubt_merges()
+
+    def _doubt_merges(self) -> None:
+        """Where a record is told to be merged into what it cannot be, it is only retired."""
+        connection = self._transaction.connection
+        told = {identifier: gone.into for identifier, gone in self._gone.items() if gone.into is not None}
+        here = merges(connection, told.keys() | set(told.values()))
+        merged = {name: into for name, into in told.items() if self._gone[name].state == State.MERGED}
+        last, survivors_here = ends(merged | here), ends(here)
+        names = sorted(set(merged.values()))
+        collections = records.collections(connection, names) | dict(self._stage.collections(names))
+        for identifier, gone in self._gone.items():
+            gone.survivor = survivors_here.get(gone.into or "", gone.into)
+            why = ""
+            if gone.state == State.MERGED and identifier not in last:
+                why, gone.into, gone.survivor = "comes back to itself", None, None
+            elif gone.state == State.MERGED and collections.get(gone.into or "") != gone.item.collection:
+                why = f"is no {gone.item.collection} of the import or the catalogue"
+            if why and identifier not in here:
+                gone.state = State.RETIRED
+                what = f"{identifier} is told as merged, but what it is merged into {why}; it is retired"
+                self._report.warnings.add(self._place(gone.item), what)
+
     def _known(self, identifiers: set[str]) -> set[str]:
         """Which of these records the catalogue or the import holds."""
         names = sorted(identifiers)
@@ -161,13 +202,18 @@ class Application:
         )
 
     def _bases(self, before: Mapping[str, Change]) -> dict[str, "_Base"]:
-        """What imports told of those records that people have edited since."""
+        """What imports told of those records that people have edited since, or made."""
         connection = self._transaction.connection
         untaken = upstream.untaken(connection, list(before)) if self._some_untaken else {}
         edited = {identifier for identifier, change in before.items() if change.actor != SYSTEM_USER} | untaken.keys()
         imported = upstream.last_imported(connection, sorted(edited)) if edited else {}
         imported |= versions.find_versions(connection, _brought(untaken, imported))
-        return {identifier: _Base(change, untaken.get(identifier, {})) for identifier, change in imported.items()}
+        return {
+            identifier: _Base(
+                before[identifier], imported.get(identifier), untaken.get(identifier, {}), self._survivors
+            )
+            for identifier in edited
+        }
 
     def _loaded(self, item: Staged, shift: "_Shift") -> log.New:
         """A record that is not there, ready to be written. One whose fields are all told is as it was read."""
@@ -194,7 +240,7 @@ class Application:
         if not self._acceptable(item, was):
             shift.cancel()
             return []
-        told = Told(was.collection, {}) if item is None else self._told(item)
+        told = Told(was.collection, {}) if item is None else self._told(item, was)
         result = settled(was, None if base is None else base.values, told, self._prefer, self._at)
         if base is not None:
             base.take(result.untaken, shift, self._prefer)
@@ -223,25 +269,30 @@ class Application:
             return False
         return True
 
-    def _told(self, item: Staged) -> Told:
+    def _told(self, item: Staged, was: Whole | None = None) -> Told:
         collection = COLLECTIONS[item.collection]
         fields = {**item.told_fields(), "id": item.id}
         if item.rest is None:
             return Told(collection, fields)
         rest = item.told_rest()
         aliases, sources, state = (rest.get(name) for name in ("aliases", "sources", "state"))
+        gone = self._gone.get(item.id)
+        if gone is not None:
+            state = gone.state
         return Told(
             collection,
             fields,
             None if aliases is None else tuple(Alias.model_construct(**alias) for alias in aliases),
             None if sources is None else tuple(sources),
             None if state is None else State(state),
-            self._stand_in(item, rest.get("replaced_by")),
+            None if gone is None else gone.stand_in(was),
         )
 
-    def _stand_in(self, item: Staged, name: str | None) -> str | None:
+    def _stand_in(self, item: Staged) -> str | None:
         """What replaces a record, as an id."""
-        if name is None or not may_be_name(name):
+        rest = item.told_rest()
+        name: str = rest["replaced_by"]
+        if not rest.get("loosely"):
             return name
         identifier = self._stage.identified(name)
         if identifier is None:
@@ -279,8 +330,23 @@ class Application:
     def _warn_of_cycles(self) -> None:
         for name in sorted(self._stage.relations()):
             if RELATIONS[name].hierarchical:
-                for cycle in cycles(edges.named(self._transaction.connection, [name])):
+                for cycle in cycles(edges.inner(self._transaction.connection, name)):
                     self._report.warnings.add(name, f"comes back to where it began: {' → '.join(cycle)}")
+
+
+class _Gone:
+    """How a record is gone that is told to have another in its place."""
+
+    def __init__(self, item: Staged, into: str | None) -> None:
+        # Not its fields: there may be many.
+        self.item = item._replace(fields=b"", rest=None)
+        self.state = State(item.told_rest()["state"])
+        self.into = self.survivor = into
+        """What is told to be in its place; what that has come to be here."""
+
+    def stand_in(self, was: Whole | None) -> str | None:
+        """What is in its place from now on; what was in it already stays."""
+        return self.into if was is not None and was.replaced_by == self.into else self.survivor
 
 
 class _Shift:
@@ -312,17 +378,22 @@ _UNMOVED = _Shift(_NONE, _NONE, _NONE)
 
 
 class _Base:
-    """What imports told of a record that people have edited since."""
+    """What imports told of a record that people have edited since, or made."""
 
-    def __init__(self, imported: Change, untaken: Mapping[str, Any]) -> None:
-        whole = imported.whole()
+    def __init__(
+        self, present: Change, imported: Change | None, untaken: Mapping[str, Any], survivors: Mapping[str, str]
+    ) -> None:
+        whole = untold(present.whole()) if imported is None else imported.whole()
         relations = untaken.get(_RELATIONS)
         self.edges = whole.edges if relations is None else edges_of(whole.id, relations)
+        self.edges = turned(replace(whole, edges=self.edges), survivors).edges
         other = {name: value for name, value in untaken.items() if name not in (_RELATIONS, upstream.BROUGHT)}
         self.values: Values = values_of(whole) | other
         self.untaken = dict(untaken)
         """Where the record is something else."""
-        self._brought = {} if imported.actor == SYSTEM_USER else {upstream.BROUGHT: imported.version}
+        self._brought: Values = {}
+        if imported is not None and imported.actor != SYSTEM_USER:
+            self._brought[upstream.BROUGHT] = imported.version
 
     def take(self, untaken: Values, shift: _Shift, prefer: Preference | None) -> None:
         """Hear what an import told, and move the relations but for what people made of them."""

@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from lexarium.domain.changes import Change
+from lexarium.domain.changes import Change, State
 from lexarium.domain.collections import COLLECTIONS
 from lexarium.domain.hierarchy import cycles
+from lexarium.domain.merging import ends
 from lexarium.domain.relations import RELATIONS, Edge
 from lexarium.domain.rendering import Rendering, parse, render
 from lexarium.store import edges, integrity, log
@@ -40,6 +41,7 @@ def check(database: Database) -> Findings:
             found.problems.append(
                 f"the catalogue stands at revision {revision}, its log has {logged.count} changes up to {logged.last}"
             )
+        into: dict[str, str] = {}
         for batch in integrity.all_records(connection):
             found.records += len(batch)
             identifiers = [stored.id for stored, _, _ in batch]
@@ -48,6 +50,9 @@ def check(database: Database) -> Findings:
             for stored, rendering, name in batch:
                 found.problems += _rendered_wrongly(stored, rendering, name)
                 found.problems += _logged_wrongly(stored, own.get(stored.id, frozenset()), changes.get(stored.id))
+                if stored.state == State.MERGED and stored.id in changes:
+                    into[stored.id] = changes[stored.id].whole().replaced_by or stored.id
+        found.problems += [f"{gone} is merged into no other record" for gone in sorted(into.keys() - ends(into).keys())]
         found.problems += [
             f"{gone} is in the log but not in the catalogue" for gone in integrity.only_in_log(connection)
         ]
@@ -56,7 +61,7 @@ def check(database: Database) -> Findings:
             found.remarks.append(f"{dangling} relations name a record that is not in the catalogue")
         for relation in RELATIONS.values():
             if relation.hierarchical:
-                for cycle in cycles(edges.named(connection, [relation.name])):
+                for cycle in cycles(edges.inner(connection, relation.name)):
                     found.remarks.append(f"{relation.name} comes back to where it began: {' → '.join(cycle)}")
     return found
 

@@ -94,8 +94,8 @@ class Desk:
         edge, collection = Edge(before.whole.id, name, target), before.whole.collection
         if edge in before.whole.edges:
             return before
-        relation = RELATIONS.get(name)
-        if relation is None or relation.source not in (None, collection.name):
+        relation = collection.relations.get(name)
+        if relation is None:
             raise Invalid("The relation cannot be made.", [Problem("relation", _no_relation(collection))])
         why = _unrelatable(self._transaction, relation, before.whole.id, target)
         if why:
@@ -333,8 +333,8 @@ def _misrelated(
 ) -> list[Problem]:
     problems = []
     for name, targets in given.items():
-        relation = RELATIONS.get(name)
-        if relation is None or relation.source not in (None, collection.name):
+        relation = collection.relations.get(name)
+        if relation is None:
             problems.append(Problem(f"relations/{name}", _no_relation(collection)))
             continue
         for place, target in enumerate(targets):
@@ -346,8 +346,7 @@ def _misrelated(
 
 
 def _no_relation(collection: Collection) -> str:
-    usable = ", ".join(each.name for each in RELATIONS.values() if each.source in (None, collection.name))
-    return f"is no relation of a {collection.name}; there are {usable}."
+    return f"is no relation of a {collection.name}; there are {', '.join(collection.relations)}."
 
 
 def _unrelatable(transaction: Transaction, relation: Relation, source: str | None, target: str) -> str | None:

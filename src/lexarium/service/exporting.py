@@ -116,26 +116,27 @@ class _Source:
                 done += len(batch)
                 self.tell(done, total)
 
-    def changes(self) -> Iterator[Change]:
-        """Every change, in the order of the log."""
+    def changes(self) -> Iterator[Change | None]:
+        """Every change, in the order of the log; None after each read, since many may find nothing that is wanted."""
         names = {collection.name for collection in self.collections}
         seq = 0
         while seq < self.revision:
             with self.database.read() as snapshot:
                 batch = versions.since(snapshot, seq, min(BATCH, self.revision - seq))
             yield from (change for change in batch if change.collection in names)
+            yield None
             seq = batch[-1].seq
             self.tell(seq, self.revision)
 
 
 def _joined(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """The same in fewer pieces."""
+    """The same in fewer pieces. After an empty one comes what there is: whoever waits can let others go first."""
     waiting: list[bytes] = []
     size = 0
     for piece in pieces:
         waiting.append(piece)
         size += len(piece)
-        if size >= _PIECE:
+        if size >= _PIECE or not piece:
             yield b"".join(waiting)
             waiting, size = [], 0
     if waiting:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
 from lexarium.domain.changes import State, Whole
@@ -117,18 +118,15 @@ class Finder:
             _refuse(each)
         with self._trust():
             view = self._view()
-            return [self._one(view, each) for each in asked]
+            return [view.answer(each, partial(self._one, view, each)) for each in asked]
 
     def suggest(self, prefix: str, collections: Sequence[str] = (), limit: int = 10) -> list[Suggestion]:
         """The few best completions of what someone types, over the names and aliases of these collections, or all."""
         _refuse(Asked(prefix, tuple(collections)), "prefix")
+        wanted = Filter(tuple(collections) or tuple(COLLECTIONS))
         with self._trust():
-            wanted = Filter(tuple(collections) or tuple(COLLECTIONS))
-            found = Search(self._view(), prefix, wanted, definitions=False).completions(limit)
-        return [
-            Suggestion(each.record, each.labels[0], each.collection, each.grade.text, each.grade.highlight)
-            for each in found
-        ]
+            view = self._view()
+            return view.answer((prefix, wanted, limit), lambda: _suggested(view, prefix, wanted, limit))
 
     def every(self, text: str, collections: Sequence[str], position: Position) -> tuple[Position, Iterator[str]]:
         """The identifiers of every hit, best first, and the position at which it was so: if need be an earlier one."""
@@ -187,6 +185,14 @@ class Finder:
                 "This cannot be looked for.", [Problem("class", "should be the identifier or the name of a class.")]
             )
         return found.id
+
+
+def _suggested(view: View, prefix: str, wanted: Filter, limit: int) -> list[Suggestion]:
+    found = Search(view, prefix, wanted, definitions=False).completions(limit)
+    return [
+        Suggestion(each.record, each.labels[0], each.collection, each.grade.text, each.grade.highlight)
+        for each in found
+    ]
 
 
 def _refuse(asked: Asked, text: str = "q") -> None:

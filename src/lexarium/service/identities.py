@@ -25,11 +25,11 @@ def identify(snapshot: Snapshot, stage: Stage, warnings: Notes) -> int:
     for some in stage.names(BATCH):
         stage.identify(_found(snapshot, stage, some, warnings))
     left_out = 0
-    for identifier, names in stage.shared():
-        for name in _second(snapshot, identifier, names):
-            what = f"{name} is {identifier} in the catalogue, and so is another of this import; this one is left out"
-            warnings.add(stage.leave_out(name), what)
-            left_out += 1
+    second = (name for identifier, names in stage.shared() for name in _second(snapshot, identifier, names))
+    for name, identifier, where in stage.leave_out(second):
+        what = f"{name} is {identifier} in the catalogue, and so is another of this import; this one is left out"
+        warnings.add(where, what)
+        left_out += 1
     for edge, where in stage.settle_names(EXACT.name):
         warnings.add(where, f"{_sentence(edge)} is left out: one of the two is in neither the import nor the catalogue")
     return left_out
@@ -38,10 +38,17 @@ def identify(snapshot: Snapshot, stage: Stage, warnings: Notes) -> int:
 def _found(snapshot: Snapshot, stage: Stage, some: Sequence[Named], warnings: Notes) -> dict[str, str]:
     names = [each.name for each in some if each.label is None]
     found = {name: name for name in records.existing(snapshot, names)}
-    for name, several in edges.matched(snapshot, names).items():
-        found.setdefault(name, several[0])
+    collections = {each.name: each.collection for each in some}
+    for name, matches in edges.matched(snapshot, names).items():
+        wanted = collections[name] or matches[0].collection
+        several = [match.id for match in matches if match.collection == wanted]
+        if several:
+            found.setdefault(name, several[0])
         if len(several) > 1:
             warnings.add(name, f"is an exact match of {', '.join(several)}; {found[name]} is taken for it")
+        for match in matches:
+            if match.collection != wanted:
+                warnings.add(name, f"is an exact match of {match.id}, which is a {match.collection}, not a {wanted}")
     for collection in COLLECTIONS:
         labels = {each.label: each.name for each in some if each.label is not None and each.collection == collection}
         called = records.called(snapshot, collection, list(labels)) if labels else {}

@@ -5,6 +5,7 @@ from typing import Any
 
 import orjson
 
+from lexarium.domain.changes import State
 from lexarium.domain.collections import COLLECTIONS
 from lexarium.domain.identifiers import LONGEST, is_too_long
 from lexarium.domain.records import Fields
@@ -40,6 +41,7 @@ class Intake:
         key, data, rest = "", b"", None
         if incoming.collection and not problems:
             self._leave_out_unknown(incoming)
+            _doubt_merge(incoming)
             key = fields.get("id") or incoming.foreign or _label(incoming)
             data = _json(fields, problems)
             rest = _rest(incoming, problems)
@@ -72,7 +74,7 @@ class Intake:
         if "id" not in incoming.fields:
             label = None if incoming.foreign else name_key(incoming.fields["name"])
             self._stage.add_named(key, incoming.collection, label)
-        if incoming.replaced_by is not None and may_be_name(incoming.replaced_by):
+        if incoming.replaced_by is not None and _is_loose(incoming, incoming.replaced_by):
             self._stage.mention(incoming.replaced_by)
 
     def _relate(self, key: str, incoming: Incoming) -> None:
@@ -84,15 +86,30 @@ class Intake:
                 self._warnings.add(where, f"{edge.relation} to {edge.target!r} was left out: it {why}")
                 continue
             names = [
-                end for end in (edge.source, *(() if outside else (edge.target,))) if may_be_name(end) or end == key
+                end
+                for end in (edge.source, *(() if outside else (edge.target,)))
+                if _is_loose(incoming, end) or end == key
             ]
-            if "id" in incoming.fields and not any(map(may_be_name, names)):
+            if "id" in incoming.fields and not any(_is_loose(incoming, name) for name in names):
                 firm.append(edge)
                 continue
             for name in names:
                 self._stage.mention(name)
             self._stage.tell_loosely(edge, self._source, incoming.line)
         self._stage.tell(key, firm, incoming.told)
+
+
+def _doubt_merge(incoming: Incoming) -> None:
+    """A record that is merged into nothing, or itself, is only retired."""
+    own = (None, incoming.fields.get("id"), incoming.foreign)
+    if incoming.state == State.MERGED and incoming.replaced_by in own:
+        incoming.state, incoming.replaced_by = State.RETIRED, None
+        incoming.warnings.append("it is told as merged, but into no other record; it is retired")
+
+
+def _is_loose(incoming: Incoming, name: str) -> bool:
+    """Whether what a record names another by may be no id of ours."""
+    return may_be_name(name) and not incoming.only_ids
 
 
 def _label(incoming: Incoming) -> str:
@@ -145,4 +162,5 @@ def _rest(incoming: Incoming, problems: list[str]) -> bytes | None:
         told["sources"] = incoming.sources
     if incoming.state is not None:
         told |= {"state": incoming.state, "replaced_by": incoming.replaced_by}
+        told["loosely"] = incoming.replaced_by is not None and _is_loose(incoming, incoming.replaced_by)
     return _json(told, problems) if told else None

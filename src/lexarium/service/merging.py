@@ -2,16 +2,23 @@
 
 from collections.abc import Iterable
 
-from lexarium.domain.changes import Change, State, Whole
+from lexarium.domain.changes import Action, Change, State, Whole
 from lexarium.domain.errors import Conflict
-from lexarium.domain.merging import Footprint, entangled, named
-from lexarium.store import log, versions
+from lexarium.domain.merging import Footprint, ends, entangled, named
+from lexarium.store import log, records, versions
 from lexarium.store.backend import Snapshot
 
 
 def footprints(snapshot: Snapshot, merge: Change) -> dict[str, Footprint]:
-    """What a merge, of which this is the change of the merged record, made of every other record that it touched."""
-    made = [change for change in versions.in_batch(snapshot, merge.batch) if change.record != merge.record]
+    """What a merge, of which this is the change of the merged record, made of every other record that it touched.
+
+    Nothing where an import brought the record as merged: what else it wrote has nothing to do with that.
+    """
+    made = [
+        change
+        for change in versions.in_batch(snapshot, merge.batch)
+        if change.action == Action.MERGE and change.version > 1 and change.record != merge.record
+    ]
     before = versions.find_versions(snapshot, [(change.record, change.version - 1) for change in made])
     return {change.record: Footprint(before[change.record].whole(), change.whole()) for change in made}
 
@@ -28,14 +35,15 @@ def refuse_entangled(snapshot: Snapshot, merge: Change, touched: dict[str, Footp
         cause = versions.in_batch(snapshot, later.batch)[0]
         if _stands(snapshot, cause) and _goes_on(snapshot, touched[later.record], later, cause):
             raise _undo_first(cause)
-    ahead = named(back) - {merge.record}
+    ahead, seen = named(back) - {merge.record}, {merge.record}
     while ahead:
+        seen |= ahead
         merged = _merged(snapshot, ahead)
         for gone in merged:
             cause = versions.turning(snapshot, gone, State.MERGED)
             if cause.seq > merge.seq:
                 raise _undo_first(cause)
-        ahead = set(merged.values()) - {merge.record}
+        ahead = set(merged.values()) - seen
 
 
 def _goes_on(snapshot: Snapshot, earlier: Footprint, later: Change, cause: Change) -> bool:
@@ -48,19 +56,29 @@ def _goes_on(snapshot: Snapshot, earlier: Footprint, later: Change, cause: Chang
 
 def survivors(snapshot: Snapshot, identifiers: Iterable[str], alive: str) -> dict[str, str]:
     """Of those of these records that are merged, which one each has come to be. `alive` is taken for not merged."""
-    found: dict[str, str] = {}
-    ahead = {identifier: identifier for identifier in identifiers}
+    wanted = set(identifiers)
+    return {
+        identifier: end for identifier, end in ends(merges(snapshot, wanted, alive)).items() if identifier in wanted
+    }
+
+
+def merges(snapshot: Snapshot, identifiers: Iterable[str], alive: str = "") -> dict[str, str]:
+    """Those of these records, and of those that they lead to, that are merged, and into what."""
+    into: dict[str, str] = {}
+    ahead, seen = set(identifiers) - {alive}, {alive}
     while ahead:
-        into = _merged(snapshot, set(ahead.values()) - {alive})
-        ahead = {identifier: into[here] for identifier, here in ahead.items() if here in into}
-        found |= ahead
-    return found
+        seen |= ahead
+        found = _merged(snapshot, ahead)
+        into |= found
+        ahead = set(found.values()) - seen
+    return into
 
 
 def _merged(snapshot: Snapshot, identifiers: Iterable[str]) -> dict[str, str]:
     """Those of these records that are merged, and into what."""
-    wholes = [change.whole() for change in log.latest(snapshot, sorted(identifiers)).values()]
-    return {whole.id: str(whole.replaced_by) for whole in wholes if whole.state == State.MERGED}
+    gone = records.names(snapshot, sorted(identifiers), State.MERGED)
+    wholes = [change.whole() for change in log.latest(snapshot, list(gone)).values()]
+    return {whole.id: whole.replaced_by for whole in wholes if whole.replaced_by}
 
 
 def _stands(snapshot: Snapshot, gone: Change) -> bool:

@@ -137,9 +137,9 @@ class _Source:
     def revision(self) -> int | None:
         """Of a Lexarium, which tells its changes, the last one; None of any other server."""
         try:
-            told = json.loads(self.get(_V1).body)
+            told = self.get(_V1).json()
             return int(told["revision"]) if told["service"] == "lexarium" else None
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, OverflowError):
             return None
 
     def get(
@@ -280,7 +280,7 @@ class _Changes:
             # It has not come so far: it is not what it was.
             return []
         try:
-            items: list[dict[str, Any]] = json.loads(reply.body)["items"]
+            items: list[dict[str, Any]] = reply.json()["items"]
             for item in items:
                 if type(item["seq"]) is not int or type(item["id"]) is not str or type(item["record"]) is not dict:
                     raise TypeError
@@ -318,6 +318,7 @@ def _incoming(fetched: Mirrored, pruned: list[tuple[str, str]]) -> Iterator[Inco
 def _one(collection: Collection, body: bytes) -> Incoming:
     [incoming] = valpha.read(io.BytesIO(body), Reading(FORMATS["v-alpha"], collection=collection))
     incoming.line = 0
+    incoming.state = State.PUBLISHED  # else it would not be on the list: one that was pruned is there again
     return incoming
 
 
@@ -350,5 +351,5 @@ def _of_change(record: dict[str, Any]) -> Incoming:
             incoming.edges += [Edge(incoming.fields["id"], relation, target) for target in targets]
         else:
             incoming.warnings.append(f"{relation} of {incoming.fields['id']} is not known here; it was left out")
-    incoming.told = [(name, "source") for name, each in RELATIONS.items() if each.source in (None, collection.name)]
+    incoming.told = [(name, "source") for name in collection.relations]
     return incoming

@@ -9,7 +9,7 @@ from lexarium.domain.changes import Action, State, Whole, whole_of
 from lexarium.domain.collections import COLLECTIONS
 from lexarium.domain.completion import complete
 from lexarium.domain.identifiers import SYSTEM_USER
-from lexarium.domain.relations import RELATIONS, Edge
+from lexarium.domain.relations import Edge
 from lexarium.exchange.incoming import Incoming, Version
 from lexarium.service.reports import Notes, Progress, Report
 from lexarium.store import edges, log, records, upstream
@@ -119,5 +119,4 @@ def _await(stage: Stage, version: RetoldVersion) -> None:
         rest["aliases"] = [alias.model_dump() for alias in whole.aliases]
     fields = orjson.dumps(whole.fields)
     stage.add(whole.id, version.collection, version.source, version.line, fields, orjson.dumps(rest))
-    usable = (name for name, each in RELATIONS.items() if each.source in (None, version.collection))
-    stage.tell(whole.id, whole.edges, [(name, "source") for name in usable])
+    stage.tell(whole.id, whole.edges, [(name, "source") for name in whole.collection.relations])

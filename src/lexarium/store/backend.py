@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from sqlalchemy import Connection, Engine, select
+from sqlalchemy import Connection, Engine, Executable, Update, select
 from sqlalchemy.exc import DBAPIError
 
 from lexarium.domain.errors import StoreError
@@ -46,9 +46,14 @@ class Move(NamedTuple):
     """None: too much has changed to tell, or it is another catalogue."""
 
 
+AT = "lexarium_position"
+"""The option of a connection that tells the position of its transaction, where that is known already."""
+
+
 def read_position(connection: Connection) -> Position:
     """The catalogue's position as this transaction sees it."""
-    return Position._make(connection.execute(POSITION).one())
+    known: Position | None = connection.get_execution_options().get(AT)
+    return Position._make(connection.execute(POSITION).one()) if known is None else known
 
 
 POSITION = select(catalogue.c.epoch, catalogue.c.revision, catalogue.c.accounts, catalogue.c.writes)
@@ -82,7 +87,7 @@ class Backend(Protocol):
         """Whether there is anything at its place."""
 
     def reading(self) -> Connection:
-        """A connection whose transaction sees one unchanging state."""
+        """A connection in a transaction that sees one unchanging state."""
 
     def writing(self) -> Connection:
         """A connection whose transaction may write."""
@@ -99,11 +104,11 @@ class Backend(Protocol):
     def lock_schema(self, connection: Connection) -> None:
         """Within a writing transaction, wait until no other changes the tables."""
 
-    def lock(self, connection: Connection) -> None:
-        """Wait until no other transaction writes, and keep others from it until this one ends."""
+    def lock(self, connection: Connection) -> Position:
+        """Wait until no other transaction writes, and keep others from it until this one ends: the position then."""
 
-    def announce(self, connection: Connection) -> None:
-        """Tell other nodes, when this transaction commits, that the catalogue has moved."""
+    def announced(self, move: Update) -> Executable:
+        """The statement that moves the catalogue, such that other nodes hear of it when it is committed."""
 
     def go_on(self, connection: Connection) -> None:
         """Be ready for more, after rows were written with numbers of their own, and many."""

@@ -1,5 +1,6 @@
 """The database of one catalogue: where transactions begin and end."""
 
+import time
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future
@@ -24,6 +25,8 @@ from lexarium.store.transaction import MOST_CHANGES, Transaction
 from lexarium.store.writer import Result, Work, Writer
 
 _MOVES = 100
+_TRIES = 10
+_TRY_SECONDS = 0.02
 _MOVE = update(catalogue).values(revision=bindparam("to"), accounts=bindparam("changed"), writes=bindparam("written"))
 
 
@@ -35,6 +38,7 @@ class Database:
         self.backend = _backend(url, seconds, mark)
         self._standbys = _standbys(standbys, self.backend, seconds) if standbys else None
         self._mark = mark
+        self._announced_move = self.backend.announced(_MOVE)
         self.tallies = Tallies()
         self._watch: Watch | None = None
         self._writer = Writer(self.write, self.errors_explained)
@@ -57,28 +61,39 @@ class Database:
 
         Not older than any that this node has seen; the newest of all, also of what other nodes write, where asked for.
         """
-        standby = None if newest or self._standbys is None else self._standbys.opened(self._floor())
-        with self.errors_explained(), standby or self.backend.reading() as connection:
-            if standby is None:
-                connection.begin()
-            if self._standbys is not None:
+        with self.errors_explained(), self._opened(newest) as connection:
+            if self._watch is not None and not self.embedded:
                 self.notice(read_position(connection))
             yield connection
+
+    def _opened(self, newest: bool) -> Connection:
+        """A connection in a transaction that reads."""
+        floor = None if self._standbys is None else self._floor()
+        standby = None if newest or self._standbys is None else self._standbys.opened(floor)
+        if standby is not None:
+            return standby
+        connection = self.backend.reading()
+        for _ in range(_TRIES):
+            if floor is None or read_position(connection).holds_all_of(floor):
+                break
+            # A standby has shown what the primary waits to hear back of: it will be there in a moment.
+            connection.close()
+            time.sleep(_TRY_SECONDS)
+            connection = self.backend.reading()
+        return connection
 
     @contextmanager
     def write(self) -> Iterator[Transaction]:
         """A transaction for much to be written: committed when the block ends, undone when it raises."""
         with self.errors_explained(), self.backend.writing() as connection, connection.begin():
-            self.backend.lock(connection)
-            before = read_position(connection)
+            before = self.backend.lock(connection)
             transaction = Transaction(connection, before)
             yield transaction
             move = transaction.finish()
             if move.to != before:
                 values = {"to": move.to.revision, "changed": move.to.accounts, "written": move.to.writes}
-                connection.execute(_MOVE, values)
-                if move.to._replace(writes=before.writes) != before:
-                    self.backend.announce(connection)
+                quiet = move.to._replace(writes=before.writes) == before
+                connection.execute(_MOVE if quiet else self._announced_move, values)
         self._moves.append(move)
         self.notice(move.to)
 

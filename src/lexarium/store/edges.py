@@ -3,9 +3,9 @@
 from collections import defaultdict
 from collections.abc import Collection as Items
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Select, bindparam, func, select, tuple_
+from sqlalchemy import ColumnElement, Connection, Select, bindparam, exists, func, select, tuple_
 
 from lexarium.domain.changes import State
 from lexarium.domain.relations import EXACT, RELATIONS, Edge, Related, Side, in_order
@@ -41,9 +41,11 @@ def count_sources(connection: Connection, target: str) -> int:
     return number
 
 
-def named(connection: Connection, relations: Items[str]) -> Iterator[Edge]:
-    """Every edge of these relations."""
-    return _edges(connection, relation.c.relation.in_(relations))
+def inner(connection: Connection, name: str) -> Iterator[Edge]:
+    """The edges of a relation whose source is also the target of one: most records have none below them."""
+    below = relation.alias()
+    has_below = exists().where(below.c.target == relation.c.source, below.c.relation == name)
+    return _edges(connection, (relation.c.relation == name) & has_below)
 
 
 def any_there(connection: Connection) -> bool:
@@ -51,14 +53,21 @@ def any_there(connection: Connection) -> bool:
     return connection.execute(select(relation.c.source).limit(1)).first() is not None
 
 
-def matched(connection: Connection, names: Items[str]) -> dict[str, list[str]]:
+class Match(NamedTuple):
+    """A record that is an exact match of something."""
+
+    id: str
+    collection: str
+
+
+def matched(connection: Connection, names: Items[str]) -> dict[str, list[Match]]:
     """The records that have an exact match to these (at most `records.BATCH`), by what it is; published ones first."""
-    query = select(relation.c.target, record.c.id).join(record, record.c.id == relation.c.source)
+    query = select(relation.c.target, record.c.id, record.c.collection).join(record, record.c.id == relation.c.source)
     query = query.where(relation.c.target.in_(names), relation.c.relation == EXACT.name)
     query = query.where(record.c.state != State.MERGED).order_by(record.c.state != State.PUBLISHED, record.c.id)
-    found: dict[str, list[str]] = defaultdict(list)
-    for target, identifier in connection.execute(query):
-        found[target].append(identifier)
+    found: dict[str, list[Match]] = defaultdict(list)
+    for target, identifier, collection in connection.execute(query):
+        found[target].append(Match(identifier, collection))
     return found
 
 

@@ -159,12 +159,6 @@ class Mirrored:
 
     # Both
 
-    def count(self) -> int:
-        """How many records wait to be imported."""
-        waiting = "SELECT count(*) FROM record WHERE source = ? AND listed AND body IS NOT NULL"
-        changed = "SELECT count(*) FROM change WHERE source = ?"
-        return sum(int(self._db.execute(query, (self._source,)).fetchone()[0]) for query in (waiting, changed))
-
     def taken(self, pruned: Iterable[tuple[str, str]]) -> None:
         """Note that all that waited is imported, and that these records are retired."""
         self._db.execute("BEGIN")

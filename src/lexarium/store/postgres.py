@@ -1,6 +1,7 @@
 """PostgreSQL 14 or newer, by psycopg: the engine for several nodes."""
 
 import logging
+import secrets
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -11,18 +12,24 @@ from typing import Any
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
-from sqlalchemy import Connection, create_engine, event, func, select, text
-from sqlalchemy.exc import DBAPIError, InvalidatePoolError
+from sqlalchemy import Connection, Executable, Update, create_engine, event, func, select, text
+from sqlalchemy.exc import DBAPIError, InvalidatePoolError, OperationalError
 from sqlalchemy.pool import NullPool
 
 from lexarium.domain.errors import SettingError, StoreError, Unavailable
-from lexarium.store.backend import Position, Watch, read_position
+from lexarium.store.backend import AT, POSITION, Position, Watch, read_position
 from lexarium.store.mark import Mark
 from lexarium.store.schema import delivery
 
 log = logging.getLogger(__name__)
 
 _CHANNEL = "lexarium"
+_BETWEEN = " "
+"""What stands between the parts of a position in word of a commit."""
+_POSITION = list(POSITION.selected_columns)
+_BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+# Both in one trip. It cannot be prepared: that is done with single statements.
+_BEGIN_AND_TELL = f"{_BEGIN}; {POSITION}"
 _DIALECT = "postgresql+psycopg://"
 _CONNECTIONS = 10
 _WAIT_SECONDS = 10
@@ -39,7 +46,9 @@ _SCHEMA_LOCK = 0x1E7A
 _POLL_SECONDS = 0.4
 """A node learns of others' writes at once; after this long it looks by itself, where word cannot come or was lost."""
 _TROUBLE_SECONDS = 0.5
-_HELD_SECONDS = 60
+_MOURNING_SECONDS = 2.0
+"""How long a primary must have less than was seen of it to be taken for one that has lost it."""
+_HELD = "60s"
 """How long a process that serves may hold the catalogue's lock without a word."""
 # A peer that has vanished is noticed within seconds, by either side, not when the operating system gives up: a node
 # that was cut off in the middle of a write must not keep the others from writing.
@@ -82,6 +91,9 @@ class PostgresWatch:
         self._place = place
         self._mark = mark
         self._position: Position | None = None
+        self._troubled = False
+        self._less_since: float | None = None
+        """Since when the primary has had less than was seen of it."""
         self._closed = threading.Event()
         self._tried = threading.Event()
         self._lock = threading.Lock()
@@ -90,10 +102,13 @@ class PostgresWatch:
         self._tried.wait()
 
     def current(self) -> Position:
-        position = self._position if self._mark is None else self._mark.read() or self._position
+        position = self._seen()
         if position is None:
             raise Unavailable(f"The database {self._place} could not be reached yet.")
         return position
+
+    def _seen(self) -> Position | None:
+        return self._position if self._mark is None else self._mark.read() or self._position
 
     def advance(self, position: Position) -> None:
         with self._lock:
@@ -108,18 +123,15 @@ class PostgresWatch:
 
     def _follow(self) -> None:
         """Never ends by an error: a node whose watch has died would serve the past for good."""
-        troubled = False
         while not self._closed.is_set():
             try:
                 self._listen()
             except Exception as error:
-                if not troubled:
+                if not self._troubled:
                     log.warning("The database cannot be watched now, trying again: %s", _reason(error))
-                troubled = True
+                self._troubled = True
                 self._tried.set()
                 self._closed.wait(_TROUBLE_SECONDS)
-            else:
-                troubled = False
 
     def _listen(self) -> None:
         # A connection of its own: waiting for one of the pool's could take long when readers are many.
@@ -134,11 +146,47 @@ class PostgresWatch:
                     raise
                 # A standby takes no listeners. Looking now and then is all there is to do.
             while not self._closed.is_set():
-                self.advance(read_position(connection))
-                self._reach.silent = False
+                seen = self._seen()
+                found = read_position(connection)
+                self.advance(found)
+                self._reach.silent = self._troubled = False
                 self._tried.set()
-                for _ in driver.notifies(timeout=_POLL_SECONDS, stop_after=1):
-                    pass
+                if seen is not None and seen.epoch == found.epoch and seen.writes > found.writes:
+                    self._mourn(driver, seen)
+                else:
+                    self._less_since = None
+                for heard in driver.notifies(timeout=_POLL_SECONDS):
+                    self.advance(_position_of(heard.payload))
+
+    def _mourn(self, driver: "psycopg.Connection[Any]", seen: Position) -> None:
+        """Where a primary has lost what was seen of it, begin a new epoch: nothing that was told before holds.
+
+        Not at once: a standby may show a commit a little earlier than the primary that waits for it. For as long as
+        that lasts the catalogue is locked, and the statement fails.
+        """
+        self._less_since = self._less_since or time.monotonic()
+        writable = driver.info.parameter_status("in_hot_standby") == "off"
+        if writable and time.monotonic() - self._less_since > _MOURNING_SECONDS:
+            new = "UPDATE catalogue SET epoch = %s WHERE epoch = %s AND writes < %s"
+            if driver.execute(new, [secrets.token_hex(4), seen.epoch, seen.writes]).rowcount:
+                log.error("The database %s has lost writes that were there; a new epoch begins.", self._place)
+
+
+def _begun(driver: "psycopg.Connection[Any]") -> Position | None:
+    """Begin to read: the position at which; None where this is no catalogue yet, or an older one."""
+    try:
+        found = driver.execute(_BEGIN_AND_TELL, prepare=False)
+    except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn):
+        driver.rollback()
+        driver.execute(_BEGIN)
+        return None
+    found.nextset()
+    return Position._make(found.fetchone() or ())
+
+
+def _position_of(told: str) -> Position:
+    epoch, *numbers = told.split(_BETWEEN)
+    return Position(epoch, *map(int, numbers))
 
 
 def _connect(address: str, patience: float | None, reach: _Reach) -> _Link:
@@ -197,8 +245,11 @@ class PostgresBackend:
         complete = _complete(address, seconds, _ANY_STANDBY if standby else _THE_PRIMARY)
         parts = conninfo_to_dict(complete)
         self._mark = mark
-        self._seconds = seconds
+        # Should a process that serves be stopped in the midst of a write, the others get their turn.
+        held = [] if seconds is None else [func.set_config("idle_in_transaction_session_timeout", _HELD, True)]
+        self._lock = POSITION.add_columns(*held).with_for_update()
         self._reach = _Reach()
+        self._watched = False
         patience = None if seconds is None else seconds + _MORE_PATIENCE
         self._new_link = partial(_connect, complete, patience, self._reach)
         self.place = f"{parts.get('dbname', '')} on {parts.get('host', 'the local server')}"
@@ -218,14 +269,24 @@ class PostgresBackend:
 
     def reading(self) -> Connection:
         self._refuse_if_silent()
-        return self.engine.connect().execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+        # The driver would begin a transaction by itself, with a trip of its own.
+        connection = self.engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+        driver = connection.connection.driver_connection
+        assert isinstance(driver, psycopg.Connection)
+        try:
+            return connection.execution_options(**{AT: _begun(driver)})
+        except psycopg.Error as error:
+            if driver.closed:
+                connection.invalidate(error)
+            connection.close()
+            raise OperationalError(_BEGIN, None, error) from error
 
     def writing(self) -> Connection:
         self._refuse_if_silent()
         return self.engine.connect()
 
     def _refuse_if_silent(self) -> None:
-        if self._reach.silent:
+        if self._watched and self._reach.silent:
             raise Unavailable(f"The database {self.place} does not answer.")
 
     def settle(self) -> None:
@@ -245,14 +306,12 @@ class PostgresBackend:
         connection.execute(text("SET LOCAL statement_timeout = 0"))
         connection.execute(text(f"SELECT pg_advisory_xact_lock({_SCHEMA_LOCK})"))
 
-    def lock(self, connection: Connection) -> None:
-        if self._seconds is not None:
-            # Should this process be stopped in the midst of it, the others get their turn.
-            connection.execute(text(f"SET LOCAL idle_in_transaction_session_timeout = '{_HELD_SECONDS}s'"))
-        connection.execute(text("SELECT revision FROM catalogue FOR UPDATE"))
+    def lock(self, connection: Connection) -> Position:
+        return Position._make(connection.execute(self._lock).one()[: len(Position._fields)])
 
-    def announce(self, connection: Connection) -> None:
-        connection.execute(text(f"NOTIFY {_CHANNEL}"))
+    def announced(self, move: Update) -> Executable:
+        # With the statement itself: a statement of its own would be one more trip, with the lock held.
+        return move.returning(func.pg_notify(_CHANNEL, func.concat_ws(_BETWEEN, *_POSITION)))
 
     def go_on(self, connection: Connection) -> None:
         last = connection.execute(select(func.max(delivery.c.id))).scalar()
@@ -262,6 +321,7 @@ class PostgresBackend:
         connection.execute(text("ANALYZE"))
 
     def watch(self) -> Watch:
+        self._watched = True
         return PostgresWatch(self._new_link, self._reach, self.place, self._mark)
 
     def explain(self, error: DBAPIError) -> StoreError | None:

@@ -50,6 +50,15 @@ def existing(connection: Connection, identifiers: Sequence[str]) -> set[str]:
     return set(connection.execute(select(record.c.id).where(record.c.id.in_(identifiers))).scalars())
 
 
+def collections(connection: Connection, identifiers: Sequence[str]) -> dict[str, str]:
+    """The collections of those of these records that are there, in whatever state."""
+    found: dict[str, str] = {}
+    for start in range(0, len(identifiers), BATCH):
+        query = select(record.c.id, record.c.collection).where(record.c.id.in_(identifiers[start : start + BATCH]))
+        found.update(dict(connection.execute(query).all()))
+    return found
+
+
 def names(connection: Connection, identifiers: Sequence[str], state: State = State.PUBLISHED) -> dict[str, str]:
     """The names of those of these records that are published, or in another state."""
     found: dict[str, str] = {}

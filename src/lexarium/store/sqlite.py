@@ -6,12 +6,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, text
+from sqlalchemy import URL, Connection, Engine, Executable, Update, create_engine, event, text
 from sqlalchemy.dialects.sqlite.base import SQLiteDialect
 from sqlalchemy.exc import DBAPIError
 
 from lexarium.domain.errors import NotACatalogue, SettingError, StoreError, Unavailable
-from lexarium.store.backend import POSITION, Position, Watch
+from lexarium.store.backend import POSITION, Position, Watch, read_position
 from lexarium.store.schema import change, record
 
 _WRITE = {"lexarium_write": True}
@@ -86,7 +86,9 @@ class SqliteBackend:
 
     def reading(self) -> Connection:
         self._refuse_if_gone()
-        return self.engine.connect()
+        connection = self.engine.connect()
+        connection.begin()
+        return connection
 
     def writing(self) -> Connection:
         self._refuse_if_gone()
@@ -138,11 +140,11 @@ class SqliteBackend:
         if self._opened is not None and self._opened != self._identity():
             raise Unavailable(f"The database file {self.place} was removed or replaced while it was in use.")
 
-    def lock(self, connection: Connection) -> None:
-        """Nothing to do: a writing transaction begins with the lock."""
+    def lock(self, connection: Connection) -> Position:
+        return read_position(connection)  # a writing transaction begins with the lock
 
-    def announce(self, connection: Connection) -> None:
-        """Nothing to do: SQLite counts commits for every reader."""
+    def announced(self, move: Update) -> Executable:
+        return move  # SQLite counts commits for every reader
 
     def go_on(self, connection: Connection) -> None:
         """Nothing to do: SQLite counts on from the largest number."""

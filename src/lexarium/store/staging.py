@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from lexarium.domain.records import Fields
-from lexarium.domain.relations import Edge, Side
+from lexarium.domain.relations import RELATIONS, Edge, Side
 from lexarium.store.retold import RetoldVersions
 
 # Rows are only added while files are read, in the order of reading; what finds them is made once, by `arrange`.
@@ -21,6 +21,8 @@ CREATE TABLE told (id TEXT, relation TEXT, side TEXT);
 CREATE TABLE dropped (source TEXT, relation TEXT, target TEXT, PRIMARY KEY (source, relation, target)) WITHOUT ROWID;
 CREATE TABLE named (name TEXT PRIMARY KEY, collection TEXT, label TEXT, id TEXT) WITHOUT ROWID;
 CREATE TABLE loose (source TEXT, relation TEXT, target TEXT, file INTEGER, line INTEGER);
+CREATE TABLE turned (target TEXT PRIMARY KEY, instead TEXT) WITHOUT ROWID;
+CREATE TABLE left_out (name TEXT PRIMARY KEY) WITHOUT ROWID;
 """
 _ARRANGED = (
     "CREATE INDEX staged_by_id ON staged (id)",
@@ -29,6 +31,10 @@ _ARRANGED = (
 )
 _BUFFERED = 1_000
 """How many rows are added at a time."""
+
+
+_INSIDE = f"edge.relation IN ({', '.join(repr(name) for name, each in RELATIONS.items() if each.target is not None)})"
+"""Whether an edge ends at a record, and not outside."""
 
 
 class Staged(NamedTuple):
@@ -156,14 +162,24 @@ class Stage:
             found.setdefault(identifier, []).append(name)
         yield from found.items()
 
-    def leave_out(self, name: str) -> str:
-        """Forget what was told of what is named so, though it may still be named. Returns where it was read."""
-        source, line = self._db.execute("SELECT source, line FROM staged WHERE id = ?", (name,)).fetchone()
-        self._db.execute("DELETE FROM staged WHERE id = ?", (name,))
-        self._db.execute("DELETE FROM told WHERE id = ?", (name,))
-        self._db.execute("DELETE FROM loose WHERE source = ?", (name,))
-        self._db.execute("UPDATE named SET collection = NULL WHERE name = ?", (name,))
-        return self.place(source, line)
+    def leave_out(self, names: Iterable[str]) -> Iterator[tuple[str, str, str]]:
+        """Forget what was told of what is named so, though it may still be named.
+
+        Yields each name with the id it has come to, and where it was read.
+        """
+        # All at once: what is staged has no index yet.
+        self._db.executemany("INSERT INTO left_out VALUES (?)", ((name,) for name in names))
+        those = "IN (SELECT name FROM left_out)"
+        query = f"""
+            SELECT named.name, named.id, staged.source, staged.line, min(staged.rowid)
+            FROM staged JOIN named ON named.name = staged.id WHERE staged.id {those} GROUP BY named.name ORDER BY 5
+        """
+        for name, identifier, source, line, _ in self._db.execute(query):
+            yield name, identifier, self.place(source, line)
+        self._db.execute(f"DELETE FROM staged WHERE id {those}")
+        self._db.execute(f"DELETE FROM told WHERE id {those}")
+        self._db.execute(f"DELETE FROM loose WHERE source {those}")
+        self._db.execute(f"UPDATE named SET collection = NULL WHERE name {those}")
 
     def settle_names(self, mapping: str) -> Iterator[tuple[Edge, str]]:
         """Put ids in place of names, everywhere, and tell of each record's name by a mapping.
@@ -216,6 +232,36 @@ class Stage:
         """Which of these edges some record of the import tells of."""
         known = "SELECT 1 FROM edge WHERE source = ? AND relation = ? AND target = ?"
         return {edge for edge in edges if self._db.execute(known, (edge.source, edge.relation, edge.target)).fetchone()}
+
+    def targets(self, size: int) -> Iterator[list[str]]:
+        """The records at which edges that are told of end, some at a time."""
+        cursor = self._db.execute(f"SELECT DISTINCT target FROM edge WHERE {_INSIDE}")
+        while rows := cursor.fetchmany(size):
+            yield [row[0] for row in rows]
+
+    def turn(self, instead: Mapping[str, str], kept: Iterable[Edge]) -> None:
+        """Have edges end at others instead, but for these; one that would end where it begins goes."""
+        self._db.executemany("INSERT INTO turned VALUES (?, ?)", instead.items())
+        self._db.execute("CREATE TABLE kept (source TEXT, relation TEXT, target TEXT)")
+        rows = [(edge.source, edge.relation, edge.target) for edge in kept]
+        self._db.executemany("INSERT INTO kept VALUES (?, ?, ?)", rows)
+        moved = f"""
+            FROM turned t WHERE t.target = edge.target AND {_INSIDE}
+            AND (edge.source, edge.relation, edge.target) NOT IN (SELECT source, relation, target FROM kept)
+        """
+        self._db.execute(f"DELETE FROM edge WHERE EXISTS (SELECT 1 {moved} AND t.instead = edge.source)")
+        self._db.execute(f"UPDATE edge SET target = t.instead {moved}")
+
+    def gone(self) -> Iterator[Staged]:
+        """The records that are told to have another in their place."""
+        return self._staged("json_extract(CAST(rest AS TEXT), '$.replaced_by') IS NOT NULL", [])
+
+    def collections(self, identifiers: Iterable[str]) -> Iterator[tuple[str, str]]:
+        """Those of these records that the import holds, with their collections."""
+        for identifier in identifiers:
+            row = self._db.execute("SELECT id, collection FROM staged WHERE id = ?", (identifier,)).fetchone()
+            if row is not None:
+                yield row
 
     def holds(self, identifiers: Iterable[str]) -> Iterator[str]:
         """Which of these records the import holds."""

@@ -34,13 +34,13 @@ class Standbys:
             return self._tried(floor)
         except (DBAPIError, PoolTimeout, Unavailable) as error:
             self._away_until = time.monotonic() + _AWAY_SECONDS
-            log.warning("The standbys at %s cannot be read now: %s", self._backend.place, error)
+            told = self._backend.explain(error) if isinstance(error, DBAPIError) else None
+            log.warning("The standbys cannot be read now: %s", told or error)
             return None
 
     def _tried(self, floor: Position | None) -> Connection | None:
         connection = self._backend.reading()
         try:
-            connection.begin()
             if floor is None or read_position(connection).holds_all_of(floor):
                 return connection
         except BaseException:

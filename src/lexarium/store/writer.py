@@ -75,10 +75,11 @@ class Writer:
         """Do the first write and those that wait, in one transaction. False where it was told to stop."""
         item = first
         done: list[tuple[Future[Any], Any]] = []
-        until = time.monotonic() + max(self._commit_took, _SHORTEST_TURN)
         try:
             if item is not None:
                 with self._begin() as transaction:
+                    # From when its turn has come: what has waited meanwhile, for another node say, goes along.
+                    until = time.monotonic() + max(self._commit_took, _SHORTEST_TURN)
                     while item is not None:
                         self._one(transaction, *item, done)
                         if self._waiting.empty() or time.monotonic() > until:

@@ -52,15 +52,13 @@ def encoded(encoding: str, body: bytes) -> bytes:
 
 
 def encoded_pieces(encoding: str, pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """A body in this encoding, piece by piece; pieces that come out empty are left out."""
+    """A body in this encoding, piece by piece; some come out empty."""
     if encoding == IDENTITY:
         yield from pieces
         return
     compressor = _COMPRESSORS[encoding]()
     for piece in pieces:
-        ready = compressor.compress(piece)
-        if ready:
-            yield ready
+        yield compressor.compress(piece)
     yield compressor.flush()
 
 

@@ -68,7 +68,7 @@ FORMS = {
 }
 """By what `?format=` calls them."""
 _PAGE = "html"
-_MEDIA_TYPES = {_PAGE: "text/html", **{name: form.media_type for name, form in FORMS.items()}}
+MEDIA_TYPES = {_PAGE: "text/html", **{name: form.media_type for name, form in FORMS.items()}}
 """All that there are; whoever has no wish gets the first."""
 
 
@@ -81,11 +81,12 @@ class Iris:
         self._about = site.about
 
     def routes(self) -> list[Route]:
-        """Their own, and those that published papers name them by."""
+        """Their own, those that published papers name them by, and those of their schemes."""
         old = [name for name, collection in COLLECTIONS.items() if collection.on_valpha]
         return [
             Route(f"{PATH}/{{id:path}}", self.get),
             *(Route(f"/{name}{PATH}/{{id:path}}", self.redirect) for name in old),
+            *(Route(f"/{name}", _to_collection) for name in COLLECTIONS),
         ]
 
     async def get(self, request: Request) -> Response:
@@ -119,7 +120,10 @@ class Iris:
             now.any(identifier)
 
     def _page(self, request: Request, identifier: str) -> Response:
-        response = record_page(self._site, request, identifier)
+        try:
+            response = record_page(self._site, request, identifier)
+        except NotFound as error:
+            response = self._site.error_page(request, error)
         response.headers.update(_HEADERS)
         if response.status_code == 200:
             response.headers["etag"] = etag = f'"{hashlib.sha256(response.body).hexdigest()[:32]}"'
@@ -129,15 +133,20 @@ class Iris:
         return response
 
 
+async def _to_collection(request: Request) -> Response:
+    """From the address that names a collection as a scheme to its page."""
+    return RedirectResponse(f"/browse{request.url.path}", 303)
+
+
 def _form(request: Request) -> str:
     """The form that a request asks for. Raises a 406 that names all there are where it is none of them."""
-    told = ", ".join(f"{name} ({kind})" for name, kind in _MEDIA_TYPES.items())
+    told = ", ".join(f"{name} ({kind})" for name, kind in MEDIA_TYPES.items())
     wanted = request.query_params.get("format")
     if wanted:
-        if wanted not in _MEDIA_TYPES:
+        if wanted not in MEDIA_TYPES:
             raise HttpProblem(406, f"The format {wanted!r} is none of {told}.", _HEADERS)
         return wanted
-    by_type = {kind: name for name, kind in _MEDIA_TYPES.items()}
+    by_type = {kind: name for name, kind in MEDIA_TYPES.items()}
     kind = preferred(",".join(request.headers.getlist("accept")), list(by_type))
     if kind is None:
         raise HttpProblem(406, f"A record can be had as {told}.", _HEADERS)

@@ -23,6 +23,18 @@ class JsonFormatter(logging.Formatter):
         return orjson.dumps(line, option=orjson.OPT_NON_STR_KEYS).decode()
 
 
+class Seldom(logging.Filter):
+    """Lets a logger say something once a second: while a database is away every request has the same to say."""
+
+    _next = 0.0
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        wanted = record.created >= self._next
+        if wanted:
+            self._next = record.created + 1
+        return wanted
+
+
 def _encodable(text: str) -> str:
     """The text; what of it no encoding can hold, such as a byte of a file's name that was not UTF-8, is spelt out."""
     return text.encode("utf-8", "backslashreplace").decode()
@@ -38,10 +50,15 @@ def logging_config(kind: str, terminal: bool) -> dict[str, Any]:
             "text": {"format": "%(asctime)s %(levelname)s %(message)s"},
             "json": {"()": "lexarium.web.logs.JsonFormatter"},
         },
+        "filters": {"seldom": {"()": "lexarium.web.logs.Seldom"}},
         "handlers": {
             "stderr": {"class": "logging.StreamHandler", "formatter": "text" if as_text else "json"},
         },
         "root": {"handlers": ["stderr"], "level": "INFO"},
-        # What uvicorn says of its starting and stopping helps nobody.
-        "loggers": {"uvicorn.error": {"level": "WARNING"}, "alembic": {"level": "WARNING"}},
+        "loggers": {
+            # What uvicorn says of its starting and stopping helps nobody.
+            "uvicorn.error": {"level": "WARNING"},
+            "alembic": {"level": "WARNING"},
+            "lexarium.web.problems": {"filters": ["seldom"]},
+        },
     }

@@ -125,8 +125,10 @@ class Site:
 
     def handle_error(self, request: Request, error: Exception) -> Response:
         """The framework's handler for every error that reached it: a page for whoever reads pages."""
-        if not wants_page(request):
-            return respond(error)
+        return self.error_page(request, error) if wants_page(request) else respond(error)
+
+    def error_page(self, request: Request, error: Exception) -> Response:
+        """What went wrong, as a page."""
         told = explained(error)
         return self.render(request, "error.html", {"error": told}, told.status, _sendable(told))
 

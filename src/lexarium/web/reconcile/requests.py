@@ -16,7 +16,7 @@ _FIELDS = ("query", "type", "limit", "properties", "type_strict")
 _STRICTNESS = ("any", "should", "all")
 _TYPES = f"should be among the types {', '.join(COLLECTIONS)}."
 _KNOWN = f"should be among the properties {', '.join(PROPERTIES)}."
-_MOST_PROPERTIES = 20
+_MOST_PROPERTIES = 50
 _MOST_VALUES = 100
 MOST_SKIPPED = 1_000
 """How far one may go in suggestions."""

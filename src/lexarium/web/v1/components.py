@@ -8,7 +8,6 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue, models_jso
 
 from lexarium.domain.collections import COLLECTIONS
 from lexarium.domain.drafts import draft_model, valpha_model
-from lexarium.domain.relations import RELATIONS
 from lexarium.web.v1.schemas import BODIES, LINES, REFERENCE, draft_name, patch_name, reference, title
 from lexarium.web.v1.shapes import ANSWERS
 
@@ -61,8 +60,7 @@ def _relations(collection: str) -> dict[str, Any]:
     """The relations that records of a collection may have, each with what it points to."""
     targets = {
         relation.name: f"Ids of {relation.target} records." if relation.target else "IRIs or CURIEs elsewhere."
-        for relation in RELATIONS.values()
-        if relation.source in (None, collection)
+        for relation in COLLECTIONS[collection].relations.values()
     }
     array = {"type": "array", "items": {"type": "string", "minLength": 1, "maxLength": 2_000}}
     return {"properties": {name: {**array, "description": told} for name, told in targets.items()}}

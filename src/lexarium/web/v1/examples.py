@@ -202,7 +202,13 @@ def _of_finding() -> dict[str, Any]:
     found = {"state": State.PUBLISHED, "replaced_by": None, "score": 0.9, "matched": matched, "highlight": words}
     facets = {"collection": {"concept": 1}, "class": {shape["id_concept_class"]: 1}, "state": {"published": 1}}
     return {
-        "Found": {"hits": [{**named, **found}], "total": 1, "facets": facets, "did_you_mean": None},
+        "Found": {
+            "hits": [{**named, **found}],
+            "total": 1,
+            "facets": facets,
+            "class_names": {shape["id_concept_class"]: "Learning and memory"},
+            "did_you_mean": None,
+        },
         "PlainText": text,
         "Text": {"text": text},
         "Annotations": {

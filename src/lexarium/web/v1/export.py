@@ -88,7 +88,7 @@ async def export(
     if getattr(request.state, "head", False):
         return StreamingResponse(iter(()), headers=headers, media_type=wanted.media_type)
     of = list(COLLECTIONS.values()) if collection is None else [COLLECTIONS[collection]]
-    document = exporting.export(database, about, wanted, of, as_of=position.revision)
+    document = await run_in_threadpool(exporting.export, database, about, wanted, of, as_of=position.revision)
     body: Iterator[bytes] = encoded_pieces(encoding, document)
     first = await pieces.first(body, limits)
     return StreamingResponse(pieces.rest(first, body, limits), headers=headers, media_type=wanted.media_type)

@@ -177,7 +177,8 @@ class _Finished(Response):
 
 async def _in_threads(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
     while (piece := await run_in_threadpool(next, pieces, None)) is not None:
-        yield piece
+        if piece:
+            yield piece
 
 
 def _bare(status: int, headers: list[Header]) -> Response:

