@@ -10,7 +10,8 @@ from lexarium.store.records import BATCH
 from lexarium.store.schema import change, record, relation
 
 _up, _down = relation.alias("up"), relation.alias("down")
-_parent, _child = record.alias("parent"), record.alias("child")
+_other, _child = record.alias("other"), record.alias("child")
+_GONE = tuple(state for state in State if state != State.PUBLISHED)
 
 
 class Named(NamedTuple):
@@ -57,18 +58,26 @@ def repeated(connection: Connection, collection: str, most: int) -> list[Named]:
 
 def apart(connection: Connection, collection: str, relations: Sequence[str], most: int) -> Surveyed:
     """The published records that stand nowhere in these hierarchies, in order: the first so many, and how many."""
-    alone = _published(collection).where(~_has_parent(relations), ~_has_child(relations))
-    ids = connection.execute(alone.order_by(record.c.order_key, record.c.id).limit(most)).scalars()
-    total = connection.execute(alone.with_only_columns(func.count())).scalar_one()
-    return Surveyed(tuple(ids), total)
+    touched = _beside_gone(collection, relations)
+    nowhere = ~_has(_up.c.source, _up, relations) & ~_has(_down.c.target, _down, relations)
+    left = touched & ~_has_published(_up.c.source, _up, _up.c.target, relations)
+    left &= ~_has_published(_down.c.target, _down, _down.c.source, relations)
+    return _surveyed(connection, _published(collection).where(nowhere | left), most)
 
 
 def tops(connection: Connection, collection: str, relations: Sequence[str], most: int) -> Surveyed:
-    """The published records that have others below them in these hierarchies and none above, by name; likewise."""
-    top = _published(collection).where(~_has_parent(relations), _has_child(relations))
-    ids = connection.execute(top.order_by(record.c.name_key, record.c.id).limit(most)).scalars()
-    total = connection.execute(top.with_only_columns(func.count())).scalar_one()
-    return Surveyed(tuple(ids), total)
+    """The published records that have others below them in these hierarchies and none above; likewise."""
+    touched = _beside_gone(collection, relations)
+    top = ~touched & ~_has(_up.c.source, _up, relations) & _has(_down.c.target, _down, relations)
+    left = touched & ~_has_published(_up.c.source, _up, _up.c.target, relations)
+    left &= _has_published(_down.c.target, _down, _down.c.source, relations)
+    return _surveyed(connection, _published(collection).where(top | left), most)
+
+
+def _surveyed(connection: Connection, query: Select[Any], most: int) -> Surveyed:
+    ids = connection.execute(query.order_by(record.c.order_key, record.c.id).limit(most + 1)).scalars().all()
+    total = len(ids) if len(ids) <= most else connection.execute(query.with_only_columns(func.count())).scalar_one()
+    return Surveyed(tuple(ids[:most]), total)
 
 
 def branches(connection: Connection, identifiers: Sequence[str], relations: Sequence[str]) -> list[Branch]:
@@ -165,22 +174,26 @@ def _published(collection: str) -> Select[Any]:
     return select(record.c.id).where(record.c.collection == collection, record.c.state == State.PUBLISHED)
 
 
-def _has_parent(relations: Sequence[str]) -> ColumnElement[bool]:
+def _has(near: ColumnElement[str], edge: Any, relations: Sequence[str]) -> ColumnElement[bool]:
+    """Whether a record has an edge of these, whatever stands at its other end: told by an index alone."""
+    return exists().where(near == record.c.id, edge.c.relation.in_(relations))
+
+
+def _has_published(
+    near: ColumnElement[str], edge: Any, far: ColumnElement[str], relations: Sequence[str]
+) -> ColumnElement[bool]:
+    """Whether a record has an edge of these with a published record at its other end."""
     return exists().where(
-        _up.c.source == record.c.id,
-        _up.c.relation.in_(relations),
-        _parent.c.id == _up.c.target,
-        _parent.c.state == State.PUBLISHED,
+        near == record.c.id, edge.c.relation.in_(relations), _other.c.id == far, _other.c.state == State.PUBLISHED
     )
 
 
-def _has_child(relations: Sequence[str]) -> ColumnElement[bool]:
-    return exists().where(
-        _down.c.target == record.c.id,
-        _down.c.relation.in_(relations),
-        _child.c.id == _down.c.source,
-        _child.c.state == State.PUBLISHED,
-    )
+def _beside_gone(collection: str, relations: Sequence[str]) -> ColumnElement[bool]:
+    """Whether a record has an edge to one that is gone: few have, and only they need a closer look."""
+    gone = select(_other.c.id).where(_other.c.collection == collection, _other.c.state.in_(_GONE))
+    above = select(relation.c.source).where(relation.c.target.in_(gone), relation.c.relation.in_(relations))
+    below = select(relation.c.target).where(relation.c.source.in_(gone), relation.c.relation.in_(relations))
+    return record.c.id.in_(above.union_all(below))
 
 
 def _counts_below(connection: Connection, identifiers: Sequence[str], relations: Sequence[str]) -> dict[str, int]:
