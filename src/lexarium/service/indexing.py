@@ -5,6 +5,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
@@ -152,9 +153,6 @@ class Indexer:
 
     def _serve(self) -> None:
         """Never ends by an error: what cannot be indexed now can be later."""
-        with suppress(OSError, AttributeError):
-            # Behind whoever serves and writes; the threads that tantivy starts from here are so too.
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 10)
         watch: Watch | None = None
         troubled = many = False
         while not self._stopping.is_set():
@@ -219,8 +217,9 @@ class Indexer:
         return done
 
     def _make_anew(self) -> None:
-        with suppress(Unready):  # then another process does
-            self.rebuild()
+        # Aside, since a thread that has stepped back cannot come forward again.
+        with suppress(Unready), ThreadPoolExecutor(1, initializer=_step_back) as aside:
+            aside.submit(self.rebuild).result()  # Unready: another process does it.
 
     def _newest(self, after: str) -> list[Change]:
         with self._database.read() as snapshot:
@@ -256,6 +255,12 @@ class Indexer:
         if self._writing is not None:
             self._writing.close()
             self._writing = None
+
+
+def _step_back() -> None:
+    """Let this thread, and those that tantivy starts from it, go behind whoever serves and writes."""
+    with suppress(OSError, AttributeError):
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 10)
 
 
 def _worth_waiting(view: View, position: Position) -> bool:
