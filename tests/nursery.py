@@ -51,7 +51,9 @@ class Child:
             signal.pidfd_send_signal(self._handle, number)
 
     def communicate(self, timeout: float) -> tuple[str, str]:
-        """Wait for its end, and give the rest of what it said."""
+        """Wait for its end, and give the rest of what it said: nothing, the second time."""
+        if self.stdout.closed:
+            return "", ""
         until = time.monotonic() + timeout
         said: dict[int, bytes] = {stream.fileno(): b"" for stream in (self.stdout, self.stderr)}
         open_still = set(said)
