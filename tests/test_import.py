@@ -7,9 +7,10 @@ import pty
 import random
 import select
 import signal
+import sqlite3
 import subprocess
 import sys
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from lexarium.service.reports import Report
 from lexarium.store import records
 from lexarium.store.database import Database
 from lexarium.store.migrate import migrate, open_database
+from tests.server import Server, run
 
 CONCEPT, TASK = COLLECTIONS["concept"], COLLECTIONS["task"]
 
@@ -401,6 +403,35 @@ def test_an_import_that_is_ended_while_it_writes_leaves_the_catalogue_as_it_was(
     assert listed(database) == [term("a")]
     assert check(database).problems == []
     assert imported(database, tmp_path, "concept.json", [term("b")]).changed, "and it can be written to"
+
+
+@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGKILL])
+def test_a_first_import_that_is_ended_while_it_writes_leaves_nothing(
+    url: str, tmp_path: Path, by: signal.Signals
+) -> None:
+    open_database(url).close()
+    many = write(tmp_path / "many.json", [term(f"n{number}") for number in range(30_000)])
+    interrupted(url, many, "writing", by=by)
+    database = open_database(url)
+    assert database.position().revision == 0
+    assert check(database).problems == []
+    assert dict(import_files(database, [many], collection=CONCEPT).created) == {"concept": 30_000}
+    assert check(database).problems == []
+    database.close()
+
+
+def test_a_catalogue_is_loaded_also_while_a_server_has_it_open(server: Server, tmp_path: Path) -> None:
+    assert server.get("/api/v-alpha/concept").json == []
+    many = write(tmp_path / "concept.json", [term(f"n{number}") for number in range(1_500)])
+    assert run("import", many, "--database", server.url).returncode == 0
+    assert len(server.get("/api/v-alpha/concept").json) == 1_500
+
+
+def test_a_loaded_database_keeps_its_write_ahead_log(tmp_path: Path) -> None:
+    many = write(tmp_path / "concept.json", [term(f"n{number}") for number in range(1_500)])
+    assert run("import", many, "--database", f"sqlite:///{tmp_path}/new.db").returncode == 0
+    with closing(sqlite3.connect(tmp_path / "new.db")) as connection:
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
 
 def indexes_of(database: Database) -> set[str]:

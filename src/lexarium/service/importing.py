@@ -2,7 +2,7 @@
 
 import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Self
@@ -20,6 +20,7 @@ from lexarium.service.applying import Application
 from lexarium.service.intake import Intake
 from lexarium.service.reports import Notes, Progress, Report, refuse, silent
 from lexarium.store.database import Database
+from lexarium.store.records import BATCH
 from lexarium.store.staging import Stage
 
 _ABOUT = About()
@@ -128,7 +129,12 @@ class _Import:
         """Apply all that was taken."""
         retelling.check(self._stage, self.problems)
         refuse(self.problems)
-        with suppress(_DryRun), self._database.write() as transaction:
+        much = self._stage.added > BATCH
+        with (
+            self._database.alone() if much else nullcontext(),
+            suppress(_DryRun),
+            self._database.write() as transaction,
+        ):
             application = Application(self._database, transaction, self._stage, self.report, self._prefer)
             application.run(self._progress)
             refuse(application.problems)

@@ -98,6 +98,9 @@ class Backend(Protocol):
     def damage(self, connection: Connection) -> list[str]:
         """What the engine itself finds wrong with what it keeps."""
 
+    def alone(self) -> AbstractContextManager[None]:
+        """A block in which much is written to a new database that, as it seems, nobody else uses."""
+
     def loading(self, connection: Connection) -> AbstractContextManager[None]:
         """Within a writing transaction, a block that adds more records than there were before it."""
 

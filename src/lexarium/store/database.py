@@ -4,7 +4,7 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from importlib import import_module
 
 from sqlalchemy import Connection, bindparam, update
@@ -96,6 +96,12 @@ class Database:
                 connection.execute(_MOVE if quiet else self._announced_move, values)
         self._moves.append(move)
         self.notice(move.to)
+
+    def alone(self) -> AbstractContextManager[None]:
+        """A block in which much is to be written, if that goes faster in a catalogue that is new."""
+        with self.read() as connection:
+            new = read_position(connection).revision == 0
+        return self.backend.alone() if new else nullcontext()
 
     def loading(self, transaction: Transaction) -> AbstractContextManager[None]:
         """A block within a transaction that adds more records than there were before it."""

@@ -296,6 +296,10 @@ class PostgresBackend:
         """PostgreSQL has no such look that is open to everyone."""
         return []
 
+    def alone(self) -> AbstractContextManager[None]:
+        """Nothing to do."""
+        return nullcontext()
+
     def loading(self, connection: Connection) -> AbstractContextManager[None]:
         """Nothing to do: without an index others could not even read until the end."""
         return nullcontext()

@@ -86,6 +86,8 @@ class Stage:
         """The history of records, where files tell it."""
         # After all tables are made: a script ends a transaction, and without one every row would be written by itself.
         self._db.execute("BEGIN")
+        self.added = 0
+        """How often a record was added."""
         self.has_names = False
         """Whether some record is told of, or named, by what is no id of ours."""
 
@@ -107,6 +109,7 @@ class Stage:
         self, identifier: str, collection: str, source: int, line: int, fields: bytes, rest: bytes | None
     ) -> None:
         """Add what a file tells of a record: its fields, and what there is besides, as JSON."""
+        self.added += 1
         self._put("staged", (identifier, collection, source, line, fields, rest))
 
     def add_named(self, name: str, collection: str, label: str | None = None) -> None:
