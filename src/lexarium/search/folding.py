@@ -29,7 +29,6 @@ _SPACED = f"{_LETTERS}(?:[{_APOSTROPHES}]{_LETTERS})*+"
 _HYPHEN = re.compile(f"[{_HYPHENS}]")
 # Most texts are ASCII alone, which is quicker to take apart: apostrophes go, and other signs become spaces.
 _SIGNS = {char: None if chr(char) == "'" else " " for char in range(128) if not chr(char).isalnum()}
-_ODD = re.compile("`|''")
 _ASCII_WORD = re.compile("[A-Za-z0-9]++(?:['`][A-Za-z0-9]++)*+")
 _ASCII_PIECE = re.compile("[A-Za-z0-9']++(?:[-/][A-Za-z0-9']++)*+")
 # Letters that Unicode does not take apart.
@@ -122,8 +121,10 @@ def is_unspaced(piece: str) -> bool:
 def fold(text: str) -> Folded:
     """Take a text apart and fold it."""
     low = text.casefold().replace("_", " ")
-    if low.isascii() and not _ODD.search(low):
-        plain = [word[:LONGEST_WORD] for word in low.translate(_SIGNS).split()]
+    if low.isascii() and "`" not in low and "''" not in low:
+        plain = low.translate(_SIGNS).split()
+        if max(map(len, plain), default=0) > LONGEST_WORD:
+            plain = [word[:LONGEST_WORD] for word in plain]
         hyphened = "-" in low or "/" in low
         joined = [each for each in _ASCII_PIECE.findall(low) if "-" in each or "/" in each] if hyphened else []
     else:

@@ -129,7 +129,8 @@ class Search:
                 yield hit.record
             else:
                 with explained():
-                    yield str(self._searcher.doc(hit.address).get_first("record"))
+                    document = self._searcher.doc(hit.address)
+                yield str(document.get_first("record"))
 
     def facets(self) -> Facets:
         """How many hits there are, and how many by collection, class and state."""

@@ -217,14 +217,20 @@ def _standing(searcher: Searcher, index: Index) -> Standing:
     return Standing(epoch, int(revision))
 
 
-@contextmanager
-def explained() -> Iterator[None]:
-    """What tantivy raises becomes `Broken`: it has no errors of its own that tell more."""
-    try:
-        yield
-    except (ValueError, OSError, RuntimeError) as error:
-        raise Broken(str(error)) from error
-    except BaseException as error:
-        if type(error).__name__ != _PANIC:
-            raise
-        raise Broken(str(error)) from error
+class _Explained:
+    """Makes `Broken` of what tantivy raises. A class, since it is entered for every hit."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, (ValueError, OSError, RuntimeError)) or type(error).__name__ == _PANIC:
+            raise Broken(str(error)) from error
+
+
+_EXPLAINED = _Explained()
+
+
+def explained() -> _Explained:
+    """What tantivy raises within becomes `Broken`: it has no errors of its own that tell more."""
+    return _EXPLAINED

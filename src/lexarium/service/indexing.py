@@ -31,7 +31,7 @@ _LONGEST_REST = 1.0
 _TROUBLE_SECONDS = 1.0
 _CHANGES = 2_000
 """How many changes are read, and committed to the index, at a time."""
-_WAIT_SECONDS = 1.0
+_WAIT_SECONDS = 2.0
 """How long a search waits for what is written already."""
 _WAIT_CHANGES = 2_000
 """How far behind the index may be for a search to wait: past that it would wait in vain."""
