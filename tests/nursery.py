@@ -54,6 +54,8 @@ class Child:
         """Wait for its end, and give the rest of what it said: nothing, the second time."""
         if self.stdout.closed:
             return "", ""
+        if self.stderr.closed:
+            return "", ""
         until = time.monotonic() + timeout
         said: dict[int, bytes] = {stream.fileno(): b"" for stream in (self.stdout, self.stderr)}
         open_still = set(said)

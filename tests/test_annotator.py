@@ -6,7 +6,7 @@ from itertools import pairwise
 from unicodedata import normalize
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lexarium.search.annotator import Annotator, Term, _Reading
@@ -220,6 +220,7 @@ def alike(label: list[str], words: list[str]) -> bool:
 
 
 @settings(max_examples=400, deadline=None)
+@example(labels=["\n\na"], text="A", cuts=[])
 @given(labels=LABELS, text=TEXT, cuts=st.lists(st.integers(0, 200), max_size=6))
 def test_it_finds_what_the_plainest_way_finds_however_the_text_comes(
     labels: list[str], text: str, cuts: list[int]

@@ -579,6 +579,7 @@ def catalogue(request: pytest.FixtureRequest, new_url: NewUrl) -> Iterator[type[
     database.close()
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize(("catalogue", "runs"), [("sqlite", 15), ("postgres", 4)], indirect=["catalogue"])
 def test_any_sequence_of_writes_leaves_what_the_model_says(catalogue: type[Writes], runs: int) -> None:
     run_state_machine_as_test(

@@ -220,7 +220,7 @@ class Annotator:
             step = node << _WORDS | number
             flagged = self._steps.get(step) or self._steps.setdefault(step, len(self._steps) + 1 << _FLAGS)
             node = flagged >> _FLAGS
-        spelling = bare(parts(label)[1]) if len(words) == 1 else ""
+        spelling = bare(parts(" ".join(label.split()))[1]) if len(words) == 1 else ""
         cased = _is_cased(spelling)
         self._steps[step] = flagged | _ENDS | (_CASED if cased else 0)
         return (node, spelling) if cased else node
