@@ -5,7 +5,6 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
@@ -153,6 +152,7 @@ class Indexer:
 
     def _serve(self) -> None:
         """Never ends by an error: what cannot be indexed now can be later."""
+        _step_back()
         watch: Watch | None = None
         troubled = many = False
         while not self._stopping.is_set():
@@ -217,9 +217,8 @@ class Indexer:
         return done
 
     def _make_anew(self) -> None:
-        # Aside, since a thread that has stepped back cannot come forward again.
-        with suppress(Unready), ThreadPoolExecutor(1, initializer=_step_back) as aside:
-            aside.submit(self.rebuild).result()  # Unready: another process does it.
+        with suppress(Unready):  # then another process does
+            self.rebuild()
 
     def _newest(self, after: str) -> list[Change]:
         with self._database.read() as snapshot:
