@@ -73,7 +73,7 @@ def test_every_mistake_of_every_kind_is_told_at_once(shared_server: Server, cura
     ]  # fmt: skip
     assert told["/1"].startswith("Line 1 is not JSON")
     assert told["/5/record/name"] == "Line 5: record/name must not be empty."
-    assert told["/9/target"] == "Line 9: target is the record itself, which cannot be above itself."
+    assert told["/9/target"] == "Line 9: target is the record itself, which cannot be related to itself."
     assert f"version {newer['version']} now" in told["/10/version"]
     assert refused.json["detail"].startswith(f"Nothing was done: {len(told)} mistakes.")
     assert shared_server.get("/api/v1").json["revision"] == position

@@ -158,11 +158,13 @@ class Writes(RuleBasedStateMachine):
         ]
 
     def closes_circle(self, changed: dict[str, Edges]) -> bool:
-        """Whether a hierarchical relation that is new comes to lie on a circle."""
+        """Whether a relation that is new joins a record to itself or, a hierarchical one, comes to lie on a circle."""
         edges = {each: changed.get(each, self.now(each).edges) for each in {*self.versions, *changed}}
         for source, own in changed.items():
             before = self.now(source).edges if source in self.versions else set()
             for relation, target in own - before:
+                if target == source:
+                    return True
                 if not RELATIONS[relation].hierarchical:
                     continue
                 reached, ways = set[str](), [target]

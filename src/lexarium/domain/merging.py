@@ -24,7 +24,7 @@ def survivor(kept: Whole, gone: Whole) -> dict[str, Any]:
         if name_key(alias.text) not in known:
             known.add(name_key(alias.text))
             draft["aliases"].append(alias.model_dump())
-    own = frozenset(edge for edge in kept.edges if edge.target not in (gone.id, kept.id))
+    own = frozenset(edge for edge in kept.edges if edge.target != gone.id)
     draft["relations"] = replace(kept, edges=own | _moved(gone, kept.id)).relations
     return draft
 
@@ -39,7 +39,7 @@ def turned(whole: Whole, survivors: Mapping[str, str]) -> Whole:
     return replace(
         whole,
         fields={**whole.fields, **classes},
-        edges=frozenset(edge for edge in kept | moved if edge.target != whole.id),
+        edges=frozenset(kept | {edge for edge in moved if edge.target != whole.id}),
     )
 
 

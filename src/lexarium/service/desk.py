@@ -356,9 +356,9 @@ def _unrelatable(transaction: Transaction, relation: Relation, source: str | Non
     stored = None if unstorable(target) else records.find(transaction.connection, target)
     if stored is None or stored.collection != relation.target or stored.state != State.PUBLISHED:
         return f"names no {relation.target} that is in the catalogue."
+    if source == target:
+        return "is the record itself, which cannot be related to itself."
     if relation.hierarchical and source is not None:
-        if source == target:
-            return "is the record itself, which cannot be above itself."
         above = edges.walk(transaction.connection, target, [relation.name], upward=True, deepest=_DEEPEST)
         if source in above:
             return f"would close a circle: {target} is below {source} already."
