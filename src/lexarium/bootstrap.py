@@ -1,7 +1,11 @@
 """The one place that wires settings, store, services and web."""
 
 import logging
+import multiprocessing
 import os
+import signal
+import threading
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 from starlette.types import ASGIApp
@@ -22,6 +26,9 @@ MARK = "LEXARIUM_MARK"
 
 def application() -> ASGIApp:
     """The service with the settings of the environment: what each worker process runs."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_end_with, args=[parent], name="lexarium-parent", daemon=True).start()
     settings = Settings.read(os.environ)
     choose(Lengths(settings.name_limit, settings.alias_limit, settings.definition_limit))
     shared = os.environ.get(MARK)
@@ -39,3 +46,9 @@ def application() -> ASGIApp:
         # A worker that takes the place of another while the database is away must not end the whole server.
         log.warning("Serving without the database until it is there: %s", error)
     return make_app(settings, database)
+
+
+def _end_with(parent: BaseProcess) -> None:
+    """End as if told to, should the process that started this one be gone: it would hold the port for good."""
+    parent.join()
+    os.kill(os.getpid(), signal.SIGTERM)

@@ -1,5 +1,6 @@
 """The application: what answers where, handed to one constructor."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any
@@ -47,7 +48,9 @@ def make_app(settings: Settings, database: Database) -> ASGIApp:
         deliverer = Deliverer(database, private=settings.webhooks_private == "yes")
         deliverer.start()
         indexer.start()
+        going_along = asyncio.create_task(answers.go_along())
         yield {"streams": streams, "body_seconds": settings.body_seconds}  # for `protocol`
+        going_along.cancel()
         await run_in_threadpool(indexer.stop)
         await run_in_threadpool(deliverer.stop)
         await run_in_threadpool(database.close)

@@ -93,9 +93,13 @@ async def _live(database: Database, streams: Streams, since: int, collections: l
 
 
 async def _events(database: Database, stream: Stream, since: int, collections: list[str]) -> AsyncIterator[bytes]:
-    """What a slow reader has not taken is not read: nothing piles up here."""
+    """What a slow reader has not taken is not read: nothing piles up here.
+
+    They end where another epoch begins: what is numbered on from there is something else.
+    """
     silent = 0.0
-    while stream.goes_on:
+    epoch = database.position().epoch
+    while stream.goes_on and database.position().epoch == epoch:
         if database.position().revision > since:
             found, since = await run_in_threadpool(_read_to, database, since, collections)
             for change in found:
