@@ -38,7 +38,7 @@ def upgrade(database: Database) -> str | None:
         command.upgrade(config, "head")
         if before is None:
             connection.execute(catalogue.insert().values(id=1, epoch=secrets.token_hex(4), revision=0))
-        else:
+        elif before != migrations.HEAD:
             # It counts as a write: a standby that has not followed it yet is not to be read.
             connection.execute(update(catalogue).values(writes=catalogue.c.writes + 1))
     return before
