@@ -1,5 +1,7 @@
 """Which proxies are believed when they say who a client is."""
 
+from contextlib import closing
+
 import pytest
 
 from lexarium.domain.errors import SettingError
@@ -45,24 +47,25 @@ def test_lists_in_several_lines_and_addresses_with_ports_are_read(new_url: NewUr
             401,
             429,
         ]
-        connection = server.connect()
-        connection.putrequest("POST", "/api/v1/sign-in")
-        for line in ("203.0.113.9", "203.0.113.7", "127.0.0.1"):
-            connection.putheader("X-Forwarded-For", line)
-        connection.putheader("Content-Type", "application/json")
-        connection.putheader("Content-Length", "2")
-        connection.endheaders(b"{}")
-        assert connection.getresponse().status == 429
-        connection.close()
+        with closing(server.connect()) as connection:
+            connection.putrequest("POST", "/api/v1/sign-in")
+            for line in ("203.0.113.9", "203.0.113.7", "127.0.0.1"):
+                connection.putheader("X-Forwarded-For", line)
+            connection.putheader("Content-Type", "application/json")
+            connection.putheader("Content-Length", str(len(SIGN_IN)))
+            connection.endheaders(SIGN_IN.encode())
+            assert connection.getresponse().status == 429
+
+
+SIGN_IN = '{"name": "nobody", "password": "not this one"}'
 
 
 def statuses(server: Server, *forwarded: str) -> list[int]:
     """What tries to sign in to one account are answered, each from an address; each address has one try."""
-    body = {"name": "nobody", "password": "not this one"}
     found = []
     for each in forwarded:
         headers = {"Content-Type": "application/json", "X-Forwarded-For": each}
-        found.append(server.request("POST", "/api/v1/sign-in", headers, str(body).replace("'", '"')).status)
+        found.append(server.request("POST", "/api/v1/sign-in", headers, SIGN_IN).status)
     return found
 
 

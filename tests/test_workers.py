@@ -41,6 +41,7 @@ def refused(port: int) -> bool:
 
 def test_workers_end_with_the_process_that_started_them(new_url: NewUrl) -> None:
     with Server(new_url("sqlite"), "--workers", "2") as server:
+        wait_until(lambda: len(workers(server)) == 2)
         left = workers(server)
         os.kill(server.pid, signal.SIGKILL)
         wait_until(lambda: not any(Path(f"/proc/{each}").exists() for each in left))
@@ -50,7 +51,7 @@ def test_workers_end_with_the_process_that_started_them(new_url: NewUrl) -> None
 def test_workers_start_anew_though_temporary_files_were_swept_away(new_url: NewUrl, tmp_path: Path) -> None:
     with Server(new_url("postgres"), "--workers", "2", TMPDIR=str(tmp_path)) as server:
         wait_until(lambda: server.get("/readyz").status == 200)
-        for left in tmp_path.iterdir():
+        for left in filter(Path.is_file, tmp_path.iterdir()):
             left.unlink()
         before = workers(server)
         os.kill(server.pid, signal.SIGHUP)

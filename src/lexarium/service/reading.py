@@ -101,9 +101,7 @@ class Reading:
 def reading(database: Database) -> Iterator[Reading]:
     """A view of the catalogue as it is now, unchanging until the block ends."""
     with database.read() as snapshot:
-        now = Reading(snapshot)
-        database.notice(now.position)
-        yield now
+        yield Reading(snapshot)
 
 
 def stream_whole(database: Database, collection: Collection, position: Position) -> Iterator[bytes]:

@@ -96,19 +96,21 @@ class Links:
             raise psycopg.OperationalError("; ".join(failures))
         newest = max(found, key=lambda link: link.timeline)
         for link in found:
-            if link is not newest:
+            if link.timeline < newest.timeline:
                 self._pass_by(link)
+            elif link is not newest:
+                link.close()  # the same server by another name
         return newest
 
     def _opened(self, host: str) -> Link:
         """A connection to this one, unless it is older than what was seen."""
         link = Link.connect(host)
         link.patience = self._patience
-        encoding = link.info.parameter_status("server_encoding")
+        name, encoding = link.info.dbname, link.info.parameter_status("server_encoding")
         if encoding != _ENCODING:
             link.close()
             raise SettingError(
-                f"The database {link.info.dbname} is in {encoding}, which has no room for every text: "
+                f"The database {name} is in {encoding}, which has no room for every text: "
                 f"make one with ENCODING '{_ENCODING}' TEMPLATE template0."
             )
         if self._standby:
