@@ -5,6 +5,7 @@ import gzip
 import json
 import socket
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from lexarium.service.importing import import_files
 from lexarium.settings import Settings
 from lexarium.store import versions
 from lexarium.store.database import Database
+from lexarium.store.migrate import open_database
 from lexarium.web.encodings import encoded_pieces
 from lexarium.web.limits import Limits
 from lexarium.web.v1.export import export as served_export
@@ -272,3 +274,22 @@ def test_an_export_over_http_never_reads_the_catalogue_on_the_event_loop(
 
     assert b"definition" in asyncio.run(answered())
     assert reads
+
+
+@pytest.mark.parametrize("format", ["skos", "rdfxml", "ntriples", "jsonld"])
+def test_rdf_of_a_catalogue_that_has_moved_to_another_base_keeps_its_ids(
+    new_url: NewUrl, sample_paths: list[Path], tmp_path: Path, format: str
+) -> None:
+    before, after = open_database(new_url("sqlite")), open_database(new_url("sqlite"))
+    import_files(before, sample_paths)
+    path = tmp_path / f"all{FORMATS[format].extensions[0]}"
+    path.write_bytes(b"".join(export(before, ABOUT, FORMATS[format])))
+    moved = replace(ABOUT, base="https://new.example/")
+    report = import_files(after, [path], about=moved)
+    assert sum(report.created.values()) == sum(import_files(before, sample_paths).unchanged.values())
+    ours, theirs = (json.loads(b"".join(export(each, ABOUT, FORMATS["v-alpha"]))) for each in (before, after))
+    assert [(each["id"], each.get("relationships")) for each in theirs] == [
+        (each["id"], each.get("relationships")) for each in ours
+    ]
+    before.close()
+    after.close()

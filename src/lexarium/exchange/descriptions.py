@@ -13,7 +13,7 @@ from lexarium.domain.identifiers import has_prefix
 from lexarium.domain.relations import MAPPINGS, PARTOF, RELATED, RELATIONS, Related
 from lexarium.domain.stamps import is_stamp, precise_text_of
 from lexarium.exchange.labels import NO_LANGUAGE
-from lexarium.exchange.meanings import OWN_FIELDS, OWN_RELATIONS, SCOPES, STATE
+from lexarium.exchange.meanings import COLLECTION, OWN_FIELDS, OWN_RELATIONS, SCOPES, STATE, vocabulary
 from lexarium.exchange.namespaces import expanded
 from lexarium.exchange.rdf import Text
 
@@ -44,6 +44,7 @@ def of_scheme(about: About, collection: Collection) -> Description:
     """A collection, with what the catalogue says of itself."""
     said: list[Said] = [
         ("rdf:type", expanded("skos:ConceptScheme")),
+        ("rdf:type", vocabulary(about) + COLLECTION),
         ("dct:title", _in_language(about, f"{about.title}: {collection.name}")),
         ("dct:description", Text(collection.description, "en")),
     ]

@@ -2,7 +2,7 @@
 
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from shutil import copyfileobj
 from tempfile import SpooledTemporaryFile
 from typing import IO, BinaryIO, TypeVar, cast
@@ -25,6 +25,7 @@ from lexarium.exchange.meanings import (
     INVERSES,
     TRANSITIVE,
     Kind,
+    home,
     meanings,
 )
 from lexarium.exchange.namespaces import curie, expanded, shortened
@@ -100,6 +101,8 @@ class _Resources:
         self._reading = reading
         self._about = reading.about
         self._dialect = dialect
+        self._homes = [reading.about]
+        """Whose records are ours: this catalogue's, and those of the ones that the document was exported from."""
         self._meanings = meanings(reading.about, reading.map)
         self._remarks = Remarks()
         self._identified: dict[str, str] = {}
@@ -139,8 +142,21 @@ class _Resources:
                 yield statement
             if predicate == _IDENTIFIED and isinstance(value, Text) and value.text != curie(subject):
                 self._identified[subject] = value.text
+            elif predicate == TYPE and isinstance(value, str) and (base := home(subject, value)) is not None:
+                self._settle(base)
             elif predicate == _ON_PROPERTY and (meaning := self._meanings.get(_name(value))) is not None:
                 self._said.add(meaning.detail)
+
+    def _settle(self, base: str) -> None:
+        """Know the records of the catalogue at this base by their own ids."""
+        if all(each.base != base for each in self._homes):
+            there = replace(self._about, base=base)
+            self._homes.append(there)
+            self._meanings = {**meanings(there, self._reading.map), **self._meanings}
+
+    def _own(self, name: str) -> str | None:
+        """The id of ours that a resource has."""
+        return next(filter(None, (each.identifier(name) for each in self._homes)), None)
 
     def _is_record(self, name: str, subject: Subject) -> bool:
         return not name.startswith("_:") and any(
@@ -163,7 +179,7 @@ class _Resources:
         said = self._gathered(subject)
         kind = self._collection(said, subject.line)
         incoming.collection = kind.name
-        identifier = self._about.identifier(name)
+        identifier = self._own(name)
         if identifier is not None:
             incoming.foreign, incoming.fields["id"] = "", identifier
         elif why_not_outside(incoming.foreign):
@@ -182,7 +198,7 @@ class _Resources:
 
     def _called(self, name: str) -> str:
         """What a resource is called: by its id where it is one of ours."""
-        return self._about.identifier(name) or self._identified.get(name) or curie(name)
+        return self._own(name) or self._identified.get(name) or curie(name)
 
     def _gathered(self, subject: Subject) -> Gathered:
         said: Gathered = defaultdict(list)
@@ -231,9 +247,10 @@ class _Resources:
         if self._reading.collection is not None:
             return self._reading.collection
         for _, value in said["collection"]:
-            told = value.text if isinstance(value, Text) else value.removeprefix(self._about.base)
-            if told in COLLECTIONS:
-                return COLLECTIONS[told]
+            for each in self._homes:
+                told = value.text if isinstance(value, Text) else value.removeprefix(each.base)
+                if told in COLLECTIONS:
+                    return COLLECTIONS[told]
         if self._reading.fallback is None:
             raise no_collection(line)
         return self._reading.fallback
@@ -325,7 +342,7 @@ class _Resources:
             self._remarks.add("relations to expressions, and to what has no IRI, were left out", own)
             return None
         other = value.text if isinstance(value, Text) else self._called(value)
-        if relation == RELATED.name and (incoming.foreign or self._about.identifier(_shown(value)) is None):
+        if relation == RELATED.name and (incoming.foreign or self._own(_shown(value)) is None):
             # It goes both ways, and others say it once or twice.
             own, other = sorted((own, other))
         return Edge(own, relation, other)
