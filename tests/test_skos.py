@@ -534,3 +534,19 @@ def test_a_record_may_be_related_to_itself_and_have_a_name_twice(format: str) ->
     whole = concept(edges=frozenset({Edge("trm_1", "KINDOF", "trm_1")}), aliases=(alias("focus"), alias("focus")))
     [again] = read(written(format, [whole]), format)
     assert taken(again) == whole
+
+
+def test_what_holds_nothing_of_skos_is_refused() -> None:
+    with pytest.raises(Malformed, match="the file is empty"):
+        read("")
+    with pytest.raises(Malformed, match="nothing that it speaks of is a skos:Concept"):
+        turtle('ex:1 rdfs:label "one" .')
+    assert turtle("ex:all a skos:ConceptScheme .") == []
+    assert read(PREFIXES) == []
+
+
+def test_collections_of_concepts_are_told_of_and_are_no_concepts() -> None:
+    text = """ex:1 a skos:Concept ; skos:prefLabel "one" ; skos:inScheme ex:all .
+        ex:some a skos:Collection ; skos:prefLabel "some" ; skos:inScheme ex:all ; skos:member ex:1 ."""
+    assert [each.fields["name"] for each in turtle(text)] == ["one"]
+    assert remarks(text) == ["a skos:Collection is not kept (https://example.org/some)"]

@@ -33,6 +33,8 @@ from lexarium.exchange.notions import whole_number
 from lexarium.exchange.rdf import Document, Statement, Text, statements
 from lexarium.exchange.remarks import Remarks
 
+Node = str | Text
+
 TYPE = expanded("rdf:type")
 _IDENTIFIED = expanded("oboInOwl:id")
 _IMPORTS = expanded("owl:imports")
@@ -45,13 +47,15 @@ _UPWARD = {BROADER, GENERIC, TRANSITIVE}
 _TEXTUAL = ("alias", "definition", "note")
 _ORIGINS = tuple(expanded(name) for name in ("oboInOwl:hasDbXref", "dct:source", "dc:source"))
 
+_GROUPS: tuple[Node, ...] = (expanded("skos:Collection"), expanded("skos:OrderedCollection"))
+_HEADS: tuple[Node, ...] = (expanded("skos:ConceptScheme"), expanded("owl:Ontology"))
+
 _MOST_DETAILS = 100
 """What may be said of a label, note or expression: thousands of records may share one, and each takes all of it."""
 _IN_MEMORY = 8 << 20
 """In bytes: a small document is not put on disk."""
 
 Value = TypeVar("Value")
-Node = str | Text
 Gathered = dict[Kind, list[tuple[str, Node]]]
 """What is said of a resource: by kind, details and objects."""
 
@@ -73,6 +77,8 @@ class Dialect:
 def records(stream: BinaryIO, reading: Reading, dialect: Dialect) -> Iterator[Incoming]:
     """The records of a document, and last what there is to tell of it. Raises `Malformed`."""
     document = Document(stream)
+    if document.is_empty:
+        raise Malformed("the file is empty; statements of RDF were expected", 1, 1)
     if document.syntax != RdfFormat.JSON_LD:
         with Graph() as graph:
             yield from _Resources(graph, reading, dialect).read(statements(document, document.syntax))
@@ -113,6 +119,8 @@ class _Resources:
         """Labels and the like of which more is said than is taken."""
         self._other: str | None = None
         """The format that reads what this document holds instead of records."""
+        self._headed = False
+        """Whether it speaks of a vocabulary that records could be of."""
 
     def read(self, said: Iterable[Statement]) -> Iterator[Incoming]:
         self._graph.add(self._turned(said))
@@ -130,6 +138,9 @@ class _Resources:
                 self._look_at(name, subject)
         if not found and self._other:
             raise Malformed(f"it holds nothing that this format reads: try --format {self._other}", 1, 1)
+        if not found and self._graph.uses and not self._headed:
+            wanted = ", ".join(shortened(_shown(each)) for each in self._dialect.types)
+            raise Malformed(f"nothing that it speaks of is a {wanted}", 1, 1)
         yield from self._remarks.incoming()
 
     def _turned(self, said: Iterable[Statement]) -> Iterator[Statement]:
@@ -159,9 +170,13 @@ class _Resources:
         return next(filter(None, (each.identifier(name) for each in self._homes)), None)
 
     def _is_record(self, name: str, subject: Subject) -> bool:
-        return not name.startswith("_:") and any(
-            value in self._dialect.types if predicate == TYPE else predicate in self._dialect.members
-            for predicate, value in subject.said
+        return (
+            not name.startswith("_:")
+            and any(
+                value in self._dialect.types if predicate == TYPE else predicate in self._dialect.members
+                for predicate, value in subject.said
+            )
+            and not any(predicate == TYPE and value in _GROUPS for predicate, value in subject.said)
         )
 
     def _look_at(self, name: str, subject: Subject) -> None:
@@ -169,6 +184,10 @@ class _Resources:
         for predicate, value in subject.said:
             if predicate == TYPE and value in self._dialect.others:
                 self._other = self._dialect.others[value]
+            elif predicate == TYPE and value in _GROUPS:
+                self._remarks.add(f"a {shortened(_shown(value))} is not kept", name)
+            elif predicate == TYPE and value in _HEADS:
+                self._headed = True
             elif predicate == _IMPORTS:
                 self._remarks.add("what it imports is not fetched", _shown(value))
             elif predicate in _TERMS and not name.startswith(self._about.base):

@@ -30,6 +30,8 @@ class Intake:
         self._problems = problems
         self._warnings = warnings
         self._source = 0
+        self.taken = 0
+        """How many records have been put there."""
 
     def begin(self, source: str) -> None:
         """From now on records come from there."""
@@ -48,6 +50,7 @@ class Intake:
             _check_key(fields.get("id"), incoming.foreign, key, problems)
         if problems or incoming.warnings:
             self._note(incoming)
+        self.taken += key != ""
         if key and not problems and incoming.version is not None:
             retelling.keep(self._stage, self._source, incoming, incoming.version)
         elif key and not problems:
@@ -58,8 +61,9 @@ class Intake:
 
     def _note(self, incoming: Incoming) -> None:
         where = self._stage.place(self._source, incoming.line)
+        column = f", column {incoming.column}" if incoming.column else ""
         for problem in incoming.problems:
-            self._problems.add(where, problem)
+            self._problems.add(where + column, problem)
         for warning in incoming.warnings:
             self._warnings.add(where, warning)
 
