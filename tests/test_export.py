@@ -1,10 +1,12 @@
 """Exporting: any format, any state, to a file or over HTTP."""
 
 import asyncio
+import bz2
 import gzip
 import json
+import lzma
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -37,6 +39,12 @@ from tests.test_import import term
 
 ABOUT = About("Ours", "CC0-1.0", "A <library>", "de", "https://example.org/terms/")
 STREAMED = ("v-alpha", "jsonl")
+DECOMPRESSED: dict[str, Callable[[bytes], bytes]] = {
+    ".gz": gzip.decompress,
+    ".BZ2": bz2.decompress,
+    ".xz": lzma.decompress,
+    ".zst": lambda data: zstandard.ZstdDecompressor().decompressobj().decompress(data),
+}
 
 
 @pytest.fixture
@@ -97,9 +105,10 @@ def at(tmp_path: Path, sample_paths: list[Path]) -> str:
 
 def test_the_name_of_the_file_tells_its_format_and_whether_it_is_compressed(at: str, tmp_path: Path) -> None:
     plain = run("export", "--format", "jsonl", "--database", at).stdout
-    path = tmp_path / "all.jsonl.gz"
-    assert run("export", "-o", path, "--database", at).returncode == 0
-    assert gzip.decompress(path.read_bytes()).decode() == plain
+    for ending, decompress in DECOMPRESSED.items():
+        path = tmp_path / f"all.jsonl{ending}"
+        assert run("export", "-o", path, "--database", at).returncode == 0
+        assert decompress(path.read_bytes()).decode() == plain
     path = tmp_path / "all.JSON"
     assert run("export", "-o", path, "--database", at).returncode == 0
     assert path.read_text() == run("export", "--database", at).stdout
@@ -112,6 +121,8 @@ def test_the_name_of_the_file_tells_its_format_and_whether_it_is_compressed(at: 
         (["-o", "all.owl"], "can only be imported"),
         (["-o", "all.pdf"], "does not tell a format"),
         (["-o", "all.pdf.gz"], "does not tell a format"),
+        (["-o", "all.jsonl.zip"], "would be an archive"),
+        (["-o", "all.jsonl.zip", "--format", "jsonl"], "would be an archive"),
     ],
 )
 def test_what_cannot_be_written_is_refused_before_anything_is(
