@@ -255,13 +255,21 @@ def test_a_newer_edition_keeps_what_people_made_of_a_record_here(copied: tuple[D
     assert fields_of(copy, identifier)["definition_text"] == "Ours again."
 
 
-def test_a_record_that_is_there_takes_what_its_last_version_says(copied: tuple[Database, Path, str]) -> None:
+def test_a_record_goes_on_where_the_file_knows_it_and_else_takes_what_its_last_version_says(
+    copied: tuple[Database, Path, str],
+) -> None:
     copy, path, identifier = copied
     path.write_bytes(edited(edited(path.read_bytes(), identifier, name="two"), identifier, name="three"))
     assert import_files(copy, [path]).updated == {"concept": 1}
     assert fields_of(copy, identifier)["name"] == "three"
     with copy.read() as snapshot:
-        assert len(versions.history(snapshot, identifier, 100)) == 2
+        assert len(versions.history(snapshot, identifier, 100)) == 3
+    rewrite(copy, curator(copy), identifier, "Ours.")
+    path.write_bytes(edited(edited(path.read_bytes(), identifier, name="four"), identifier, name="five"))
+    assert import_files(copy, [path]).updated == {"concept": 1}
+    assert fields_of(copy, identifier)["name"] == "five"
+    with copy.read() as snapshot:
+        assert len(versions.history(snapshot, identifier, 100)) == 5
 
 
 def test_a_relation_that_waited_for_a_record_is_there_once_its_history_comes(
@@ -369,3 +377,13 @@ def test_a_dry_run_tells_all_and_changes_nothing(copied: tuple[Database, Path, s
     assert report.created == {"concept": 1}
     with copy.read() as snapshot:
         assert read_position(snapshot).revision == 0
+
+
+def test_every_line_that_is_no_record_is_told(database: Database, tmp_path: Path) -> None:
+    path = tmp_path / "concept.jsonl"
+    path.write_bytes(b'{"id": \n' + json.dumps(term("a")).encode() + b'\n[]\n\n{"id": "trm_b", "name": 1}\nx' * 600)
+    with pytest.raises(ImportRefused, match="Nothing was imported: 2,400 problems") as caught:
+        import_files(database, [path])
+    where = [problem.field.removeprefix(f"{path}, ") for problem in caught.value.problems]
+    assert where[:5] == ["line 1, column 1", "line 3, column 1", "line 5", "line 5", "line 6, column 2"]
+    assert len(where) == 1_000

@@ -92,7 +92,7 @@ def append(transaction: Transaction, news: Sequence[New], *, actor: str, at: int
 
 @dataclass(frozen=True, slots=True)
 class Retold:
-    """A version of a record that is new here, as it was made elsewhere."""
+    """A version that is new here, as it was made elsewhere."""
 
     whole: Whole
     version: int
@@ -104,10 +104,12 @@ class Retold:
     """Whether another write made it than made the one before."""
     last: bool
     """Whether it is what the record is now."""
+    new: bool
+    """Whether the record was not there before."""
 
 
 def retell(transaction: Transaction, told: Sequence[Retold]) -> None:
-    """Log versions of records that were not there, each with when and by whom it was made, in this order."""
+    """Log versions that were not there, each with when and by whom it was made, in this order."""
     changes = []
     for seq, each in enumerate(told, transaction.revision + 1):
         if each.begins:
@@ -124,8 +126,9 @@ def retell(transaction: Transaction, told: Sequence[Retold]) -> None:
             document=each.document,
         )
         changes.append(_change_row(made, each.whole))
-    last = [each for each in told if each.last]
-    transaction.put_off(_INSERT, (_record_row(Entry(each.whole, each.version, each.action)) for each in last))
+    last = [(each.new, _record_row(Entry(each.whole, each.version, each.action))) for each in told if each.last]
+    transaction.put_off(_INSERT, (row for new, row in last if new))
+    _execute(transaction, _UPDATE, [{"this": row["id"], **row} for new, row in last if not new])
     transaction.put_off(_LOG, changes)
     transaction.logged([each.whole for each in told])
 
