@@ -76,7 +76,9 @@ class Part:
     """What people call it."""
     name: str
     """Its file's name, without an ending that only says how it is compressed."""
-    stream: io.BufferedReader
+    head: bytes
+    """Some of its first bytes."""
+    stream: BinaryIO
     consumed: Callable[[], int]
     """How many bytes of the file on disk have been read."""
     beside: tuple[str, ...] = ()
@@ -101,9 +103,9 @@ def parts(path: Path) -> Iterator[Part]:
         for sign, opener in _OPENERS.items():
             if start.startswith(sign):
                 stream = io.BufferedReader(_Bounded(opener(file), _Budget(consumed)))
-                yield Part(place, _plain(path.name), stream, consumed)
+                yield Part(place, _plain(path.name), stream.peek(), stream, consumed)
                 return
-        yield Part(place, _plain(path.name), file, consumed)
+        yield Part(place, _plain(path.name), file.peek(), file, consumed)
 
 
 def refuse_foreign(head: bytes) -> None:
@@ -136,7 +138,7 @@ def _members(path: Path, file: BinaryIO) -> Iterator[Part]:
             name = _plain(path.name) if len(members) == 1 and _known_only_outside(path, member) else member.filename
             with io.BufferedReader(_Bounded(_Member(archive, member), budget)) as stream:
                 beside = tuple(each.filename for each in members if each is not member)
-                yield Part(place, _plain(PurePath(name).name), stream, file.tell, beside)
+                yield Part(place, _plain(PurePath(name).name), stream.peek(), stream, file.tell, beside)
 
 
 def _hidden(name: str) -> bool:

@@ -50,7 +50,6 @@ class Document:
         self._stream = stream
         self._head = stream.read(_BLOCK)
         self.syntax = _syntax(self._head)
-        self.is_empty = not self._head
 
     def read(self, size: int = _BLOCK) -> bytes:
         """The next bytes of it, from the first on."""

@@ -77,8 +77,6 @@ class Dialect:
 def records(stream: BinaryIO, reading: Reading, dialect: Dialect) -> Iterator[Incoming]:
     """The records of a document, and last what there is to tell of it. Raises `Malformed`."""
     document = Document(stream)
-    if document.is_empty:
-        raise Malformed("the file is empty; statements of RDF were expected", 1, 1)
     if document.syntax != RdfFormat.JSON_LD:
         with Graph() as graph:
             yield from _Resources(graph, reading, dialect).read(statements(document, document.syntax))

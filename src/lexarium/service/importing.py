@@ -112,7 +112,8 @@ class _Import:
         text = Utf8(part.stream)
         stream = io.BufferedReader(text, HEAD)
         try:
-            found = _format_of(part, stream, format)
+            refuse_foreign(part.head)
+            found = _format_of(part, stream.peek(HEAD), format)
         except (Foreign, Unrecognised) as error:
             self._passed_over.append((part.place, str(error)))
             return
@@ -174,12 +175,11 @@ class _Import:
             yield incoming
 
 
-def _format_of(part: Part, stream: io.BufferedReader, format: Format | None) -> Format:
-    """How a document is to be read. Raises what says why it cannot be."""
-    refuse_foreign(part.stream.peek(HEAD))
+def _format_of(part: Part, head: bytes, format: Format | None) -> Format:
+    """How a document that begins so is to be read. Raises `Unrecognised`."""
     others_tell = any(tells(name, format) for name in part.beside)
     if format is None:
-        return recognise(part.name, stream.peek(HEAD), guess=not others_tell)
+        return recognise(part.name, head, guess=not others_tell)
     if others_tell and not tells(part.name, format):
         raise Unrecognised(f"is not named as {format.name}, and others beside it are")
     return format
