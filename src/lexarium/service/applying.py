@@ -14,13 +14,14 @@ from lexarium.domain.editions import Preference, Settled, Told, Values, created,
 from lexarium.domain.hierarchy import cycles
 from lexarium.domain.identifiers import SYSTEM_USER
 from lexarium.domain.merging import turned
+from lexarium.domain.progress import Progress
 from lexarium.domain.records import Fields
 from lexarium.domain.relations import RELATIONS, Edge
 from lexarium.domain.rendering import rendering_of
 from lexarium.domain.stamps import now
 from lexarium.service.identities import identify
 from lexarium.service.merging import CIRCLE, impossible, not_merged, survivors
-from lexarium.service.reports import Conflict, Notes, Progress, Report
+from lexarium.service.reports import Conflict, Notes, Report
 from lexarium.service.retelling import retell
 from lexarium.store import edges, integrity, log, records, upstream, versions
 from lexarium.store.database import Database
@@ -75,7 +76,8 @@ class Application:
         self._stage.arrange()
         self._join_repeated()
         self._follow_merges()
-        self._drop_untold_edges()
+        if self._related:
+            self._drop_untold_edges()
         total = self._stage.count()
         # What is little is written so soon that it does not matter how.
         self._loading = total > max(self._present, BATCH)
@@ -232,14 +234,15 @@ class Application:
     def _loaded(self, item: Staged, shift: "_Shift") -> log.New:
         """A record that is not there, ready to be written. One whose fields are all told is as it was read."""
         fields, collection = item.told_fields(), COLLECTIONS[item.collection]
-        plain = shift is _UNMOVED and item.rest is None and tuple(fields) == collection.names
+        plain = item.rest is None and tuple(fields) == collection.names
         if not plain or (self._classes and any(fields[name] in self._classes for name in collection.class_fields)):
             whole = self._new(item, shift)
             return log.New(collection.name, whole.state.value, whole.fields, whole.rendering, whole.document())
         self._report.created[item.collection] += 1
         self._note_references(collection, fields, item)
         rendering = rendering_of(collection, fields, item.fields)
-        return log.New(collection.name, State.PUBLISHED.value, fields, rendering, plain_document(item.fields))
+        document = plain_document(item.fields, _NONE if shift is _UNMOVED else shift.edges)
+        return log.New(collection.name, State.PUBLISHED.value, fields, rendering, document)
 
     def _new(self, item: Staged, shift: "_Shift") -> Whole:
         self._report.created[item.collection] += 1

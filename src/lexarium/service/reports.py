@@ -1,7 +1,6 @@
 """What an import tells of itself."""
 
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,13 +8,6 @@ from lexarium.domain.errors import ImportRefused, Problem
 
 KEPT = 1_000
 """How many warnings and problems are kept word by word; past that they are only counted."""
-
-Progress = Callable[[str, int, int], None]
-"""Called as work goes on: what is being done, how much is done, of how much."""
-
-
-def silent(what: str, done: int, total: int) -> None:
-    """Progress that nobody watches."""
 
 
 @dataclass

@@ -10,10 +10,11 @@ from lexarium.domain.changes import Action, State, Whole, whole_of
 from lexarium.domain.collections import COLLECTIONS
 from lexarium.domain.completion import complete
 from lexarium.domain.identifiers import SYSTEM_USER
+from lexarium.domain.progress import Progress
 from lexarium.domain.relations import Edge
 from lexarium.exchange.incoming import Incoming, Version
 from lexarium.service.merging import CIRCLE, impossible, not_merged
-from lexarium.service.reports import Notes, Progress, Report
+from lexarium.service.reports import Notes, Report
 from lexarium.store import edges, log, records, upstream
 from lexarium.store.records import BATCH
 from lexarium.store.retold import Awaited, RetoldVersion

@@ -19,7 +19,6 @@ from lexarium.store.versions import change_of
 _INSERT = insert(record)
 _UPDATE = update(record).where(record.c.id == bindparam("this"))
 _LOG = insert(change)
-_RELATE = insert(relation)
 _UNRELATE = delete(relation).where(*(column == bindparam(f"this_{column.name}") for column in relation.c))
 
 
@@ -135,9 +134,12 @@ def retell(transaction: Transaction, told: Sequence[Retold]) -> None:
 
 def relate(transaction: Transaction, added: Iterable[Edge], removed: Iterable[Edge]) -> None:
     """Add and remove relations. Those added must not be there; the records they belong to are saved by `save`."""
-    _execute(transaction, _RELATE, [_row(edge) for edge in added])
-    rows = [{f"this_{key}": value for key, value in _row(edge).items()} for edge in removed]
-    _execute(transaction, _UNRELATE, rows)
+    _insert(transaction.connection, relation, [(edge.source, edge.relation, edge.target) for edge in added])
+    _execute(
+        transaction,
+        _UNRELATE,
+        [{"this_source": each.source, "this_relation": each.relation, "this_target": each.target} for each in removed],
+    )
 
 
 def latest(connection: Connection, identifiers: Sequence[str]) -> dict[str, Change]:
@@ -191,10 +193,6 @@ def _insert(connection: Connection, table: Table, rows: list[tuple[Any, ...]]) -
         mark = "?" if connection.dialect.paramstyle == "qmark" else "%s"
         names, marks = ", ".join(f'"{column.name}"' for column in table.c), ", ".join(mark for _ in table.c)
         connection.exec_driver_sql(f"INSERT INTO {table.name} ({names}) VALUES ({marks})", rows)  # noqa: S608 (our own)
-
-
-def _row(edge: Edge) -> dict[str, str]:
-    return {"source": edge.source, "relation": edge.relation, "target": edge.target}
 
 
 def _execute(transaction: Transaction, statement: Any, rows: list[dict[str, Any]]) -> None:
