@@ -3,8 +3,6 @@
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from shutil import copyfileobj
-from tempfile import SpooledTemporaryFile
 from typing import IO, BinaryIO, TypeVar, cast
 
 from pyoxigraph import RdfFormat
@@ -32,6 +30,7 @@ from lexarium.exchange.namespaces import curie, expanded, shortened
 from lexarium.exchange.notions import whole_number
 from lexarium.exchange.rdf import Document, Statement, Text, statements
 from lexarium.exchange.remarks import Remarks
+from lexarium.exchange.twice import kept
 
 Node = str | Text
 
@@ -52,8 +51,6 @@ _HEADS: tuple[Node, ...] = (expanded("skos:ConceptScheme"), expanded("owl:Ontolo
 
 _MOST_DETAILS = 100
 """What may be said of a label, note or expression: thousands of records may share one, and each takes all of it."""
-_IN_MEMORY = 8 << 20
-"""In bytes: a small document is not put on disk."""
 
 Value = TypeVar("Value")
 Gathered = dict[Kind, list[tuple[str, Node]]]
@@ -81,17 +78,14 @@ def records(stream: BinaryIO, reading: Reading, dialect: Dialect) -> Iterator[In
         with Graph() as graph:
             yield from _Resources(graph, reading, dialect).read(statements(document, document.syntax))
         return
-    with SpooledTemporaryFile(_IN_MEMORY) as copy:
-        copyfileobj(document, copy)
+    with kept(document) as copy, Graph() as graph:
         syntax = RdfFormat.STREAMING_JSON_LD if _is_ordered(copy) else RdfFormat.JSON_LD
         copy.seek(0)
-        with Graph() as graph:
-            yield from _Resources(graph, reading, dialect).read(statements(copy, syntax))
+        yield from _Resources(graph, reading, dialect).read(statements(copy, syntax))
 
 
 def _is_ordered(file: IO[bytes]) -> bool:
     """Whether a document in JSON-LD can be read without having all of it in memory."""
-    file.seek(0)
     try:
         deque(statements(file, RdfFormat.STREAMING_JSON_LD), maxlen=0)
     except Malformed:

@@ -10,6 +10,7 @@ from typing import Self
 from lexarium.domain.about import About
 from lexarium.domain.collections import COLLECTIONS, Collection
 from lexarium.domain.editions import Preference
+from lexarium.domain.progress import Progress, silent
 from lexarium.exchange.decoding import Utf8
 from lexarium.exchange.formats import FORMATS, Format
 from lexarium.exchange.incoming import Incoming, Malformed, Reading
@@ -18,7 +19,7 @@ from lexarium.exchange.recognition import HEAD, Unrecognised, recognise, tells
 from lexarium.service import retelling
 from lexarium.service.applying import Application
 from lexarium.service.intake import Intake
-from lexarium.service.reports import Notes, Progress, Report, refuse, silent
+from lexarium.service.reports import Notes, Report, refuse
 from lexarium.store.database import Database
 from lexarium.store.records import BATCH
 from lexarium.store.staging import Stage

@@ -4,22 +4,19 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 
 from lexarium.domain.changes import Change
 from lexarium.domain.errors import LexariumError, Unready
+from lexarium.domain.progress import Progress, silent
 from lexarium.search.index import Broken, Busy, IndexFolder, OpenIndex, Standing, View, Writing
 from lexarium.store import records, versions
 from lexarium.store.backend import Position, Watch, read_position
 from lexarium.store.database import Database
 
 log = logging.getLogger(__name__)
-
-Progress = Callable[[str, int, int], None]
-"""Is told what is done, how far, and of how much."""
 
 _LOOK_SECONDS = 0.02
 _MANY = 5
@@ -122,7 +119,7 @@ class Indexer:
         view = self._view(position)
         return view is not None and view.standing.revision >= position.revision
 
-    def rebuild(self, told: Progress = lambda what, done, total: None) -> int:
+    def rebuild(self, told: Progress = silent) -> int:
         """Make the index anew while the old one serves: how many records it has."""
         try:
             with self._folder.building(self._folder.current()) as writing:
