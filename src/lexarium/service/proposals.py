@@ -114,6 +114,11 @@ def page(
     return proposals.page(snapshot, state, author, after, limit)
 
 
+def waiting(snapshot: Snapshot) -> int:
+    """How many wait to be decided."""
+    return proposals.count(snapshot, Decision.OPEN)
+
+
 def conflicts(snapshot: Snapshot, proposal: Proposal) -> list[dict[str, Any]]:
     """What the proposal changes and others have changed since: what each field was, is, and would be.
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from sqlalchemy import Connection, insert, select, tuple_, update
+from sqlalchemy import Connection, func, insert, select, tuple_, update
 
 from lexarium.domain.proposals import Decision, Proposal
 from lexarium.store.schema import proposal
@@ -34,6 +34,11 @@ def page(
     if after is not None:
         query = query.where(tuple_(proposal.c.made, proposal.c.id) > after)
     return [_proposal(row) for row in connection.execute(query)]
+
+
+def count(connection: Connection, state: Decision) -> int:
+    """How many stand so."""
+    return connection.scalar(select(func.count()).where(proposal.c.state == state)) or 0
 
 
 def decide(transaction: Transaction, decided: Proposal) -> None:

@@ -59,7 +59,7 @@ def make_app(settings: Settings, database: Database) -> ASGIApp:
     finder = Finder(database, indexer)
     answers = Answers(settings.cache_mb * 1_000_000, database)
     annotating = Annotating(database)
-    site = Site(database, finder, annotating, Statistics(database), Classes(), limits, settings.about)
+    site = Site(database, finder, annotating, Statistics(database), Classes(), limits, settings.about, callers)
     v1 = Lazy("lexarium.web.v1.app", lambda module: module.make_v1(site, callers, streams, settings))
     app = Starlette(
         routes=[

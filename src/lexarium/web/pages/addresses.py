@@ -2,10 +2,10 @@
 
 from starlette.routing import BaseRoute
 
-from lexarium.web.pages import annotation, browse, changes, guide, home, results, statistics, term
+from lexarium.web.pages import annotation, browse, changes, guide, home, results, signing, statistics, term
 from lexarium.web.pages.site import Site, static_files
 
-_MODULES = (home, results, term, browse, annotation, statistics, changes, guide)
+_MODULES = (home, results, term, browse, annotation, statistics, changes, guide, signing)
 
 
 def routes(site: Site) -> list[BaseRoute]:
