@@ -120,6 +120,10 @@ class Finder:
             view = self._view()
             return [view.answer(each, partial(self._one, view, each)) for each in asked]
 
+    def behind(self, position: Position) -> int | None:
+        """How many changes the index has yet to take in; None where there is no index."""
+        return self._indexer.behind(position)
+
     def suggest(self, prefix: str, collections: Sequence[str] = (), limit: int = 10) -> list[Suggestion]:
         """The few best completions of what someone types, over the names and aliases of these collections, or all."""
         _refuse(Asked(prefix, tuple(collections)), "prefix")

@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection, func, insert, select, tuple_, update
 
-from lexarium.domain.proposals import Decision, Proposal
+from lexarium.domain.proposals import Decision, Proposal, Queue
 from lexarium.store.schema import proposal
 from lexarium.store.transaction import Transaction
 
@@ -39,6 +39,26 @@ def page(
 def count(connection: Connection, state: Decision) -> int:
     """How many stand so."""
     return connection.scalar(select(func.count()).where(proposal.c.state == state)) or 0
+
+
+def waiting(connection: Connection, queue: Queue, after: tuple[int, str] | None, limit: int) -> Sequence[Proposal]:
+    """The next open proposals of a queue; `after` is when the last of the page before was made, and its id."""
+    place = tuple_(proposal.c.made, proposal.c.id)
+    query = select(proposal).where(proposal.c.state == Decision.OPEN).limit(limit)
+    order = (proposal.c.made.desc(), proposal.c.id.desc()) if queue.newest else (proposal.c.made, proposal.c.id)
+    if queue.collection is not None:
+        query = query.where(proposal.c.collection == queue.collection)
+    if queue.author is not None:
+        query = query.where(proposal.c.author == queue.author)
+    if after is not None:
+        query = query.where(place < after if queue.newest else place > after)
+    return [_proposal(row) for row in connection.execute(query.order_by(*order))]
+
+
+def authors(connection: Connection) -> Sequence[str]:
+    """Who has made proposals that are open."""
+    query = select(proposal.c.author).where(proposal.c.state == Decision.OPEN).distinct()
+    return connection.execute(query).scalars().all()
 
 
 def decide(transaction: Transaction, decided: Proposal) -> None:

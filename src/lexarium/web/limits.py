@@ -100,6 +100,7 @@ class Limits:
         self.body_seconds = settings.body_seconds
         self.batch_bytes = settings.batch_mb * _MEBIBYTE
         self.batch_lines = settings.batch_lines
+        self.upload_bytes = settings.upload_mb * _MEBIBYTE
         self.writes = Rate(settings.write_rate, settings.write_burst)
         self.sign_ins = SignIns(settings.sign_in_rate)
         self.long_work = asyncio.Semaphore(2)
