@@ -2,10 +2,28 @@
 
 from starlette.routing import BaseRoute
 
-from lexarium.web.pages import annotation, browse, changes, guide, home, results, signing, statistics, term
+from lexarium.web.pages import (
+    annotation,
+    browse,
+    changes,
+    guide,
+    home,
+    merging,
+    proposed,
+    relating,
+    results,
+    retiring,
+    reverting,
+    signing,
+    statistics,
+    term,
+    writing,
+)
 from lexarium.web.pages.site import Site, static_files
 
-_MODULES = (home, results, term, browse, annotation, statistics, changes, guide, signing)
+_READING = (home, results, term, browse, annotation, statistics, changes, guide)
+_CURATING = (writing, relating, retiring, merging, reverting, proposed)
+_MODULES = (*_READING, signing, *_CURATING)
 
 
 def routes(site: Site) -> list[BaseRoute]:
