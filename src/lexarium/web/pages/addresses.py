@@ -2,12 +2,29 @@
 
 from starlette.routing import BaseRoute
 
-from lexarium.web.pages import annotation, browse, changes, guide, home, results, signing, statistics, term
+from lexarium.web.pages import (
+    admin,
+    annotation,
+    browse,
+    changes,
+    guide,
+    home,
+    importing,
+    people,
+    results,
+    review,
+    signing,
+    statistics,
+    term,
+    tokens,
+    webhooks,
+)
 from lexarium.web.pages.site import Site, static_files
 
-_MODULES = (home, results, term, browse, annotation, statistics, changes, guide, signing)
+_MODULES = (home, results, term, browse, annotation, statistics, changes, guide, signing, review, importing)
+_OFFICE = (admin, people, tokens, webhooks)
 
 
 def routes(site: Site) -> list[BaseRoute]:
     """The addresses of pages and of what they load."""
-    return [*(page.route(site) for module in _MODULES for page in module.PAGES), static_files()]
+    return [*(page.route(site) for module in (*_MODULES, *_OFFICE) for page in module.PAGES), static_files()]
