@@ -114,7 +114,8 @@ def test_an_edit_is_shown_word_by_word_edited_in_place_and_undone(curator: Perso
     change = {"definition_text": "It is green.", "aliases": [{"text": "eip", "lang": "es", "scope": "narrow"}]}
     proposal = proposed(server, "PATCH", f"concept/{term}", change)
     body = curator.open(f"/review/{proposal}")
-    assert "<del>red</del><ins>green</ins>" in body
+    assert "It is <del>red</del>." in body
+    assert "It is <ins>green</ins>." in body
     assert "eip | es | narrow" in body
     curator.press("Accept", {"definition_text": "It is blue.", "aliases": "eip | es | nonsense"}, 422)
     assert 'id="aliases-wrong"' in curator.body

@@ -136,7 +136,7 @@ class _Sending:
 
 
 _ONE = _IMPORT + "/{ticket}"
-PAGES: tuple[Any, ...] = (
+PAGES = (
     Page(_IMPORT, form, Deed.PUBLISH),
     _Sending(_IMPORT),
     Page(_ONE, look, Deed.PUBLISH),
