@@ -156,7 +156,7 @@ def test_a_role_that_is_taken_away_is_gone_at_the_next_page(sample: Server) -> N
 
 
 def test_the_menu_offers_what_a_role_may_do(sample: Server) -> None:
-    offered = {"contributor": {"/propose", "/proposals"}}
+    offered = {"contributor": {"/propose", "/proposals", "/account"}}
     offered["curator"] = offered["contributor"] | {"/review", "/import"}
     offered["admin"] = offered["curator"] | {"/admin"}
     for role, expected in offered.items():

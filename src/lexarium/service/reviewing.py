@@ -139,7 +139,7 @@ def case(snapshot: Snapshot, proposal: Proposal) -> Case:
     return Case(
         proposal=proposal,
         kind=_kind(proposal, change),
-        name=change.get("name") or _name(before),
+        name=_name(_became(snapshot, proposal)) or change.get("name") or _name(before),
         people=people(snapshot, who),
         points=[Point(each.field, each.pieces, told.get(each.field)) for each in alterations(snapshot, wanted)],
         draft=draft,
@@ -224,6 +224,12 @@ def _kind(proposal: Proposal, change: Mapping[str, Any]) -> str:
     if proposal.base_version is None:
         return NEW
     return RETIRE if "state" in change else EDIT
+
+
+def _became(snapshot: Snapshot, proposal: Proposal) -> Whole | None:
+    """The record that an accepted proposal has made or changed, as it is now."""
+    accepted = proposal.state == Decision.ACCEPTED and proposal.record is not None
+    return found(snapshot, proposal.record or "").whole if accepted else None
 
 
 def _stands(snapshot: Snapshot, proposal: Proposal, version: int) -> bool:

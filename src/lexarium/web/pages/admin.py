@@ -1,5 +1,7 @@
 """How the service stands, for whoever keeps it."""
 
+from typing import Any
+
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -19,7 +21,7 @@ def overview(site: Site, request: Request) -> Response:
         position = read_position(snapshot)
         counted = site.database.tallies.at(snapshot, position.revision)
         hooks = webhooks.oldest_first(snapshot)
-        told = {
+        told: dict[str, Any] = {
             "position": position,
             "schema": version_of(snapshot),
             "counts": {

@@ -1,7 +1,7 @@
 """Importing files: sent, looked at, and only then imported."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -96,7 +96,7 @@ def discard(site: Site, request: Request, fields: Typed) -> Response:
 
 def _how(fields: Typed, problems: list[Problem]) -> How:
     """How files are to be read. Raises `Invalid` with every problem, and these."""
-    choices = {"format": _FORMATS, "collection": COLLECTIONS}
+    choices: dict[str, Collection[str]] = {"format": _FORMATS, "collection": COLLECTIONS}
     asked = {name: text(fields, name) for name in choices}
     wrong = [
         Problem(name, f"should be one of {', '.join(choices[name])}, or left open.")
@@ -105,7 +105,7 @@ def _how(fields: Typed, problems: list[Problem]) -> How:
     ]
     if problems or wrong:
         raise Invalid("The files cannot be imported so.", [*problems, *wrong])
-    return How(**asked)
+    return How(asked["format"], asked["collection"])
 
 
 def _choices() -> dict[str, Any]:
@@ -136,7 +136,7 @@ class _Sending:
 
 
 _ONE = _IMPORT + "/{ticket}"
-PAGES: tuple[Any, ...] = (
+PAGES = (
     Page(_IMPORT, form, Deed.PUBLISH),
     _Sending(_IMPORT),
     Page(_ONE, look, Deed.PUBLISH),

@@ -1,7 +1,6 @@
 """People: who has an account, what each may do, and the end of one."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -139,7 +138,7 @@ def _seen(identifier: str, did: str) -> Response:
 
 
 _ONE = _PEOPLE + "/{id}"
-PAGES: tuple[Any, ...] = (
+PAGES = (
     Page(_PEOPLE, people, Deed.ADMINISTER),
     Form(_PEOPLE, add, Deed.ADMINISTER),
     Page(_ONE, person, Deed.ADMINISTER),

@@ -193,7 +193,7 @@ def _place(after: str) -> tuple[int, str] | None:
 
 
 _ONE = _REVIEW + "/{id}"
-PAGES: tuple[Any, ...] = (
+PAGES = (
     Page(_REVIEW, queue, Deed.PUBLISH),
     Page(_ONE, proposal, Deed.PUBLISH),
     Form(f"{_ONE}/accept", accept, Deed.PUBLISH),

@@ -32,7 +32,10 @@ from lexarium.service.classes import Classes
 from lexarium.service.finding import Finder
 from lexarium.service.proposals import waiting
 from lexarium.service.statistics import Statistics
+from lexarium.service.uploads import Uploads
+from lexarium.settings import Settings
 from lexarium.store.database import Database
+from lexarium.web.answers import Answers
 from lexarium.web.bodies import read_fields
 from lexarium.web.encodings import IDENTITY, chosen, encoded
 from lexarium.web.limits import Limits
@@ -128,6 +131,9 @@ class Site:
     limits: Limits
     about: About
     callers: Callers
+    answers: Answers
+    uploads: Uploads
+    settings: Settings
 
     def render(
         self,

@@ -9,6 +9,7 @@ from starlette.responses import RedirectResponse, Response
 
 from lexarium.domain.accounts import Token
 from lexarium.domain.errors import NotFound
+from lexarium.domain.text import unstorable
 from lexarium.service import access, accounts, passwords
 from lexarium.service.access import Caller, Deed
 from lexarium.service.accounts import tokens
@@ -148,7 +149,8 @@ def _back(request: Request) -> str:
 
 def _place(before: str) -> tuple[int, str] | None:
     made, _, identifier = before.partition("-")
-    return (int(made), identifier) if made.isascii() and made.isdecimal() and len(made) < 16 else None
+    known_form = made.isascii() and made.isdecimal() and len(made) < 16 and not unstorable(identifier)
+    return (int(made), identifier) if known_form else None
 
 
 def _pages(address: str, deed: Deed) -> tuple[Any, ...]:
@@ -161,7 +163,7 @@ def _pages(address: str, deed: Deed) -> tuple[Any, ...]:
     )
 
 
-PAGES: tuple[Any, ...] = (
+PAGES = (
     *_pages(_ALL, Deed.ADMINISTER),
     *_pages(_OWN, Deed.PROPOSE),
     Form(f"{_OWN}/password", change_password, Deed.PROPOSE),

@@ -176,7 +176,7 @@ def _seen(identifier: str, did: str) -> Response:
 
 
 _ONE = _WEBHOOKS + "/{id}"
-PAGES: tuple[Any, ...] = (
+PAGES = (
     Page(_WEBHOOKS, listing, Deed.ADMINISTER),
     Form(_WEBHOOKS, add, Deed.ADMINISTER),
     Page(_ONE, one, Deed.ADMINISTER),
