@@ -181,7 +181,7 @@ def test_a_form_that_is_sent_too_late_is_sent_after_signing_in_with_nothing_lost
     visitor = Person(sample)
     name, odd = visitor.sign_in("contributor"), 'fear "of" <spiders> & ünïcode'
     visitor.open("/propose/concept")
-    visitor.cookies.clear()
+    visitor.cookies["lexarium_session"] = "ended"
     visitor.press("Propose", {"name": odd, "definition_text": "One.\r\n\r\n  Two."}, 401)
     assert "What you wrote is kept" in visitor.body
     visitor.press("Sign in", {"name": name, "password": "wrong"}, 401)

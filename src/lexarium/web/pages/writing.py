@@ -104,7 +104,7 @@ def read(collection: Collection, fields: Typed, base: Mapping[str, Any]) -> dict
     """The draft that a form was made into. A field that nobody touched is as it was, whatever a form makes of it."""
     shown = drafts.typed_of(base)
     touched = {
-        each.name: drafts.read(fields, each.name)
+        each.name: drafts.read({each.name: _as_sent(each, text(fields, each.name))}, each.name)
         for each in entries(collection)
         if each.name in fields and _as_sent(each, text(fields, each.name)) != _as_sent(each, shown[each.name])
     }
@@ -112,9 +112,9 @@ def read(collection: Collection, fields: Typed, base: Mapping[str, Any]) -> dict
 
 
 def _as_sent(entry: Entry, typed: str) -> str:
-    """A text as a browser sends it."""
+    """A text as it is read: a browser sends line breaks its own way, and none of one line."""
     lines = typed.replace("\r\n", "\n").replace("\r", "\n")
-    return lines.replace("\n", "") if entry.kind == "line" else lines
+    return lines.replace("\n", "").strip() if entry.kind == "line" else lines
 
 
 def choose(site: Site, request: Request) -> Response:
