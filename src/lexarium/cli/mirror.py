@@ -5,10 +5,11 @@ from typing import Annotated
 
 import typer
 
-from lexarium.cli.importing import as_json, preference, refusal_told, tell
+from lexarium.cli.importing import preference, refusal_told, tell
 from lexarium.cli.options import DatabaseOption, JsonOption, opened
 from lexarium.cli.terminal import err, out, progress_bar, say_lines
 from lexarium.service.mirroring import RATE, Mirroring, Wish, mirror
+from lexarium.service.reports import report_view
 
 app = typer.Typer(add_completion=False)
 
@@ -43,7 +44,7 @@ def mirror_command(
         raise typer.Exit(130) from None
     if json_output:
         told = {"source": made.source, "requests": made.requests, "gone": made.gone, "pruned": made.pruned}
-        print(json.dumps({**told, **as_json(made.report)}))
+        print(json.dumps({**told, **report_view(made.report)}))
     else:
         _tell(made)
 
