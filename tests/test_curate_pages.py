@@ -274,7 +274,7 @@ def test_all_mistakes_are_told_at_once_each_beside_its_field_and_what_was_typed_
         "name": "Must not be empty.",
         "id_protocol": "Must have at most 50 characters.",
         "flag_for_curator": "Should be a whole number.",
-        "aliases": "Line 2, lang, should be the tag of a language, such as en or pt-BR.",
+        "aliases": "Line 2, its lang, should be the tag of a language, such as en or pt-BR.",
     }.items():
         assert f'<span class="wrong" id="{field}-wrong">{wrong}</span>' in body
         assert re.search(rf'id="{field}"[^>]* aria-invalid="true" aria-describedby="[^"]*{field}-wrong"', body)

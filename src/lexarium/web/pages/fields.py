@@ -65,5 +65,5 @@ def _sentence(problem: Problem) -> str:
     _, *within = problem.field.split("/")
     if not within or not within[0].isdecimal():
         return problem.detail[:1].upper() + problem.detail[1:]
-    part = "".join(f", {each}," for each in within[1:] if each != "text")
+    part = "".join(f", its {each}," for each in within[1:] if each != "text")
     return f"Line {int(within[0]) + 1}{part} {problem.detail}"
