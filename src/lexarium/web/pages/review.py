@@ -146,7 +146,7 @@ def _wanted(case: Case, fields: Typed) -> dict[str, Any]:
     for name in case.editable:
         choice = text(fields, f"choice-{name}") if name in case.conflicts else ""
         if name in case.conflicts and choice not in (_OURS, _THEIRS, _MINE):
-            unsettled.append(Problem(name, "choose what it shall be."))
+            unsettled.append(Problem(f"choice-{name}", "choose what it shall be."))
         elif choice in (_OURS, _THEIRS):
             wanted[name] = present[name] if choice == _OURS else case.draft[name]
         elif choice == _MINE or text(fields, name) != proposed[name]:
