@@ -75,7 +75,7 @@ class Person:
     def _followed(self, status: int) -> str:
         if self.answer.status in (303, 308) and self.answer.status != status:
             return self.open(self.answer.headers["location"], status)
-        assert self.answer.status == status, f"{self.answer.status} at {self.path}: {self.body}"
+        assert self.answer.status == status, f"{self.answer.status} at {self.path}: {text(self.body)}"
         return self.body
 
 
@@ -108,8 +108,8 @@ class _Reader(HTMLParser):
             self._input(self._within, given)
         elif tag == "select":
             self._own = given
-            self._within.fields[given["name"]] = ""
-        elif tag == "option" and ("selected" in given or not self._within.fields[self._own["name"]]):
+            self._within.fields.pop(given["name"], None)
+        elif tag == "option" and ("selected" in given or self._own["name"] not in self._within.fields):
             self._within.fields[self._own["name"]] = given["value"]
         elif tag in ("textarea", "button"):
             self._own, self._text = given, []

@@ -10,21 +10,20 @@ from lexarium.domain.changes import Change, State, Whole
 from lexarium.domain.collections import COLLECTIONS, Collection
 from lexarium.domain.comparison import Piece
 from lexarium.domain.editing import Difference, draft_of, merge_patch, patch_between
-from lexarium.domain.errors import Conflict, Unready
+from lexarium.domain.errors import Conflict
 from lexarium.domain.proposals import Decision, Proposal, Queue
-from lexarium.domain.text import name_key, unstorable
+from lexarium.domain.text import name_key
 from lexarium.service import proposals
 from lexarium.service.access import Caller
 from lexarium.service.desk import Desk, Saved, found, refuse_stale
 from lexarium.service.dossiers import alterations
-from lexarium.service.finding import LONGEST_QUERY, Asked, Finder, Hit
+from lexarium.service.finding import Finder, Hit
 from lexarium.service.recent import people
 from lexarium.store import log, versions
 from lexarium.store import proposals as stored
 from lexarium.store.backend import Snapshot
 from lexarium.store.transaction import Transaction
 
-_SIMILAR = 6
 NEW, EDIT, RETIRE = "new", "edit", "retire"
 """What may be proposed: a record, a change of one, the end of one."""
 
@@ -100,6 +99,13 @@ def queue(snapshot: Snapshot, wanted: Queue, after: tuple[int, str] | None, limi
     return [_waiting(each, present.get(each.record or ""), names[each.author]) for each in several]
 
 
+def pending(snapshot: Snapshot, caller: Caller, present: Change) -> list[Waiting]:
+    """The open proposals about a record that the caller may see, the oldest first."""
+    several = proposals.about(snapshot, caller, present.record)
+    names = people(snapshot, (each.author for each in several))
+    return [_waiting(each, present, names[each.author]) for each in several]
+
+
 def next_after(snapshot: Snapshot, wanted: Queue, decided: Proposal) -> Proposal | None:
     """What comes after a proposal that was decided: the next of the queue, or else the first of it."""
     following = stored.waiting(snapshot, wanted, (decided.made, decided.id), 1)
@@ -148,12 +154,7 @@ def similar(finder: Finder, case: Case) -> list[Hit]:
     """Records that are called much like what a proposal would call one; none where it changes no name."""
     if case.kind == RETIRE or "name" not in orjson.loads(case.proposal.change):
         return []
-    try:
-        asked = Asked(case.name[:LONGEST_QUERY], (case.proposal.collection,), limit=_SIMILAR + 1)
-        hits = [] if unstorable(case.name) else finder.search(asked).hits
-    except Unready:
-        return []
-    return [hit for hit in hits if hit.id != case.proposal.record and hit.field in ("name", "alias")][:_SIMILAR]
+    return finder.alike([case.name], case.proposal.collection, case.proposal.record)
 
 
 def accept(

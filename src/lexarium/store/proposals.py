@@ -55,6 +55,22 @@ def waiting(connection: Connection, queue: Queue, after: tuple[int, str] | None,
     return [_proposal(row) for row in connection.execute(query.order_by(*order))]
 
 
+def made_by(connection: Connection, author: str, before: tuple[int, str] | None, limit: int) -> Sequence[Proposal]:
+    """The proposals of someone, the newest first; `before` is when the last of the page before was made, and its id."""
+    query = select(proposal).where(proposal.c.author == author).limit(limit)
+    if before is not None:
+        query = query.where(tuple_(proposal.c.made, proposal.c.id) < before)
+    return [_proposal(row) for row in connection.execute(query.order_by(proposal.c.made.desc(), proposal.c.id.desc()))]
+
+
+def about(connection: Connection, record: str, author: str | None) -> Sequence[Proposal]:
+    """The open proposals about a record, perhaps only someone's, the oldest first."""
+    query = select(proposal).where((proposal.c.state == Decision.OPEN) & (proposal.c.record == record))
+    if author is not None:
+        query = query.where(proposal.c.author == author)
+    return [_proposal(row) for row in connection.execute(query.order_by(proposal.c.made, proposal.c.id))]
+
+
 def authors(connection: Connection) -> Sequence[str]:
     """Who has made proposals that are open."""
     query = select(proposal.c.author).where(proposal.c.state == Decision.OPEN).distinct()

@@ -19,7 +19,7 @@ from lexarium.service.statistics import GAPS
 from lexarium.store.backend import Snapshot, read_position
 from lexarium.web.asked import Reject, formed
 from lexarium.web.pages import drafts
-from lexarium.web.pages.fields import KINDS, Typed, mistakes, text
+from lexarium.web.pages.fields import KINDS, Typed, mistakes, text, whole_number
 from lexarium.web.pages.session import known
 from lexarium.web.pages.site import Form, Page, Site
 from lexarium.web.pages.wording import with_query
@@ -98,8 +98,7 @@ def accept(site: Site, request: Request, fields: Typed) -> Response:
         with site.database.read() as snapshot:
             found = reviewing.case(snapshot, proposals.visible(snapshot, caller, identifier))
         wanted = _wanted(found, fields)
-        seen = text(fields, "version")
-        version = int(seen) if seen.isascii() and seen.isdecimal() and len(seen) < 10 else None
+        version = whole_number(fields, "version")
         site.database.run(lambda transaction: reviewing.accept(transaction, caller, identifier, wanted, version))
 
     return _answer(site, request, fields, mistakes(work))

@@ -45,7 +45,8 @@ def known(site: _Site, request: Request) -> Caller:
 
 
 def begin(request: Request, response: Response, token: Token, secret: str) -> None:
-    """Have a browser keep a token that was made just now, for as long as it is good."""
+    """Have a browser keep a token that was made just now, for as long as it is good, in place of any other."""
+    del response.headers["set-cookie"]
     seconds = None if token.expires is None else max(0, (token.expires - now()) // 1000)
     response.set_cookie(COOKIE, secret, max_age=seconds, secure=_secure(request), httponly=True)
 

@@ -73,6 +73,7 @@ def templates() -> Environment:
         "minute": wording.minute,
         "month": wording.month,
         "number": wording.number,
+        "paragraphs": wording.paragraphs,
         "path": wording.path_of,
         "plural": wording.plural,
         "singular": wording.singular,
