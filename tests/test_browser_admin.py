@@ -11,7 +11,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
 
-from tests.browser import NARROW, Browser
+from tests.browser import NARROW, WIDE, Browser
 from tests.conftest import NewUrl
 from tests.person import PASSWORD, account
 from tests.server import Server
@@ -110,6 +110,7 @@ def looked_over(browser: Browser, name: str) -> None:
     browser.resize(*NARROW)
     assert browser.overflow() == 0
     browser.shoot(f"{name}-narrow")
+    browser.resize(*WIDE)
 
 
 def press(browser: Browser, label: str) -> None:
@@ -136,7 +137,7 @@ def test_a_proposal_is_accepted_by_keyboard_and_undone(browser: Browser, office:
     browser.tab_to("details.otherwise summary")
     browser.type(Keys.ENTER)
     browser.tab_to("main [name=name]")
-    browser.type(" alone")
+    browser.type(Keys.END, " alone")
     browser.tab_to("form[action*=accept] button")
     browser.type(Keys.ENTER)
     browser.wait(lambda: "decided=" in browser.path)
@@ -154,7 +155,6 @@ def test_a_conflict_is_settled_field_by_field(browser: Browser, office: Office) 
     assert "Choose what it shall be." in browser.text
     assert browser.complaints() == []
     looked_over(browser, "review-unsettled")
-    browser.resize(1280, 860)
     browser.find("input[name=choice-definition_text][value=theirs]").click()
     press(browser, "Accept")
     assert "Accepted: working memory." in browser.text
@@ -206,13 +206,11 @@ def test_someone_is_added_and_erased(browser: Browser, office: Office) -> None:
     assert "already" in browser.find("#name-wrong").text
     assert browser.complaints() == []
     looked_over(browser, "people-wrong")
-    browser.resize(1280, 860)
     browser.find("#name").clear()
     browser.find("#name").send_keys("Grace Hopper")
     press(browser, "Add")
     assert browser.find("h1").text == "Grace Hopper"
     looked_over(browser, "person-added")
-    browser.resize(1280, 860)
     browser.find("a[href$=erase]").click()
     press(browser, "Erase this account")
     assert "The account is erased" in browser.text

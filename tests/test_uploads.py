@@ -1,6 +1,5 @@
 """Files that wait to be imported: how long, for whom, and what is left of an import whose server is gone."""
 
-import json
 import os
 import signal
 import time
@@ -76,14 +75,15 @@ def killed(new_url: NewUrl) -> Iterator[tuple[Server, Person]]:
     with Server(url) as first:
         person = Person(first)
         person.sign_in("curator")
-        lines = ({"collection": "concept", "id": f"trm_{number}", "name": f"name {number}"} for number in range(60_000))
-        body = "".join(json.dumps(line) + "\n" for line in lines)
-        head = '--x\r\nContent-Disposition: form-data; name="files"; filename="a.jsonl"\r\n\r\n'
+        head = '--x\r\nContent-Disposition: form-data; name="files"; filename="concept.json"\r\n\r\n'
         cookie = "; ".join(f"{name}={value}" for name, value in person.cookies.items())
         headers = {"Content-Type": "multipart/form-data; boundary=x", "Accept": "text/html", "Cookie": cookie}
-        answer = first.request("POST", "/import", headers, f"{head}{body}\r\n--x--\r\n")
+        writer = Database(url)
+        with writer.write():  # which everyone else who writes waits for
+            answer = first.request("POST", "/import", headers, head.encode() + ONE + b"\r\n--x--\r\n")
+            os.kill(first.pid, signal.SIGKILL)
+        writer.close()
         person.path = answer.headers["location"]
-        os.kill(first.pid, signal.SIGKILL)
     with Server(url) as second:
         person.server = second
         yield second, person

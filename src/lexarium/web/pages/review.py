@@ -19,7 +19,7 @@ from lexarium.service.statistics import GAPS
 from lexarium.store.backend import Snapshot, read_position
 from lexarium.web.asked import Reject, formed
 from lexarium.web.pages import drafts
-from lexarium.web.pages.fields import KINDS, Typed, mistakes, text
+from lexarium.web.pages.fields import KINDS, Typed, mistakes, text, whole_number
 from lexarium.web.pages.session import known
 from lexarium.web.pages.site import Form, Page, Site
 from lexarium.web.pages.wording import with_query
@@ -98,8 +98,7 @@ def accept(site: Site, request: Request, fields: Typed) -> Response:
         with site.database.read() as snapshot:
             found = reviewing.case(snapshot, proposals.visible(snapshot, caller, identifier))
         wanted = _wanted(found, fields)
-        seen = text(fields, "version")
-        version = int(seen) if seen.isascii() and seen.isdecimal() and len(seen) < 10 else None
+        version = whole_number(fields, "version")
         site.database.run(lambda transaction: reviewing.accept(transaction, caller, identifier, wanted, version))
 
     return _answer(site, request, fields, mistakes(work))
@@ -146,7 +145,7 @@ def _wanted(case: Case, fields: Typed) -> dict[str, Any]:
     for name in case.editable:
         choice = text(fields, f"choice-{name}") if name in case.conflicts else ""
         if name in case.conflicts and choice not in (_OURS, _THEIRS, _MINE):
-            unsettled.append(Problem(name, "choose what it shall be."))
+            unsettled.append(Problem(f"choice-{name}", "choose what it shall be."))
         elif choice in (_OURS, _THEIRS):
             wanted[name] = present[name] if choice == _OURS else case.draft[name]
         elif choice == _MINE or text(fields, name) != proposed[name]:
