@@ -22,7 +22,7 @@ MARK = "LEXARIUM_MARK"
 
 def application() -> ASGIApp:
     """The service with the settings of the environment: what each worker process runs."""
-    settings = Settings.read(os.environ)
+    settings = Settings.of(os.environ)
     choose(Lengths(settings.name_limit, settings.alias_limit, settings.definition_limit))
     shared = os.environ.get(MARK)
     database = Database(

@@ -61,7 +61,7 @@ def import_command(
     if theirs and ours:
         raise LexariumError("Give --theirs or --ours, not both.")
     meanings = read_map(map or [])
-    about = Settings.read(os.environ, database=database).about
+    about = Settings.of(os.environ, database=database).about
     store = opened(database)
     try:
         with progress_bar() as progress:

@@ -46,7 +46,7 @@ def serve(
     ] = False,
 ) -> None:
     """Serve the catalogue over HTTP."""
-    settings = Settings.read(os.environ, database=database, host=host, port=port, workers=workers)
+    settings = Settings.of(os.environ, database=database, host=host, port=port, workers=workers)
     logs = logging_config(settings.log, err.is_terminal)
     logging.config.dictConfig(logs)
     listener = _listen(settings.host, settings.port)

@@ -23,6 +23,7 @@ from lexarium.settings import Settings
 from lexarium.store.database import Database
 from lexarium.web.answers import Answers
 from lexarium.web.fastpath import FastPath
+from lexarium.web.gate import Gate, Gated
 from lexarium.web.iris import Iris
 from lexarium.web.lazy import Lazy
 from lexarium.web.limits import Limits
@@ -55,12 +56,13 @@ def make_app(settings: Settings, database: Database) -> ASGIApp:
     limits = Limits(settings)
     streams = Streams(settings.streams)
     callers = Callers(database)
+    gate = Gate(callers, closed=settings.read == "token")
     indexer = Indexer(database, settings.index)
     finder = Finder(database, indexer)
     answers = Answers(settings.cache_mb * 1_000_000, database)
     annotating = Annotating(database)
     site = Site(database, finder, annotating, Statistics(database), Classes(), limits, settings.about)
-    v1 = Lazy("lexarium.web.v1.app", lambda module: module.make_v1(site, callers, streams, settings))
+    v1 = Lazy("lexarium.web.v1.app", lambda module: module.make_v1(site, callers, gate, streams, settings))
     app = Starlette(
         routes=[
             *endpoint.routes(database, callers, answers, limits, finder),
@@ -75,4 +77,6 @@ def make_app(settings: Settings, database: Database) -> ASGIApp:
         lifespan=lifespan,
     )
     app.router.redirect_slashes = False
-    return FastPath(Forwarded(app, settings.proxies), answers)
+    forwarded = Forwarded(app, settings.proxies)
+    # What is finished is sent without asking who wants it: in a closed catalogue nothing is.
+    return FastPath(Gated(forwarded, gate, site), None) if gate.closed else FastPath(forwarded, answers)

@@ -17,7 +17,8 @@ from lexarium.web.turns import Turns
 class FastPath:
     """An ASGI application in front of another."""
 
-    def __init__(self, app: ASGIApp, answers: Answers) -> None:
+    def __init__(self, app: ASGIApp, answers: Answers | None) -> None:
+        """`answers` are those that everyone may have; without any, every request goes on."""
         self._app = app
         self._answers = answers
         self._turns = Turns()
@@ -33,7 +34,7 @@ class FastPath:
 
     def finished(self, scope: Mapping[str, Any]) -> Reply | None:
         """The reply to an HTTP request, where it is finished."""
-        if scope["method"] not in ("GET", "HEAD"):
+        if self._answers is None or scope["method"] not in ("GET", "HEAD"):
             return None
         accept, if_none_match = conditions(scope)
         try:

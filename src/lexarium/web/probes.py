@@ -42,13 +42,13 @@ class Probes:
 
     async def ready(self, request: Request) -> Response:
         """The process can read its database and has a search index; a 503 where it cannot, or is making one."""
-        return JSONResponse({"status": "ok", "revision": await run_in_threadpool(self._revision)})
+        await run_in_threadpool(self._check)
+        return JSONResponse({"status": "ok"})
 
-    def _revision(self) -> int:
+    def _check(self) -> None:
         with reading(self._database) as now:
             position = now.position
         self._indexer.at(position)
-        return position.revision
 
     async def versions(self, request: Request) -> Response:
         """The versions of the interface."""
