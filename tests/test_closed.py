@@ -63,7 +63,7 @@ def test_every_address_that_a_query_was_thought_of_for_is_there(closed: Closed) 
 
 def test_nothing_is_read_without_a_token_also_after_it_was_read_with_one(closed: Closed) -> None:
     told = 0
-    asked = [(method, "*/*", None) for method in METHODS]
+    asked: list[tuple[str, str, str | None]] = [(method, "*/*", None) for method in METHODS]
     asked += [("GET", "text/html", None), ("GET", "*/*", "lex_unheard-of")]
     for target in closed.targets:
         etag = "*"

@@ -63,6 +63,7 @@ TABLE: dict[str, dict[str, str | Deed]] = {
     "/docs": {"GET": READ},
     "/healthz": {"GET": READ},
     "/id/{id:path}": {"GET": READ},
+    "/metrics": {"GET": READ},
     "/openapi.json": {"GET": READ},
     "/readyz": {"GET": READ},
     "/reconcile": {"GET": READ, "POST": READ},
@@ -89,7 +90,7 @@ NOTHING_THERE = {
 UNASKED = {"HEAD", "OPTIONS"}
 """HEAD is as GET; OPTIONS tells only which methods there are."""
 COOKIE = "lexarium_session"
-RANK = {READ: 0, KNOWN: 1, **{deed: role.rank + 1 for deed, role in LEAST_ROLE.items()}}
+RANK: dict[str | Deed, int] = {READ: 0, KNOWN: 1, **{deed: role.rank + 1 for deed, role in LEAST_ROLE.items()}}
 ROLES = {"nobody": 0, **{str(role): role.rank + 1 for role in Role}}
 
 

@@ -90,6 +90,11 @@ class Settings:
     log: str = _setting(
         "auto", "How the server logs: text, json, or auto (text on a terminal, else json)", ("auto", "text", "json")
     )
+    log_requests: str = _setting(
+        "no",
+        "Whether the log has a line for every request: yes or no; faults of the server have one always",
+        ("yes", "no"),
+    )
     webhooks_private: str = _setting(
         "no", "Whether webhooks may be sent to private and loopback addresses: yes or no", ("yes", "no")
     )

@@ -1,7 +1,9 @@
 """The application: what answers where, handed to one constructor."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 from starlette.applications import Starlette
@@ -27,6 +29,7 @@ from lexarium.web.gate import Gate, Gated
 from lexarium.web.iris import Iris
 from lexarium.web.lazy import Lazy
 from lexarium.web.limits import Limits
+from lexarium.web.metrics import Metrics
 from lexarium.web.pages import addresses
 from lexarium.web.pages.site import Site
 from lexarium.web.probes import Probes
@@ -35,11 +38,17 @@ from lexarium.web.proxies import Forwarded
 from lexarium.web.reconcile import endpoint as reconcile
 from lexarium.web.streams import Streams
 from lexarium.web.suggest import Suggest
+from lexarium.web.traffic import Observed, Traffic
 from lexarium.web.valpha import endpoint
 
+_PUBLISH_SECONDS = 1.0
 
-def make_app(settings: Settings, database: Database) -> ASGIApp:
-    """The whole service as one ASGI application. It closes the database when it shuts down."""
+
+def make_app(settings: Settings, database: Database, figures: Path | None = None) -> ASGIApp:
+    """The whole service as one ASGI application. It closes the database when it shuts down.
+
+    `figures` is the folder in which the workers of a node tell each other theirs, where there are several.
+    """
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[dict[str, Any]]:
@@ -48,7 +57,9 @@ def make_app(settings: Settings, database: Database) -> ASGIApp:
         deliverer = Deliverer(database, private=settings.webhooks_private == "yes")
         deliverer.start()
         indexer.start()
+        publishing = asyncio.create_task(_publish(metrics))
         yield {"streams": streams, "body_seconds": settings.body_seconds}  # for `protocol`
+        publishing.cancel()
         await run_in_threadpool(indexer.stop)
         await run_in_threadpool(deliverer.stop)
         await run_in_threadpool(database.close)
@@ -60,6 +71,8 @@ def make_app(settings: Settings, database: Database) -> ASGIApp:
     indexer = Indexer(database, settings.index)
     finder = Finder(database, indexer)
     answers = Answers(settings.cache_mb * 1_000_000, database)
+    traffic = Traffic(told=settings.log_requests == "yes")
+    metrics = Metrics(database, indexer, answers, streams, traffic, figures)
     annotating = Annotating(database)
     site = Site(database, finder, annotating, Statistics(database), Classes(), limits, settings.about)
     v1 = Lazy("lexarium.web.v1.app", lambda module: module.make_v1(site, callers, gate, streams, settings))
@@ -69,6 +82,7 @@ def make_app(settings: Settings, database: Database) -> ASGIApp:
             Suggest(finder).route(),
             *(Route(path, v1) for path in ("/api/v1", "/api/v1/{rest:path}", "/openapi.json", "/docs")),
             *reconcile.routes(settings.about, Reconciler(database, finder), limits),
+            metrics.route(),
             *Probes(database, indexer).routes(),
             *addresses.routes(site),
             *Iris(site).routes(),
@@ -77,6 +91,12 @@ def make_app(settings: Settings, database: Database) -> ASGIApp:
         lifespan=lifespan,
     )
     app.router.redirect_slashes = False
-    forwarded = Forwarded(app, settings.proxies)
+    watched = Observed(Gated(app, gate, site) if gate.closed else app, traffic)
     # What is finished is sent without asking who wants it: in a closed catalogue nothing is.
-    return FastPath(Gated(forwarded, gate, site), None) if gate.closed else FastPath(forwarded, answers)
+    return FastPath(Forwarded(watched, settings.proxies), None if gate.closed else answers, traffic)
+
+
+async def _publish(metrics: Metrics) -> None:
+    while True:
+        await run_in_threadpool(metrics.publish)
+        await asyncio.sleep(_PUBLISH_SECONDS)

@@ -109,6 +109,7 @@ def _swift_creation(collection: Collection) -> Route:
     create_record = _creator(collection)
 
     async def create(request: Request) -> Response:
+        request.scope["route"] = route  # FastAPI tells only of its own
         parts = request.app.state
         refuse_parameters(request)
         caller = await identified(request, parts.limits)
@@ -117,7 +118,8 @@ def _swift_creation(collection: Collection) -> Route:
         answer: Response = await create_record(parts.database, caller, body, ask)
         return answer
 
-    return Route(f"{answers.PATH}/{collection.name}", create, methods=["POST"])
+    route = Route(f"{answers.PATH}/{collection.name}", create, methods=["POST"])
+    return route
 
 
 def _any_router() -> APIRouter:
