@@ -109,6 +109,12 @@ class Inputs:
         else:
             self._request()
 
+    def close(self) -> None:
+        """Let go of the connection."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
     def _request(self) -> None:
         address = self.chance.choice(self.addresses)
         method = self.chance.choice([*sorted(address.methods), *METHODS[:4]])
@@ -127,6 +133,7 @@ class Inputs:
     def _sent(self, method: str, target: str, headers: dict[str, str], body: bytes | None) -> tuple[int, str, bytes]:
         for fresh in (False, True):
             if self._connection is None or fresh:
+                self.close()
                 self._connection = HTTPConnection("127.0.0.1", self.server.port, timeout=_SECONDS)
             try:
                 self._connection.request(method, target, body, headers)
@@ -247,7 +254,9 @@ def made(chance: random.Random) -> Iterator[Inputs]:
             ]
             ids = [each["id"] for name in COLLECTIONS for each in server.get(f"/api/v1/{name}?limit=5").json["items"]]
             addresses = [each for each in every_address(url) if "static" not in each.path]
-            yield Inputs(server, chance, addresses, [quote(each, safe="") for each in ids], tokens, documented)
+            inputs = Inputs(server, chance, addresses, [quote(each, safe="") for each in ids], tokens, documented)
+            yield inputs
+            inputs.close()
             grown = Path(f"/proc/{server.pid}/status").read_text()
             log = server.stop()
         faults = [line for line in log.splitlines() if '"level":"error"' in line or "Traceback" in line]

@@ -1,0 +1,28 @@
+"""A little of what `python -m torture.inputs` and `python -m torture.files` do at length."""
+
+import random
+
+import pytest
+
+from lexarium.exchange.formats import FORMATS
+from torture import files, inputs
+
+REQUESTS = 1_500
+ROUNDS = 6
+
+
+def test_whatever_is_sent_the_server_answers_as_it_says(capsys: pytest.CaptureFixture[str]) -> None:
+    with inputs.made(random.Random(1)) as sent:
+        for _ in range(REQUESTS):
+            sent.one()
+    assert {told.partition(" ")[0] for told in sent.counts} == {"v-alpha", "v1", "reconcile", "pages", "malformed"}
+
+
+def test_a_spoilt_file_of_any_format_is_taken_whole_or_not_at_all() -> None:
+    chance = random.Random(2)
+    with files.made() as spoilt:
+        for _ in range(ROUNDS):
+            for name in spoilt.originals:
+                spoilt.try_one(FORMATS[name], chance)
+    assert {told.partition(" ")[0] for told in spoilt.counts} == {each.name for each in FORMATS.values() if each.reads}
+    assert {told.rpartition(" ")[2] for told in spoilt.counts} == {"taken", "refused"}
