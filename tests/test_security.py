@@ -159,7 +159,9 @@ def test_no_cell_of_a_table_that_is_served_is_run_by_a_spreadsheet(new_url: NewU
             made = server.post_json("/api/v1/concept", draft, token)
             assert made.status == 201, (formula, made.body)
         form = {"Content-Type": "application/x-www-form-urlencoded"}
-        annotated = server.request("POST", "/annotate", form, f"text={quote('=1+1 and =HYPERLINK(1) and +1')}&as=csv")
+        text = quote("=1+1 and =HYPERLINK(1) and @SUM(A1)")
+        annotated = server.request("POST", "/annotate", form, f"text={text}&format=csv")
+        assert annotated.headers["content-type"].startswith("text/csv")
         tables = [annotated, *(server.get(f"/api/v1/export?format={kind}") for kind in ("csv", "tsv"))]
         for table, delimiter in zip(tables, (",", ",", "\t"), strict=True):
             rows = list(csv.reader(io.StringIO(table.body.decode(), newline=""), delimiter=delimiter))
@@ -300,7 +302,7 @@ BREAKS = ("%0d%0aX-Injected:%20yes", "%0aX-Injected:%20yes", "%0d", "%e2%80%a8",
 
 @pytest.mark.parametrize("kind", ["json", "text"])
 def test_no_line_break_that_is_sent_becomes_one_in_a_header_or_in_the_log(new_url: NewUrl, kind: str) -> None:
-    with Server(new_url("sqlite"), LEXARIUM_LOG=kind) as server:
+    with Server(new_url("sqlite"), LEXARIUM_LOG=kind, LEXARIUM_LOG_REQUESTS="yes") as server:
         token = server.token("admin")
         for address in every_address(server.url):
             for broken in BREAKS[:2] if "{" not in address.path else BREAKS:

@@ -42,6 +42,7 @@ MEBIBYTES = 1_024
 TAKEN, REFUSED = "taken", "refused"
 _PACKED = 0.1
 """The share of files that are compressed after they are spoilt, or spoilt after they are compressed."""
+_PACKS: tuple[Callable[[bytes], bytes], ...] = (gzip.compress, bz2.compress)
 _CHECKED_EVERY = 50
 _READ_BY = {"owl": "rdfxml"}
 """Formats that are only read, and one that is written and looks alike."""
@@ -93,7 +94,7 @@ class Files:
         original = self.originals[format.name]
         data = mutated(original, chance)
         if chance.random() < _PACKED:
-            pack: Callable[[bytes], bytes] = chance.choice([gzip.compress, bz2.compress])
+            pack = chance.choice(_PACKS)
             data = pack(data) if chance.random() < 0.5 else mutated(pack(original), chance)
         file = self.folder / f"spoilt{chance.choice(format.extensions)}"
         file.write_bytes(data)

@@ -4,7 +4,6 @@ No routing table, no model, no JSON, no thread. Whatever has no finished answer 
 """
 
 from collections.abc import Mapping
-from time import perf_counter
 from typing import Any
 
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -39,7 +38,6 @@ class FastPath:
         """The reply to an HTTP request, where it is finished."""
         if self._answers is None or scope["method"] not in ("GET", "HEAD"):
             return None
-        began = perf_counter()
         accept, if_none_match, brought = conditions(scope)
         try:
             answer = self._answers.find(scope["raw_path"], scope["query_string"], chosen(accept))
@@ -49,6 +47,5 @@ class FastPath:
             return None
         reply = answer.reply(if_none_match)
         request = None if brought is None else self._traffic.identify(brought)
-        # What is remembered is spelt as its route is.
-        self._traffic.note(scope, scope["path"], reply.status, perf_counter() - began, request)
+        self._traffic.note_finished(scope, reply.status, request)
         return reply if request is None else reply.told((REQUEST_ID, request))

@@ -123,13 +123,23 @@ class Metrics:
             ("lexarium_memory_bytes", ()): _memory(),
             ("lexarium_workers", ()): 1,
         }
-        for (method, route, status), requests in list(self.traffic.counts.items()):
-            figures["lexarium_requests_total", (method, route, str(status))] = requests
-        for route, times in list(self.traffic.times.items()):
-            counted = list(accumulate(times[:-1]))
-            for bound, count in zip((*map(str, BOUNDS), "+Inf"), counted, strict=True):
-                figures["lexarium_request_seconds_bucket", (route, bound)] = count
-            figures["lexarium_request_seconds_sum", (route,)] = times[-1]
+        figures |= self._requests()
+        return figures
+
+    def _requests(self) -> Figures:
+        """What this worker has been asked."""
+        figures: Figures = defaultdict(float)
+        times = {route: list(each) for route, each in list(self.traffic.times.items())}
+        for asked in (self.traffic.counts, self.traffic.finished):
+            for (method, route, status), count in list(asked.items()):
+                figures["lexarium_requests_total", (method, route, str(status))] += count
+        for (_, route, _), count in list(self.traffic.finished.items()):
+            times.setdefault(route, [0] * (len(BOUNDS) + 2))[0] += count
+        for route, each in times.items():
+            counted = list(accumulate(each[:-1]))
+            for bound, within in zip((*map(str, BOUNDS), "+Inf"), counted, strict=True):
+                figures["lexarium_request_seconds_bucket", (route, bound)] = within
+            figures["lexarium_request_seconds_sum", (route,)] = each[-1]
             figures["lexarium_request_seconds_count", (route,)] = counted[-1]
         return figures
 

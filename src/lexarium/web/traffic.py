@@ -5,6 +5,7 @@ import logging
 import re
 import secrets
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Mapping
 from time import perf_counter
 from typing import Any
@@ -24,6 +25,10 @@ _ERROR = 400
 _FAULT = 500
 
 
+Asked = tuple[str, str, int]
+"""A method, a route, and the status of the answer."""
+
+
 class Traffic:
     """What has come so far. To be used from the event loop's thread; reading it from another does no harm."""
 
@@ -32,10 +37,12 @@ class Traffic:
         self._told = told
         self._worker = secrets.token_hex(6).encode()
         self._numbers = itertools.count(1)
-        self.counts: dict[tuple[str, str, int], int] = {}
-        """By method, route and status."""
-        self.times: dict[str, list[float]] = {}
-        """By route: how many took how long, and all seconds together."""
+        self.finished: defaultdict[Asked, int] = defaultdict(int)
+        """How many were answered with what was finished."""
+        self.counts: defaultdict[Asked, int] = defaultdict(int)
+        """How many others were answered."""
+        self.times: defaultdict[str, list[float]] = defaultdict(lambda: [0] * (len(BOUNDS) + 2))
+        """Of these, by route: how many took how long, and all seconds together."""
 
     def identify(self, given: bytes | None) -> bytes:
         """The id of a request: the one that it brought, where that is a plain word, else a new one."""
@@ -43,41 +50,33 @@ class Traffic:
             return given
         return b"%b-%x" % (self._worker, next(self._numbers))
 
-    def note(self, scope: Mapping[str, Any], route: str, status: int, seconds: float, request: bytes | None) -> None:
-        """Count a request whose answer has begun; one without an id gets its own where the log tells of it."""
-        method = scope["method"] if scope["method"] in _METHODS else "other"
-        key = (method, route, status)
-        self.counts[key] = self.counts.get(key, 0) + 1
-        times = self.times.get(route)
-        if times is None:
-            times = self.times[route] = [0] * (len(BOUNDS) + 2)
+    def note_finished(self, scope: Mapping[str, Any], status: int, request: bytes | None) -> None:
+        """Count a request whose answer was finished: what it is spelt like is its route, and it took no time to tell.
+
+        Little is done here: this is a part of every such request, most of which take no longer than a few of these.
+        """
+        self.finished[scope["method"], scope["path"], status] += 1
+        if self._told:
+            self._tell(scope["method"], scope["path"], status, 0.0, request)
+
+    def note(self, scope: Mapping[str, Any], status: int, seconds: float, request: bytes) -> None:
+        """Count any other request whose answer has begun."""
+        method, route = scope["method"] if scope["method"] in _METHODS else "other", route_of(scope)
+        self.counts[method, route, status] += 1
+        times = self.times[route]
         times[bisect_left(BOUNDS, seconds)] += 1
         times[-1] += seconds
         if self._told or status == _FAULT:
-            _tell(method, scope["path"], status, seconds, request or self.identify(None))
+            self._tell(method, scope["path"], status, seconds, request)
 
-
-def _tell(method: str, path: str, status: int, seconds: float, request: bytes) -> None:
-    """Neither the query, which may hold a secret, nor who asks."""
-    shown = _SECRET.sub("lex_...", path)
-    fields = {
-        "request": request.decode(),
-        "method": method,
-        "path": shown,
-        "status": status,
-        "ms": round(seconds * 1000, 2),
-    }
-    level = logging.ERROR if status == _FAULT else logging.INFO
-    log.log(
-        level,
-        "%s %s %d in %.2f ms, request %s",
-        method,
-        shown,
-        status,
-        seconds * 1000,
-        request.decode(),
-        extra={"fields": fields},
-    )
+    def _tell(self, method: str, path: str, status: int, seconds: float, request: bytes | None) -> None:
+        """Neither the query, which may hold a secret, nor who asks."""
+        shown, milliseconds = _SECRET.sub("lex_...", path), round(seconds * 1000, 2)
+        named = (request or self.identify(None)).decode()
+        fields = {"request": named, "method": method, "path": shown, "status": status, "ms": milliseconds}
+        level = logging.ERROR if status == _FAULT else logging.INFO
+        line = f"{method} {shown} {status} in {milliseconds:.2f} ms, request {named}"
+        log.log(level, "%s", line, extra={"fields": fields})
 
 
 def route_of(scope: Mapping[str, Any]) -> str:
@@ -106,7 +105,7 @@ class Observed:
             nonlocal answered
             if message["type"] == "http.response.start":
                 answered = True
-                self._traffic.note(scope, route_of(scope), message["status"], perf_counter() - began, request)
+                self._traffic.note(scope, message["status"], perf_counter() - began, request)
                 if brought is not None or message["status"] >= _ERROR:
                     message = {**message, "headers": [*message["headers"], (REQUEST_ID, request)]}
             await send(message)
@@ -115,5 +114,5 @@ class Observed:
             await self._app(scope, receive, told)
         except Exception:
             if not answered:
-                self._traffic.note(scope, route_of(scope), _FAULT, perf_counter() - began, request)
+                self._traffic.note(scope, _FAULT, perf_counter() - began, request)
             raise
