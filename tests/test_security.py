@@ -303,6 +303,7 @@ BREAKS = ("%0d%0aX-Injected:%20yes", "%0aX-Injected:%20yes", "%0d", "%e2%80%a8",
 @pytest.mark.parametrize("kind", ["json", "text"])
 def test_no_line_break_that_is_sent_becomes_one_in_a_header_or_in_the_log(new_url: NewUrl, kind: str) -> None:
     with Server(new_url("sqlite"), LEXARIUM_LOG=kind, LEXARIUM_LOG_REQUESTS="yes") as server:
+        server.listen()
         token = server.token("admin")
         for address in every_address(server.url):
             for broken in BREAKS[:2] if "{" not in address.path else BREAKS:

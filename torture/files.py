@@ -44,8 +44,30 @@ _PACKED = 0.1
 """The share of files that are compressed after they are spoilt, or spoilt after they are compressed."""
 _PACKS: tuple[Callable[[bytes], bytes], ...] = (gzip.compress, bz2.compress)
 _CHECKED_EVERY = 50
-_READ_BY = {"owl": "rdfxml"}
-"""Formats that are only read, and one that is written and looks alike."""
+_OWL = b"""<?xml version="1.0"?>
+<!DOCTYPE rdf:RDF [<!ENTITY obo "http://purl.obolibrary.org/obo/">]>
+<rdf:RDF xmlns:owl="http://www.w3.org/2002/07/owl#" xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"
+    xmlns:rdfs="http://www.w3.org/2000/01/rdf-schema#" xmlns:obo="http://purl.obolibrary.org/obo/"
+    xmlns:oboInOwl="http://www.geneontology.org/formats/oboInOwl#">
+  <owl:Ontology rdf:about="http://purl.obolibrary.org/obo/pets.owl"/>
+  <owl:Class rdf:about="&obo;PET_0000001">
+    <rdfs:label xml:lang="en">dog</rdfs:label>
+    <rdfs:subClassOf rdf:resource="&obo;PET_0000002"/>
+    <rdfs:subClassOf><owl:Restriction>
+      <owl:onProperty rdf:resource="&obo;BFO_0000050"/><owl:someValuesFrom rdf:resource="&obo;PET_0000003"/>
+    </owl:Restriction></rdfs:subClassOf>
+    <obo:IAO_0000115>A pet that barks.</obo:IAO_0000115>
+    <oboInOwl:hasExactSynonym>hound</oboInOwl:hasExactSynonym>
+    <oboInOwl:hasDbXref>MESH:D004285</oboInOwl:hasDbXref>
+  </owl:Class>
+  <owl:Class rdf:about="&obo;PET_0000002"><rdfs:label>pet</rdfs:label></owl:Class>
+  <owl:Class rdf:about="&obo;PET_0000003">
+    <rdfs:label>pack</rdfs:label><owl:deprecated>true</owl:deprecated>
+    <obo:IAO_0100001 rdf:resource="&obo;PET_0000002"/>
+  </owl:Class>
+</rdf:RDF>
+"""
+"""The one format that is only read."""
 
 
 class Harm(Exception):
@@ -135,9 +157,7 @@ def made(limit: int = 12) -> Iterator[Files]:
         pristine = folder / "pristine.db"
         database = open_database(f"sqlite:///{pristine}")
         import_files(database, [few])
-        originals = {
-            name: _exported(database, _READ_BY.get(name, name)) for name, each in FORMATS.items() if each.reads
-        }
+        originals = {name: _exported(database, name) if each.writes else _OWL for name, each in FORMATS.items()}
         database.close()
         files = Files(folder, originals, pristine)
         files.begin_anew()

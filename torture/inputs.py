@@ -246,6 +246,7 @@ def made(chance: random.Random) -> Iterator[Inputs]:
     with TemporaryDirectory(prefix="lexarium-torture-") as folder:
         url = f"sqlite:///{folder}/catalogue.db"
         with Server(url, "--sample", **_UNLIMITED) as server:
+            server.listen()
             tokens = [*map(server.token, ("contributor", "curator", "admin")), "none"]
             document = server.get("/openapi.json").json
             documented = [
