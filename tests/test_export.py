@@ -275,7 +275,7 @@ def test_an_export_over_http_never_reads_the_catalogue_on_the_event_loop(
         return read(self)
 
     monkeypatch.setattr(Database, "read", watched)
-    settings = Settings.read({})
+    settings = Settings.of({})
 
     async def answered() -> bytes:
         request = Request({"type": "http", "method": "GET", "headers": [], "query_string": b""})

@@ -86,8 +86,16 @@ class Settings:
         "Which proxies tell the client's address and scheme (X-Forwarded-For, X-Forwarded-Proto): addresses and"
         " networks, with commas; who comes by a Unix socket is always trusted",
     )
+    read: str = _setting(
+        "open", "Who may read: open (everyone) or token (only who has a token: a closed catalogue)", ("open", "token")
+    )
     log: str = _setting(
         "auto", "How the server logs: text, json, or auto (text on a terminal, else json)", ("auto", "text", "json")
+    )
+    log_requests: str = _setting(
+        "no",
+        "Whether the log has a line for every request: yes or no; faults of the server have one always",
+        ("yes", "no"),
     )
     webhooks_private: str = _setting(
         "no", "Whether webhooks may be sent to private and loopback addresses: yes or no", ("yes", "no")
@@ -109,7 +117,7 @@ class Settings:
             raise SettingError(f"The setting trusted_proxies must name addresses or networks: {error}.") from None
 
     @classmethod
-    def read(cls, environment: Mapping[str, str], **options: object) -> Self:
+    def of(cls, environment: Mapping[str, str], **options: object) -> Self:
         """The settings from options (None: not given), else from the environment, else by default."""
         values: dict[str, Any] = {}
         for each in fields(cls):

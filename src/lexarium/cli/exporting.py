@@ -62,7 +62,7 @@ def export_command(
         raise LexariumError("Give --release or --as-of, not both.")
     wanted = [collection] if collection else list(COLLECTIONS.values())
     chosen = format or _told_by(output)
-    about = Settings.read(os.environ).about
+    about = Settings.of(os.environ).about
     store = opened(database, reading=True)
     with progress_bar() as bar:
         progress = None if output is None else bar

@@ -61,7 +61,7 @@ def import_command(
     """
     prefer = preference(theirs, ours)
     meanings = read_map(map or [])
-    about = Settings.read(os.environ, database=database).about
+    about = Settings.of(os.environ, database=database).about
     store = opened(database)
     with refusal_told(json_output), progress_bar() as progress:
         report = import_files(

@@ -7,6 +7,7 @@ from lexarium.domain.accounts import Account, Role, Token
 from lexarium.domain.errors import Conflict, NotFound
 from lexarium.domain.stamps import now, text_of
 from lexarium.domain.text import unstorable
+from lexarium.service.once import forget
 from lexarium.store import accounts
 from lexarium.store.backend import Snapshot
 from lexarium.store.database import Database
@@ -115,6 +116,7 @@ def erase(database: Database, identifier: str) -> None:
     def work(transaction: Transaction) -> None:
         _refuse_last_admin(transaction, _usable(transaction, identifier))
         accounts.erase(transaction, identifier, at=now())
+        forget(transaction, identifier)
 
     database.run(work)
 

@@ -138,7 +138,7 @@ class Finder:
 
     def behind(self, position: Position) -> int | None:
         """How many changes the index has yet to take in; None where there is no index."""
-        return self._indexer.behind(position)
+        return self._indexer.lag(position)
 
     def suggest(self, prefix: str, collections: Sequence[str] = (), limit: int = 10) -> list[Suggestion]:
         """The few best completions of what someone types, over the names and aliases of these collections, or all."""

@@ -29,7 +29,7 @@ _CHANGES = 2_000
 """How many changes are read, and committed to the index, at a time."""
 _WAIT_SECONDS = 2.0
 """How long a search waits for what is written already."""
-_WAIT_CHANGES = 2_000
+FAR_BEHIND = 2_000
 """How far behind the index may be for a search to wait: past that it would wait in vain."""
 _FIRST_SECONDS = 3.0
 """How long a search waits where there is no index yet."""
@@ -86,8 +86,8 @@ class Indexer:
             raise Unready("The search index is being built. Try again in a moment.")
         return view
 
-    def behind(self, position: Position) -> int | None:
-        """How many changes the index has yet to take in; None where there is no index."""
+    def lag(self, position: Position) -> int | None:
+        """How many changes the index is behind a position; None where there is no index."""
         view = self._view(position)
         return None if view is None else max(0, position.revision - view.standing.revision)
 
@@ -266,7 +266,7 @@ def _step_back() -> None:
 
 
 def _worth_waiting(view: View, position: Position) -> bool:
-    return 0 < position.revision - view.standing.revision <= _WAIT_CHANGES
+    return 0 < position.revision - view.standing.revision <= FAR_BEHIND
 
 
 def _tell(error: Exception) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from importlib import import_module
+from typing import NamedTuple
 
 from sqlalchemy import Connection, bindparam, update
 from sqlalchemy.engine import make_url
@@ -29,6 +30,17 @@ _MOVES = 100
 _TRIES = 10
 _TRY_SECONDS = 0.02
 _MOVE = update(catalogue).values(revision=bindparam("to"), accounts=bindparam("changed"), writes=bindparam("written"))
+
+
+class Load(NamedTuple):
+    """How busy a process is with its database."""
+
+    waiting: int
+    """How many writes wait for their turn."""
+    connections: int
+    """How many are in use."""
+    most: int
+    """How many there may be."""
 
 
 class Database:
@@ -57,10 +69,11 @@ class Database:
         return self.backend.embedded
 
     @property
-    def connections(self) -> int:
-        """How many of this process's connections are in use at this moment."""
+    def load(self) -> Load:
+        """How busy this process is with it, about."""
         pool = self.backend.engine.pool
-        return pool.checkedout() if isinstance(pool, QueuePool) else 0
+        assert isinstance(pool, QueuePool)
+        return Load(self._writer.waiting, pool.checkedout(), pool.size())
 
     @contextmanager
     def read(self, *, newest: bool = False) -> Iterator[Connection]:

@@ -257,6 +257,7 @@ class PostgresBackend:
         self.engine = create_engine(
             _DIALECT,
             creator=self._new_link,
+            hide_parameters=True,  # An error that is logged must not tell what people wrote.
             pool_size=_CONNECTIONS,
             max_overflow=0,
             pool_timeout=seconds or _WAIT_SECONDS,

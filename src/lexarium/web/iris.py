@@ -146,7 +146,7 @@ class Iris:
         response.headers.update({**_HEADERS, "cache-control": caching})
         if response.status_code == 200 and caching == _HEADERS["cache-control"]:
             response.headers["etag"] = etag = f'"{hashlib.sha256(response.body).hexdigest()[:32]}"'
-            _, if_none_match = conditions(request.scope)
+            _, if_none_match, _ = conditions(request.scope)
             if if_none_match is not None and matches(etag.encode(), if_none_match):
                 return Response(status_code=304, headers={**_HEADERS, **SECURITY_HEADERS, "etag": etag})
         return response
@@ -173,7 +173,7 @@ def _form(request: Request, offered: Mapping[str, str]) -> str:
 
 
 async def _answered(request: Request, media_type: str, body: bytes) -> Response:
-    accept, if_none_match = conditions(request.scope)
+    accept, if_none_match, _ = conditions(request.scope)
     encoding = chosen(accept)
     etag = f'"{hashlib.sha256(body).hexdigest()[:32]}-{encoding}"'
     headers: dict[str, Any] = {**_HEADERS, **SECURITY_HEADERS, "etag": etag}

@@ -16,7 +16,11 @@ _LONGEST_KEY = 200
 
 async def caller_of(request: Request, callers: Callers) -> Caller:
     """Who sends a request. Raises `Unauthenticated` where it does not say, or says wrongly."""
-    authorization = request.headers.get("authorization")
+    return await caller_by(request.headers.get("authorization"), callers)
+
+
+async def caller_by(authorization: str | None, callers: Callers) -> Caller:
+    """The caller that an `Authorization` header names."""
     caller = callers.remembered(authorization)
     return await run_in_threadpool(callers.identify, authorization) if caller is None else caller
 

@@ -37,7 +37,7 @@ def overview(site: Site, request: Request) -> Response:
         "engine": "SQLite" if site.database.embedded else "PostgreSQL",
         "place": site.database.place,
         "standbys": bool(site.settings.database_read),
-        "connections": site.database.connections,
+        "connections": site.database.load.connections,
         "behind": site.finder.behind(position),
         "kept": kept,
         "kept_mb": size / 1_000_000,

@@ -22,14 +22,19 @@ class _Site(Protocol):
     def callers(self) -> Callers: ...
 
 
+def authorization(request: Request) -> str | None:
+    """What a program would send as `Authorization` to be let in as whoever is signed in; None where nobody is."""
+    secret = request.cookies.get(COOKIE)
+    return f"Bearer {secret}" if secret else None
+
+
 def caller_of(site: _Site, request: Request) -> Caller | None:
     """Who is signed in; None where nobody is, or not any more. It reads the database: to be called in a thread."""
-    secret = request.cookies.get(COOKIE)
-    if not secret:
+    if not request.cookies.get(COOKIE):
         return None
     if not hasattr(request.state, "caller"):
         try:
-            request.state.caller = site.callers.identify(f"Bearer {secret}")
+            request.state.caller = site.callers.identify(authorization(request))
         except Unauthenticated:
             request.state.caller = None
     found: Caller | None = request.state.caller

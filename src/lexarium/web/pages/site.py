@@ -209,6 +209,11 @@ def wants_page(request: Request) -> bool:
     return "text/html" in request.headers.get("accept", "") and not request.url.path.startswith(_FOR_PROGRAMS)
 
 
+def sent_to_sign_in(request: Request) -> Response:
+    """Where someone signs in, and comes back from."""
+    return RedirectResponse(wording.with_query(SIGN_IN, next=address_of(request)), 303, _UNKEPT)
+
+
 @dataclass(frozen=True)
 class Page:
     """A page, and where it is."""
@@ -225,7 +230,7 @@ class Page:
             if self.deed is not None:
                 caller = caller_of(site, request)
                 if caller is None:
-                    return RedirectResponse(wording.with_query(SIGN_IN, next=address_of(request)), 303, _UNKEPT)
+                    return sent_to_sign_in(request)
                 _refuse(caller, self.deed)
             return self.answer(site, request)
 

@@ -17,6 +17,7 @@ from lexarium.domain.collections import COLLECTIONS
 from lexarium.domain.errors import Invalid, LexariumError, Moved
 from lexarium.service.access import Callers
 from lexarium.settings import Settings
+from lexarium.web.gate import Gate
 from lexarium.web.pages.site import Site
 from lexarium.web.problems import HttpProblem, handle_error, respond
 from lexarium.web.streams import Streams
@@ -45,7 +46,7 @@ _PLACE_OF_ID = len(f"{answers.PATH}/collection/".split("/")) - 1
 """Which part of an address names the record."""
 
 
-def make_v1(site: Site, callers: Callers, streams: Streams, settings: Settings) -> ASGIApp:
+def make_v1(site: Site, callers: Callers, gate: Gate, streams: Streams, settings: Settings) -> ASGIApp:
     """The application, with every address of v1 and its OpenAPI document."""
     app = FastAPI(
         title=settings.title,
@@ -63,6 +64,7 @@ def make_v1(site: Site, callers: Callers, streams: Streams, settings: Settings) 
     )
     app.state.database = site.database
     app.state.callers = callers
+    app.state.gate = gate
     app.state.limits = site.limits
     app.state.streams = streams
     app.state.settings = settings
@@ -86,14 +88,15 @@ class _Swift:
 
     def __init__(self, app: FastAPI) -> None:
         self._app = app
-        self._creators = {f"{answers.PATH}/{name}": creator for name, creator in records.swift_creators().items()}
+        self._routes = {route.path: route for route in records.swift_routes()}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        creator = self._creators.get(scope["path"]) if scope["method"] == "POST" else None
-        if creator is None:
+        route = self._routes.get(scope["path"]) if scope["method"] == "POST" else None
+        if route is None:
             await self._app(scope, receive, send)
         else:
-            await creator({**scope, "app": self._app}, receive, send)
+            scope.update(app=self._app, route=route)
+            await route.app(scope, receive, send)
 
 
 def _operation_id(route: APIRoute) -> str:

@@ -75,7 +75,7 @@ async def export(
     wanted = _WRITTEN[format] if format else _accepted(request)
     about = settings.about
     position = await run_in_threadpool(_position, database, release, as_of)
-    accepted, if_none_match = conditions(request.scope)
+    accepted, if_none_match, _ = conditions(request.scope)
     encoding = chosen(accepted)
     made = repr((about, wanted.name, collection, __version__, rendering.VERSION))
     digest = hashlib.sha256(made.encode()).hexdigest()[:16]

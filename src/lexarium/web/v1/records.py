@@ -7,8 +7,7 @@ import orjson
 from fastapi import APIRouter, Query, Request
 from pydantic import AfterValidator
 from starlette.responses import Response
-from starlette.routing import request_response
-from starlette.types import ASGIApp
+from starlette.routing import Route
 
 from lexarium.domain.changes import State
 from lexarium.domain.collections import COLLECTIONS, Collection
@@ -101,12 +100,12 @@ def routers() -> list[APIRouter]:
     return [_any_router(), *(_router(collection) for collection in COLLECTIONS.values())]
 
 
-def swift_creators() -> dict[str, ASGIApp]:
-    """By collection, what creates a record without FastAPI's help. What is wrong is left to the application around."""
-    return {collection.name: _swift_creator(collection) for collection in COLLECTIONS.values()}
+def swift_routes() -> list[Route]:
+    """Creating records without FastAPI's help. What is wrong is left to the application around to tell."""
+    return [_swift_route(collection) for collection in COLLECTIONS.values()]
 
 
-def _swift_creator(collection: Collection) -> ASGIApp:
+def _swift_route(collection: Collection) -> Route:
     create_record = _creator(collection)
 
     async def create(request: Request) -> Response:
@@ -118,7 +117,7 @@ def _swift_creator(collection: Collection) -> ASGIApp:
         answer: Response = await create_record(parts.database, caller, body, ask)
         return answer
 
-    return request_response(create)
+    return Route(f"{answers.PATH}/{collection.name}", create, methods=["POST"])
 
 
 def _any_router() -> APIRouter:

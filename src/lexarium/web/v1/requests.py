@@ -24,6 +24,7 @@ from lexarium.service.views import record_view
 from lexarium.settings import Settings
 from lexarium.store.database import Database
 from lexarium.web.bodies import json_object
+from lexarium.web.gate import Gate
 from lexarium.web.limits import Limits
 from lexarium.web.problems import HttpProblem
 from lexarium.web.streams import Streams
@@ -50,6 +51,7 @@ SettingsOf = Annotated[Settings, Depends(_part("settings"))]
 FinderOf = Annotated[Finder, Depends(_part("finder"))]
 LimitsOf = Annotated[Limits, Depends(_part("limits"))]
 StreamsOf = Annotated[Streams, Depends(_part("streams"))]
+GateOf = Annotated[Gate, Depends(_part("gate"))]
 AnnotatingOf = Annotated[Annotating, Depends(_part("annotating"))]
 
 
