@@ -21,6 +21,11 @@ _UPDATE = update(record).where(record.c.id == bindparam("this"))
 _LOG = insert(change)
 _RELATE = insert(relation)
 _UNRELATE = delete(relation).where(*(column == bindparam(f"this_{column.name}") for column in relation.c))
+_LATEST = (
+    select(change)
+    .join(record, (change.c.record == record.c.id) & (change.c.version == record.c.version))
+    .where(record.c.id.in_(bindparam("identifiers", expanding=True)))
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,11 +144,10 @@ def relate(transaction: Transaction, added: Iterable[Edge], removed: Iterable[Ed
 
 def latest(connection: Connection, identifiers: Sequence[str]) -> dict[str, Change]:
     """The last change of each of these records; one that has none is left out."""
-    newest = (change.c.record == record.c.id) & (change.c.version == record.c.version)
     found: dict[str, Change] = {}
     for start in range(0, len(identifiers), BATCH):
-        query = select(change).join(record, newest).where(record.c.id.in_(identifiers[start : start + BATCH]))
-        found |= {row.record: change_of(row) for row in connection.execute(query)}
+        rows = connection.execute(_LATEST, {"identifiers": identifiers[start : start + BATCH]})
+        found |= {row.record: change_of(row) for row in rows}
     return found
 
 

@@ -77,7 +77,7 @@ def make_v1(site: Site, callers: Callers, streams: Streams, settings: Settings) 
     for router in routers:
         app.include_router(router, prefix=answers.PATH)
     app.include_router(reference.router)
-    app.router.routes[:0] = records.swift_routes()
+    app.router.routes[:0] = [search.swift_route(), *records.swift_routes()]
     app.openapi = cache(lambda: _document(app, routers))  # type: ignore[method-assign]
     return Envelope(app)
 
