@@ -20,6 +20,7 @@ _RANGES = {
     "body_seconds": (1, 86_400),
     "batch_lines": (1, 10_000_000),
     "batch_mb": (1, 10_000),
+    "upload_mb": (1, 10_000),
     "name_limit": (1, 10_000),
     "alias_limit": (1, 1_000_000),
     "definition_limit": (1, 10_000_000),
@@ -63,6 +64,7 @@ class Settings:
     )
     batch_lines: int = _setting(50_000, "The most lines of a batch")
     batch_mb: int = _setting(64, "The largest batch, in mebibytes")
+    upload_mb: int = _setting(256, "The largest upload of files to be imported on a page, in mebibytes")
     name_limit: int = _setting(500, "The longest name that people may write, in characters")
     alias_limit: int = _setting(2_000, "The longest alias that people may write, in characters")
     definition_limit: int = _setting(50_000, "The longest definition that people may write, in characters")

@@ -2,8 +2,6 @@
 
 import json
 import os
-from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -13,11 +11,11 @@ from rich.table import Table
 from lexarium.cli.options import CollectionOption, DatabaseOption, JsonOption, opened
 from lexarium.cli.terminal import err, out, progress_bar, say_lines
 from lexarium.domain.collections import COLLECTIONS
-from lexarium.domain.errors import ImportRefused, LexariumError, Problem
+from lexarium.domain.errors import ImportRefused, LexariumError
 from lexarium.exchange.formats import FORMATS, Format
 from lexarium.exchange.mapping import read_map
 from lexarium.service.importing import import_files
-from lexarium.service.reports import Conflict, Report
+from lexarium.service.reports import Conflict, Report, notes_view, report_view
 from lexarium.settings import Settings
 
 app = typer.Typer(add_completion=False)
@@ -78,36 +76,12 @@ def import_command(
             )
     except ImportRefused as error:
         if json_output:
-            print(json.dumps({"error": str(error), "problems": notes(error.problems)}))
+            print(json.dumps({"error": str(error), "problems": notes_view(error.problems)}))
         raise
     if json_output:
-        print(json.dumps(as_json(report)))
+        print(json.dumps(report_view(report)))
     else:
         tell(report)
-
-
-def as_json(report: Report) -> dict[str, object]:
-    """What an import did, for scripts."""
-    return {
-        "dry_run": report.dry_run,
-        "changed": report.changed,
-        "created": report.created,
-        "updated": report.updated,
-        "retired": report.retired,
-        "unchanged": report.unchanged,
-        "refused": report.refused,
-        "relations_added": report.relations_added,
-        "relations_removed": report.relations_removed,
-        "conflict_count": report.conflicts.count,
-        "conflicts": [asdict(each) for each in report.conflicts.kept],
-        "warning_count": report.warnings.count,
-        "warnings": notes(report.warnings.kept),
-    }
-
-
-def notes(problems: Sequence[Problem]) -> list[dict[str, str]]:
-    """Warnings or problems, for scripts."""
-    return [{"where": each.field, "what": each.detail} for each in problems]
 
 
 def _tell_notes(report: Report) -> None:

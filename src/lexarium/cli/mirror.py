@@ -5,11 +5,12 @@ from typing import Annotated
 
 import typer
 
-from lexarium.cli.importing import as_json, notes, tell
+from lexarium.cli.importing import tell
 from lexarium.cli.options import DatabaseOption, JsonOption, opened
 from lexarium.cli.terminal import err, out, progress_bar, say_lines
 from lexarium.domain.errors import ImportRefused, LexariumError
 from lexarium.service.mirroring import RATE, Mirroring, Wish, mirror
+from lexarium.service.reports import notes_view, report_view
 
 app = typer.Typer(add_completion=False)
 
@@ -46,11 +47,11 @@ def mirror_command(
         raise typer.Exit(130) from None
     except ImportRefused as error:
         if json_output:
-            print(json.dumps({"error": str(error), "problems": notes(error.problems)}))
+            print(json.dumps({"error": str(error), "problems": notes_view(error.problems)}))
         raise
     if json_output:
         told = {"source": made.source, "requests": made.requests, "gone": made.gone, "pruned": made.pruned}
-        print(json.dumps({**told, **as_json(made.report)}))
+        print(json.dumps({**told, **report_view(made.report)}))
     else:
         _tell(made)
 

@@ -27,6 +27,9 @@ LONGEST_QUERY = 10_000
 """How many characters a query may have."""
 DEEPEST = 2_000
 """How far one may page."""
+_ALIKE = 6
+_NEAR = EXACT - {Tier.ID} | {Tier.TYPO}
+"""Where what was asked is a whole name or alias, perhaps with a mistake."""
 
 
 @dataclass(frozen=True)
@@ -123,6 +126,23 @@ class Finder:
         with self._trust():
             view = self._view(position)
             return [view.answer(each, partial(self._one, view, each)) for each in asked]
+
+    def alike(self, names: Sequence[str], collection: str, but: str | None = None) -> list[Hit]:
+        """Records with one of these names, or but for case, accents or a typing mistake; none while there is no index.
+
+        `but` is the one that is to have them itself.
+        """
+        asked = [Asked(name, (collection,), limit=_ALIKE) for name in names if 0 < len(name) <= LONGEST_QUERY]
+        try:
+            hits = [hit for found in self.search_many(asked) for hit in found.hits]
+        except Unready:
+            return []
+        near = {hit.id: hit for hit in hits if hit.tier in _NEAR and hit.id != but}
+        return list(near.values())[:_ALIKE]
+
+    def behind(self, position: Position) -> int | None:
+        """How many changes the index has yet to take in; None where there is no index."""
+        return self._indexer.behind(position)
 
     def suggest(
         self, prefix: str, collections: Sequence[str] = (), limit: int = 10, position: Position | None = None

@@ -89,6 +89,11 @@ class Indexer:
             raise Unready("The search index is being built. Try again in a moment.")
         return view
 
+    def behind(self, position: Position) -> int | None:
+        """How many changes the index has yet to take in; None where there is no index."""
+        view = self._view(position)
+        return None if view is None else max(0, position.revision - view.standing.revision)
+
     def distrust(self) -> None:
         """Hear that the index could not be read: it is made anew."""
         self._distrusted = True
@@ -199,7 +204,8 @@ class Indexer:
                 index.reload()
                 self._tell_moved()
                 done += len(batch)
-                if self._stopping.is_set():
+                # What came meanwhile is left for the next turn: under steady writes there would be no end, and no rest.
+                if len(batch) < _CHANGES or self._stopping.is_set():
                     break
         except Busy:
             index.reload()

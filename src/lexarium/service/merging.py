@@ -1,11 +1,13 @@
 """What merges have done: what a merge touched, what stands in the way of undoing it, and who stands for whom now."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from lexarium.domain.changes import Action, Change, State, Whole
+from lexarium.domain.editing import Difference, draft_differences, draft_of
 from lexarium.domain.errors import Conflict
-from lexarium.domain.merging import Footprint, ends, entangled, named
-from lexarium.store import log, records, versions
+from lexarium.domain.merging import Footprint, ends, entangled, named, survivor
+from lexarium.store import edges, log, records, versions
 from lexarium.store.backend import Snapshot
 
 
@@ -52,6 +54,28 @@ def _goes_on(snapshot: Snapshot, earlier: Footprint, later: Change, cause: Chang
     before = versions.find_versions(snapshot, wanted)
     theirs = Footprint(before[later.record].whole(), later.whole())
     return entangled(earlier, theirs, before[cause.record].whole(), str(cause.whole().replaced_by))
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What a merge would do."""
+
+    gains: list[Difference]
+    """What the survivor would have otherwise than now."""
+    related: int
+    """How many other records are related to the one that is merged, and would be to the survivor."""
+    members: int
+    """How many records are in the class that is merged."""
+
+
+def forecast(snapshot: Snapshot, gone: Whole, kept: Whole) -> Forecast:
+    """What it would do to merge one record into another."""
+    pointing = {edge.source for edge in edges.touching(snapshot, [gone.id])} - {gone.id, kept.id}
+    return Forecast(
+        draft_differences(draft_of(kept), survivor(kept, gone)),
+        len(pointing),
+        versions.count_in_class(snapshot, gone.id) if gone.collection.is_class else 0,
+    )
 
 
 def survivors(snapshot: Snapshot, identifiers: Iterable[str], alive: str) -> dict[str, str]:

@@ -11,6 +11,7 @@ from sqlalchemy import Connection, bindparam, update
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, PendingRollbackError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
+from sqlalchemy.pool import QueuePool
 
 from lexarium.domain.errors import SettingError, Unavailable
 from lexarium.domain.grounds import Ground
@@ -54,6 +55,12 @@ class Database:
     def embedded(self) -> bool:
         """Whether a short look into it may be taken where others wait meanwhile."""
         return self.backend.embedded
+
+    @property
+    def connections(self) -> int:
+        """How many of this process's connections are in use at this moment."""
+        pool = self.backend.engine.pool
+        return pool.checkedout() if isinstance(pool, QueuePool) else 0
 
     @contextmanager
     def read(self, *, newest: bool = False) -> Iterator[Connection]:

@@ -151,6 +151,11 @@ class Answers:
         finally:
             self._making.release()
 
+    @property
+    def kept(self) -> tuple[int, int]:
+        """How many there are, and how many bytes of memory they take."""
+        return len(self._kept), self._size
+
     def fits(self, size: int) -> bool:
         """Whether a body of so many bytes can be kept at all."""
         return size + _OVERHEAD <= self._limit

@@ -19,6 +19,7 @@ from lexarium.service.finding import Finder
 from lexarium.service.indexing import Indexer
 from lexarium.service.reconciling import Reconciler
 from lexarium.service.statistics import Statistics
+from lexarium.service.uploads import Uploads
 from lexarium.settings import Settings
 from lexarium.store.database import Database
 from lexarium.web.answers import Answers
@@ -59,7 +60,19 @@ def make_app(settings: Settings, database: Database) -> ASGIApp:
     finder = Finder(database, indexer)
     answers = Answers(settings.cache_mb * 1_000_000, database)
     annotating = Annotating(database)
-    site = Site(database, finder, annotating, Statistics(database), Classes(), limits, settings.about)
+    site = Site(
+        database=database,
+        finder=finder,
+        annotating=annotating,
+        statistics=Statistics(database),
+        classes=Classes(),
+        limits=limits,
+        about=settings.about,
+        callers=callers,
+        answers=answers,
+        uploads=Uploads(database, settings.about),
+        settings=settings,
+    )
     v1 = Lazy("lexarium.web.v1.app", lambda module: module.make_v1(site, callers, streams, settings))
     app = Starlette(
         routes=[

@@ -124,8 +124,9 @@ class Iris:
             response = record_page(self._site, request, identifier)
         except NotFound as error:
             response = self._site.error_page(request, error)
-        response.headers.update(_HEADERS)
-        if response.status_code == 200:
+        caching = response.headers["cache-control"]  # that of a page which is someone's own stands
+        response.headers.update({**_HEADERS, "cache-control": caching})
+        if response.status_code == 200 and caching == _HEADERS["cache-control"]:
             response.headers["etag"] = etag = f'"{hashlib.sha256(response.body).hexdigest()[:32]}"'
             _, if_none_match = conditions(request.scope)
             if if_none_match is not None and matches(etag.encode(), if_none_match):

@@ -10,7 +10,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lexarium import __version__
 from lexarium.domain.collections import COLLECTIONS
@@ -77,9 +77,27 @@ def make_v1(site: Site, callers: Callers, streams: Streams, settings: Settings) 
     for router in routers:
         app.include_router(router, prefix=answers.PATH)
     app.include_router(reference.router)
-    app.router.routes[:0] = [search.swift_route(), *records.swift_routes()]
     app.openapi = cache(lambda: _document(app, routers))  # type: ignore[method-assign]
-    return Envelope(app)
+    return Envelope(_Swift(app))
+
+
+class _Swift:
+    """Creating and searching go past FastAPI, which takes longer to hand a handler its parts than that to use them."""
+
+    def __init__(self, app: FastAPI) -> None:
+        self._app = app
+        creators = records.swift_creators()
+        self._handlers = {
+            ("GET", f"{answers.PATH}/search"): search.swift_search(),
+            **{("POST", f"{answers.PATH}/{name}"): creator for name, creator in creators.items()},
+        }
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        handler = self._handlers.get((scope["method"], scope["path"]))
+        if handler is None:
+            await self._app(scope, receive, send)
+        else:
+            await handler({**scope, "app": self._app}, receive, send)
 
 
 def _operation_id(route: APIRoute) -> str:

@@ -15,11 +15,12 @@ from lexarium.service.looking import changes_since
 from lexarium.service.views import change_view
 from lexarium.store.backend import read_position
 from lexarium.store.database import Database
+from lexarium.web.asked import known_collection
 from lexarium.web.problems import HttpProblem
 from lexarium.web.streams import Stream, Streams
 from lexarium.web.v1 import answers
 from lexarium.web.v1.requests import StoreOf, StreamsOf
-from lexarium.web.v1.schemas import answered, known_collection, live
+from lexarium.web.v1.schemas import answered, live
 
 router = APIRouter(tags=["changes"])
 

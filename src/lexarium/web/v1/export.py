@@ -20,12 +20,13 @@ from lexarium.store.backend import Position, read_position
 from lexarium.store.database import Database
 from lexarium.web import pieces
 from lexarium.web.answers import conditions, encoding_headers, matches
+from lexarium.web.asked import known_collection
 from lexarium.web.encodings import chosen, encoded_pieces
 from lexarium.web.negotiation import preferred
 from lexarium.web.problems import HttpProblem
 from lexarium.web.v1.records import AsOf, Release
 from lexarium.web.v1.requests import LimitsOf, SettingsOf, StoreOf
-from lexarium.web.v1.schemas import Answers, answered, document_name, known_collection, reference
+from lexarium.web.v1.schemas import Answers, answered, document_name, reference
 
 router = APIRouter(tags=["export"])
 
