@@ -34,6 +34,8 @@ _MOST_MB = 600
 _MOST_BUILD_SECONDS = 150
 _MOST_START_SECONDS = 1.5
 _MOST_FOLLOW_MS = 100
+_BEGUN_RECORDS = 2_000
+"""Where the beginning of a name is to tell it: among more records more names begin alike, and none is better."""
 _PREFIXES = ("prefixes",)
 
 
@@ -121,7 +123,11 @@ def measure_quality(client: Client, records: Sequence[Record], tries: int) -> li
         Verdict("exact name, case and accents flipped, first in 100 %", f"{names:.1%}", names == 1),
         Verdict("exact alias first but for names, in 100 %", f"{right:.1%}", right == 1),
         Verdict(f"one random edit, first in {least_typos:.0%}", f"{typos:.1%}", typos >= least_typos),
-        Verdict("first 60 % of a name, among the first five (95 % at 2,000 records)", f"{begun:.1%}", begun >= 0.95),
+        Verdict(
+            f"first 60 % of a name, among the first five (95 % at {_BEGUN_RECORDS:,} records)",
+            f"{begun:.1%}",
+            begun >= 0.95 if len(records) == _BEGUN_RECORDS else None,
+        ),
     ]
 
 

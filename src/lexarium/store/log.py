@@ -20,6 +20,11 @@ _INSERT = insert(record)
 _UPDATE = update(record).where(record.c.id == bindparam("this"))
 _LOG = insert(change)
 _UNRELATE = delete(relation).where(*(column == bindparam(f"this_{column.name}") for column in relation.c))
+_LATEST = (
+    select(change)
+    .join(record, (change.c.record == record.c.id) & (change.c.version == record.c.version))
+    .where(record.c.id.in_(bindparam("identifiers", expanding=True)))
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,11 +149,10 @@ def relate(transaction: Transaction, added: Iterable[Edge], removed: Iterable[Ed
 
 def latest(connection: Connection, identifiers: Sequence[str]) -> dict[str, Change]:
     """The last change of each of these records; one that has none is left out."""
-    newest = (change.c.record == record.c.id) & (change.c.version == record.c.version)
     found: dict[str, Change] = {}
     for start in range(0, len(identifiers), BATCH):
-        query = select(change).join(record, newest).where(record.c.id.in_(identifiers[start : start + BATCH]))
-        found |= {row.record: change_of(row) for row in connection.execute(query)}
+        rows = connection.execute(_LATEST, {"identifiers": identifiers[start : start + BATCH]})
+        found |= {row.record: change_of(row) for row in rows}
     return found
 
 
