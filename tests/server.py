@@ -79,6 +79,13 @@ class Server:
     def pid(self) -> int:
         return self._process.pid
 
+    def pause(self) -> None:
+        """Let it do nothing, as a machine that stands still."""
+        os.kill(self.pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        os.kill(self.pid, signal.SIGCONT)
+
     def stop(self) -> str:
         """End it as an operator would, and give all it logged."""
         if self._process.poll() is None:

@@ -1,7 +1,11 @@
 """The one place that wires settings, store, services and web."""
 
 import logging
+import multiprocessing
 import os
+import signal
+import threading
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 from starlette.types import ASGIApp
@@ -25,6 +29,9 @@ FIGURES = "LEXARIUM_FIGURES"
 
 def application() -> ASGIApp:
     """The service with the settings of the environment: what each worker process runs."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_end_with, args=[parent], name="lexarium-parent", daemon=True).start()
     settings = Settings.of(os.environ)
     choose(Lengths(settings.name_limit, settings.alias_limit, settings.definition_limit))
     shared = os.environ.get(MARK)
@@ -43,3 +50,9 @@ def application() -> ASGIApp:
         log.warning("Serving without the database until it is there: %s", error)
     figures = os.environ.get(FIGURES)
     return make_app(settings, database, Path(figures) if figures else None)
+
+
+def _end_with(parent: BaseProcess) -> None:
+    """End as if told to, should the process that started this one be gone: it would hold the port for good."""
+    parent.join()
+    os.kill(os.getpid(), signal.SIGTERM)

@@ -6,7 +6,7 @@ import os
 import socket
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from tempfile import NamedTemporaryFile, TemporaryDirectory
+from tempfile import NamedTemporaryFile, TemporaryDirectory, TemporaryFile
 from typing import Annotated, Any
 
 import typer
@@ -58,11 +58,19 @@ def serve(
     os.environ.update(settings.environment())
     with ExitStack() as ending:
         if settings.workers > 1 and not store.embedded:
-            mark = ending.enter_context(NamedTemporaryFile(prefix="lexarium-node-"))
-            os.environ[MARK] = mark.name
+            os.environ[MARK] = _shared_file(ending)
         if settings.workers > 1:
             os.environ[FIGURES] = ending.enter_context(TemporaryDirectory(prefix="lexarium-figures-"))
         _run(settings, store.place, listener, logs)
+
+
+def _shared_file(ending: ExitStack) -> str:
+    """A path at which workers can open an empty file, for as long as this process lasts."""
+    opened = Path(f"/proc/{os.getpid()}/fd")
+    if opened.is_dir():
+        # Without a name of its own: nothing that tidies up can take it away, and a kill leaves nothing behind.
+        return str(opened / str(ending.enter_context(TemporaryFile()).fileno()))
+    return ending.enter_context(NamedTemporaryFile(prefix="lexarium-node-")).name
 
 
 def _run(settings: Settings, place: str, listener: socket.socket, logs: dict[str, Any]) -> None:
@@ -82,10 +90,20 @@ def _run(settings: Settings, place: str, listener: socket.socket, logs: dict[str
     )
     log.info("Serving %s on %s (Ctrl-C stops)", place, _address(settings.host, listener))
     if settings.workers > 1:
-        Multiprocess(config, sockets=[listener]).run()
+        _Workers(config, sockets=[listener]).run()
     else:
         with suppress(KeyboardInterrupt):  # Ctrl-C has been heeded: it is how a server is meant to end
             uvicorn.Server(config).run(sockets=[listener])
+
+
+class _Workers(Multiprocess):
+    """The processes that serve."""
+
+    def terminate_all(self) -> None:
+        # First of all: while the listener is open here, clients are let in whom no worker takes any more.
+        for each in self.sockets:
+            each.close()
+        super().terminate_all()
 
 
 def _address(host: str, listener: socket.socket) -> str:

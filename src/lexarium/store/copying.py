@@ -50,12 +50,12 @@ def copy_all(source: Database, target: Database, told: Progress, *, new_epoch: b
                 done += len(rows)
                 told("Copying", done, total)
             _check(connection, table, sent, target.place)
+        # What the target was made with stays: its server's own timeline, and its epoch where that is to be a new one.
+        staying = {"timeline", "parted", *(["epoch"] if new_epoch else [])}
         values = snapshot.execute(select(catalogue)).one()._asdict()
-        if new_epoch:
-            del values["epoch"]  # that which the target was made with stays
-        connection.execute(update(catalogue).values(values))
+        connection.execute(update(catalogue).values({name: values[name] for name in values.keys() - staying}))
         target.backend.go_on(connection)
-        return Copied(read_position(connection), totals)
+        return Copied(read_position(snapshot), totals)
 
 
 class _Digest:

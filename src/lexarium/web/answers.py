@@ -3,14 +3,14 @@
 import asyncio
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import AsyncIterator, Mapping, Sequence, Set
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 from starlette.types import Send
 
 from lexarium.domain import rendering
-from lexarium.domain.errors import Unavailable
+from lexarium.domain.errors import StoreError, Unavailable
 from lexarium.domain.grounds import Ground
 from lexarium.store.backend import Move, Position
 from lexarium.store.database import Database
@@ -31,6 +31,8 @@ _TURN_SECONDS = 10
 """How long the making of an answer waits for its turn."""
 _MOVES = 100
 """How many moves of the catalogue are remembered, for answers that were read before them and come to be kept after."""
+_LOOK_SECONDS = 0.25
+"""How long answers may be behind what other nodes have written, where nobody asks for any."""
 
 
 class Reply:
@@ -219,6 +221,16 @@ class Answers:
             self._follow(self._database.moved_since(self._holding))
         else:
             self._follow(await run_in_threadpool(self._database.moved_since, self._holding))
+
+    async def go_along(self) -> None:
+        """Catch up whenever the catalogue moves, until cancelled, where `get` does not do so by itself.
+
+        Else, should the database go before anyone has asked again, nothing of what still holds could be served.
+        """
+        while not self._database.embedded:
+            await asyncio.sleep(_LOOK_SECONDS)
+            with suppress(StoreError):
+                await self.catch_up()
 
     def _behind(self) -> bool:
         now, then = self._database.position(), self._holding

@@ -58,9 +58,10 @@ def make_app(settings: Settings, database: Database, figures: Path | None = None
         deliverer = Deliverer(database, private=settings.webhooks_private == "yes")
         deliverer.start()
         indexer.start()
-        publishing = asyncio.create_task(_publish(metrics))
+        tasks = [asyncio.create_task(each) for each in (_publish(metrics), answers.go_along())]
         yield {"streams": streams, "body_seconds": settings.body_seconds}  # for `protocol`
-        publishing.cancel()
+        for task in tasks:
+            task.cancel()
         await run_in_threadpool(indexer.stop)
         await run_in_threadpool(deliverer.stop)
         await run_in_threadpool(database.close)

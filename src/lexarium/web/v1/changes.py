@@ -106,9 +106,13 @@ async def _live(
 async def _events(
     database: Database, stream: Stream, check: Check, since: int, collections: list[str]
 ) -> AsyncIterator[bytes]:
-    """What a slow reader has not taken is not read: nothing piles up here."""
+    """What a slow reader has not taken is not read: nothing piles up here.
+
+    They end where another epoch begins: what is numbered on from there is something else.
+    """
     silent = 0.0
-    while stream.goes_on:
+    epoch = database.position().epoch
+    while stream.goes_on and database.position().epoch == epoch:
         if database.position().revision > since:
             await check()
             found, since = await run_in_threadpool(_read_to, database, since, collections)
