@@ -26,6 +26,7 @@ bench: develop
 	$(BIN)/python -m benchmarks.annotate
 	$(BIN)/python -m benchmarks.exchange
 	$(BIN)/python -m benchmarks.grow
+	$(BIN)/python -m benchmarks.pages
 
 torture: develop
 	$(BIN)/python -m torture.crash

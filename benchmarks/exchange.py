@@ -6,32 +6,26 @@ Run it from the repository's root as `python -m benchmarks.exchange`. It prints 
 
 import json
 import os
-import platform
 import subprocess
 import sys
 import time
 from argparse import ArgumentParser
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date
-from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from rich.console import Console
-
 from benchmarks.cores import choose_cores, pinned
-from benchmarks.errors import BenchmarkError, ServerFailed, WrongAnswer
+from benchmarks.errors import ServerFailed, WrongAnswer
 from benchmarks.made import CLASSES, made_records
 from benchmarks.records import write_array
-from benchmarks.report import Table, show, table_markdown
+from benchmarks.report import TARGETED, Table, page_of, published, verdict_table
 from benchmarks.stanzas import write_stanzas
+from benchmarks.targets import Verdict
 
 ROOT = Path(__file__).parents[1]
 _COMMAND = (sys.executable, "-m", "lexarium")
 
-TARGETED = 1_000_000
-"""How many records the targets are meant for."""
 TERMS = 12_000
 """Of the OBO file."""
 SMALLER = 10
@@ -74,20 +68,6 @@ class Written:
     def mb_per_second(self) -> float:
         """How much came out a second."""
         return self.size / 1e6 / self.run.seconds
-
-
-@dataclass(frozen=True)
-class Line:
-    """A target: what is measured, the figure as text, and whether it was reached."""
-
-    target: str
-    measured: str
-    reached: bool
-
-    @property
-    def row(self) -> tuple[str, str, str]:
-        """It as a row of a table."""
-        return self.target, self.measured, "reached" if self.reached else "missed"
 
 
 class Bench:
@@ -149,7 +129,7 @@ def measure(bench: Bench, folder: Path, records: int) -> list[Table]:
     written = {(name, database): bench.export(database, name) for name in _FAST for database in sizes}
     written |= {(name, "small.db"): bench.export("small.db", name) for name in _OTHERS}
     return [
-        Table("Targets", ("target", "measured", ""), [line.row for line in _lines(records, loads, obo, written)]),
+        verdict_table(_verdicts(records, loads, obo, written)),
         Table(
             "In",
             ("file", "records", "seconds", "of processor", "records/s", "memory MB"),
@@ -163,27 +143,27 @@ def measure(bench: Bench, folder: Path, records: int) -> list[Table]:
     ]
 
 
-def _lines(records: int, loads: dict[str, Run], obo: Run, written: dict[tuple[str, str], Written]) -> list[Line]:
+def _verdicts(records: int, loads: dict[str, Run], obo: Run, written: dict[tuple[str, str], Written]) -> list[Verdict]:
     load = loads["large.db"]
     rate = records / load.seconds
-    lines = [
-        Line(f"v-alpha JSON in, at least {_LEAST_RECORDS:,} records/s", f"{rate:,.0f}", rate >= _LEAST_RECORDS),
-        Line(f"its memory, at most {_MOST_IMPORT_MB} MB", f"{load.peak_mb:.0f} MB", load.peak_mb <= _MOST_IMPORT_MB),
+    verdicts = [
+        Verdict(f"v-alpha JSON in, at least {_LEAST_RECORDS:,} records/s", f"{rate:,.0f}", rate >= _LEAST_RECORDS),
+        Verdict(f"its memory, at most {_MOST_IMPORT_MB} MB", f"{load.peak_mb:.0f} MB", load.peak_mb <= _MOST_IMPORT_MB),
     ]
     for name in _FAST:
         small, large = written[name, "small.db"], written[name, "large.db"]
         growth = large.run.peak_mb - small.run.peak_mb
         speed = large.mb_per_second
-        lines += [
-            Line(f"{name} out, at least {_LEAST_MB} MB/s", f"{speed:.0f} MB/s", speed >= _LEAST_MB),
-            Line(
+        verdicts += [
+            Verdict(f"{name} out, at least {_LEAST_MB} MB/s", f"{speed:.0f} MB/s", speed >= _LEAST_MB),
+            Verdict(
                 f"its memory with {SMALLER} times as many records, at most {_MOST_GROWTH_MB} MB more",
                 f"{growth:.0f} MB",
                 growth <= _MOST_GROWTH_MB,
             ),
         ]
     target = f"an OBO file of {TERMS:,} terms in, at most {_MOST_OBO_SECONDS} s"
-    return [*lines, Line(target, f"{obo.seconds:.1f} s", obo.seconds <= _MOST_OBO_SECONDS)]
+    return [*verdicts, Verdict(target, f"{obo.seconds:.1f} s", obo.seconds <= _MOST_OBO_SECONDS)]
 
 
 def _in_rows(sizes: dict[str, int], loads: dict[str, Run], again: Run, obo: Run) -> list[Sequence[str]]:
@@ -225,33 +205,22 @@ def main() -> int:
     parser.add_argument("--records", type=int, default=TARGETED, help="how many there are (1,000,000)")
     parser.add_argument("--output", type=Path, default=ROOT / "docs" / "benchmarks-exchange.md")
     options = parser.parse_args()
-    console = Console()
-    try:
-        with TemporaryDirectory(prefix="lexarium-benchmark-") as name:
-            tables = measure(Bench(Path(name), choose_cores().server), Path(name), options.records)
-    except BenchmarkError as error:
-        console.print(str(error), style="red", markup=False, highlight=False)
-        return 1 if isinstance(error, WrongAnswer) else 2
-    show(tables, console)
-    options.output.write_text(_page(tables, options.records))
-    console.print(f"Written to {options.output}.", highlight=False)
-    return 0
+    return published(lambda: _run(options.records), lambda tables: _page(tables, options.records), options.output)
+
+
+def _run(records: int) -> list[Table]:
+    with TemporaryDirectory(prefix="lexarium-benchmark-") as name:
+        return measure(Bench(Path(name), choose_cores().server), Path(name), records)
 
 
 def _page(tables: list[Table], records: int) -> str:
-    told = f"Measured on {date.today().isoformat()} on {platform.system()} with {os.cpu_count()} cores; Lexarium"
     method = (
-        f"`make bench` repeats this. {records:,} made concepts (every field, names and definitions of words that follow"
+        f"{records:,} made concepts (every field, names and definitions of words that follow"
         " Zipf's law) as one v-alpha JSON file come into a new catalogue on SQLite, then all of it goes out again; each"
         " is a `lexarium` command on one core, timed from its start to its end, durable commit included. Memory is the"
         " most that was resident at once, shared libraries included."
     )
-    if records < TARGETED:
-        method += (
-            f" **A small run: the targets are meant for {TARGETED:,} records, and this page does not show those.**"
-        )
-    header = f"# Benchmarks: exchange\n\n{told} {version('lexarium')}, Python {platform.python_version()}.\n\n{method}"
-    return "\n\n".join([header, *(table_markdown(table) for table in tables)]) + "\n"
+    return page_of("exchange", method, tables, records)
 
 
 if __name__ == "__main__":

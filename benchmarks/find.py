@@ -5,48 +5,36 @@ Run it from the repository's root as `python -m benchmarks.find`. It prints tabl
 """
 
 import json
-import os
-import platform
-import subprocess
 import sys
 import time
 from argparse import ArgumentParser
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import date
 from http.client import HTTPConnection
-from importlib.metadata import version
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import quote
 
-from rich.console import Console
-
 from benchmarks.answers import HOST
 from benchmarks.cores import choose_cores, pinned
-from benchmarks.errors import BenchmarkError, ServerFailed, WrongAnswer
+from benchmarks.errors import WrongAnswer
 from benchmarks.fts import Fts
-from benchmarks.made import CLASSES
-from benchmarks.processes import Server, free_port, running
+from benchmarks.large import command, filled, percentile, percentiles, serving
+from benchmarks.processes import running
 from benchmarks.questions import KINDS, Kind, beginning, flipped, mistyped
-from benchmarks.records import Record, write_array
-from benchmarks.report import Table, show, table_markdown
-from benchmarks.terms import made_terms
+from benchmarks.records import Record
+from benchmarks.report import TARGETED, Table, page_of, published, verdict_table
+from benchmarks.targets import Verdict
 from lexarium.search.folding import fold
 
 ROOT = Path(__file__).parents[1]
-_COMMAND = (sys.executable, "-m", "lexarium")
 _MOST_MB = 600
 _MOST_BUILD_SECONDS = 150
 _MOST_START_SECONDS = 1.5
 _MOST_FOLLOW_MS = 100
 _PREFIXES = ("prefixes",)
-
-
-TARGETED = 1_000_000
-"""How many records the targets are meant for."""
 
 
 @dataclass(frozen=True)
@@ -58,20 +46,6 @@ class Scale:
     """Of each kind."""
     tries: int
     """Of each kind of quality."""
-
-
-@dataclass(frozen=True)
-class Line:
-    """A target: what is measured, the figure as text, and whether it was reached."""
-
-    target: str
-    measured: str
-    reached: bool
-
-    @property
-    def row(self) -> tuple[str, str, str]:
-        """It as a row of a table."""
-        return self.target, self.measured, "reached" if self.reached else "missed"
 
 
 class Client:
@@ -109,9 +83,9 @@ class Client:
             raise WrongAnswer(f"{path} answered {response.status}: {answer[:200]!r}")
 
 
-def measure_speed(client: Client, fts: Fts, records: Sequence[Record], scale: Scale) -> tuple[Table, list[Line]]:
+def measure_speed(client: Client, fts: Fts, records: Sequence[Record], scale: Scale) -> tuple[Table, list[Verdict]]:
     """Each kind of query: how soon its answers come, from here and from the peer."""
-    rows, lines = [], []
+    rows, verdicts = [], []
     for kind in KINDS:
         client.reconnect()  # The peer may have taken so long that the server has hung up.
         texts = _drawn(kind, records, scale.queries)
@@ -120,14 +94,16 @@ def measure_speed(client: Client, fts: Fts, records: Sequence[Record], scale: Sc
         ours = [client.search(text)[0] for text in texts]
         complete = [client.get(f"/api/v1/suggest?prefix={quote(text)}")[0] for text in texts]
         peer = [fts.ask(text, prefixes=kind.name.startswith(_PREFIXES)) * 1e3 for text in texts[: scale.queries // 20]]
-        rows.append((kind.name, *(_percentiles(times) for times in (ours, complete, peer))))
-        p99 = _percentile(ours, 99)
-        lines.append(Line(f"p99 of {kind.name}, at most {kind.most_ms:g} ms", f"{p99:.1f} ms", p99 <= kind.most_ms))
+        rows.append((kind.name, *(percentiles(times) for times in (ours, complete, peer))))
+        p99 = percentile(ours, 99)
+        verdicts.append(
+            Verdict(f"p99 of {kind.name}, at most {kind.most_ms:g} ms", f"{p99:.1f} ms", p99 <= kind.most_ms)
+        )
     columns = ("query", "search, ms", "suggest, ms", "FTS5, ms")
-    return Table("p50 and p99", columns, rows), lines
+    return Table("p50 and p99", columns, rows), verdicts
 
 
-def measure_quality(client: Client, records: Sequence[Record], tries: int) -> list[Line]:
+def measure_quality(client: Client, records: Sequence[Record], tries: int) -> list[Verdict]:
     """How often the right record comes first."""
     random = Random(7)
     some = random.choices(records, k=tries)
@@ -142,14 +118,14 @@ def measure_quality(client: Client, records: Sequence[Record], tries: int) -> li
     aliases = [alias.strip() for each in some for alias in str(each["alias"]).split(",") if alias.strip()]
     right = sum(_alias_is_first(client, alias) for alias in aliases) / max(1, len(aliases))
     return [
-        Line("exact name, case and accents flipped, first in 100 %", f"{names:.1%}", names == 1),
-        Line("exact alias first but for names, in 100 %", f"{right:.1%}", right == 1),
-        Line(f"one random edit, first in {least_typos:.0%}", f"{typos:.1%}", typos >= least_typos),
-        Line("first 60 % of a name, among the first five (95 % at 2,000 records)", f"{begun:.1%}", begun >= 0.95),
+        Verdict("exact name, case and accents flipped, first in 100 %", f"{names:.1%}", names == 1),
+        Verdict("exact alias first but for names, in 100 %", f"{right:.1%}", right == 1),
+        Verdict(f"one random edit, first in {least_typos:.0%}", f"{typos:.1%}", typos >= least_typos),
+        Verdict("first 60 % of a name, among the first five (95 % at 2,000 records)", f"{begun:.1%}", begun >= 0.95),
     ]
 
 
-def measure_following(client: Client, token: str, writes: int) -> Line:
+def measure_following(client: Client, token: str, writes: int) -> Verdict:
     """How long after a write was acknowledged a search has found it."""
     taken = []
     for number in range(writes):
@@ -159,8 +135,8 @@ def measure_following(client: Client, token: str, writes: int) -> Line:
         if not answer["hits"] or answer["hits"][0]["name"] != name:
             raise WrongAnswer(f"{name!r} was written and is not found.")
         taken.append(milliseconds)
-    p99 = _percentile(taken, 99)
-    return Line(f"a write is found, p99, at most {_MOST_FOLLOW_MS} ms", f"{p99:.0f} ms", p99 <= _MOST_FOLLOW_MS)
+    p99 = percentile(taken, 99)
+    return Verdict(f"a write is found, p99, at most {_MOST_FOLLOW_MS} ms", f"{p99:.0f} ms", p99 <= _MOST_FOLLOW_MS)
 
 
 def _place(client: Client, text: str, name: str) -> int:
@@ -187,14 +163,6 @@ def _drawn(kind: Kind, records: Sequence[Record], count: int) -> list[str]:
     return [kind.draw(random, records) for _ in range(count)]
 
 
-def _percentile(times: Sequence[float], percent: int) -> float:
-    return sorted(times)[min(len(times) - 1, len(times) * percent // 100)]
-
-
-def _percentiles(times: Sequence[float]) -> str:
-    return f"{_percentile(times, 50):.1f} / {_percentile(times, 99):.1f}"
-
-
 def main() -> int:
     """Run the benchmark as the command line says, and return its exit code."""
     parser = ArgumentParser(prog="python -m benchmarks.find", description="Measure searching.")
@@ -203,95 +171,53 @@ def main() -> int:
     parser.add_argument("--tries", type=int, default=1_000, help="of each kind of quality (1,000)")
     parser.add_argument("--output", type=Path, default=ROOT / "docs" / "benchmarks-finding.md")
     options = parser.parse_args()
-    console = Console()
     scale = Scale(options.records, options.queries, options.tries)
-    try:
-        tables = _run(scale)
-    except BenchmarkError as error:
-        console.print(str(error), style="red", markup=False, highlight=False)
-        return 1 if isinstance(error, WrongAnswer) else 2
-    show(tables, console)
-    options.output.write_text(_page(tables, scale))
-    console.print(f"Written to {options.output}.", highlight=False)
-    return 0
+    return published(lambda: _run(scale), lambda tables: _page(tables, scale), options.output)
 
 
 def _run(scale: Scale) -> list[Table]:
     cores = choose_cores()
     with TemporaryDirectory(prefix="lexarium-benchmark-") as name:
         folder = Path(name)
-        records = list(made_terms(scale.records))
-        write_array(records, folder / "concept.json")
-        write_array(CLASSES, folder / "concept_class.json")
-        _command(folder, "import", "concept_class.json", "concept.json")
-        _command(folder, "user", "add", "bench", "--role", "curator")
-        token = _command(folder, "token", "create", "bench").strip()
-        (folder / "concept.json").unlink()
+        database = f"sqlite:///{folder / 'catalogue.db'}"
+        records, token = filled(folder, database, scale.records)
         began = time.perf_counter()
-        _command(folder, "reindex")
+        command(database, "reindex")
         build = time.perf_counter() - began
         size = sum(path.stat().st_size for path in (folder / "catalogue.db-search").rglob("*") if path.is_file())
         fts = Fts(folder / "fts.db")
         fts_build = fts.build(records)
-        server = _server(folder)
+        server = serving(folder, database)
         with running(server, cores.server, "/api/v1/search?q=memory") as started, pinned(cores.load):
             client = Client(server.port)
-            speed, lines = measure_speed(client, fts, records, scale)
+            speed, verdicts = measure_speed(client, fts, records, scale)
             client.reconnect()
-            lines += measure_quality(client, records, scale.tries)
-            lines.append(measure_following(client, token, 100))
+            verdicts += measure_quality(client, records, scale.tries)
+            verdicts.append(measure_following(client, token, 100))
         fts.close()
-    lines += [
-        Line(f"index, at most {_MOST_MB} MB", f"{size / 1e6:.0f} MB", size <= _MOST_MB * 1e6),
-        Line(f"to build it, at most {_MOST_BUILD_SECONDS} s", f"{build:.0f} s", build <= _MOST_BUILD_SECONDS),
-        Line(
+    verdicts += [
+        Verdict(f"index, at most {_MOST_MB} MB", f"{size / 1e6:.0f} MB", size <= _MOST_MB * 1e6),
+        Verdict(f"to build it, at most {_MOST_BUILD_SECONDS} s", f"{build:.0f} s", build <= _MOST_BUILD_SECONDS),
+        Verdict(
             f"first answer to a search after start, at most {_MOST_START_SECONDS} s",
             f"{started.start_seconds:.2f} s",
             started.start_seconds <= _MOST_START_SECONDS,
         ),
     ]
     peer = Table("The peer's index", ("", "seconds to build"), [("FTS5", f"{fts_build:.0f}")])
-    return [Table("Targets", ("target", "measured", ""), [line.row for line in lines]), speed, peer]
-
-
-def _server(folder: Path) -> Server:
-    port = free_port()
-    options = ("--database", f"sqlite:///{folder / 'catalogue.db'}", "--host", HOST, "--port", str(port))
-    return Server(
-        name="Lexarium",
-        command=(*_COMMAND, "serve", *options, "--workers", "1"),
-        port=port,
-        collection_path="/api/v-alpha/concept",
-        record_path="/api/v-alpha/concept",
-        folder=folder,
-    )
-
-
-def _command(folder: Path, *arguments: str) -> str:
-    database = f"sqlite:///{folder / 'catalogue.db'}"
-    command = [*_COMMAND, *arguments, "--database", database]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise ServerFailed(f"lexarium {arguments[0]} failed: {(done.stderr or done.stdout).strip()[-500:]}")
-    return done.stdout
+    return [verdict_table(verdicts), speed, peer]
 
 
 def _page(tables: list[Table], scale: Scale) -> str:
-    told = f"Measured on {date.today().isoformat()} on {platform.system()} with {os.cpu_count()} cores; Lexarium"
     method = (
-        f"`make bench` repeats this. {scale.records:,} made records (names of one to four words that follow Zipf's law,"
+        f"{scale.records:,} made records (names of one to four words that follow Zipf's law,"
         " two in five with aliases, most with a definition) on SQLite; one worker on one core, warm, and one client on"
         f" another that asks {scale.queries:,} queries of each kind over HTTP, one after another. FTS5 with bm25 holds"
         " the same records and is asked within the client's process, without HTTP; it does not forgive mistakes, so"
         f" that there it finds nothing. Quality is of {scale.tries:,} records drawn at random; a record of the same"
         " name, folded, counts as the right one."
     )
-    if scale.records < TARGETED:
-        method += (
-            f" **A small run: the targets are meant for {TARGETED:,} records, and this page does not show those.**"
-        )
-    header = f"# Benchmarks: finding\n\n{told} {version('lexarium')}, Python {platform.python_version()}.\n\n{method}"
-    return "\n\n".join([header, *(table_markdown(table) for table in tables)]) + "\n"
+    return page_of("finding", method, tables, scale.records)
 
 
 if __name__ == "__main__":

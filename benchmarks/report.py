@@ -2,14 +2,17 @@
 
 import os
 import platform
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from importlib.metadata import version
+from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table as RichTable
 
 from benchmarks.catalogue import Catalogue
+from benchmarks.errors import BenchmarkError, WrongAnswer
 from benchmarks.reads import Read
 from benchmarks.targets import Readings, Verdict
 
@@ -29,6 +32,9 @@ does, rows given to `Response` with no serializer, over SQLite and behind gunico
 conditional requests is added to it. Datasette has its limits raised so that the whole table comes at once; it
 knows no 304 for a table.
 """
+
+TARGETED = 1_000_000
+"""How many records the targets of a large catalogue are meant for."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +80,33 @@ def markdown(tables: Iterable[Table], catalogues: Iterable[Catalogue], versions:
         f"Measured on {date.today().isoformat()} on {platform.system()} with {os.cpu_count()} cores; {told}.",
         _METHOD.strip(),
         f"The catalogues:\n\n{served}",
+        *(table_markdown(table) for table in tables),
+    ]
+    return "\n\n".join(page) + "\n"
+
+
+def published(measure: Callable[[], list[Table]], page: Callable[[list[Table]], str], output: Path) -> int:
+    """Measure, print the tables and write the page they make. Returns the exit code: 1 where an answer was wrong."""
+    console = Console()
+    try:
+        tables = measure()
+    except BenchmarkError as error:
+        console.print(str(error), style="red", markup=False, highlight=False)
+        return 1 if isinstance(error, WrongAnswer) else 2
+    show(tables, console)
+    output.write_text(page(tables))
+    console.print(f"Written to {output}.", highlight=False)
+    return 0
+
+
+def page_of(topic: str, method: str, tables: Iterable[Table], records: int = TARGETED) -> str:
+    """The Markdown page of a benchmark; it warns where there were fewer records than the targets are meant for."""
+    measured = f"Measured on {date.today().isoformat()} on {platform.system()} with {os.cpu_count()} cores; Lexarium"
+    small = f" **A small run: the targets are meant for {TARGETED:,} records, and this page does not show those.**"
+    page = [
+        f"# Benchmarks: {topic}",
+        f"{measured} {version('lexarium')}, Python {platform.python_version()}.",
+        f"`make bench` repeats this. {method}{small if records < TARGETED else ''}",
         *(table_markdown(table) for table in tables),
     ]
     return "\n\n".join(page) + "\n"

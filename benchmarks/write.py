@@ -6,28 +6,24 @@ Run it from the repository's root as `python -m benchmarks.write`. It prints tab
 
 import json
 import os
-import platform
 import subprocess
 import sys
 from argparse import ArgumentParser
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import date
 from http.client import HTTPConnection
-from importlib.metadata import version
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
-
-from rich.console import Console
 
 from benchmarks.answers import HOST
 from benchmarks.catalogue import about_one_megabyte
 from benchmarks.cores import choose_cores, pinned
 from benchmarks.errors import BenchmarkError, ServerFailed, WrongAnswer
 from benchmarks.processes import Server, running
-from benchmarks.report import Table, show, table_markdown
+from benchmarks.report import Table, page_of, published, verdict_table
 from benchmarks.servers.lexarium import lexarium
+from benchmarks.targets import Verdict
 from benchmarks.tools import find_tools
 
 ROOT = Path(__file__).parents[1]
@@ -155,16 +151,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=4.0, help="of load for each figure of a round (4)")
     parser.add_argument("--output", type=Path, default=ROOT / "docs" / "benchmarks-writing.md")
     options = parser.parse_args()
-    console = Console()
-    try:
-        tables = _run(options.seconds)
-    except BenchmarkError as error:
-        console.print(str(error), style="red", markup=False, highlight=False)
-        return 1 if isinstance(error, WrongAnswer) else 2
-    show(tables, console)
-    options.output.write_text(_page(tables))
-    console.print(f"Written to {options.output}.", highlight=False)
-    return 0
+    return published(lambda: _run(options.seconds), _page, options.output)
 
 
 def _run(seconds: float) -> list[Table]:
@@ -185,15 +172,15 @@ def _run(seconds: float) -> list[Table]:
         "ratio",
     )  # fmt: skip
     tables = [Table("Writes", columns, [(f"POST {path}", *_told(rounds)) for path, rounds in measured.items()])]
-    targets = []
+    verdicts = []
     for path, rounds in measured.items():
         per_second, ratio = (median(values) for values in zip(*map(_targeted, rounds), strict=True))
-        reached = per_second >= LEAST_WRITES, ratio <= MOST_P99_RATIO
-        targets += [
-            (f"POST {path}: at least {LEAST_WRITES:,} a second", f"{per_second:,.0f}", _word(reached[0])),
-            (f"reads' p99 meanwhile: at most {MOST_P99_RATIO:g} times idle", f"{ratio:.1f}", _word(reached[1])),
+        writes, reads = f"at least {LEAST_WRITES:,} a second", f"at most {MOST_P99_RATIO:g} times idle"
+        verdicts += [
+            Verdict(f"POST {path}: {writes}", f"{per_second:,.0f}", per_second >= LEAST_WRITES),
+            Verdict(f"reads' p99 meanwhile: {reads}", f"{ratio:.1f}", ratio <= MOST_P99_RATIO),
         ]
-    return [Table("Targets", ("target", "measured", ""), targets), *tables]
+    return [verdict_table(verdicts), *tables]
 
 
 def _targeted(each: Round) -> tuple[float, float]:
@@ -211,10 +198,6 @@ def _told(rounds: list[Round]) -> tuple[str, ...]:
     ]  # fmt: skip
     per_second, *others = (median(values) for values in zip(*figures, strict=True))
     return f"{per_second:,.0f}", *(f"{value:.2f}" for value in others)
-
-
-def _word(reached: bool) -> str:
-    return "reached" if reached else "missed"
 
 
 def _token(folder: Path) -> str:
@@ -235,15 +218,13 @@ def _token(folder: Path) -> str:
 
 
 def _page(tables: list[Table]) -> str:
-    told = f"Measured on {date.today().isoformat()} on {platform.system()} with {os.cpu_count()} cores; Lexarium"
     method = (
-        f"`make bench` repeats this. One worker on one core, SQLite with `synchronous=FULL`; wrk with {WRITERS}"
+        f"One worker on one core, SQLite with `synchronous=FULL`; wrk with {WRITERS}"
         f" connections posts new concepts from another core, while {READERS} more read one record. Every answer"
         " must be a 201, and every acknowledged record must be there in the end."
         f" Medians of {ROUNDS} rounds, times in milliseconds."
     )
-    header = f"# Benchmarks: writing\n\n{told} {version('lexarium')}, Python {platform.python_version()}.\n\n{method}"
-    return "\n\n".join([header, *(table_markdown(table) for table in tables)]) + "\n"
+    return page_of("writing", method, tables)
 
 
 if __name__ == "__main__":

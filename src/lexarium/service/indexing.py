@@ -204,7 +204,8 @@ class Indexer:
                 index.reload()
                 self._tell_moved()
                 done += len(batch)
-                if self._stopping.is_set():
+                # What came meanwhile is left for the next turn: under steady writes there would be no end, and no rest.
+                if len(batch) < _CHANGES or self._stopping.is_set():
                     break
         except Busy:
             index.reload()

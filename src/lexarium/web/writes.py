@@ -25,7 +25,8 @@ def asked(request: Request, key: str | None, *body: bytes) -> Ask:
     """A request as its `Idempotency-Key` knows it."""
     if key is not None and not 0 < len(key) <= _LONGEST_KEY:
         raise HttpProblem(400, f"An Idempotency-Key must have from 1 to {_LONGEST_KEY} characters.")
-    return Ask.of(key, f"{request.method} {request.url.path}?{request.url.query}\n".encode(), *body)
+    address = request.scope["raw_path"] + b"?" + request.scope["query_string"]
+    return Ask.of(key, f"{request.method} ".encode(), address, b"\n", *body)
 
 
 async def done(database: Database, work: Work[Result]) -> Result:

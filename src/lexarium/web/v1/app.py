@@ -10,7 +10,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lexarium import __version__
 from lexarium.domain.collections import COLLECTIONS
@@ -77,9 +77,23 @@ def make_v1(site: Site, callers: Callers, streams: Streams, settings: Settings) 
     for router in routers:
         app.include_router(router, prefix=answers.PATH)
     app.include_router(reference.router)
-    app.router.routes[:0] = records.swift_routes()
     app.openapi = cache(lambda: _document(app, routers))  # type: ignore[method-assign]
-    return Envelope(app)
+    return Envelope(_Swift(app))
+
+
+class _Swift:
+    """Creating goes past FastAPI, which takes longer to hand a handler its parts than the handler takes to use them."""
+
+    def __init__(self, app: FastAPI) -> None:
+        self._app = app
+        self._creators = {f"{answers.PATH}/{name}": creator for name, creator in records.swift_creators().items()}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        creator = self._creators.get(scope["path"]) if scope["method"] == "POST" else None
+        if creator is None:
+            await self._app(scope, receive, send)
+        else:
+            await creator({**scope, "app": self._app}, receive, send)
 
 
 def _operation_id(route: APIRoute) -> str:
