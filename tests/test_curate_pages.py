@@ -33,14 +33,26 @@ def visitor(sample: Server) -> Person:
     return Person(sample)
 
 
-@pytest.fixture
-def contributor(sample: Server) -> Person:
-    return _signed_in(sample, "contributor")
+@pytest.fixture(scope="module")
+def cookies(sample: Server) -> dict[str, dict[str, str]]:
+    """Of someone of each role who is signed in: to look at a password takes long."""
+    return {role: _signed_in(sample, role).cookies for role in ("contributor", "curator")}
 
 
 @pytest.fixture
-def curator(sample: Server) -> Person:
-    return _signed_in(sample, "curator")
+def contributor(sample: Server, cookies: dict[str, dict[str, str]]) -> Person:
+    return _with(sample, cookies["contributor"])
+
+
+@pytest.fixture
+def curator(sample: Server, cookies: dict[str, dict[str, str]]) -> Person:
+    return _with(sample, cookies["curator"])
+
+
+def _with(server: Server, cookies: Mapping[str, str]) -> Person:
+    person = Person(server)
+    person.cookies = dict(cookies)
+    return person
 
 
 def _signed_in(server: Server, role: str) -> Person:
@@ -586,9 +598,19 @@ def concept(server: Server, **draft: Any) -> str:
 def record_of(server: Server, collection: str, **draft: Any) -> str:
     """A new record; its id."""
     named_so = {"name": f"made for a test {uuid.uuid4().hex[:8]}", **draft}
-    made = server.post_json(f"/api/v1/{collection}", named_so, server.token("curator"))
+    made = server.post_json(f"/api/v1/{collection}", named_so, _token(server))
     assert made.status == 201, made.body
     return str(made.json["id"])
+
+
+TOKENS: dict[str, str] = {}
+"""A curator's, by server."""
+
+
+def _token(server: Server) -> str:
+    if server.url not in TOKENS:
+        TOKENS[server.url] = server.token("curator")
+    return TOKENS[server.url]
 
 
 def api(person: Person, path: str) -> Any:
