@@ -6,14 +6,14 @@ import os
 import socket
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from tempfile import NamedTemporaryFile, TemporaryFile
+from tempfile import NamedTemporaryFile, TemporaryDirectory, TemporaryFile
 from typing import Annotated, Any
 
 import typer
 import uvicorn
 from uvicorn.supervisors import Multiprocess
 
-from lexarium.bootstrap import MARK
+from lexarium.bootstrap import FIGURES, MARK
 from lexarium.cli.options import HELP, DatabaseOption
 from lexarium.cli.terminal import err
 from lexarium.domain.errors import LexariumError
@@ -46,7 +46,7 @@ def serve(
     ] = False,
 ) -> None:
     """Serve the catalogue over HTTP."""
-    settings = Settings.read(os.environ, database=database, host=host, port=port, workers=workers)
+    settings = Settings.of(os.environ, database=database, host=host, port=port, workers=workers)
     logs = logging_config(settings.log, err.is_terminal)
     logging.config.dictConfig(logs)
     listener = _listen(settings.host, settings.port)
@@ -59,6 +59,8 @@ def serve(
     with ExitStack() as ending:
         if settings.workers > 1 and not store.embedded:
             os.environ[MARK] = _shared_file(ending)
+        if settings.workers > 1:
+            os.environ[FIGURES] = ending.enter_context(TemporaryDirectory(prefix="lexarium-figures-"))
         _run(settings, store.place, listener, logs)
 
 

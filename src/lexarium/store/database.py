@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from importlib import import_module
+from typing import NamedTuple
 
 from sqlalchemy import Connection, bindparam, update
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, PendingRollbackError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
+from sqlalchemy.pool import QueuePool
 
 from lexarium.domain.errors import SettingError, Unavailable
 from lexarium.domain.grounds import Ground
@@ -28,6 +30,17 @@ _MOVES = 100
 _TRIES = 10
 _TRY_SECONDS = 0.02
 _MOVE = update(catalogue).values({name: bindparam(f"to_{name}") for name in Position._fields})
+
+
+class Load(NamedTuple):
+    """How busy a process is with its database."""
+
+    waiting: int
+    """How many writes wait for their turn."""
+    connections: int
+    """How many are in use."""
+    most: int
+    """How many there may be."""
 
 
 class Database:
@@ -54,6 +67,13 @@ class Database:
     def embedded(self) -> bool:
         """Whether a short look into it may be taken where others wait meanwhile."""
         return self.backend.embedded
+
+    @property
+    def load(self) -> Load:
+        """How busy this process is with it, about."""
+        pool = self.backend.engine.pool
+        assert isinstance(pool, QueuePool)
+        return Load(self._writer.waiting, pool.checkedout(), pool.size())
 
     @contextmanager
     def read(self, *, newest: bool = False) -> Iterator[Connection]:

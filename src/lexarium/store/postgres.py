@@ -253,6 +253,7 @@ class PostgresBackend:
         self.engine = create_engine(
             _DIALECT,
             creator=self._links.new,
+            hide_parameters=True,  # An error that is logged must not tell what people wrote.
             pool_size=_CONNECTIONS,
             max_overflow=0,
             pool_timeout=_STANDBY_SECONDS if standby else seconds or _WAIT_SECONDS,

@@ -38,11 +38,12 @@ _LOOK_SECONDS = 0.25
 class Reply:
     """A whole response: as messages for an ASGI server, and as the bytes that go on the wire."""
 
-    __slots__ = ("body", "end", "head", "start", "status")
+    __slots__ = ("body", "end", "head", "headers", "start", "status")
 
     def __init__(self, status: int, headers: Sequence[Header], body: bytes) -> None:
         self.status = status
         self.body = body
+        self.headers = headers
         self.start: dict[str, Any] = {"type": "http.response.start", "status": status, "headers": headers}
         self.end: dict[str, Any] = {"type": "http.response.body", "body": body}
         self.head = b"".join(b"%b: %b\r\n" % header for header in headers) + b"\r\n"
@@ -52,6 +53,10 @@ class Reply:
         """Send it as ASGI messages."""
         await send(self.start)
         await send(self.end)
+
+    def told(self, header: Header) -> "Reply":
+        """The same with one more header."""
+        return Reply(self.status, [*self.headers, header], self.body)
 
 
 class Answer:
@@ -107,15 +112,17 @@ def matches(etag: bytes, if_none_match: bytes) -> bool:
     return named == [b"*"] or any(part.removeprefix(b"W/") == etag for part in named)
 
 
-def conditions(scope: Mapping[str, Any]) -> tuple[bytes, bytes | None]:
-    """A request's `Accept-Encoding`, and its `If-None-Match` if it has one."""
-    accept, if_none_match = b"", None
+def conditions(scope: Mapping[str, Any]) -> tuple[bytes, bytes | None, bytes | None]:
+    """A request's `Accept-Encoding`, and its `If-None-Match` and its `X-Request-ID` if it has them."""
+    accept, if_none_match, request = b"", None, None
     for name, value in scope["headers"]:
         if name == b"accept-encoding":
             accept = value if not accept else accept + b"," + value
         elif name == b"if-none-match":
             if_none_match = value if if_none_match is None else if_none_match + b"," + value
-    return accept, if_none_match
+        elif name == b"x-request-id":
+            request = value
+    return accept, if_none_match, request
 
 
 def encoding_headers(encoding: str) -> list[Header]:
@@ -139,6 +146,15 @@ class Answers:
         """The last moves that were followed."""
         self._spelt: OrderedDict[tuple[bytes, bytes], Asked] = OrderedDict()
         self._making = asyncio.Semaphore(2)
+        self.hits = 0
+        """How often an answer that was asked for was there."""
+        self.misses = 0
+        """How often one had to be made."""
+
+    @property
+    def size(self) -> int:
+        """How many bytes are kept."""
+        return self._size
 
     @asynccontextmanager
     async def making(self) -> AsyncIterator[None]:
@@ -152,6 +168,11 @@ class Answers:
             yield
         finally:
             self._making.release()
+
+    @property
+    def kept(self) -> tuple[int, int]:
+        """How many there are, and how many bytes of memory they take."""
+        return len(self._kept), self._size
 
     def fits(self, size: int) -> bool:
         """Whether a body of so many bytes can be kept at all."""
@@ -175,6 +196,7 @@ class Answers:
         if answer.position != self._holding:
             answer = self._kept[key] = answer.at(self._holding)
         self._kept.move_to_end(key)
+        self.hits += 1
         return answer
 
     async def keep(self, key: Key, answer: Answer) -> None:
