@@ -584,7 +584,7 @@ def test_a_lease_is_one_holders_until_it_runs_out_or_is_given_back(database: Dat
     assert not take("a", 20)
     database.run(lambda transaction: leases.release(transaction, "x", "b"))
     assert take("a", 20)
-    assert database.position()._replace(writes=before.writes) == before
+    assert database.position()[:3] == before[:3]  # the epoch, the revision and the accounts
 
 
 def test_the_log_of_deliveries_keeps_the_newest(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
