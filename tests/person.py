@@ -119,7 +119,9 @@ class _Reader(HTMLParser):
             form.choices.add(given["name"])
             if "checked" not in given:
                 return
-        form.fields[given["name"]] = given.get("value", "")
+        value = given.get("value", "")
+        # As browsers do: only what is hidden keeps its line breaks.
+        form.fields[given["name"]] = value if given.get("type") == "hidden" else value.replace("\n", "")
 
     def handle_data(self, data: str) -> None:
         if self._text is not None:
@@ -143,7 +145,7 @@ class _Reader(HTMLParser):
 def forms(body: str) -> list[_Form]:
     """The forms of a page, filled in as it has them."""
     reader = _Reader()
-    reader.feed(body)
+    reader.feed(body.replace("\r\n", "\n").replace("\r", "\n"))  # as browsers read a page
     return reader.forms
 
 

@@ -1,5 +1,6 @@
 """The server's log: one JSON object a line, or readable text on a terminal."""
 
+import json
 import logging
 from typing import Any
 
@@ -21,14 +22,14 @@ class JsonFormatter(logging.Formatter):
         line |= getattr(record, "fields", {})
         if record.exc_info:
             line["trace"] = _encodable(self.formatException(record.exc_info))
-        return orjson.dumps(line, option=orjson.OPT_NON_STR_KEYS).decode()
+        return _on_one_line(orjson.dumps(line, option=orjson.OPT_NON_STR_KEYS).decode())
 
 
 class TextFormatter(logging.Formatter):
     """A record of the log as a line that people read; only a trace has several."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - as it is called there
-        record.message = "".join(each if each.isprintable() else repr(each)[1:-1] for each in record.message)
+        record.message = _on_one_line(record.message)
         return super().formatMessage(record)
 
 
@@ -42,6 +43,13 @@ class Seldom(logging.Filter):
         if wanted:
             self._next = record.created + 1
         return wanted
+
+
+def _on_one_line(text: str) -> str:
+    """The text; what of it ends a line somewhere, or steers a terminal, is spelt out as JSON does."""
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else json.dumps(each)[1:-1] for each in text)
 
 
 def _encodable(text: str) -> str:
