@@ -14,6 +14,7 @@ from lexarium.domain.drafts import draft_model
 from lexarium.domain.stamps import now
 from lexarium.service.access import create_token
 from lexarium.service.accounts import change, named
+from lexarium.service.accounts import token as find_token
 from lexarium.store.database import Database
 from tests.conftest import ENGINES, NewUrl
 from tests.curator import WORKING_MEMORY
@@ -126,6 +127,23 @@ def test_a_token_that_has_ended_is_nobody_s(sample: Server) -> None:
     database.close()
     assert name not in visitor.open("/")
     assert not visitor.cookies
+
+
+def test_who_only_reads_is_known_while_something_long_is_written(sample: Server) -> None:
+    name, visitor, database = account(sample, "curator"), Person(sample), Database(sample.url)
+    _, visitor.cookies["lexarium_session"] = create_token(database, name)
+    token, secret = create_token(database, name)
+    with database.write():
+        for path in ("/", "/import"):
+            assert name in visitor.open(path), path
+        assert sample.get("/api/v1/proposals", Authorization=f"Bearer {secret}").status == 200
+        with database.read() as snapshot:
+            assert find_token(snapshot, token.id).used is None
+    while True:  # noted by and by
+        with database.read() as snapshot:
+            if find_token(snapshot, token.id).used is not None:
+                break
+    database.close()
 
 
 @pytest.mark.parametrize(
