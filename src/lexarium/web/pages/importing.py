@@ -12,7 +12,7 @@ from starlette.routing import Route
 
 from lexarium.domain.collections import COLLECTIONS
 from lexarium.domain.editions import Preference
-from lexarium.domain.errors import Invalid, Problem
+from lexarium.domain.errors import Conflict, Invalid, Problem
 from lexarium.exchange.formats import FORMATS
 from lexarium.service.access import Deed
 from lexarium.service.uploads import KEPT_SECONDS, How, Upload
@@ -82,10 +82,14 @@ def look_again(site: Site, request: Request, fields: Typed) -> Response:
 
 def confirm(site: Site, request: Request, fields: Typed) -> Response:
     """Import what was looked at."""
-    prefer = _PREFERENCES.get(text(fields, "prefer"))
-    return _seen(
-        site.uploads.apply(known(site, request), request.path_params["ticket"], prefer, patience=_PATIENCE_SECONDS)
-    )
+    caller, ticket = known(site, request), request.path_params["ticket"]
+    try:
+        upload = site.uploads.apply(caller, ticket, _PREFERENCES.get(text(fields, "prefer")), _PATIENCE_SECONDS)
+    except Conflict:
+        upload = site.uploads.find(caller, ticket)
+        if not upload.busy:  # Who presses the button twice is shown how far it is.
+            raise
+    return _seen(upload)
 
 
 def discard(site: Site, request: Request, fields: Typed) -> Response:
