@@ -17,8 +17,8 @@ from lexarium.exchange.formats import FORMATS
 from lexarium.service.access import Deed
 from lexarium.service.uploads import KEPT_SECONDS, How, Upload
 from lexarium.web.pages.fields import KINDS, Typed, mistakes, text
-from lexarium.web.pages.session import known
-from lexarium.web.pages.site import Form, Page, Site, refuse_foreign
+from lexarium.web.pages.session import caller_of, known
+from lexarium.web.pages.site import Form, Page, Site, refuse_foreign, sent_to_sign_in
 from lexarium.web.uploads import Sent, read_upload
 
 _IMPORT = "/import"
@@ -131,7 +131,9 @@ class _Sending:
 
         async def endpoint(request: Request) -> Response:
             refuse_foreign(request)
-            caller = await run_in_threadpool(known, site, request)
+            caller = await run_in_threadpool(caller_of, site, request)
+            if caller is None:
+                return sent_to_sign_in(request)
             caller.require(Deed.PUBLISH)
             site.limits.writes.take(caller.token)
             return await receive(site, request)
