@@ -358,6 +358,45 @@ def test_conflicts_are_shown_and_settled_as_chosen(curator: Person) -> None:
         assert server.get(f"/api/v1/concept/{name}").json["definition_text"] == expected
 
 
+@pytest.mark.parametrize("wish", ["", "theirs", "ours"])
+def test_what_someone_changes_after_files_were_looked_at_is_looked_at_again(curator: Person, wish: str) -> None:
+    server, name = curator.server, f"trm_meanwhile{wish}"
+
+    def edition(**fields: str) -> list[tuple[str, bytes]]:
+        return [("concept.json", json.dumps([{"id": name, **fields}, {"id": "trm_aside", "name": "aside"}]).encode())]
+
+    def edit(**fields: str) -> None:
+        headers = {"Authorization": f"Bearer {server.token('curator')}", "If-Match": "*"}
+        body = json.dumps(fields)
+        server.request("PATCH", f"/api/v1/concept/{name}", {**headers, "Content-Type": "application/json"}, body)
+
+    send_files(curator, edition(name="first", definition_text="first"))
+    looked(curator)
+    curator.press("Import")
+    looked(curator)
+    edit(definition_text="mine")
+    send_files(curator, edition(name="second", definition_text="second"))
+    assert "1 conflict" in said(looked(curator))
+    edit(name="renamed", definition_text="mine again")
+    curator.press("Import", {"prefer": wish})
+    if wish:
+        told = said(looked(curator))
+        assert f"{name} was changed after this was looked at. Nothing was imported." in told
+        assert "2 conflicts" in told
+        assert server.get(f"/api/v1/concept/{name}").json["name"] == "renamed"
+        curator.press("Import", {"prefer": wish})
+    looked(curator)
+    assert server.get(f"/api/v1/concept/{name}").json["name"] == ("second" if wish == "theirs" else "renamed")
+
+
+def test_a_report_calls_files_by_their_names(curator: Person) -> None:
+    several = [json.dumps([{"id": "trm_twice", "name": name}]).encode() for name in ("one", "another")]
+    send_files(curator, [("concept.json", several[0]), ("more.json", several[1])], collection="concept")
+    told = said(looked(curator))
+    assert "is not what it is in concept.json" in told
+    assert "lexarium-uploads" not in told
+
+
 def test_an_upload_is_its_senders_alone_and_can_be_thrown_away(curator: Person, office: Server) -> None:
     send_files(curator, [("concept.json", concepts("thrown away"))])
     looked(curator)

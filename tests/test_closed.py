@@ -7,6 +7,7 @@ import pytest
 
 from lexarium.web.gate import OPEN
 from tests.conftest import ENGINES, NewUrl
+from tests.person import PASSWORD, Person
 from tests.routes import METHODS, every_address
 from tests.server import Answer, Server
 
@@ -48,7 +49,7 @@ def closed(request: pytest.FixtureRequest, new_url: NewUrl) -> Iterator[Closed]:
         token = server.token("admin")
         record = server.post_json("/api/v1/concept", {"name": SECRET}, token).json["id"]
         server.post_json("/api/v1/releases", {"name": "2026.1"}, token)
-        parts = {"id": record, "version": "1", "name": "2026.1", "collection": "concept", "kind": "concept"}
+        parts = {"id": record, "version": "1", "name": "2026.1", "collection": "concept", "kind": "concept", "ticket": "x"}
         targets = [
             address.filled(**parts, rest="x", path="style.css") + query.format(id=record)
             for address in every_address(server.url)
@@ -76,11 +77,29 @@ def test_nothing_is_read_without_a_token_also_after_it_was_read_with_one(closed:
             etag = known.headers.get("etag", "*")
         for method, accept, token in asked:
             refused = closed.send(method, target, token, **{"If-None-Match": etag, "Accept": accept})
-            assert refused.status == 401, (method, target)
-            assert "www-authenticate" in refused.headers
+            if accept == "text/html" and not target.startswith("/api"):
+                assert refused.headers["location"].startswith("/sign-in?next="), target
+            else:
+                assert refused.status == 401, (method, target)
+                assert "www-authenticate" in refused.headers
             assert refused.headers["cache-control"].startswith("private, ")
             assert SECRET.encode() not in refused.body
     assert told >= 40  # else the addresses that tell it were not asked as they must be
+
+
+def test_a_form_that_is_sent_too_late_is_kept_until_someone_has_signed_in(closed: Closed) -> None:
+    visitor = Person(closed.server)
+    name = visitor.sign_in("curator")
+    visitor.open("/propose/concept")
+    visitor.cookies["lexarium_session"] = "ended"
+    visitor.press("Publish", {"name": "written in time", "definition_text": "At length."}, 401)
+    visitor.press("Sign in", {"name": name, "password": PASSWORD})
+    assert "written in time" in visitor.press("Send it now")
+    assert visitor.answer.headers["cache-control"] == "private, no-store"
+    visitor.cookies.clear()
+    assert "written in time" not in visitor.send("/propose/concept", {"name": "written in time"}, 403, Origin="http://x")
+    visitor.send("/import", {}, 303, Content_Type="multipart/form-data; boundary=x")
+    assert visitor.answer.headers["location"] == "/sign-in?next=%2Fimport"
 
 
 def test_an_address_that_is_not_there_is_refused_as_any_other(closed: Closed) -> None:

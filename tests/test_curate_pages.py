@@ -14,10 +14,12 @@ from lexarium.domain.drafts import draft_model
 from lexarium.domain.stamps import now
 from lexarium.service.access import create_token
 from lexarium.service.accounts import change, named
+from lexarium.service.accounts import token as find_token
 from lexarium.store.database import Database
 from tests.conftest import ENGINES, NewUrl
 from tests.curator import WORKING_MEMORY
 from tests.person import PASSWORD, Person, account, forms, text
+from tests.routes import every_address
 from tests.server import Server
 
 
@@ -140,6 +142,23 @@ def test_a_token_that_has_ended_is_nobody_s(sample: Server) -> None:
     assert not visitor.cookies
 
 
+def test_who_only_reads_is_known_while_something_long_is_written(sample: Server) -> None:
+    name, visitor, database = account(sample, "curator"), Person(sample), Database(sample.url)
+    _, visitor.cookies["lexarium_session"] = create_token(database, name)
+    token, secret = create_token(database, name)
+    with database.write():
+        for path in ("/", "/import"):
+            assert name in visitor.open(path), path
+        assert sample.get("/api/v1/proposals", Authorization=f"Bearer {secret}").status == 200
+        with database.read() as snapshot:
+            assert find_token(snapshot, token.id).used is None
+    while True:  # noted by and by
+        with database.read() as snapshot:
+            if find_token(snapshot, token.id).used is not None:
+                break
+    database.close()
+
+
 @pytest.mark.parametrize(
     "mean",
     ["//evil.example", "/\\evil.example", "https://evil.example", "javascript:alert(1)", "/\t/evil.example", "x"],
@@ -202,6 +221,37 @@ def test_a_form_that_is_sent_too_late_is_sent_after_signing_in_with_nothing_lost
     body = visitor.press("Send it now")
     assert odd in text(body)
     assert "<ins>One.\n\n  Two.</ins>" in body
+
+
+@pytest.mark.parametrize(
+    ("path", "there"),
+    [("/account/password", "/account"), ("/admin/people/x/password", "/admin/people/x"), ("/account/tokens", "/account")],
+)
+def test_a_password_that_is_sent_too_late_is_on_no_page(sample: Server, path: str, there: str) -> None:
+    visitor = Person(sample)
+    body = visitor.send(path, {"old_password": "an old secret", "password": "a new secret", "label": "x"}, 401)
+    assert "secret" not in body
+    assert f'name="next" value="{there}"' in body
+
+
+def test_no_page_that_names_someone_may_be_kept(visitor: Person) -> None:
+    parts = {"id": WORKING_MEMORY, "collection": "concept", "kind": "definition", "ticket": "x", "name": "x"}
+    name, found = visitor.sign_in("admin"), 0
+    cookie = f"lexarium_session={visitor.cookies['lexarium_session']}"
+    for address in every_address(visitor.server.url):
+        if "GET" not in address.methods or address.path.startswith("/api/"):
+            continue
+        path = address.filled(**parts, rest="x", path="style.css", version="1")
+        answer = visitor.server.get(path, Accept="text/html", Cookie=cookie)
+        if name.encode() in answer.body:
+            found += 1
+            assert answer.headers["cache-control"] == "private, no-store", path
+    assert found > 20
+
+
+def test_what_no_browser_sends_is_refused_kindly(curator: Person) -> None:
+    curator.open(f"/id/{WORKING_MEMORY}/history?before={'9' * 5_000}")
+    curator.send("/propose/concept", {"name": "x"}, 403, Origin="http://[x")
 
 
 def test_a_page_above_ones_role_says_so_kindly(contributor: Person) -> None:

@@ -146,6 +146,26 @@ def test_a_proposal_that_is_not_touched_is_accepted_as_it_is(curator: Person) ->
     assert made["definition_text"] == "Line one.\nLine two."
 
 
+def test_a_class_that_was_retired_meanwhile_is_told_and_not_dropped(curator: Person) -> None:
+    server, token = curator.server, curator.server.token("curator")
+    group = write(server, token, "POST", "concept_class", {"name": "a class to be gone"})["id"]
+    term = published(server, name="classed")
+    several = [
+        proposed(server, "POST", "concept", {"name": "classed anew", "id_concept_class": group}),
+        proposed(server, "PATCH", f"concept/{term}", {"id_concept_class": group}),
+    ]
+    write(server, token, "DELETE", f"concept_class/{group}")
+    for proposal in several:
+        curator.open(f"/review/{proposal}")
+        curator.press("Accept", status=422)
+        assert 'id="id_concept_class-wrong"' in curator.body
+        assert decided(server, proposal)["state"] == "open"
+        curator.send(f"/review/{proposal}/accept", {"version": "1"}, 422)
+        curator.open(f"/review/{proposal}")
+        curator.press("Accept", {"id_concept_class": ""})
+        assert decided(server, proposal)["state"] == "accepted"
+
+
 @pytest.mark.parametrize(
     ("choice", "expected"), [("ours", "It is theirs."), ("theirs", "It is proposed."), ("mine", "It is mine.")]
 )

@@ -5,6 +5,7 @@ import io
 import json
 import socket
 import sqlite3
+import tracemalloc
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from lexarium.service import passwords
 from lexarium.service.checking import check
 from lexarium.store.database import Database
 from lexarium.store.migrate import open_database
+from lexarium.web.limits import SignIns
 from tests.conftest import NewUrl
 from tests.routes import every_address
 from tests.server import Answer, Server, run
@@ -223,6 +225,16 @@ def local(location: str) -> bool:
     """Whether an address leads to this very site."""
     parts = urlsplit(location)
     return location[:1] == "/" and location[1:2] not in ("/", "\\") and not parts.scheme and not parts.netloc
+
+
+def test_a_name_that_is_typed_is_counted_and_not_kept() -> None:
+    limits = SignIns(100)
+    tracemalloc.start()
+    for number in range(50):
+        limits.take(f"{number}" * 100_000, "127.0.0.1")
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert kept < 100_000
 
 
 def test_nobody_is_ever_led_to_another_site(mean: Hostile) -> None:

@@ -4,11 +4,12 @@ import hashlib
 import re
 import secrets
 from collections import OrderedDict
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum
 
 from lexarium.domain.accounts import Account, Role, Token
-from lexarium.domain.errors import Conflict, Forbidden, Invalid, NotFound, Problem, Unauthenticated
+from lexarium.domain.errors import Conflict, Forbidden, Invalid, NotFound, Problem, Unauthenticated, Unavailable
 from lexarium.domain.identifiers import mint
 from lexarium.domain.stamps import now, text_of
 from lexarium.domain.text import forbidden, unstorable
@@ -91,13 +92,21 @@ class Callers:
             raise Unauthenticated("The token is not valid.")
         if _expired(token):
             raise Unauthenticated("The token has expired.")
-        if _use_unnoted(token):
-            token = replace(token, used=now())
-            self._database.run(lambda transaction: accounts.note_use(transaction, token.id, at=now()))
-        known[digest] = token
+        known[digest] = self._noted(token, known.get(digest))
         if len(known) > _REMEMBERED:
             known.popitem(last=False)
         return _caller(token)
+
+    def _noted(self, token: Token, remembered: Token | None) -> Token:
+        """A token whose use is noted, or will be once it can: whoever only reads never waits for that."""
+        if remembered is not None and not _use_unnoted(remembered):
+            return replace(token, used=remembered.used)
+        if not _use_unnoted(token):
+            return token
+        used = now()
+        with suppress(Unavailable):  # Where too much waits to be written, the next use is noted.
+            self._database.submit(lambda transaction: accounts.note_use(transaction, token.id, at=used))
+        return replace(token, used=used)
 
 
 def _secret(authorization: str | None) -> str:

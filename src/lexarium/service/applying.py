@@ -40,14 +40,21 @@ _CLASS_COLLECTIONS = {
 class Application:
     """One import, being applied."""
 
-    def __init__(
-        self, database: Database, transaction: Transaction, stage: Stage, report: Report, prefer: Preference | None
+    def __init__(  # noqa: PLR0913 (what is applied, to what, and how)
+        self,
+        database: Database,
+        transaction: Transaction,
+        stage: Stage,
+        report: Report,
+        prefer: Preference | None,
+        looked_at: int | None = None,
     ) -> None:
         self._database = database
         self._transaction = transaction
         self._stage = stage
         self._report = report
         self._prefer = prefer
+        self._looked_at = looked_at
         self._at = now()
         self._present = 0
         """How many records there were before."""
@@ -66,6 +73,8 @@ class Application:
         """How those records are gone that are told to have another in their place."""
         self.problems = Notes()
         """Why it cannot be applied: then the transaction is to be undone."""
+        self.unseen = ""
+        """A record that someone has changed since this was looked at, so that nobody has seen what becomes of it."""
 
     def run(self, progress: Progress) -> None:
         """Apply all of it."""
@@ -196,7 +205,11 @@ class Application:
             shift = _Shift(*ends) if any(ends) else _UNMOVED
             item, change = staged.get(identifier), before.get(identifier)
             if change is not None:
-                entries += self._changed(item, change, shift, bases.get(identifier))
+                changed = self._changed(item, change, shift, bases.get(identifier))
+                # Whose value stands was said of those conflicts that were shown.
+                if (changed or self._prefer) and self._looked_at is not None and change.seq > self._looked_at:
+                    self.unseen = identifier
+                entries += changed
             elif item is not None and self._loading:
                 news.append(self._loaded(item, shift))
             elif item is not None:

@@ -10,6 +10,7 @@ from typing import Self
 from lexarium.domain.about import About
 from lexarium.domain.collections import COLLECTIONS, Collection
 from lexarium.domain.editions import Preference
+from lexarium.domain.errors import Stale
 from lexarium.domain.progress import Progress, silent
 from lexarium.exchange.decoding import Utf8
 from lexarium.exchange.formats import FORMATS, Format
@@ -44,15 +45,19 @@ def import_files(  # noqa: PLR0913 (files, how they are to be read, and what is 
     map: Mapping[str, str] = _NOTHING,
     prefer: Preference | None = None,
     dry_run: bool = False,
+    looked_at: int | None = None,
     progress: Progress = silent,
 ) -> Report:
     """Import files, in any order, together. Raises `ImportRefused` with every problem, all files' alike.
+
+    `looked_at` is the revision that a dry run was held against: it raises `Stale` where what that has shown is no
+    longer what it would do to records that were there.
 
     The files are read and checked before the catalogue is locked; records are compared with those that are there,
     so that what is the same already stays untouched, and so does what people have changed since the last import.
     """
     reading = Reading(format or FORMATS["v-alpha"], about, collection, map=map)
-    with _Import(database, prefer, dry_run, progress) as work:
+    with _Import(database, prefer, dry_run, progress, looked_at) as work:
         total = sum(_size(file) for file in files)
         done = 0
         for file in files:
@@ -89,12 +94,20 @@ def import_records(  # noqa: PLR0913 (the same, for records that come from elsew
 class _Import:
     """One import: what has been read of it so far, and what there is to tell."""
 
-    def __init__(self, database: Database, prefer: Preference | None, dry_run: bool, progress: Progress) -> None:
+    def __init__(
+        self,
+        database: Database,
+        prefer: Preference | None,
+        dry_run: bool,
+        progress: Progress,
+        looked_at: int | None = None,
+    ) -> None:
         self.report = Report(dry_run)
         self.problems = Notes()
         self._database = database
         self._prefer = prefer
         self._progress = progress
+        self._looked_at = looked_at
         self._stage = Stage()
         self._intake = Intake(self._stage, self.problems, self.report.warnings)
         self._passed_over: list[tuple[str, str]] = []
@@ -159,9 +172,14 @@ class _Import:
             suppress(_DryRun),
             self._database.write() as transaction,
         ):
-            application = Application(self._database, transaction, self._stage, self.report, self._prefer)
+            self.report.revision = transaction.revision
+            application = Application(
+                self._database, transaction, self._stage, self.report, self._prefer, self._looked_at
+            )
             application.run(self._progress)
             refuse(application.problems)
+            if application.unseen:
+                raise Stale(f"{application.unseen} was changed after this was looked at. Nothing was imported.")
             if self.report.dry_run:
                 raise _DryRun
         return self.report

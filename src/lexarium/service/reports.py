@@ -56,6 +56,8 @@ class Report:
     """What an import did, or with `dry_run` would do."""
 
     dry_run: bool
+    revision: int = 0
+    """Of the catalogue that it was compared with."""
     created: Counter[str] = field(default_factory=Counter)
     updated: Counter[str] = field(default_factory=Counter)
     retired: Counter[str] = field(default_factory=Counter)

@@ -26,7 +26,7 @@ import orjson
 from lexarium.domain.about import About
 from lexarium.domain.collections import COLLECTIONS
 from lexarium.domain.editions import Preference
-from lexarium.domain.errors import Conflict, ImportRefused, LexariumError, NotFound, StoreError
+from lexarium.domain.errors import Conflict, ImportRefused, LexariumError, NotFound, Stale, StoreError
 from lexarium.domain.progress import Progress
 from lexarium.exchange.formats import FORMATS
 from lexarium.service.access import Caller, Deed
@@ -85,6 +85,8 @@ class Upload:
     """What an import did or, where they were only looked at, would do."""
     wrong: str = ""
     problems: Sequence[Mapping[str, str]] = ()
+    looked_at: int | None = None
+    """The revision of the catalogue that they were last compared with, for someone to look at."""
 
     @property
     def busy(self) -> bool:
@@ -120,7 +122,10 @@ class Uploads:
         return self._begin(caller, ticket, how, Stage.LOOKING, patience)
 
     def apply(self, caller: Caller, ticket: str, prefer: Preference | None, patience: float = 0) -> Upload:
-        """Import what was looked at; waits for it no longer than so many seconds."""
+        """Import what was looked at; waits for it no longer than so many seconds.
+
+        Where records that it would change are not what they were, nothing is imported: it is to be looked at again.
+        """
         how = replace(self.find(caller, ticket).how, prefer=prefer)
         return self._begin(caller, ticket, how, Stage.IMPORTING, patience)
 
@@ -154,7 +159,8 @@ class Uploads:
     def _begin(self, caller: Caller, ticket: str, how: How, stage: Stage, patience: float) -> Upload:
         caller.require(Deed.PUBLISH)
         folder = self._folder(caller, ticket)
-        upload = Upload(ticket, self.find(caller, ticket).names, how, stage)
+        before = self.find(caller, ticket)
+        upload = Upload(ticket, before.names, how, stage, looked_at=before.looked_at)
         ended = threading.Event()
         with ExitStack() as holding:
             holding.enter_context(_held(folder))
@@ -177,30 +183,38 @@ class Uploads:
 
     def _run(self, folder: Path, upload: Upload, caller: Caller) -> None:
         """Look at files or import them, and write down what came of it."""
-        dry_run = upload.stage == Stage.LOOKING
         try:
-            report = import_files(
-                self._database,
-                [folder / _FILES / str(number) / name for number, name in enumerate(upload.names)],
-                about=self._about,
-                format=FORMATS.get(upload.how.format),
-                collection=COLLECTIONS.get(upload.how.collection),
-                prefer=upload.how.prefer,
-                dry_run=dry_run,
-                progress=_watcher(folder, upload),
-            )
+            told = self._told(folder, upload)
+        except Stale as error:
+            again = replace(upload, how=replace(upload.how, prefer=None), stage=Stage.LOOKING)
+            self._run(folder, again, caller)
+            told = replace(_read(folder), wrong=f"{error} Look at what would change now.")
         except ImportRefused as error:
             told = replace(upload, stage=Stage.REFUSED, wrong=str(error), problems=notes_view(error.problems))
         except Exception as error:
             log.exception("The files of an upload could not be imported.")
             told = replace(upload, stage=Stage.BROKEN, wrong=_reason(error))
-        else:
-            stage = Stage.LOOKED if dry_run else Stage.IMPORTED
-            told = replace(upload, stage=stage, report=report_view(report))
         if told.stage == Stage.IMPORTED:
             shutil.rmtree(folder / _FILES, ignore_errors=True)
             log.info("%s imported %s.", caller.account.id, ", ".join(upload.names))
         _write(folder, _nameless(told, folder))
+
+    def _told(self, folder: Path, upload: Upload) -> Upload:
+        """What came of looking at files, or of importing them as they were looked at."""
+        dry_run = upload.stage == Stage.LOOKING
+        report = import_files(
+            self._database,
+            [folder / _FILES / str(number) / name for number, name in enumerate(upload.names)],
+            about=self._about,
+            format=FORMATS.get(upload.how.format),
+            collection=COLLECTIONS.get(upload.how.collection),
+            prefer=upload.how.prefer,
+            dry_run=dry_run,
+            looked_at=None if dry_run else upload.looked_at,
+            progress=_watcher(folder, upload),
+        )
+        stage = Stage.LOOKED if dry_run else Stage.IMPORTED
+        return replace(upload, stage=stage, report=report_view(report), looked_at=report.revision)
 
     def _folder(self, caller: Caller, ticket: str) -> Path:
         # Both are needed to find it; what is on disk tells neither.
@@ -247,20 +261,19 @@ def _watcher(folder: Path, upload: Upload) -> Progress:
 
 def _nameless(upload: Upload, folder: Path) -> Upload:
     """What there is to tell, with files called by their names and not by where they lie here."""
-    places = {f"{folder / _FILES / str(number)}/": "" for number in range(len(upload.names))}
 
-    def plain(text: str) -> str:
-        for place in places:
-            text = text.removeprefix(place)
-        return text
+    def plain(note: Mapping[str, Any]) -> dict[str, Any]:
+        own = dict(note)
+        for name in ("where", "what"):
+            for number in range(len(upload.names)) if name in own else ():
+                own[name] = own[name].replace(f"{folder / _FILES / str(number)}/", "")
+        return own
 
     report = dict(upload.report)
     for name in ("warnings", "conflicts"):
         if name in report:
-            report[name] = [{**each, "where": plain(each["where"])} for each in report[name]]
-    return replace(
-        upload, report=report, problems=[{**each, "where": plain(each["where"])} for each in upload.problems]
-    )
+            report[name] = [plain(each) for each in report[name]]
+    return replace(upload, report=report, problems=[plain(each) for each in upload.problems])
 
 
 def _write(folder: Path, upload: Upload) -> None:

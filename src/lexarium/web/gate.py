@@ -9,7 +9,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from lexarium.domain.errors import LexariumError, Unauthenticated
 from lexarium.service.access import Callers
 from lexarium.web.pages import session
-from lexarium.web.pages.site import SIGN_IN, Site, sent_to_sign_in, wants_page
+from lexarium.web.pages.site import SIGN_IN, Site, form_kept, sent_to_sign_in, wants_page
+from lexarium.web.problems import HttpProblem
 from lexarium.web.writes import caller_by
 
 OPEN = frozenset({"/healthz", "/readyz", "/api/v1/sign-in", SIGN_IN})
@@ -48,16 +49,23 @@ class Gated:
         try:
             await self._gate.check(request)
         except Unauthenticated as error:
-            answer = await run_in_threadpool(self._turned_away, request, error)
+            answer = await self._turned_away(request, error)
         except LexariumError as error:
             answer = await run_in_threadpool(self._site.handle_error, request, error)
         await answer(scope, receive, _private(send))
 
-    def _turned_away(self, request: Request, error: Unauthenticated) -> Response:
-        """A person who wants to see a page is shown where to sign in; everyone else is told."""
-        if request.method == "GET" and wants_page(request):
+    async def _turned_away(self, request: Request, error: Unauthenticated) -> Response:
+        """A person who wants to see a page, or sent a form, is shown where to sign in; everyone else is told."""
+        told: LexariumError | HttpProblem = error
+        files = request.headers.get("content-type", "").startswith("multipart/")  # to be chosen again
+        if wants_page(request) and (request.method == "GET" or (request.method == "POST" and files)):
             return sent_to_sign_in(request)
-        return self._site.handle_error(request, error)
+        if wants_page(request) and request.method == "POST":
+            try:
+                return await form_kept(self._site, request)
+            except HttpProblem as problem:
+                told = problem
+        return await run_in_threadpool(self._site.handle_error, request, told)
 
 
 def _private(send: Send) -> Send:
@@ -66,7 +74,8 @@ def _private(send: Send) -> Send:
     async def told(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(raw=list(message["headers"]))
-            headers["cache-control"] = f"private, {headers.get('cache-control', 'no-cache')}"
+            caching = headers.get("cache-control", "no-cache").removeprefix("private, ")
+            headers["cache-control"] = f"private, {caching}"
             del headers["access-control-allow-origin"]
             message = {**message, "headers": headers.raw}
         await send(message)

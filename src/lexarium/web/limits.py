@@ -1,6 +1,7 @@
 """How much a client may send: how large a body, how slowly, and how many writes a second."""
 
 import asyncio
+import hashlib
 import math
 import threading
 import time
@@ -89,7 +90,8 @@ class SignIns:
         Each address has its own count of an account: who tries someone else's does not lock them out.
         """
         self._addresses.take(address)
-        self._accounts.take(f"{address} {account}")
+        # By its hash: what someone types as a name may be long, and is kept.
+        self._accounts.take(hashlib.sha256(f"{address} {account}".encode(errors="replace")).hexdigest())
 
 
 class Limits:

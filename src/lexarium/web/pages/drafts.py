@@ -5,7 +5,7 @@ from typing import Any
 
 from lexarium.domain.aliases import DEFAULT_LANGUAGE
 from lexarium.domain.collections import DEFINITIONS
-from lexarium.web.pages.fields import Typed, text
+from lexarium.web.pages.fields import Typed, text, whole_number
 
 _BETWEEN = " | "
 LINES = {
@@ -45,7 +45,8 @@ def read(fields: Typed, name: str) -> Any:
     if name == "relations":
         return _relations(lines)
     if name == "flag_for_curator":
-        return int(typed) if typed.strip().isascii() and typed.strip().removeprefix("-").isdecimal() else typed
+        number = whole_number(fields, name)
+        return typed if number is None else number
     if name == "replaced_by":
         return typed.strip() or None
     return typed

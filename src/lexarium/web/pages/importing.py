@@ -12,13 +12,13 @@ from starlette.routing import Route
 
 from lexarium.domain.collections import COLLECTIONS
 from lexarium.domain.editions import Preference
-from lexarium.domain.errors import Invalid, Problem
+from lexarium.domain.errors import Conflict, Invalid, Problem
 from lexarium.exchange.formats import FORMATS
 from lexarium.service.access import Deed
 from lexarium.service.uploads import KEPT_SECONDS, How, Upload
 from lexarium.web.pages.fields import KINDS, Typed, mistakes, text
-from lexarium.web.pages.session import known
-from lexarium.web.pages.site import Form, Page, Site, refuse_foreign
+from lexarium.web.pages.session import caller_of, known
+from lexarium.web.pages.site import Form, Page, Site, refuse_foreign, sent_to_sign_in
 from lexarium.web.uploads import Sent, read_upload
 
 _IMPORT = "/import"
@@ -82,10 +82,14 @@ def look_again(site: Site, request: Request, fields: Typed) -> Response:
 
 def confirm(site: Site, request: Request, fields: Typed) -> Response:
     """Import what was looked at."""
-    prefer = _PREFERENCES.get(text(fields, "prefer"))
-    return _seen(
-        site.uploads.apply(known(site, request), request.path_params["ticket"], prefer, patience=_PATIENCE_SECONDS)
-    )
+    caller, ticket = known(site, request), request.path_params["ticket"]
+    try:
+        upload = site.uploads.apply(caller, ticket, _PREFERENCES.get(text(fields, "prefer")), _PATIENCE_SECONDS)
+    except Conflict:
+        upload = site.uploads.find(caller, ticket)
+        if not upload.busy:  # Who presses the button twice is shown how far it is.
+            raise
+    return _seen(upload)
 
 
 def discard(site: Site, request: Request, fields: Typed) -> Response:
@@ -127,7 +131,9 @@ class _Sending:
 
         async def endpoint(request: Request) -> Response:
             refuse_foreign(request)
-            caller = await run_in_threadpool(known, site, request)
+            caller = await run_in_threadpool(caller_of, site, request)
+            if caller is None:
+                return sent_to_sign_in(request)
             caller.require(Deed.PUBLISH)
             site.limits.writes.take(caller.token)
             return await receive(site, request)

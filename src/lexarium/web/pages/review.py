@@ -23,6 +23,7 @@ from lexarium.web.pages.fields import KINDS, Typed, mistakes, text, whole_number
 from lexarium.web.pages.session import known
 from lexarium.web.pages.site import Form, Page, Site
 from lexarium.web.pages.wording import with_query
+from lexarium.web.pages.writing import entry, is_touched
 
 _REVIEW = "/review"
 _SHOWN = 50
@@ -81,8 +82,7 @@ def _one(site: Site, request: Request, typed: Typed, wrong: Mapping[str, str]) -
         "similar": reviewing.similar(site.finder, found) if found.proposal.state == Decision.OPEN else [],
         "typed": {**drafts.typed_of(found.draft), **typed},
         "labels": drafts.LABELS,
-        "hints": drafts.LINES,
-        "long": [each.definition for each in COLLECTIONS.values() if each.definition],
+        "entries": [] if found.kind == RETIRE else [entry(found.collection, name) for name in found.editable],
         "wrong": wrong,
         "kept": _kept(wanted),
         "undone": bool(asked.get("undone")),
@@ -148,7 +148,7 @@ def _wanted(case: Case, fields: Typed) -> dict[str, Any]:
             unsettled.append(Problem(f"choice-{name}", "choose what it shall be."))
         elif choice in (_OURS, _THEIRS):
             wanted[name] = present[name] if choice == _OURS else case.draft[name]
-        elif choice == _MINE or text(fields, name) != proposed[name]:
+        elif choice == _MINE or is_touched(entry(case.collection, name), fields, proposed[name]):
             wanted[name] = drafts.read(fields, name)
     if unsettled:
         raise Invalid("Others have changed the same since.", unsettled)

@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from lexarium.domain.accounts import Token
-from lexarium.domain.errors import Unauthenticated
+from lexarium.domain.errors import StoreError, Unauthenticated
 from lexarium.domain.stamps import now
 from lexarium.service.access import Caller, Callers
 
@@ -32,11 +32,16 @@ def caller_of(site: _Site, request: Request) -> Caller | None:
     """Who is signed in; None where nobody is, or not any more. It reads the database: to be called in a thread."""
     if not request.cookies.get(COOKIE):
         return None
+    if hasattr(request.state, "caller_unknown"):
+        raise request.state.caller_unknown
     if not hasattr(request.state, "caller"):
         try:
             request.state.caller = site.callers.identify(authorization(request))
         except Unauthenticated:
             request.state.caller = None
+        except StoreError as error:
+            request.state.caller_unknown = error  # so that the page which tells of it does not wait as long again
+            raise
     found: Caller | None = request.state.caller
     return found
 

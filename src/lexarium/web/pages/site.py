@@ -11,7 +11,6 @@ from functools import cache
 from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import Any, cast
-from urllib.parse import urlsplit
 
 import orjson
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -148,7 +147,7 @@ class Site:
         own = {"visitor": visitor, "asked_for": address_of(request), **told}
         private = {} if visitor is None else {"cache-control": "private, no-store"}
         body = self.body(template, own, request.url.path, base_of(request))
-        response = self.send(request, body, status, {**private, **(headers or {})})
+        response = self.send(request, body, status, {**(headers or {}), **private})
         if visitor is None and getattr(request.state, "caller", self) is None:
             session.end(request, response)
         return response
@@ -270,10 +269,23 @@ class Form:
 _UNKEPT = {"cache-control": "no-store"}
 
 
+async def form_kept(site: Site, request: Request) -> Response:
+    """The answer to a form of someone who is not signed in any more: what they wrote is there for after that."""
+    refuse_foreign(request)
+    fields, _ = await read_fields(request, site.limits)
+    return await run_in_threadpool(_sign_in_first, site, request, fields)
+
+
 def _sign_in_first(site: Site, request: Request, fields: Mapping[str, Any]) -> Response:
-    """What someone gets who sent a form and is not signed in any more: nothing that they wrote is lost."""
+    """What someone gets who sent a form and is not signed in any more: nothing that they wrote is lost.
+
+    But for a form with a password, which no page may show: that is to be filled in again, where it stands.
+    """
     wrong = explained(Unauthenticated("You are not signed in any more."))
-    told = {"next": request.url.path, "kept": orjson.dumps(dict(fields)).decode(), "wrong": wrong.detail}
+    if any("password" in name for name in fields):
+        told = {"next": request.url.path.rpartition("/")[0], "wrong": wrong.detail}
+    else:
+        told = {"next": request.url.path, "kept": orjson.dumps(dict(fields)).decode(), "wrong": wrong.detail}
     return site.render(request, "sign_in.html", told, wrong.status, {**_sendable(wrong), **_UNKEPT})
 
 
@@ -290,8 +302,9 @@ _Plain = Callable[[Site, Request, Mapping[str, Any]], Response]
 def refuse_foreign(request: Request) -> None:
     """Raise a 403 for a form that a page of another origin sent. Every browser says where a form comes from."""
     origin = request.headers.get("origin")
+    host = request.headers.get("host")
     if request.headers.get("sec-fetch-site", "same-origin") in ("same-origin", "none") and (
-        origin is None or urlsplit(origin).netloc == request.headers.get("host")
+        origin is None or origin.partition("://")[2] == host
     ):
         return
     raise HttpProblem(403, "This form was sent from a page of another site. Open it here, and send it again.")

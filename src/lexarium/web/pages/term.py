@@ -13,6 +13,7 @@ from lexarium.service import browsing, dossiers, reviewing
 from lexarium.service.browsing import Wanted
 from lexarium.service.dossiers import Dossier
 from lexarium.store.backend import Snapshot, read_position
+from lexarium.web.pages.fields import whole_number
 from lexarium.web.pages.graph import graph
 from lexarium.web.pages.reverting import done
 from lexarium.web.pages.session import caller_of
@@ -51,10 +52,10 @@ def record_page(site: Site, request: Request, identifier: str) -> Response:
 
 def history(site: Site, request: Request) -> Response:
     """Every version of a record, some at a time; also of one that is retired or merged."""
-    identifier, before = request.path_params["id"], request.query_params.get("before", "")
+    identifier, before = request.path_params["id"], whole_number(request.query_params, "before")
     with site.database.read() as snapshot:
         found = dossiers.find(snapshot, identifier)
-        newest = min(found.version, int(before) - 1) if before.isascii() and before.isdecimal() else found.version
+        newest = found.version if before is None else min(found.version, before - 1)
         versions = dossiers.history(snapshot, identifier, newest, _VERSIONS)
         last = versions[-1].change.version if versions else 0
         told = {

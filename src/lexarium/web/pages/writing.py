@@ -71,11 +71,12 @@ class Sheet:
 
 def entries(collection: Collection) -> list[Entry]:
     """The fields that people write of a record, as forms have them."""
-    found = [_entry(collection, name) for name in draft_model(collection.name).model_fields if name != _ELSEWHERE]
+    found = [entry(collection, name) for name in draft_model(collection.name).model_fields if name != _ELSEWHERE]
     return sorted(found, key=lambda each: _place(collection, each.name))
 
 
-def _entry(collection: Collection, name: str) -> Entry:
+def entry(collection: Collection, name: str) -> Entry:
+    """One of the fields of a draft, as forms have it."""
     label = drafts.LABELS.get(name, name.replace("_", " ").capitalize())
     if name in drafts.LINES:
         return Entry(name, "lines", label, drafts.LINES[name])
@@ -106,9 +107,14 @@ def read(collection: Collection, fields: Typed, base: Mapping[str, Any]) -> dict
     touched = {
         each.name: drafts.read({each.name: _as_sent(each, text(fields, each.name))}, each.name)
         for each in entries(collection)
-        if each.name in fields and _as_sent(each, text(fields, each.name)) != _as_sent(each, shown[each.name])
+        if is_touched(each, fields, shown[each.name])
     }
     return {**base, **touched}
+
+
+def is_touched(entry: Entry, fields: Typed, shown: str) -> bool:
+    """Whether someone has made something else of what a field showed."""
+    return entry.name in fields and _as_sent(entry, text(fields, entry.name)) != _as_sent(entry, shown)
 
 
 def _as_sent(entry: Entry, typed: str) -> str:

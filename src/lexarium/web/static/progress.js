@@ -5,6 +5,7 @@ const place = document.querySelector("[data-progress]");
 async function look() {
   try {
     const answer = await fetch(location.href, { cache: "no-store" });
+    if (!answer.ok) throw new Error(answer.statusText);
     const now = new DOMParser().parseFromString(await answer.text(), "text/html").querySelector("[data-progress]");
     if (!now) return location.reload();
     place.querySelector("[role=status]").textContent = now.querySelector("[role=status]").textContent;
