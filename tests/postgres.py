@@ -74,6 +74,18 @@ class Postgres:
             cursor = connection.execute(statement)
             return cursor.fetchall() if cursor.description else []
 
+    def run_script(self, path: Path, **variables: str) -> None:
+        """Run a shell script as the server's user, with PostgreSQL's programs at hand, but `postgres` itself."""
+        idle = self.folder.with_name(f"{self.folder.name}-programs")
+        idle.mkdir(exist_ok=True)
+        for program in _BIN.iterdir():
+            (idle / program.name).symlink_to("/bin/true" if program.name == "postgres" else program)
+        environment = {"PATH": f"{idle}:{os.defpath}", "PGDATA": str(self.folder), **variables}
+        done = subprocess.run(
+            ["bash", path], user=self._user, env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+
     def kill(self) -> None:
         """End all of its processes at once, as a power cut would."""
         assert self._process is not None

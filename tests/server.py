@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from http.client import HTTPConnection
 from tempfile import TemporaryDirectory
+from threading import Thread
 from types import TracebackType
 from typing import Any, Self
 
@@ -49,6 +50,7 @@ class Server:
         if self._index is not None:
             variables.setdefault("LEXARIUM_INDEX", self._index.name)
         self._environment = {**_environment(), **variables}
+        self._listener: Thread | None = None
 
     def __enter__(self) -> Self:
         self._process = self._started()
@@ -77,15 +79,36 @@ class Server:
     def pid(self) -> int:
         return self._process.pid
 
+    def pause(self) -> None:
+        """Let it do nothing, as a machine that stands still."""
+        os.kill(self.pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        os.kill(self.pid, signal.SIGCONT)
+
     def stop(self) -> str:
         """End it as an operator would, and give all it logged."""
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)
+        if self._listener is not None:
+            self._listener.join(timeout=30)
         _, rest = self._process.communicate(timeout=30)
         self.log += rest
         if self._index is not None:
             self._index.cleanup()
         return self.log
+
+    def listen(self) -> None:
+        """Take what it logs as it comes: one that logs more than a pipe holds would else wait without end."""
+        stderr = self._process.stderr
+        assert stderr is not None
+
+        def take() -> None:
+            for line in stderr:
+                self.log += line
+
+        self._listener = Thread(target=take, daemon=True)
+        self._listener.start()
 
     def connect(self) -> HTTPConnection:
         return HTTPConnection("127.0.0.1", self.port, timeout=30)

@@ -1,5 +1,6 @@
 """The Python client, over HTTP to real servers; and what it does where the way to them is bad."""
 
+import gzip
 import io
 import json
 import re
@@ -346,6 +347,16 @@ def test_an_export_is_there_only_once_it_is_whole(between: GoBetween, far: Catal
     assert between.asked[-1].target == "/api/v1/export?format=skos&collection=concept"
 
 
+def test_an_export_is_compressed_as_its_name_ends_also_where_it_took_two_tries(
+    between: GoBetween, far: Catalogue, tmp_path: Path
+) -> None:
+    between.faults.append(halved)
+    path = far.export("csv", tmp_path / "out.csv.gz")
+    assert gzip.decompress(path.read_bytes()) == far.export("csv", tmp_path / "out.csv").read_bytes()
+    with pytest.raises(LexariumError, match="would be an archive"):
+        far.export("csv", tmp_path / "out.csv.zip")
+
+
 # The package and the page
 
 
@@ -357,6 +368,7 @@ def test_the_client_loads_nothing_of_the_server() -> None:
         "lexarium.answers",
         "lexarium.client",
         "lexarium.domain",
+        "lexarium.domain.compression",
         "lexarium.domain.errors",
         "lexarium.transport",
     ]

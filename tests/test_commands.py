@@ -373,5 +373,5 @@ def test_the_home_page_tells_what_the_catalogue_holds(at: str) -> None:
         assert "&lt;b&gt;Ours&lt;/b&gt;" in text
         assert "/api/v-alpha/search" in text
         assert server.get("/static/style.css").status == 200
-        assert server.get("/readyz").json["revision"] > 0
+        assert server.get("/api/v1").json["revision"] > 0
         assert server.get("/api").json["versions"] == {"v-alpha": "/api/v-alpha", "v1": "/api/v1"}

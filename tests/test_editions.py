@@ -10,6 +10,7 @@ from lexarium.domain.accounts import Role
 from lexarium.domain.aliases import Alias, Scope
 from lexarium.domain.changes import Action, Change, State, Whole
 from lexarium.domain.collections import CONCEPT
+from lexarium.domain.identifiers import SYSTEM_USER
 from lexarium.domain.relations import Edge
 from lexarium.exchange.incoming import Incoming, Version
 from lexarium.service.access import Caller, add_account
@@ -352,15 +353,81 @@ def test_a_record_that_cannot_be_merged_as_told_is_retired(database: Database, c
     assert check(database).problems == []
 
 
-def test_a_circle_of_merges_in_a_history_ends_nothing_and_check_tells_of_it(
-    database: Database, curator: Curator
-) -> None:
-    def gone(suffix: str, into: str) -> Incoming:
-        made = Version(1, ord(suffix), 1, "usr_1", Action.CREATE, None)
-        return row(suffix, state=State.MERGED, replaced_by=into, version=made)
+def versioned(suffix: str, number: int, write: int, action: Action, **more: Any) -> Incoming:
+    fields = {**term(suffix), **more.pop("fields", {})}
+    return row(suffix, fields=fields, version=Version(number, write, 1, "usr_1", action, None), **more)
 
-    take(database, row("x", edges=[Edge("trm_x", "KINDOF", "trm_a")]))
-    take(database, gone("a", "trm_b"), gone("b", "trm_a"))
+
+def test_what_a_history_tells_as_merged_into_what_it_cannot_be_is_retired(database: Database, curator: Curator) -> None:
+    def gone(suffix: str, into: str) -> Incoming:
+        return versioned(suffix, 1, ord(suffix), Action.CREATE, state=State.MERGED, replaced_by=into)
+
+    take(database, row("x", edges=[Edge("trm_x", "KINDOF", "trm_a")]), row("y"))
+    curator.do(lambda desk: desk.merge(desk.any("trm_y"), "trm_x"))
+    told = {"a": "trm_b", "b": "trm_a", "c": "trm_nowhere", "d": "trm_e", "e": "trm_f", "g": "trm_y"}
+    report = take(database, *(gone(*each) for each in told.items()), versioned("f", 1, 1, Action.CREATE))
+    became = {suffix: whole(database, f"trm_{suffix}") for suffix in told}
+    assert {suffix for suffix, each in became.items() if each.state == State.RETIRED} == {"a", "b", "c"}
+    doubted = [note.detail for note in report.warnings.kept if "told as merged" in note.detail]
+    assert [doubt.rpartition(" merged into ")[2] for doubt in doubted] == [
+        "comes back to itself; it is retired",
+        "comes back to itself; it is retired",
+        "is no concept of the import or the catalogue; it is retired",
+    ]
     curator.edit("trm_x", name="y")
     reverted(database, curator, "trm_x", 1)
-    assert check(database).problems == [f"trm_{name} is merged into no other record" for name in "ab"]
+    assert check(database).problems == []
+
+
+def test_undoing_a_merge_that_came_as_history_takes_its_names_back_from_a_survivor_that_was_here(
+    database: Database, curator: Curator
+) -> None:
+    first = [versioned("b", 1, 1, Action.CREATE), versioned("c", 1, 1, Action.CREATE)]
+    take(database, *first)
+    merge = [
+        versioned("a", 1, 2, Action.CREATE),
+        versioned("a", 2, 3, Action.MERGE, state=State.MERGED, replaced_by="trm_b"),
+        versioned("b", 2, 3, Action.MERGE, aliases=(alias("a"),), edges=[Edge("trm_b", "KINDOF", "trm_c")]),
+    ]
+    report = take(database, *first, *merge)
+    assert (dict(report.created), dict(report.updated), dict(report.unchanged)) == (
+        {"concept": 1},
+        {"concept": 1},
+        {"concept": 1},
+    )
+    assert last(database, "trm_b").action == Action.MERGE
+    assert whole(database, "trm_b").edges == {Edge("trm_b", "KINDOF", "trm_c")}
+    assert not take(database, *first, *merge).changed
+    reverted(database, curator, "trm_a", 1)
+    assert whole(database, "trm_b").alias_list == ()
+    assert whole(database, "trm_b").edges == frozenset()
+    assert check(database).problems == []
+
+
+def test_a_history_does_not_go_on_from_what_people_made_of_a_record_here(database: Database, curator: Curator) -> None:
+    first = versioned("b", 1, 1, Action.CREATE)
+    take(database, first)
+    curator.edit("trm_b", definition_text="Ours.")
+    take(database, first, versioned("b", 2, 2, Action.UPDATE, fields={"name": "another"}))
+    assert last(database, "trm_b").actor == SYSTEM_USER
+    fields = whole(database, "trm_b").fields
+    assert (fields["name"], fields["definition_text"]) == ("another", "Ours.")
+
+
+@pytest.mark.parametrize("many", [0, 1_100])
+def test_a_class_that_was_merged_here_is_followed(
+    database: Database, curator: Curator, tmp_path: Path, many: int
+) -> None:
+    classes = [Incoming(1, "concept_class", fields={"id": f"ctp_{each}", "name": each}) for each in "ABC"]
+    take(database, *classes, row("z", fields={"id_concept_class": "ctp_C"}))
+    curator.do(lambda desk: desk.merge(desk.any("ctp_A"), "ctp_B"))
+    records = [term("z", id_concept_class="ctp_A"), term("new", id_concept_class="ctp_A")]
+    records += [term(f"n{number}") for number in range(many)]
+    report = imported(database, tmp_path, "concept.json", records)
+    assert report.warnings.count == 0
+    assert report.conflicts.count == 0
+    assert [whole(database, f"trm_{each}").fields["id_concept_class"] for each in ("z", "new")] == ["ctp_B", "ctp_B"]
+    assert not imported(database, tmp_path, "concept.json", records).changed
+    curator.edit("trm_new", id_concept_class="ctp_C")
+    assert not imported(database, tmp_path, "concept.json", records).changed, "what people changed stays"
+    assert check(database).problems == []

@@ -1,10 +1,13 @@
 """Exporting: any format, any state, to a file or over HTTP."""
 
 import asyncio
+import bz2
 import gzip
 import json
+import lzma
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +28,7 @@ from lexarium.service.importing import import_files
 from lexarium.settings import Settings
 from lexarium.store import versions
 from lexarium.store.database import Database
+from lexarium.store.migrate import open_database
 from lexarium.web.encodings import encoded_pieces
 from lexarium.web.limits import Limits
 from lexarium.web.v1.export import export as served_export
@@ -35,6 +39,12 @@ from tests.test_import import term
 
 ABOUT = About("Ours", "CC0-1.0", "A <library>", "de", "https://example.org/terms/")
 STREAMED = ("v-alpha", "jsonl")
+DECOMPRESSED: dict[str, Callable[[bytes], bytes]] = {
+    ".gz": gzip.decompress,
+    ".BZ2": bz2.decompress,
+    ".xz": lzma.decompress,
+    ".zst": lambda data: zstandard.ZstdDecompressor().decompressobj().decompress(data),
+}
 
 
 @pytest.fixture
@@ -95,9 +105,10 @@ def at(tmp_path: Path, sample_paths: list[Path]) -> str:
 
 def test_the_name_of_the_file_tells_its_format_and_whether_it_is_compressed(at: str, tmp_path: Path) -> None:
     plain = run("export", "--format", "jsonl", "--database", at).stdout
-    path = tmp_path / "all.jsonl.gz"
-    assert run("export", "-o", path, "--database", at).returncode == 0
-    assert gzip.decompress(path.read_bytes()).decode() == plain
+    for ending, decompress in DECOMPRESSED.items():
+        path = tmp_path / f"all.jsonl{ending}"
+        assert run("export", "-o", path, "--database", at).returncode == 0
+        assert decompress(path.read_bytes()).decode() == plain
     path = tmp_path / "all.JSON"
     assert run("export", "-o", path, "--database", at).returncode == 0
     assert path.read_text() == run("export", "--database", at).stdout
@@ -110,6 +121,8 @@ def test_the_name_of_the_file_tells_its_format_and_whether_it_is_compressed(at: 
         (["-o", "all.owl"], "can only be imported"),
         (["-o", "all.pdf"], "does not tell a format"),
         (["-o", "all.pdf.gz"], "does not tell a format"),
+        (["-o", "all.jsonl.zip"], "would be an archive"),
+        (["-o", "all.jsonl.zip", "--format", "jsonl"], "would be an archive"),
     ],
 )
 def test_what_cannot_be_written_is_refused_before_anything_is(
@@ -262,7 +275,7 @@ def test_an_export_over_http_never_reads_the_catalogue_on_the_event_loop(
         return read(self)
 
     monkeypatch.setattr(Database, "read", watched)
-    settings = Settings.read({})
+    settings = Settings.of({})
 
     async def answered() -> bytes:
         request = Request({"type": "http", "method": "GET", "headers": [], "query_string": b""})
@@ -272,3 +285,22 @@ def test_an_export_over_http_never_reads_the_catalogue_on_the_event_loop(
 
     assert b"definition" in asyncio.run(answered())
     assert reads
+
+
+@pytest.mark.parametrize("format", ["skos", "rdfxml", "ntriples", "jsonld"])
+def test_rdf_of_a_catalogue_that_has_moved_to_another_base_keeps_its_ids(
+    new_url: NewUrl, sample_paths: list[Path], tmp_path: Path, format: str
+) -> None:
+    before, after = open_database(new_url("sqlite")), open_database(new_url("sqlite"))
+    import_files(before, sample_paths)
+    path = tmp_path / f"all{FORMATS[format].extensions[0]}"
+    path.write_bytes(b"".join(export(before, ABOUT, FORMATS[format])))
+    moved = replace(ABOUT, base="https://new.example/")
+    report = import_files(after, [path], about=moved)
+    assert sum(report.created.values()) == sum(import_files(before, sample_paths).unchanged.values())
+    ours, theirs = (json.loads(b"".join(export(each, ABOUT, FORMATS["v-alpha"]))) for each in (before, after))
+    assert [(each["id"], each.get("relationships")) for each in theirs] == [
+        (each["id"], each.get("relationships")) for each in ours
+    ]
+    before.close()
+    after.close()

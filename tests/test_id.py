@@ -220,3 +220,28 @@ def test_the_scheme_of_a_collection_leads_to_its_page(catalogue: Catalogue) -> N
     answer = catalogue.server.get("/disorder")
     assert (answer.status, answer.headers["location"]) == (303, "/browse/disorder")
     assert catalogue.server.get("/browse/disorder", Accept="text/html").status == 200
+
+
+def test_the_terms_of_our_own_vocabulary_are_told_where_their_iris_lead(catalogue: Catalogue) -> None:
+    used = set()
+    record = catalogue.get("record", "?format=turtle").body
+    for quad in pyoxigraph.parse(record, pyoxigraph.RdfFormat.TURTLE):
+        used |= {node.value for node in (quad.predicate, quad.object) if isinstance(node, pyoxigraph.NamedNode)}
+    own = {name for name in used if name.startswith(f"{BASE}vocabulary#")}
+    assert {f"{BASE}vocabulary#Collection", f"{BASE}vocabulary#class"} <= own
+    for accept, syntax in (
+        ("text/turtle", pyoxigraph.RdfFormat.TURTLE),
+        ("application/ld+json", pyoxigraph.RdfFormat.JSON_LD),
+    ):
+        answer = catalogue.server.get("/vocabulary", Accept=accept)
+        assert (answer.status, answer.headers["content-type"].partition(";")[0]) == (200, accept)
+        assert own <= {
+            quad.subject.value
+            for quad in pyoxigraph.parse(answer.body, syntax)
+            if isinstance(quad.subject, pyoxigraph.NamedNode)
+        }
+        assert catalogue.server.get("/vocabulary", Accept=accept, If_None_Match=answer.headers["etag"]).status == 304
+    page = catalogue.server.get("/vocabulary", Accept="text/html")
+    assert page.status == 200
+    assert b'id="hasContrast"' in page.body
+    assert catalogue.server.get("/vocabulary?format=csv").status == 406

@@ -8,10 +8,11 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from http.client import HTTPConnection
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -20,9 +21,10 @@ import pytest
 from tests.conftest import NewUrl
 from tests.postgres import HOST, free_port
 from tests.server import Answer, Server, run
+from tests.test_workers import workers
 from tests.writers import LIST, wait_until
 
-SITE = Path(__file__).parents[1] / "deploy" / "nginx.conf"
+DEPLOY = Path(__file__).parents[1] / "deploy"
 NGINX = shutil.which("nginx", path=os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin")))
 _MAIN = """
 {user}
@@ -51,13 +53,14 @@ def folder() -> Iterator[Path]:
 
 
 @contextmanager
-def nginx(folder: Path) -> Iterator[int]:
-    """The port of an nginx with the site that comes along."""
+def nginx(folder: Path, name: str, places: Mapping[str, str]) -> Iterator[int]:
+    """The port of an nginx with a site that comes along, and where what it names is here."""
     if NGINX is None:
         pytest.skip("no nginx on this machine")
     port = free_port()
-    site = SITE.read_text().replace("/run/lexarium/lexarium.sock", str(folder / "lexarium.sock"))
-    site = site.replace("listen 80;", f"listen {HOST}:{port};")
+    site = (DEPLOY / name).read_text().replace("listen 80;", f"listen {HOST}:{port};")
+    for there, here in places.items():
+        site = site.replace(there, here)
     (folder / "site.conf").write_text(site)
     user = "user root;" if os.geteuid() == 0 else ""
     (folder / "nginx.conf").write_text(_MAIN.format(folder=folder, user=user))
@@ -81,7 +84,8 @@ def site(folder: Path, new_url: NewUrl) -> Iterator[Server]:
     """A server of two processes on a socket, asked through nginx."""
     options = ("--workers", "2", "--host", f"unix:{folder / 'lexarium.sock'}")
     variables = {"LEXARIUM_SIGN_IN_RATE": "1", "LEXARIUM_WRITE_RATE": "100000", "LEXARIUM_WRITE_BURST": "100000"}
-    with nginx(folder) as port, Server(new_url("sqlite"), *options, **variables) as server:
+    places = {"/run/lexarium/lexarium.sock": str(folder / "lexarium.sock")}
+    with nginx(folder, "nginx.conf", places) as port, Server(new_url("sqlite"), *options, **variables) as server:
         server.port = port
         wait_until(lambda: server.get("/readyz").status == 200)
         yield server
@@ -155,12 +159,6 @@ def test_a_reload_replaces_every_worker_and_loses_no_request(site: Server) -> No
     assert sorted(listed) == sorted(written)
 
 
-def workers(server: Server) -> set[int]:
-    """The processes that serve."""
-    children = Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text().split()
-    return {int(each) for each in children if b"spawn_main" in Path(f"/proc/{each}/cmdline").read_bytes()}
-
-
 def test_a_socket_that_is_in_use_is_refused_and_one_that_was_left_behind_is_not(
     folder: Path, site: Server, new_url: NewUrl
 ) -> None:
@@ -175,3 +173,64 @@ def test_a_socket_that_is_in_use_is_refused_and_one_that_was_left_behind_is_not(
         assert second.returncode == 1
         assert "Cannot listen on unix:" in second.stderr
         assert path.exists()
+
+
+class Node(ThreadingHTTPServer):
+    """Stands in for a node: what it was asked, and no answer to a write, as where it ends in the midst of one."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__((HOST, 0), Asked)
+        self.asked: list[tuple[str, str]] = []
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+
+class Asked(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: Node
+
+    def answer(self) -> None:
+        self.rfile.read(int(self.headers.get("content-length") or 0))
+        self.server.asked.append((self.command, self.path))
+        if self.command != "GET":
+            self.close_connection = True
+            return
+        self.send_response(200 if self.path == "/finished" else 503)
+        self.send_header("content-length", "0")
+        self.end_headers()
+
+    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = answer  # noqa: N815
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Nothing."""
+
+
+@pytest.fixture
+def nodes() -> Iterator[tuple[list[Node], Server]]:
+    """Three nodes, and the site in front of them."""
+    running = [Node() for _ in range(3)]
+    places = {f"node{number}:8000": f"{HOST}:{node.server_port}" for number, node in enumerate(running, 1)}
+    with TemporaryDirectory(prefix="lx-") as name, nginx(Path(name), "nginx-nodes.conf", places) as port:
+        site = Server("sqlite://")
+        site.port = port
+        yield running, site
+    for node in running:
+        node.shutdown()
+        node.server_close()
+
+
+def test_nodes_that_refuse_one_thing_are_asked_for_others(nodes: tuple[list[Node], Server]) -> None:
+    running, site = nodes
+    assert [site.get("/unfinished").status for _ in range(4)] == [503] * 4
+    assert [len(node.asked) for node in running] == [4, 4, 4]
+    assert [site.get("/finished").status for _ in range(9)] == [200] * 9
+
+
+@pytest.mark.parametrize("method", ["POST", "PATCH", "PUT", "DELETE"])
+def test_a_write_that_may_have_been_done_is_sent_to_no_other_node(
+    nodes: tuple[list[Node], Server], method: str
+) -> None:
+    running, site = nodes
+    assert site.request(method, "/api/v1/task/tsk_1", body="what is written").status == 502
+    assert [asked for node in running for asked in node.asked] == [(method, "/api/v1/task/tsk_1")]

@@ -40,10 +40,9 @@ def written(wholes: list[Whole]) -> bytes:
     return b"".join(obo.write(OBO, ABOUT, wholes))
 
 
-def malformed(text: str) -> tuple[str, int, int]:
-    with pytest.raises(Malformed) as caught:
-        read(text)
-    return caught.value.reason, caught.value.line, caught.value.column
+def mistakes(text: str) -> list[tuple[str, int, int]]:
+    found = read(text)
+    return [(problem, each.line, each.column) for each in found for problem in each.problems]
 
 
 @settings(deadline=None)
@@ -271,19 +270,22 @@ def test_a_term_of_which_nothing_tells_the_collection_is_refused() -> None:
 
 
 def test_a_file_that_is_no_obo_is_refused_with_its_place() -> None:
-    assert malformed("") == ("the file is empty; an OBO document was expected", 1, 1)
-    assert malformed(f"{HEAD}[Term\nid: A:1\n")[1:] == (4, 1)
-    assert malformed(f"{HEAD}[Term]\nid: A:1\ndef “x”\n") == ("a clause, like `name: memory`, was expected", 6, 1)
-    assert malformed(f'{HEAD}[Term]\nid: A:1\n def: "x [A:1]\n') == (
-        "a quote that closes the text was expected after `def:`",
-        6,
-        7,
-    )
-    assert malformed(f"{HEAD}[Term]\nid: A:1\nis_a: ! nothing\n") == (
-        "an identifier was expected after `is_a:`",
-        6,
-        7,
-    )
+    for text in ("", "! nothing\n", "name: value\n"):
+        with pytest.raises(Malformed, match="an OBO document was expected"):
+            read(text)
+    [(_, *place)] = mistakes(f"{HEAD}[Term\nid: A:1\n")
+    assert place == [4, 1]
+    assert mistakes(f"{HEAD}[Term]\nid: A:1\ndef “x”\n") == [("a clause, like `name: memory`, was expected", 6, 1)]
+    assert mistakes(f'{HEAD}[Term]\nid: A:1\n def: "x [A:1]\n') == [
+        ("a quote that closes the text was expected after `def:`", 6, 7)
+    ]
+    assert mistakes(f"{HEAD}[Term]\nid: A:1\nis_a: ! nothing\n") == [("an identifier was expected after `is_a:`", 6, 7)]
+
+
+def test_every_line_that_is_wrong_is_told() -> None:
+    broken = "[Term]\nid: A:2\nno clause\nis_a: ! none\ndef: open\n"
+    text = f"synonymtypedef:\n[Term]\nid: ! none\n\n{broken}\n[Term\nid: A:3\n\n[Term]\nname: x\n"
+    assert [line for _, line, _ in mistakes(text)] == [1, 3, 7, 8, 9, 11, 14]
 
 
 def test_a_term_without_an_id_or_with_a_number_that_is_none_is_refused() -> None:

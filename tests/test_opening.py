@@ -5,6 +5,8 @@ import gzip
 import io
 import json
 import lzma
+import subprocess
+import sys
 import zipfile
 from collections.abc import Iterator
 from contextlib import suppress
@@ -12,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import zstandard
 
 from lexarium.domain.errors import ImportRefused, Invalid
 from lexarium.exchange import opening
@@ -47,6 +50,8 @@ TEXT = json.dumps(RECORDS).encode()
         ("concept.json.gz", gzip.compress(TEXT)),
         ("concept.json.bz2", bz2.compress(TEXT)),
         ("concept.json.xz", lzma.compress(TEXT)),
+        ("concept.json.zst", zstandard.compress(TEXT)),
+        ("concept.json.zst", zstandard.compress(TEXT[:50]) + zstandard.compress(TEXT[50:])),
         ("concept.json.zip", zipped(("concept.json", TEXT))),
         ("concept.json.zip", zipped(("data", TEXT))),
         ("all.zip", zipped(("concept.json", TEXT), ("__MACOSX/concept.json", b"\0"), ("folder/", b""))),
@@ -281,3 +286,84 @@ def test_the_command_takes_formats_maps_and_preferences(tmp_path: Path) -> None:
     assert run("import", path, "--format", "pdf", "--database", at).returncode == 2
     wrong = run("import", path, "--map", "x=y", "--map", "z", "--database", at)
     assert (wrong.returncode, wrong.stderr.count("•")) == (1, 2)
+
+
+FOREIGN = {
+    "broken.zst": zstandard.compress(TEXT)[:-9],
+    "twice.zip": zipped(("concept.zip", zipped(("concept.json", TEXT)))),
+    "twice.gz": gzip.compress(gzip.compress(TEXT)),
+    "all.7z": b"7z\xbc\xaf\x27\x1c" + b"\0" * 100,
+    "all.tar.gz": gzip.compress(b"concept.json".ljust(257, b"\0") + b"ustar\0" + b"\0" * 500),
+    "table.xlsx": zipped(("[Content_Types].xml", b"<x/>"), ("xl/workbook.xml", b"<x/>")),
+    "noise.json": b"\x81\x8d\x8f" * 50,
+    "nothing.csv": b"",
+    "nothing.jsonl": b"",
+}
+
+
+def test_every_file_that_cannot_be_read_is_named_and_why(tmp_path: Path, new_url: NewUrl) -> None:
+    database = open_database(new_url("sqlite"))
+    paths = []
+    for name, data in FOREIGN.items():
+        paths.append(tmp_path / name)
+        paths[-1].write_bytes(data)
+    with pytest.raises(ImportRefused, match=f"^Nothing was imported: {len(FOREIGN)} problems") as caught:
+        import_files(database, paths)
+    told = {
+        problem.field.removeprefix(f"{tmp_path}/").split(",")[0]: problem.detail for problem in caught.value.problems
+    }
+    assert list(told) == list(FOREIGN)
+    assert "unpack it first" in told["all.7z"]
+    assert "tar archive" in told["all.tar.gz"]
+    assert "decompress it first" in told["twice.zip"]
+    assert told["twice.gz"] == told["twice.zip"]
+    assert "save a table as CSV" in told["table.xlsx"]
+    database.close()
+
+
+def test_what_lies_beside_the_records_in_an_archive_is_passed_over(tmp_path: Path, new_url: NewUrl) -> None:
+    database = open_database(new_url("sqlite"))
+    path = tmp_path / "all.zip"
+    path.write_bytes(zipped(("README.txt", b"Read this, please"), ("concept.json", TEXT), ("logo.pdf", b"%PDF-1.4")))
+    report = import_files(database, [path])
+    assert dict(report.created) == {"concept": 2}
+    assert [note.field for note in report.warnings.kept] == [f"{path}, README.txt", f"{path}, logo.pdf"]
+    assert "passed over" in report.warnings.kept[0].detail
+    path.write_bytes(zipped(("README.txt", b"Read this, please"), ("concept.csv", b"name\nthird\n")))
+    assert dict(import_files(database, [path], format=FORMATS["csv"]).created) == {"concept": 1}
+    path.write_bytes(zipped(("README.txt", b"Read this"), ("LICENSE", b"All yours")))
+    with pytest.raises(ImportRefused, match="2 problems"):
+        import_files(database, [path])
+    database.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("concept.json", b"[]"),
+        ("concept.csv", b"id,name\n"),
+        ("concept.obo", b"format-version: 1.4\n"),
+        ("concept.jsonl", b'{"lexarium":"jsonl","format":1}\n'),
+        ("concept.ttl", b"@prefix a: <http://a.example/> .\n"),
+        ("concept.nt", b""),
+    ],
+)
+def test_a_file_without_records_is_told_of(tmp_path: Path, new_url: NewUrl, name: str, data: bytes) -> None:
+    path = tmp_path / name
+    path.write_bytes(data)
+    ran = run("import", path, "--database", new_url("sqlite"))
+    assert ran.returncode == 0
+    assert f"{path}: holds no records" in ran.stderr.replace("\n", "")
+
+
+def test_records_come_from_standard_input_too(tmp_path: Path, new_url: NewUrl) -> None:
+    url = new_url("sqlite")
+    options = ["--format", "csv", "--collection", "concept", "--database", url]
+    for data, code in ((gzip.compress(b"name,definition\nfirst,One.\n"), 0), (zipped(("a", TEXT)), 1), (b"x\n", 1)):
+        command = [sys.executable, "-m", "lexarium", "import", *options, "-"]
+        ran = subprocess.run(command, input=data, capture_output=True, check=False)
+        assert ran.returncode == code, ran.stderr
+        assert (b"standard input" in ran.stderr) is bool(code)
+    database = open_database(url)
+    assert [record["name"] for record in listed(database)] == ["first"]
+    database.close()

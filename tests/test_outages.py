@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPException
@@ -69,7 +70,7 @@ def test_a_primary_that_is_killed_and_restarted_under_load_loses_nothing_and_doe
     assert client.named("killed") == load.acknowledged
 
 
-def test_a_network_that_stops_holds_nobody_for_long_and_reads_go_on_from_the_cache(
+def test_while_the_network_is_stopped_finished_answers_are_served_and_all_else_is_refused(
     server: Server, client: Client, network: Proxy
 ) -> None:
     kept = client.create_at_last("kept")
@@ -92,6 +93,54 @@ def test_a_network_that_stops_holds_nobody_for_long_and_reads_go_on_from_the_cac
     assert list(client.named("stopped").values()) == ["stopped"]
 
 
+def test_what_others_have_not_touched_is_served_on_though_they_have_written_since_it_was_asked_for(
+    server: Server, client: Client, primary: Postgres, network: Proxy
+) -> None:
+    path = f"{LIST}?id={client.create_at_last('untouched')}"
+    assert [server.get(path).status for _ in range(2)] == [200, 200]
+    tries = 0
+    with Server(primary.url("catalogue"), **PATIENCE) as other:
+        writer = Client(other, client.token)
+
+        def served_on() -> bool:
+            """Nobody asks between the write and the outage; how long it takes to hear of the write is not the point."""
+            nonlocal tries
+            writer.create_at_last("elsewhere")
+            time.sleep(0.1 * (tries := tries + 1))
+            network.flowing.clear()
+            try:
+                return server.get(path).status == 200
+            finally:
+                network.flowing.set()
+
+        wait_until(served_on)
+
+
+def test_a_batch_may_take_longer_than_a_statement_and_others_read_on_meanwhile(
+    server: Server, client: Client, primary: Postgres
+) -> None:
+    """Every row takes a little, all of them together more than the server is waited for."""
+    slow = "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(0.001); RETURN NEW; END'"
+    trigger = "CREATE TRIGGER slow BEFORE INSERT ON record FOR EACH ROW EXECUTE FUNCTION slow()"
+    batch = "".join(
+        json.dumps({"op": "create", "collection": "task", "record": {"name": f"slow {number}"}}) + "\n"
+        for number in range(4_000)
+    )
+    read = f"/api/v1/task/{client.create_at_last('read meanwhile')}"
+    for statement in (slow, trigger):
+        primary.execute(statement, "catalogue")
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            sending = pool.submit(client.send, "POST", "/api/v1/batch", batch, Content_Type="application/x-ndjson")
+            meanwhile = {server.get(read).status}
+            while not sending.done():
+                meanwhile.add(server.get(read).status)
+        assert sending.result().status == 200
+        assert meanwhile == {200}
+    finally:
+        primary.execute("DROP FUNCTION slow() CASCADE", "catalogue")
+
+
 def test_a_write_whose_answer_was_lost_is_done_once_when_it_is_sent_again(client: Client, network: Proxy) -> None:
     network.cut_after(b"COMMIT\x00")
     assert client.create("unheard", "unheard").status == 503
@@ -102,7 +151,7 @@ def test_a_write_whose_answer_was_lost_is_done_once_when_it_is_sent_again(client
     assert list(client.named("unheard")) == [again.json["id"]]
 
 
-def test_a_pool_that_is_exhausted_refuses_in_time_and_recovers(
+def test_readers_that_cannot_get_on_are_refused_others_are_served_and_it_recovers(
     server: Server, client: Client, primary: Postgres
 ) -> None:
     assert server.get(LIST).status == 200
@@ -116,7 +165,7 @@ def test_a_pool_that_is_exhausted_refuses_in_time_and_recovers(
     client.create_at_last("after the pool")
 
 
-def test_a_server_without_connections_left_refuses_in_time_and_recovers(
+def test_a_server_without_connections_left_goes_on_serving_what_is_finished_and_recovers(
     server: Server, client: Client, primary: Postgres
 ) -> None:
     assert server.get(LIST).status == 200

@@ -36,6 +36,26 @@ def test_headers_are_believed_only_where_the_proxy_is_trusted(new_url: NewUrl) -
         ]
 
 
+def test_lists_in_several_lines_and_addresses_with_ports_are_read(new_url: NewUrl) -> None:
+    with Server(new_url("sqlite"), LEXARIUM_TRUSTED_PROXIES="127.0.0.0/8", LEXARIUM_SIGN_IN_RATE="1") as server:
+        assert scheme_of(server, X_Forwarded_Proto="http, https") == "https"
+        assert statuses(server, "203.0.113.7:4711", "203.0.113.7", "[2001:db8::1]:4711", "2001:db8::1") == [
+            401,
+            429,
+            401,
+            429,
+        ]
+        connection = server.connect()
+        connection.putrequest("POST", "/api/v1/sign-in")
+        for line in ("203.0.113.9", "203.0.113.7", "127.0.0.1"):
+            connection.putheader("X-Forwarded-For", line)
+        connection.putheader("Content-Type", "application/json")
+        connection.putheader("Content-Length", "2")
+        connection.endheaders(b"{}")
+        assert connection.getresponse().status == 429
+        connection.close()
+
+
 def statuses(server: Server, *forwarded: str) -> list[int]:
     """What tries to sign in to one account are answered, each from an address; each address has one try."""
     body = {"name": "nobody", "password": "not this one"}
@@ -48,4 +68,4 @@ def statuses(server: Server, *forwarded: str) -> list[int]:
 
 def test_what_is_no_address_is_refused_by_name() -> None:
     with pytest.raises(SettingError, match=r"trusted_proxies must name addresses or networks: .*nginx"):
-        Settings.read({"LEXARIUM_TRUSTED_PROXIES": "10.0.0.0/8, nginx"})
+        Settings.of({"LEXARIUM_TRUSTED_PROXIES": "10.0.0.0/8, nginx"})

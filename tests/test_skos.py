@@ -162,6 +162,25 @@ def test_out_and_in_again_changes_nothing(format: str, wholes: list[Whole]) -> N
     assert {whole.id: ordered(whole) for whole in again} == {whole.id: ordered(whole) for whole in wholes}
 
 
+@pytest.mark.parametrize("format", SYNTAXES)
+@settings(max_examples=10, deadline=None)
+@given(wholes=st.lists(made_wholes(), max_size=4, unique_by=lambda whole: whole.id))
+def test_what_another_catalogue_exported_is_the_same_under_this_base(format: str, wholes: list[Whole]) -> None:
+    there = replace(ABOUT, base="http://elsewhere.example/terms#")
+    document = written(format, wholes, there)
+    again = [taken(incoming) for incoming in read(document, format, fallback=None) if incoming.collection]
+    ordered = in_order if format == "jsonld" else lambda whole: whole
+    assert {whole.id: ordered(whole) for whole in again} == {whole.id: ordered(whole) for whole in wholes}
+
+
+def test_a_scheme_that_only_looks_like_ours_does_not_make_foreign_records_ours() -> None:
+    [one] = turtle(
+        """<https://x.example/concept> a skos:ConceptScheme, <https://y.example/vocabulary#Collection> .
+           <https://x.example/id/trm_1> a skos:Concept ; skos:prefLabel "dog" ."""
+    )
+    assert one.foreign == "https://x.example/id/trm_1"
+
+
 def concept(identifier: str = "trm_1", **given: Any) -> Whole:
     fields = complete(CONCEPT, {"id": identifier, "name": "attention", **given.pop("fields", {})}, AT)
     return Whole(CONCEPT, fields, **given)
@@ -226,7 +245,8 @@ def test_turtle_is_written_for_people() -> None:
     _, scheme, record = written("skos", [whole]).decode().split("\n\n")
     assert scheme == (
         "<https://terms.example/concept>\n"
-        "    a skos:ConceptScheme ;\n"
+        "    a skos:ConceptScheme,\n"
+        "        lexarium:Collection ;\n"
         '    dct:title "Terms & “conditions”: concept"@en ;\n'
         '    dct:description "A mental process or structure that can be studied."@en ;\n'
         "    dct:license <https://example.org/licence> ;\n"
@@ -514,3 +534,17 @@ def test_a_record_may_be_related_to_itself_and_have_a_name_twice(format: str) ->
     whole = concept(edges=frozenset({Edge("trm_1", "KINDOF", "trm_1")}), aliases=(alias("focus"), alias("focus")))
     [again] = read(written(format, [whole]), format)
     assert taken(again) == whole
+
+
+def test_what_holds_nothing_of_skos_is_refused() -> None:
+    with pytest.raises(Malformed, match="nothing that it speaks of is a skos:Concept"):
+        turtle('ex:1 rdfs:label "one" .')
+    assert turtle("ex:all a skos:ConceptScheme .") == []
+    assert read(PREFIXES) == read("") == []
+
+
+def test_collections_of_concepts_are_told_of_and_are_no_concepts() -> None:
+    text = """ex:1 a skos:Concept ; skos:prefLabel "one" ; skos:inScheme ex:all .
+        ex:some a skos:Collection ; skos:prefLabel "some" ; skos:inScheme ex:all ; skos:member ex:1 ."""
+    assert [each.fields["name"] for each in turtle(text)] == ["one"]
+    assert remarks(text) == ["a skos:Collection is not kept (https://example.org/some)"]

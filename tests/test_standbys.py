@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from lexarium.service.checking import check
 from lexarium.store.database import Database
 from tests.conftest import NewUrl
 from tests.postgres import HOST, Postgres
+from tests.proxy import Proxy
 from tests.server import Server
 from tests.writers import LIST, Client, Load, wait_until
 
@@ -133,6 +135,21 @@ def test_while_the_primary_is_gone_a_standby_serves_what_the_node_has_seen_or_no
     primary.start()
     wait_until(lambda: primary.execute("SELECT sync_state FROM pg_stat_replication") == [("sync",)])
     client.create_at_last("after the end")
+
+
+def test_a_standby_that_is_silent_is_not_waited_for(client: Client, primary: Postgres, standby: Postgres) -> None:
+    """However long a statement may take: far longer than a client of these tests waits."""
+    made = client.create_at_last("read before the silence")
+    with Proxy(standby.url(NAME)) as network:
+        variables = {"LEXARIUM_DATABASE_READ": network.url, "LEXARIUM_DATABASE_SECONDS": "300"}
+        with Server(primary.url(NAME), **variables) as node:
+            wait_until(lambda: node.get(f"/api/v1/task/{made}").status == 200 and readers(standby) > 0)
+            network.flowing.clear()
+            with ThreadPoolExecutor(12) as pool:
+                answers = list(pool.map(node.get, [f"/api/v1/task/{made}"] * 24))
+            assert {answer.status for answer in answers} == {200}
+            assert "The standbys cannot be read now" in node.stop()
+            network.flowing.set()
 
 
 def test_a_standby_that_is_gone_is_not_missed(

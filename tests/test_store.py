@@ -2,29 +2,34 @@
 
 import sqlite3
 import threading
+import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
 
 import orjson
+import psycopg
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import select, text
+from sqlalchemy import event, select, text
 
 from lexarium.domain.changes import Action, Whole
 from lexarium.domain.collections import COLLECTIONS, Collection
 from lexarium.domain.completion import complete
-from lexarium.domain.errors import NotACatalogue, TooNew, Unavailable
+from lexarium.domain.errors import NotACatalogue, SettingError, StoreError, TooNew, Unavailable
 from lexarium.domain.relations import Edge
 from lexarium.service.checking import check
-from lexarium.store import edges, integrity, log, migrations, records
+from lexarium.store import edges, integrity, log, migrations, records, versions
 from lexarium.store.database import Database
 from lexarium.store.mark import Mark
 from lexarium.store.migrate import migrate, open_database
 from lexarium.store.schema import change, metadata
 from lexarium.store.transaction import Transaction
+from lexarium.store.versions import Listing, Place
 from tests.conftest import NewUrl
 
 
@@ -241,7 +246,8 @@ def test_keys_that_are_too_long_are_cut_by_the_upgrade(new_url: NewUrl) -> None:
     with database.backend.writing() as connection, connection.begin():
         for later in ("INDEX change_by_class", "INDEX change_flagged", "TABLE upstream"):
             connection.execute(text(f"DROP {later}"))
-        connection.execute(text("ALTER TABLE catalogue DROP COLUMN writes"))
+        for later in ("writes", "timeline", "parted"):
+            connection.execute(text(f"ALTER TABLE catalogue DROP COLUMN {later}"))
         connection.execute(text("UPDATE alembic_version SET version_num = '0003'"))
     assert migrate(database) == ("0003", migrations.HEAD)
     assert check(database).problems == []
@@ -251,3 +257,84 @@ def test_keys_that_are_too_long_are_cut_by_the_upgrade(new_url: NewUrl) -> None:
     assert found is not None
     assert [len(key) for key in keys] == [2_000, 5]
     database.close()
+
+
+def test_a_page_by_id_is_read_from_its_place_on(new_url: NewUrl) -> None:
+    """PostgreSQL may go through the log twice, side by side: both times from where the page begins, at either end."""
+    database = open_database(new_url("postgres"))
+    with database.write() as transaction:
+        save(transaction, *(entry(f"{number:04}") for number in range(1_000)))
+    said = statements(database)
+    for descending, place in ((False, "trm_0900"), (True, "trm_0100")):
+        listing = Listing("concept", 1_000, sort="id", descending=descending)
+        with database.read() as connection:
+            found = versions.page(connection, listing, Place(place, place), 10)
+            for other in ("nestloop", "hashjoin", "seqscan", "bitmapscan", "sort"):
+                connection.exec_driver_sql(f"SET LOCAL enable_{other} = off")
+            statement, values = said[-6]
+            plan = connection.exec_driver_sql(f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}", values).scalar_one()
+        assert len(found) == 10
+        assert max(rows_read(plan[0]["Plan"])) < 100
+    database.close()
+
+
+def statements(database: Database) -> list[tuple[str, Any]]:
+    """What is said to a database from now on."""
+    said: list[tuple[str, Any]] = []
+    event.listen(
+        database.backend.engine,
+        "before_cursor_execute",
+        lambda _connection, _cursor, statement, values, *_: said.append((statement, values)),
+    )
+    return said
+
+
+def rows_read(plan: dict[str, Any]) -> list[float]:
+    """How many rows each part of a plan came by."""
+    own = plan["Actual Rows"] + plan.get("Rows Removed by Filter", 0)
+    return [own, *(rows for part in plan.get("Plans", []) for rows in rows_read(part))]
+
+
+def test_records_of_the_past_are_counted_once(database: Database) -> None:
+    with database.write() as transaction:
+        save(transaction, *(entry(f"{number:04}") for number in range(700)))
+    with database.write() as transaction:
+        save(transaction, *(entry(f"new {number}", suffix=f"{number:04}", version=2) for number in range(100)))
+    said = statements(database)
+    for revision in (200, 600):
+        for _ in range(3):
+            with database.read() as connection:
+                number = versions.total(connection, Listing("concept", min(revision, 700)), database.tallies)
+            assert number == revision
+    counting = [statement for statement, _ in said if "count(" in statement]
+    assert len(counting) == 3  # of the oldest; of the present and what came since the other, which is the nearer
+
+
+def test_a_role_that_may_make_no_tables_is_told_what_it_lacks(new_url: NewUrl) -> None:
+    url = new_url("postgres")
+    role = f"poor_{uuid.uuid4().hex}"
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f"CREATE ROLE {role} LOGIN")
+    with pytest.raises(StoreError, match=r"permission denied for schema public.* OWNER TO"):
+        open_database(with_parts(url, user=role))
+
+
+def with_parts(url: str, **parts: str) -> str:
+    """The address with other parts."""
+    return f"{url}{'&' if '?' in url else '?'}{urlencode(parts)}"
+
+
+@pytest.mark.parametrize("encoding", ["LATIN1", "SQL_ASCII"])
+def test_a_database_in_another_encoding_is_refused(new_url: NewUrl, encoding: str) -> None:
+    url = new_url("postgres")
+    name = f"other_{uuid.uuid4().hex}"
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name} ENCODING '{encoding}' LOCALE 'C' TEMPLATE template0")
+    with pytest.raises(SettingError, match=f"is in {encoding}.*ENCODING 'UTF8'"):
+        open_database(with_parts(url, dbname=name))
+
+
+def test_a_password_that_is_not_written_as_an_address_has_it_is_not_told(new_url: NewUrl) -> None:
+    with pytest.raises(SettingError, match="%40") as refused:
+        Database("postgresql://lexarium:p@ss@localhost/lexarium")
+    assert "ss" not in str(refused.value).replace("password", "").replace("address", "")

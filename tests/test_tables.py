@@ -286,6 +286,14 @@ def test_values_that_are_none_are_named_with_their_lines() -> None:
     ]
 
 
+def test_numbers_that_a_spreadsheet_has_saved_are_read_where_it_has_not_rounded_them() -> None:
+    found = read('id,name,creation_time\nA:1,x,1577934245000.0\nA:2,y,"1577934245000,00"\n')
+    assert [each.fields["creation_time"] for each in found] == [1577934245000, 1577934245000]
+    [(line, problem)] = problems("id,name,creation_time\nA:1,x,1.57793E+12\n")
+    assert line == 2
+    assert "1.57793E+12, as spreadsheets write long numbers, having rounded them" in problem
+
+
 def test_a_quote_that_is_never_closed_is_named_where_it_begins() -> None:
     text = 'name,definition\none,"a\nb"\ntwo,"c ""d"\nthree,"never\nclosed,x\n'
     assert malformed(text) == ("the quote that begins here is never closed", 5, 7)

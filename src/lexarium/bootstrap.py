@@ -1,7 +1,11 @@
 """The one place that wires settings, store, services and web."""
 
 import logging
+import multiprocessing
 import os
+import signal
+import threading
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 from starlette.types import ASGIApp
@@ -19,10 +23,16 @@ log = logging.getLogger(__name__)
 MARK = "LEXARIUM_MARK"
 """The variable that names the file by which the workers of a node tell each other where it stands."""
 
+FIGURES = "LEXARIUM_FIGURES"
+"""The variable that names the folder in which they tell each other their figures."""
+
 
 def application() -> ASGIApp:
     """The service with the settings of the environment: what each worker process runs."""
-    settings = Settings.read(os.environ)
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_end_with, args=[parent], name="lexarium-parent", daemon=True).start()
+    settings = Settings.of(os.environ)
     choose(Lengths(settings.name_limit, settings.alias_limit, settings.definition_limit))
     shared = os.environ.get(MARK)
     database = Database(
@@ -38,4 +48,11 @@ def application() -> ASGIApp:
             raise
         # A worker that takes the place of another while the database is away must not end the whole server.
         log.warning("Serving without the database until it is there: %s", error)
-    return make_app(settings, database)
+    figures = os.environ.get(FIGURES)
+    return make_app(settings, database, Path(figures) if figures else None)
+
+
+def _end_with(parent: BaseProcess) -> None:
+    """End as if told to, should the process that started this one be gone: it would hold the port for good."""
+    parent.join()
+    os.kill(os.getpid(), signal.SIGTERM)

@@ -21,6 +21,7 @@ from typing import Any, Generic, Self, TypeVar
 from urllib.parse import quote, urlencode
 
 from lexarium.answers import Annotation, Change, Hit, Proposal, Reached, Record, Related, Suggestion, Version
+from lexarium.domain.compression import compressing
 from lexarium.domain.errors import LexariumError
 from lexarium.transport import Reply, Request, Transport, Unreachable
 
@@ -188,13 +189,17 @@ class Catalogue:
             since = page["next"]
 
     def export(self, format: str, path: str | os.PathLike[str], **filters: Any) -> Path:
-        """Write the catalogue to a file in any of its formats; the file is there only once it is whole."""
+        """Write the catalogue to a file in any of its formats; the file is there only once it is whole.
+
+        One whose name ends in .gz, .bz2, .xz or .zst is compressed.
+        """
         whole = Path(path)
+        through = compressing(whole.name)
         unfinished = whole.with_name(f".{whole.name}.{os.getpid()}.unfinished")
         target = "/api/v1" + _target("/export", {"format": format, **filters})
         try:
             with unfinished.open("xb") as file:
-                _refuse(self._transport.send(Request("GET", target, into=file, largest=_UNBOUNDED)))
+                _refuse(self._transport.send(Request("GET", target, into=file, through=through, largest=_UNBOUNDED)))
             return unfinished.replace(whole)
         finally:
             unfinished.unlink(missing_ok=True)

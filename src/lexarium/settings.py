@@ -20,6 +20,7 @@ _RANGES = {
     "body_seconds": (1, 86_400),
     "batch_lines": (1, 10_000_000),
     "batch_mb": (1, 10_000),
+    "upload_mb": (1, 10_000),
     "name_limit": (1, 10_000),
     "alias_limit": (1, 1_000_000),
     "definition_limit": (1, 10_000_000),
@@ -63,6 +64,7 @@ class Settings:
     )
     batch_lines: int = _setting(50_000, "The most lines of a batch")
     batch_mb: int = _setting(64, "The largest batch, in mebibytes")
+    upload_mb: int = _setting(256, "The largest upload of files to be imported on a page, in mebibytes")
     name_limit: int = _setting(500, "The longest name that people may write, in characters")
     alias_limit: int = _setting(2_000, "The longest alias that people may write, in characters")
     definition_limit: int = _setting(50_000, "The longest definition that people may write, in characters")
@@ -84,8 +86,16 @@ class Settings:
         "Which proxies tell the client's address and scheme (X-Forwarded-For, X-Forwarded-Proto): addresses and"
         " networks, with commas; who comes by a Unix socket is always trusted",
     )
+    read: str = _setting(
+        "open", "Who may read: open (everyone) or token (only who has a token: a closed catalogue)", ("open", "token")
+    )
     log: str = _setting(
         "auto", "How the server logs: text, json, or auto (text on a terminal, else json)", ("auto", "text", "json")
+    )
+    log_requests: str = _setting(
+        "no",
+        "Whether the log has a line for every request: yes or no; faults of the server have one always",
+        ("yes", "no"),
     )
     webhooks_private: str = _setting(
         "no", "Whether webhooks may be sent to private and loopback addresses: yes or no", ("yes", "no")
@@ -107,7 +117,7 @@ class Settings:
             raise SettingError(f"The setting trusted_proxies must name addresses or networks: {error}.") from None
 
     @classmethod
-    def read(cls, environment: Mapping[str, str], **options: object) -> Self:
+    def of(cls, environment: Mapping[str, str], **options: object) -> Self:
         """The settings from options (None: not given), else from the environment, else by default."""
         values: dict[str, Any] = {}
         for each in fields(cls):

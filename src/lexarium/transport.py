@@ -10,7 +10,7 @@ import socket
 import ssl
 import time
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -50,6 +50,8 @@ class Request:
     body: bytes | None = None
     into: BinaryIO | None = None
     """The file that the body of a 200 is written to, in place of what it holds."""
+    through: Callable[[Iterator[bytes]], Iterator[bytes]] = iter
+    """What is made of the body on its way there."""
     largest: int = LARGEST
 
 
@@ -180,7 +182,7 @@ class Transport:
         # Also what an earlier try has left there.
         request.into.seek(0)
         request.into.truncate()
-        request.into.writelines(pieces)
+        request.into.writelines(request.through(pieces))
         return b""
 
     def _connected(self, url: SplitResult) -> http.client.HTTPConnection:

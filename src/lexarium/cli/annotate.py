@@ -6,7 +6,7 @@ import io
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -22,6 +22,7 @@ from lexarium.cli.output import OutputOption, write
 from lexarium.cli.terminal import err, out, progress_bar
 from lexarium.domain.collections import SEARCHED
 from lexarium.domain.errors import Invalid, Problem
+from lexarium.domain.progress import Progress
 from lexarium.search.annotator import Annotator, Mention, Term
 from lexarium.service.annotating import Annotating
 from lexarium.service.views import annotation_view
@@ -33,7 +34,6 @@ _COLUMNS = ("document", "id", "name", "collection", "count")
 _RUN = ("=", "+", "-", "@", "\t", "\r")
 """What a cell begins with that a spreadsheet would run."""
 
-Progress = Callable[[str, int, int], None]
 Document = tuple[str, Iterator[list[Mention]]]
 """The name of a text, and its mentions as they are found."""
 

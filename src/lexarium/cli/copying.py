@@ -20,7 +20,8 @@ def copy_command(
 ) -> None:
     """Take a whole catalogue into another database, say from SQLite to PostgreSQL: all of it, or nothing.
 
-    History, accounts, tokens, proposals, releases, webhooks: everything, and it is checked. The source stays as it is.
+    History, accounts, tokens, proposals, releases, webhooks: everything, and it is checked. The source stays as it is,
+    but for an upgrade where it is of an older Lexarium.
     """
     before, after = opened(source, reading=True), open_database(target)
     with progress_bar() as told:

@@ -7,9 +7,10 @@ from typing import Annotated
 import typer
 
 from lexarium.cli.options import CollectionOption, DatabaseOption, opened
-from lexarium.cli.output import OutputOption, uncompressed, write
+from lexarium.cli.output import OutputOption, write
 from lexarium.cli.terminal import progress_bar
 from lexarium.domain.collections import COLLECTIONS
+from lexarium.domain.compression import compressing, uncompressed
 from lexarium.domain.errors import LexariumError
 from lexarium.exchange.formats import FORMATS, Format
 from lexarium.service.exporting import export
@@ -53,12 +54,15 @@ def export_command(
     ] = None,
     database: DatabaseOption = None,
 ) -> None:
-    """Export the catalogue: every collection, unless one is named. A FILE that ends in .gz is compressed."""
+    """Export the catalogue: every collection, unless one is named.
+
+    A FILE that ends in .gz, .bz2, .xz or .zst is compressed.
+    """
     if release is not None and as_of is not None:
         raise LexariumError("Give --release or --as-of, not both.")
     wanted = [collection] if collection else list(COLLECTIONS.values())
     chosen = format or _told_by(output)
-    about = Settings.read(os.environ).about
+    about = Settings.of(os.environ).about
     store = opened(database, reading=True)
     with progress_bar() as bar:
         progress = None if output is None else bar
@@ -67,6 +71,9 @@ def export_command(
 
 def _told_by(output: Path | None) -> Format:
     """The format that the name of a file asks for."""
+    if output is not None:
+        # Of an archive it is not the ending that is wrong.
+        compressing(output.name)
     ending = "" if output is None else PurePath(uncompressed(output.name)).suffix.lower()
     if not ending:
         return _DEFAULT

@@ -2,8 +2,8 @@
 
 import json
 import os
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -13,11 +13,12 @@ from rich.table import Table
 from lexarium.cli.options import CollectionOption, DatabaseOption, JsonOption, opened
 from lexarium.cli.terminal import err, out, progress_bar, say_lines
 from lexarium.domain.collections import COLLECTIONS
-from lexarium.domain.errors import ImportRefused, LexariumError, Problem
+from lexarium.domain.editions import Preference
+from lexarium.domain.errors import ImportRefused, LexariumError
 from lexarium.exchange.formats import FORMATS, Format
 from lexarium.exchange.mapping import read_map
 from lexarium.service.importing import import_files
-from lexarium.service.reports import Conflict, Report
+from lexarium.service.reports import Conflict, Report, notes_view, report_view
 from lexarium.settings import Settings
 
 app = typer.Typer(add_completion=False)
@@ -58,56 +59,44 @@ def import_command(
     The format is told by --format, by a file's name, or by how it begins; the collection by --collection, by the
     records themselves, or by the file's name. What people have changed here since the last import is kept.
     """
-    if theirs and ours:
-        raise LexariumError("Give --theirs or --ours, not both.")
+    prefer = preference(theirs, ours)
     meanings = read_map(map or [])
-    about = Settings.read(os.environ, database=database).about
+    about = Settings.of(os.environ, database=database).about
     store = opened(database)
-    try:
-        with progress_bar() as progress:
-            report = import_files(
-                store,
-                files,
-                about=about,
-                format=format,
-                collection=collection,
-                map=meanings,
-                prefer="theirs" if theirs else "ours" if ours else None,
-                dry_run=dry_run,
-                progress=progress,
-            )
-    except ImportRefused as error:
-        if json_output:
-            print(json.dumps({"error": str(error), "problems": notes(error.problems)}))
-        raise
+    with refusal_told(json_output), progress_bar() as progress:
+        report = import_files(
+            store,
+            files,
+            about=about,
+            format=format,
+            collection=collection,
+            map=meanings,
+            prefer=prefer,
+            dry_run=dry_run,
+            progress=progress,
+        )
     if json_output:
-        print(json.dumps(as_json(report)))
+        print(json.dumps(report_view(report)))
     else:
         tell(report)
 
 
-def as_json(report: Report) -> dict[str, object]:
-    """What an import did, for scripts."""
-    return {
-        "dry_run": report.dry_run,
-        "changed": report.changed,
-        "created": report.created,
-        "updated": report.updated,
-        "retired": report.retired,
-        "unchanged": report.unchanged,
-        "refused": report.refused,
-        "relations_added": report.relations_added,
-        "relations_removed": report.relations_removed,
-        "conflict_count": report.conflicts.count,
-        "conflicts": [asdict(each) for each in report.conflicts.kept],
-        "warning_count": report.warnings.count,
-        "warnings": notes(report.warnings.kept),
-    }
+def preference(theirs: bool, ours: bool) -> Preference | None:
+    """Whose value stands where both sides changed the same."""
+    if theirs and ours:
+        raise LexariumError("Give --theirs or --ours, not both.")
+    return "theirs" if theirs else "ours" if ours else None
 
 
-def notes(problems: Sequence[Problem]) -> list[dict[str, str]]:
-    """Warnings or problems, for scripts."""
-    return [{"where": each.field, "what": each.detail} for each in problems]
+@contextmanager
+def refusal_told(json_output: bool) -> Iterator[None]:
+    """Have scripts told of every problem of an import that is refused."""
+    try:
+        yield
+    except ImportRefused as error:
+        if json_output:
+            print(json.dumps({"error": str(error), "problems": notes_view(error.problems)}))
+        raise
 
 
 def _tell_notes(report: Report) -> None:

@@ -16,7 +16,7 @@ app = typer.Typer(add_completion=False)
 @app.command("migrate")
 def migrate_command(database: DatabaseOption = None) -> None:
     """Make the database, or upgrade it from an older version. (Every command does so by itself.)"""
-    store = Database(Settings.read(os.environ, database=database).database)
+    store = Database(Settings.of(os.environ, database=database).database)
     before, after = migrate(store)
     if before is None:
         out.print(f"{store.place} is made, with schema {after}.", markup=False)

@@ -5,11 +5,11 @@ from typing import Annotated
 
 import typer
 
-from lexarium.cli.importing import as_json, notes, tell
+from lexarium.cli.importing import preference, refusal_told, tell
 from lexarium.cli.options import DatabaseOption, JsonOption, opened
 from lexarium.cli.terminal import err, out, progress_bar, say_lines
-from lexarium.domain.errors import ImportRefused, LexariumError
 from lexarium.service.mirroring import RATE, Mirroring, Wish, mirror
+from lexarium.service.reports import report_view
 
 app = typer.Typer(add_completion=False)
 
@@ -34,23 +34,17 @@ def mirror_command(
 
     Stopped in the middle, it goes on where it was; run again, it asks only for what has changed.
     """
-    if theirs and ours:
-        raise LexariumError("Give --theirs or --ours, not both.")
-    wish = Wish(rate, everything, prune, "theirs" if theirs else "ours" if ours else None, dry_run)
+    wish = Wish(rate, everything, prune, preference(theirs, ours), dry_run)
     store = opened(database)
     try:
-        with progress_bar() as progress:
+        with refusal_told(json_output), progress_bar() as progress:
             made = mirror(store, url, wish, progress)
     except KeyboardInterrupt:
         err.print("What was fetched is kept: the same command goes on from there.")
         raise typer.Exit(130) from None
-    except ImportRefused as error:
-        if json_output:
-            print(json.dumps({"error": str(error), "problems": notes(error.problems)}))
-        raise
     if json_output:
         told = {"source": made.source, "requests": made.requests, "gone": made.gone, "pruned": made.pruned}
-        print(json.dumps({**told, **as_json(made.report)}))
+        print(json.dumps({**told, **report_view(made.report)}))
     else:
         _tell(made)
 

@@ -52,7 +52,7 @@ def opened(database: str | None, *, reading: bool = False) -> Database:
 
     A command that only reads does not make a new one: whoever asks what is in it has mistyped its name.
     """
-    store = Database(Settings.read(os.environ, database=database).database)
+    store = Database(Settings.of(os.environ, database=database).database)
     if reading and not store.backend.exists():
         raise NotFound(f"There is no catalogue at {store.place}. `lexarium import` or `lexarium serve` make one.")
     before, _ = migrate(store)

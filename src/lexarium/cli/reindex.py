@@ -15,7 +15,7 @@ app = typer.Typer(add_completion=False)
 @app.command()
 def reindex(database: DatabaseOption = None) -> None:
     """Make the search index anew. A server goes on searching in the old one until it is done."""
-    indexer = Indexer(opened(database, reading=True), Settings.read(os.environ).index)
+    indexer = Indexer(opened(database, reading=True), Settings.of(os.environ).index)
     with progress_bar() as told:
         records = indexer.rebuild(told)
     indexer.stop()

@@ -32,7 +32,7 @@ def search(
 ) -> None:
     """Find records by name, alias, definition or identifier."""
     store = opened(database, reading=True)
-    indexer = Indexer(store, Settings.read(os.environ).index)
+    indexer = Indexer(store, Settings.of(os.environ).index)
     indexer.catch_up()
     collections = tuple(each.name for each in collection or ())
     asked = Asked(" ".join(query), collections, states=tuple(state or (State.PUBLISHED,)), limit=limit)

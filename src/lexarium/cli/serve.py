@@ -6,14 +6,14 @@ import os
 import socket
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from tempfile import NamedTemporaryFile
+from tempfile import NamedTemporaryFile, TemporaryDirectory, TemporaryFile
 from typing import Annotated, Any
 
 import typer
 import uvicorn
 from uvicorn.supervisors import Multiprocess
 
-from lexarium.bootstrap import MARK
+from lexarium.bootstrap import FIGURES, MARK
 from lexarium.cli.options import HELP, DatabaseOption
 from lexarium.cli.terminal import err
 from lexarium.domain.errors import LexariumError
@@ -46,7 +46,7 @@ def serve(
     ] = False,
 ) -> None:
     """Serve the catalogue over HTTP."""
-    settings = Settings.read(os.environ, database=database, host=host, port=port, workers=workers)
+    settings = Settings.of(os.environ, database=database, host=host, port=port, workers=workers)
     logs = logging_config(settings.log, err.is_terminal)
     logging.config.dictConfig(logs)
     listener = _listen(settings.host, settings.port)
@@ -58,9 +58,19 @@ def serve(
     os.environ.update(settings.environment())
     with ExitStack() as ending:
         if settings.workers > 1 and not store.embedded:
-            mark = ending.enter_context(NamedTemporaryFile(prefix="lexarium-node-"))
-            os.environ[MARK] = mark.name
+            os.environ[MARK] = _shared_file(ending)
+        if settings.workers > 1:
+            os.environ[FIGURES] = ending.enter_context(TemporaryDirectory(prefix="lexarium-figures-"))
         _run(settings, store.place, listener, logs)
+
+
+def _shared_file(ending: ExitStack) -> str:
+    """A path at which workers can open an empty file, for as long as this process lasts."""
+    opened = Path(f"/proc/{os.getpid()}/fd")
+    if opened.is_dir():
+        # Without a name of its own: nothing that tidies up can take it away, and a kill leaves nothing behind.
+        return str(opened / str(ending.enter_context(TemporaryFile()).fileno()))
+    return ending.enter_context(NamedTemporaryFile(prefix="lexarium-node-")).name
 
 
 def _run(settings: Settings, place: str, listener: socket.socket, logs: dict[str, Any]) -> None:
@@ -80,10 +90,20 @@ def _run(settings: Settings, place: str, listener: socket.socket, logs: dict[str
     )
     log.info("Serving %s on %s (Ctrl-C stops)", place, _address(settings.host, listener))
     if settings.workers > 1:
-        Multiprocess(config, sockets=[listener]).run()
+        _Workers(config, sockets=[listener]).run()
     else:
         with suppress(KeyboardInterrupt):  # Ctrl-C has been heeded: it is how a server is meant to end
             uvicorn.Server(config).run(sockets=[listener])
+
+
+class _Workers(Multiprocess):
+    """The processes that serve."""
+
+    def terminate_all(self) -> None:
+        # First of all: while the listener is open here, clients are let in whom no worker takes any more.
+        for each in self.sockets:
+            each.close()
+        super().terminate_all()
 
 
 def _address(host: str, listener: socket.socket) -> str:

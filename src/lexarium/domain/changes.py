@@ -117,9 +117,10 @@ class Whole:
         return orjson.dumps(whole)
 
 
-def plain_document(body: bytes) -> bytes:
-    """What `Whole.document` makes of a published record that has nothing besides its fields, which are rendered so."""
-    return b'{"state":"published","record":' + body + b',"relations":{}}'
+def plain_document(body: bytes, edges: frozenset[Edge]) -> bytes:
+    """What `Whole.document` makes of a published record that has nothing but its fields, rendered so, and relations."""
+    relations = orjson.dumps(relations_of(edges)) if edges else b"{}"
+    return b'{"state":"published","record":' + body + b',"relations":' + relations + b"}"
 
 
 def whole_of(collection: str, document: bytes) -> Whole:

@@ -99,6 +99,11 @@ def patch_between(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[s
     return patch
 
 
+def rebased(base: Mapping[str, Any], wanted: Mapping[str, Any], present: Mapping[str, Any]) -> dict[str, Any]:
+    """A draft that was made of one state of a record, on top of another: what it leaves alone is as it is now."""
+    return {name: present[name] if value == base[name] else value for name, value in wanted.items()}
+
+
 @dataclass(frozen=True)
 class Difference:
     """One field that two versions do not have alike."""
@@ -112,6 +117,11 @@ def differences(before: Whole, after: Whole) -> list[Difference]:
     """Field by field, what differs between two versions."""
     one, other = _flat(before), _flat(after)
     return [Difference(name, one.get(name), other.get(name)) for name in other if one.get(name) != other.get(name)]
+
+
+def draft_differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Difference]:
+    """Field by field, what differs between two drafts."""
+    return [Difference(name, before.get(name), value) for name, value in after.items() if before.get(name) != value]
 
 
 def _flat(whole: Whole) -> dict[str, Any]:

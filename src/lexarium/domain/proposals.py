@@ -14,6 +14,16 @@ class Decision(StrEnum):
 
 
 @dataclass(frozen=True)
+class Queue:
+    """Which open proposals are to be decided, and in which order."""
+
+    collection: str | None = None
+    author: str | None = None
+    newest: bool = False
+    """Whether those come first that were made last."""
+
+
+@dataclass(frozen=True)
 class Proposal:
     """A change that someone would like made."""
 

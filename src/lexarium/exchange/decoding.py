@@ -3,13 +3,13 @@
 import codecs
 import io
 import re
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Protocol
 
 from lexarium.exchange.incoming import Malformed
 
 _CHUNK = 1 << 18
-_MARKS = {
-    codecs.BOM_UTF8: "utf-8",
+MARKS = {
+    codecs.BOM_UTF8: "utf-8-sig",
     codecs.BOM_UTF32_LE: "utf-32",
     codecs.BOM_UTF32_BE: "utf-32",
     codecs.BOM_UTF16_LE: "utf-16",
@@ -20,6 +20,19 @@ _DECLARED = re.compile(rb"""<\?xml\s[^>]*?encoding\s*=\s*["']([\w.:-]+)["']""")
 _UNICODE = (b"utf-8", b"utf8", b"us-ascii", b"ascii")
 _NAMED = 20
 """How many lines are named."""
+
+
+class Readable(Protocol):
+    """What bytes can be read from."""
+
+    def read(self, size: int = ..., /) -> bytes:
+        """At most so many; none at the end."""
+
+
+def declared(start: bytes) -> str | None:
+    """The encoding that an XML document, which begins so, says that it is in, where that is not UTF-8."""
+    found = _DECLARED.match(start.removeprefix(codecs.BOM_UTF8))
+    return None if found is None or found.group(1).lower() in _UNICODE else found.group(1).decode().lower()
 
 
 class Utf8(io.RawIOBase):
@@ -33,12 +46,12 @@ class Utf8(io.RawIOBase):
         super().__init__()
         self._stream = stream
         start = stream.peek(1024) if isinstance(stream, io.BufferedReader) else b""
-        mark = next((mark for mark in _MARKS if start.startswith(mark)), b"")
-        encoding = _MARKS.get(mark, "utf-8")
-        self._verbatim = _declares_another(start) or (encoding != "utf-8" and b"<\0?\0x" in start)
-        self._transcode = None if encoding == "utf-8" else codecs.getincrementaldecoder(encoding)()
-        if mark == codecs.BOM_UTF8:
-            stream.read(len(mark))
+        encoding = next((name for mark, name in MARKS.items() if start.startswith(mark)), "utf-8")
+        wide = not encoding.startswith("utf-8")
+        self._verbatim = declared(start) is not None or (wide and b"<\0?\0x" in start)
+        self._transcode = codecs.getincrementaldecoder(encoding)() if wide else None
+        if encoding == "utf-8-sig":
+            stream.read(len(codecs.BOM_UTF8))
         self._waiting = b""
         """Given out before more is read."""
         self._cut = b""
@@ -136,11 +149,6 @@ def _as_windows(error: UnicodeError) -> tuple[str, int]:
 
 
 codecs.register_error(_MENDING, _as_windows)
-
-
-def _declares_another(start: bytes) -> bool:
-    declared = _DECLARED.match(start.removeprefix(codecs.BOM_UTF8))
-    return declared is not None and declared.group(1).lower() not in _UNICODE
 
 
 def _whole(data: bytes) -> int:

@@ -13,9 +13,10 @@ from lexarium.domain.identifiers import has_prefix
 from lexarium.domain.relations import MAPPINGS, PARTOF, RELATED, RELATIONS, Related
 from lexarium.domain.stamps import is_stamp, precise_text_of
 from lexarium.exchange.labels import NO_LANGUAGE
-from lexarium.exchange.meanings import OWN_FIELDS, OWN_RELATIONS, SCOPES, STATE
+from lexarium.exchange.meanings import COLLECTION, OWN_FIELDS, OWN_RELATIONS, SCOPES, STATE, vocabulary
 from lexarium.exchange.namespaces import expanded
 from lexarium.exchange.rdf import Text
+from lexarium.exchange.vocabulary import Term
 
 OWN = "lexarium"
 """The prefix of our own vocabulary."""
@@ -44,6 +45,7 @@ def of_scheme(about: About, collection: Collection) -> Description:
     """A collection, with what the catalogue says of itself."""
     said: list[Said] = [
         ("rdf:type", expanded("skos:ConceptScheme")),
+        ("rdf:type", vocabulary(about) + COLLECTION),
         ("dct:title", _in_language(about, f"{about.title}: {collection.name}")),
         ("dct:description", Text(collection.description, "en")),
     ]
@@ -73,6 +75,12 @@ def of_record(about: About, whole: Whole) -> Description:
     said += _fields(about, whole)
     said += _life(about, whole)
     return Description(about.iri(whole.id), said)
+
+
+def of_term(about: About, term: Term) -> Description:
+    """A term of our own vocabulary."""
+    said: list[Said] = [("rdf:type", expanded(term.kind)), ("skos:prefLabel", Text(term.name, "en"))]
+    return Description(vocabulary(about) + term.name, [*said, ("skos:definition", Text(term.meaning, "en"))])
 
 
 def of_page(about: About, whole: Whole, related: Sequence[Related]) -> Iterator[Description]:

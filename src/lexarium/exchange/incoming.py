@@ -15,13 +15,17 @@ from lexarium.exchange.formats import Format
 
 
 class Malformed(LexariumError):
-    """The input does not follow its format; nothing after this place can be read."""
+    """The input does not follow its format; where it is raised, nothing after this place can be read."""
 
     def __init__(self, reason: str, line: int, column: int) -> None:
         super().__init__(f"line {line}, column {column}: {reason}")
         self.reason = reason
         self.line = line
         self.column = column
+
+    def incoming(self) -> "Incoming":
+        """The same as one mistake among others, where what comes after it can be read."""
+        return Incoming(self.line, column=self.column, problems=[self.reason])
 
 
 def no_collection(line: int) -> Malformed:
@@ -86,3 +90,5 @@ class Incoming:
     """Why it cannot be taken."""
     warnings: list[str] = field(default_factory=list)
     """What is odd about it, though it is taken."""
+    column: int = 0
+    """Where on the line its problems are; 0: anywhere."""

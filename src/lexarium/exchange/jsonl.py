@@ -55,7 +55,18 @@ def read(stream: BinaryIO, reading: Reading) -> Iterator[Incoming]:
     while line := stream.readline(_LONGEST_LINE):
         number += 1
         if line.strip():
-            yield lines.taken(number, _object(number, line))
+            yield _taken(lines, number, line)
+    if not number:
+        raise Malformed("the file is empty; a record a line was expected", 1, 1)
+
+
+def _taken(lines: "_Lines", number: int, line: bytes) -> Incoming:
+    """What a line tells; what is wrong with it, where it is no JSON: the next may be."""
+    try:
+        given = _object(number, line)
+    except Malformed as error:
+        return error.incoming()
+    return lines.taken(number, given)
 
 
 def _object(number: int, line: bytes) -> dict[str, Any]:

@@ -4,11 +4,11 @@ import codecs
 import io
 import re
 from collections.abc import Callable, Iterator
-from typing import Protocol
 from xml.parsers import expat
 from xml.sax.saxutils import escape
 
 from lexarium.domain.text import unstorable
+from lexarium.exchange.decoding import MARKS, Readable, declared
 from lexarium.exchange.incoming import Malformed
 
 _BLOCK = 1 << 16
@@ -22,25 +22,8 @@ _LONGEST_ENTITY = 2_000
 _MOST_ENTITIES = 1_000
 _REFERENCE = re.compile(r"&(#?[^;&\s]+);")
 _BUILT_IN = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
-_MARKS = {
-    codecs.BOM_UTF8: "utf-8-sig",
-    codecs.BOM_UTF32_LE: "utf-32",
-    codecs.BOM_UTF32_BE: "utf-32",
-    codecs.BOM_UTF16_LE: "utf-16",
-    codecs.BOM_UTF16_BE: "utf-16",
-    b"<\0?\0": "utf-16-le",
-    b"\0<\0?": "utf-16-be",
-}
-"""How a document begins that is in these encodings; the longer first where one begins like another."""
-_DECLARED = re.compile(rb"""<\?xml\s[^>]*?encoding\s*=\s*["']([\w.:-]+)["']""")
-_PLAIN = ("utf-8", "utf8", "us-ascii", "ascii")
-
-
-class Readable(Protocol):
-    """What bytes can be read from."""
-
-    def read(self, size: int, /) -> bytes:
-        """At most so many; none at the end."""
+_BEGINNINGS = MARKS | {b"<\0?\0": "utf-16-le", b"\0<\0?": "utf-16-be"}
+"""How a document begins that is in these encodings."""
 
 
 def checked(stream: Readable) -> Iterator[bytes]:
@@ -186,12 +169,10 @@ def _verbatim(block: bytes) -> bytes:
 
 def _encoding(head: bytes) -> str | None:
     """What a document says that it is in, where that is not UTF-8 without a mark."""
-    for mark, encoding in _MARKS.items():
-        if head.startswith(mark):
+    for beginning, encoding in _BEGINNINGS.items():
+        if head.startswith(beginning):
             return encoding
-    declared = _DECLARED.match(head)
-    name = declared.group(1).decode().lower() if declared else "utf-8"
-    return None if name in _PLAIN else name
+    return declared(head)
 
 
 def _recoder(encoding: str) -> Callable[[bytes], bytes]:

@@ -140,6 +140,8 @@ OWN_FIELDS: dict[str, str] = {
 }
 """What fields are called there."""
 
+_VOCABULARY = "vocabulary#"
+
 STATE = "state"
 """What a record's state is called there, where it is more than deprecated."""
 
@@ -172,6 +174,16 @@ def _said(meaning: str) -> Meaning:
     return Meaning("definition") if meaning in DEFINITIONS else Meaning("field", meaning)
 
 
+COLLECTION = "Collection"
+"""What a collection is an instance of there: by that a document tells where its records had their home."""
+
+
+def home(subject: str, kind: str) -> str | None:
+    """The base IRI of the catalogue, this or another, that calls one of its collections so; None where it is none."""
+    base = kind.removesuffix(f"{_VOCABULARY}{COLLECTION}")
+    return base if base != kind and subject.removeprefix(base) in COLLECTIONS else None
+
+
 def vocabulary(about: About) -> str:
     """What the IRIs of Lexarium's own vocabulary begin with."""
-    return f"{about.base}vocabulary#"
+    return about.base + _VOCABULARY

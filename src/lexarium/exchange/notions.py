@@ -11,7 +11,7 @@ from lexarium.domain.text import name_key
 _PREFIXES = tuple(prefix for collection in COLLECTIONS.values() for prefix in collection.prefixes)
 # What a mapping may hold beside letters and digits.
 _SAFE = "!#$%&'()*+,-./:;=?@[]_~"
-_WHOLE = re.compile(r"[+-]?[0-9]{1,19}")
+_WHOLE = re.compile(r"([+-]?[0-9]{1,19})(?:[.,]0*)?")
 _INTEGERS = range(-(2**63), 2**63)
 
 
@@ -35,8 +35,9 @@ def _quoted(char: str) -> str:
 
 
 def whole_number(text: str) -> int | None:
-    """The number that a text says; None where it says none that can be kept."""
-    return int(text) if _WHOLE.fullmatch(text) and int(text) in _INTEGERS else None
+    """The number that a text says, also with noughts after a point; None where it says none that can be kept."""
+    match = _WHOLE.fullmatch(text)
+    return int(match[1]) if match and int(match[1]) in _INTEGERS else None
 
 
 def label_key(collection: str, name: str) -> str:

@@ -11,7 +11,7 @@ from lexarium.domain.relations import MAPPINGS
 from lexarium.exchange import obo_syntax as syntax
 from lexarium.exchange.formats import Format
 from lexarium.exchange.incoming import Incoming, Malformed, Reading
-from lexarium.exchange.obo_syntax import Clause
+from lexarium.exchange.obo_syntax import Clause, Stanza
 from lexarium.exchange.obo_terms import (
     HIDDEN,
     PROPERTIES,
@@ -36,18 +36,22 @@ def read(stream: BinaryIO, reading: Reading) -> Iterator[Incoming]:
     with kept(stream) as file:
         around = _surveyed(file, reading)
         file.seek(0)
-        empty = True
+        known = False
         for stanza in syntax.stanzas(file):
-            empty = empty and not stanza.kind and not stanza.clauses
+            if isinstance(stanza, Malformed):
+                known = True
+                yield stanza.incoming()
+                continue
+            known = known or bool(stanza.kind) or any(clause.tag == "format-version" for clause in stanza.clauses)
             if not stanza.kind:
-                for clause in stanza.clauses:
-                    _take_header(clause, around)
+                yield from _headed(stanza, around)
             elif stanza.kind == "Term":
-                yield incoming_of(stanza, around)
+                yield from incoming_of(stanza, around)
             elif stanza.kind != "Typedef":
                 around.remarks.add(f"the stanza [{stanza.kind}] is not kept", f"on line {stanza.line}")
-    if empty:
-        raise Malformed("the file is empty; an OBO document was expected", 1, 1)
+    if not known:
+        what = "there is neither `format-version:` nor a stanza, like [Term]"
+        raise Malformed(f"{what}; an OBO document was expected", 1, 1)
     if warnings := around.remarks.sentences():
         yield Incoming(0, warnings=warnings)
 
@@ -72,6 +76,15 @@ def _surveyed(file: IO[bytes], reading: Reading) -> Surroundings:
 
 def _second_word(line: bytes) -> list[str]:
     return [syntax.unescaped(word) for word in line.decode(errors="replace").split(maxsplit=2)[1:2]]
+
+
+def _headed(header: Stanza, around: Surroundings) -> Iterator[Incoming]:
+    """Take what stands before the first stanza; what is wrong there is given."""
+    for clause in header.clauses:
+        try:
+            _take_header(clause, around)
+        except Malformed as error:
+            yield error.incoming()
 
 
 def _take_header(clause: Clause, around: Surroundings) -> None:

@@ -61,8 +61,11 @@ class Stanza:
     clauses: list[Clause] = field(default_factory=list)
 
 
-def stanzas(file: IO[bytes]) -> Iterator[Stanza]:
-    """The header, and every stanza. Raises `Malformed` at a line that is neither a clause nor a name in brackets."""
+def stanzas(file: IO[bytes]) -> Iterator[Stanza | Malformed]:
+    """The header, and every stanza; and what is wrong with a line that is neither a clause nor a name in brackets.
+
+    Raises `Malformed` at a line that does not end.
+    """
     text = io.TextIOWrapper(file, encoding="utf-8-sig")
     stanza = Stanza(1, "")
     try:
@@ -72,11 +75,15 @@ def stanzas(file: IO[bytes]) -> Iterator[Stanza]:
             bare = line.strip(" \t\n\ufeff")
             if not bare or bare[0] == "!":
                 continue
-            if bare[0] == "[":
-                yield stanza
-                stanza = _opened(bare, number)
-            else:
-                stanza.clauses.append(_clause(line.rstrip("\n"), number))
+            try:
+                if bare[0] == "[":
+                    yield stanza
+                    stanza = Stanza(number, bare)
+                    stanza = _opened(bare, number)
+                else:
+                    stanza.clauses.append(_clause(line.rstrip("\n"), number))
+            except Malformed as error:
+                yield error
         yield stanza
     finally:
         text.detach()

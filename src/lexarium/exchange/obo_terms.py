@@ -13,7 +13,7 @@ from lexarium.domain.identifiers import has_prefix
 from lexarium.domain.relations import MAPPINGS, RELATED, RELATIONS, Edge, Side, why_not_outside
 from lexarium.domain.stamps import is_stamp, milliseconds_of, text_of
 from lexarium.exchange import obo_syntax as syntax
-from lexarium.exchange.incoming import Incoming, Reading, no_collection
+from lexarium.exchange.incoming import Incoming, Malformed, Reading, no_collection
 from lexarium.exchange.notions import (
     own_id,
     pointing,
@@ -119,22 +119,24 @@ class _Kind:
         ]
 
 
-def incoming_of(stanza: Stanza, around: Surroundings) -> Incoming:
-    """A term as a record."""
+def incoming_of(stanza: Stanza, around: Surroundings) -> Iterator[Incoming]:
+    """A term as a record, and what is wrong with its clauses."""
     names = [clause for clause in stanza.clauses if clause.tag == "id"]
     if not names:
-        return Incoming(stanza.line, problems=["the term has no id"])
+        yield Incoming(stanza.line, problems=["the term has no id"])
+        return
     kind = around.kind_of(_collection(stanza, around))
-    term = _Term(around, kind, stanza.line, syntax.first_name(names[0])[0])
+    try:
+        term = _Term(around, kind, stanza.line, syntax.first_name(names[0])[0])
+    except Malformed as error:
+        yield error.incoming()
+        return
     for clause in stanza.clauses:
-        take = _CLAUSES.get(clause.tag)
-        if clause.tag in around.reading.map:
-            term.say(clause.tag, syntax.plain_text(clause), clause)
-        elif take is not None:
-            take(term, clause)
-        else:
-            around.remarks.add(f"the clause `{clause.tag}` is not kept", f"on line {clause.line}")
-    return term.finished()
+        try:
+            term.take(clause)
+        except Malformed as error:
+            yield error.incoming()
+    yield term.finished()
 
 
 def _collection(stanza: Stanza, around: Surroundings) -> Collection:
@@ -163,6 +165,16 @@ class _Term:
             self._incoming.foreign = self._name
         else:
             self._incoming.fields["id"] = self._name
+
+    def take(self, clause: Clause) -> None:
+        """Take what a clause says. Raises `Malformed`."""
+        take = _CLAUSES.get(clause.tag)
+        if clause.tag in self._around.reading.map:
+            self.say(clause.tag, syntax.plain_text(clause), clause)
+        elif take is not None:
+            take(self, clause)
+        else:
+            self._left_out(f"the clause `{clause.tag}` is not kept", clause)
 
     def finished(self) -> Incoming:
         """The record, when every clause has been taken."""

@@ -10,8 +10,8 @@ import pyoxigraph
 from pyoxigraph import BlankNode, Literal, NamedNode, Quad, RdfFormat
 
 from lexarium.exchange import markup
+from lexarium.exchange.decoding import Readable
 from lexarium.exchange.incoming import Malformed
-from lexarium.exchange.markup import Readable
 
 _BLOCK = 1 << 16
 _LONGEST_IRI = 10_000

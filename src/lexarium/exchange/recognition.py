@@ -10,6 +10,7 @@ HEAD = 1 << 16
 """How many of its first bytes are looked at."""
 
 _BY_ENDING = {ending: each for each in FORMATS.values() if each.reads for ending in each.extensions}
+_GUESSED = ("csv", "tsv")
 _LINKED = re.compile(rb'"@(?:context|graph|id|type)"\s*:')
 _TRIPLE = re.compile(
     rb'(?:<[^>\s]*>|_:\S+)[ \t]+<[^>\s]*>[ \t]+(?:<[^>\s]*>[ \t]*|_:\S+[ \t]*|"[^\n]*)\.[ \t\r]*$', re.MULTILINE
@@ -22,14 +23,23 @@ class Unrecognised(LexariumError):
     """Nothing tells the format: the sentence goes on after the document's name."""
 
 
-def recognise(name: str, head: bytes) -> Format:
-    """The format of a document with this name that begins with these bytes, in UTF-8."""
+def tells(name: str, format: Format | None = None) -> bool:
+    """Whether the ending of a name tells a format, or this one."""
+    ending = PurePath(name).suffix.lower()
+    return ending in (_BY_ENDING if format is None else format.extensions)
+
+
+def recognise(name: str, head: bytes, *, guess: bool = True) -> Format:
+    """The format of a document with this name that begins with these bytes, in UTF-8.
+
+    Without `guess` a comma in its first line does not make a table of it.
+    """
     by_ending = _BY_ENDING.get(PurePath(name).suffix.lower())
     if by_ending is not None and by_ending.name != "v-alpha":
         return by_ending
     # A document in JSON-LD is often called .json too.
     found = _by_content(head.lstrip()) if by_ending is None else _json(head.lstrip())
-    if found is None:
+    if found is None or (found in _GUESSED and not guess):
         known = ", ".join(each.name for each in FORMATS.values() if each.reads)
         raise Unrecognised(f"has no format that its name or its beginning tells; give --format, one of {known}")
     return FORMATS[found]

@@ -2,9 +2,7 @@
 
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from shutil import copyfileobj
-from tempfile import SpooledTemporaryFile
+from dataclasses import dataclass, replace
 from typing import IO, BinaryIO, TypeVar, cast
 
 from pyoxigraph import RdfFormat
@@ -25,12 +23,16 @@ from lexarium.exchange.meanings import (
     INVERSES,
     TRANSITIVE,
     Kind,
+    home,
     meanings,
 )
 from lexarium.exchange.namespaces import curie, expanded, shortened
 from lexarium.exchange.notions import whole_number
 from lexarium.exchange.rdf import Document, Statement, Text, statements
 from lexarium.exchange.remarks import Remarks
+from lexarium.exchange.twice import kept
+
+Node = str | Text
 
 TYPE = expanded("rdf:type")
 _IDENTIFIED = expanded("oboInOwl:id")
@@ -44,13 +46,13 @@ _UPWARD = {BROADER, GENERIC, TRANSITIVE}
 _TEXTUAL = ("alias", "definition", "note")
 _ORIGINS = tuple(expanded(name) for name in ("oboInOwl:hasDbXref", "dct:source", "dc:source"))
 
+_GROUPS: tuple[Node, ...] = (expanded("skos:Collection"), expanded("skos:OrderedCollection"))
+_HEADS: tuple[Node, ...] = (expanded("skos:ConceptScheme"), expanded("owl:Ontology"))
+
 _MOST_DETAILS = 100
 """What may be said of a label, note or expression: thousands of records may share one, and each takes all of it."""
-_IN_MEMORY = 8 << 20
-"""In bytes: a small document is not put on disk."""
 
 Value = TypeVar("Value")
-Node = str | Text
 Gathered = dict[Kind, list[tuple[str, Node]]]
 """What is said of a resource: by kind, details and objects."""
 
@@ -76,17 +78,14 @@ def records(stream: BinaryIO, reading: Reading, dialect: Dialect) -> Iterator[In
         with Graph() as graph:
             yield from _Resources(graph, reading, dialect).read(statements(document, document.syntax))
         return
-    with SpooledTemporaryFile(_IN_MEMORY) as copy:
-        copyfileobj(document, copy)
+    with kept(document) as copy, Graph() as graph:
         syntax = RdfFormat.STREAMING_JSON_LD if _is_ordered(copy) else RdfFormat.JSON_LD
         copy.seek(0)
-        with Graph() as graph:
-            yield from _Resources(graph, reading, dialect).read(statements(copy, syntax))
+        yield from _Resources(graph, reading, dialect).read(statements(copy, syntax))
 
 
 def _is_ordered(file: IO[bytes]) -> bool:
     """Whether a document in JSON-LD can be read without having all of it in memory."""
-    file.seek(0)
     try:
         deque(statements(file, RdfFormat.STREAMING_JSON_LD), maxlen=0)
     except Malformed:
@@ -100,6 +99,8 @@ class _Resources:
         self._reading = reading
         self._about = reading.about
         self._dialect = dialect
+        self._homes = [reading.about]
+        """Whose records are ours: this catalogue's, and those of the ones that the document was exported from."""
         self._meanings = meanings(reading.about, reading.map)
         self._remarks = Remarks()
         self._identified: dict[str, str] = {}
@@ -110,6 +111,8 @@ class _Resources:
         """Labels and the like of which more is said than is taken."""
         self._other: str | None = None
         """The format that reads what this document holds instead of records."""
+        self._headed = False
+        """Whether it speaks of a vocabulary that records could be of."""
 
     def read(self, said: Iterable[Statement]) -> Iterator[Incoming]:
         self._graph.add(self._turned(said))
@@ -127,6 +130,9 @@ class _Resources:
                 self._look_at(name, subject)
         if not found and self._other:
             raise Malformed(f"it holds nothing that this format reads: try --format {self._other}", 1, 1)
+        if not found and self._graph.uses and not self._headed:
+            wanted = ", ".join(shortened(_shown(each)) for each in self._dialect.types)
+            raise Malformed(f"nothing that it speaks of is a {wanted}", 1, 1)
         yield from self._remarks.incoming()
 
     def _turned(self, said: Iterable[Statement]) -> Iterator[Statement]:
@@ -139,13 +145,30 @@ class _Resources:
                 yield statement
             if predicate == _IDENTIFIED and isinstance(value, Text) and value.text != curie(subject):
                 self._identified[subject] = value.text
+            elif predicate == TYPE and isinstance(value, str) and (base := home(subject, value)) is not None:
+                self._settle(base)
             elif predicate == _ON_PROPERTY and (meaning := self._meanings.get(_name(value))) is not None:
                 self._said.add(meaning.detail)
 
+    def _settle(self, base: str) -> None:
+        """Know the records of the catalogue at this base by their own ids."""
+        if all(each.base != base for each in self._homes):
+            there = replace(self._about, base=base)
+            self._homes.append(there)
+            self._meanings = {**meanings(there, self._reading.map), **self._meanings}
+
+    def _own(self, name: str) -> str | None:
+        """The id of ours that a resource has."""
+        return next(filter(None, (each.identifier(name) for each in self._homes)), None)
+
     def _is_record(self, name: str, subject: Subject) -> bool:
-        return not name.startswith("_:") and any(
-            value in self._dialect.types if predicate == TYPE else predicate in self._dialect.members
-            for predicate, value in subject.said
+        return (
+            not name.startswith("_:")
+            and any(
+                value in self._dialect.types if predicate == TYPE else predicate in self._dialect.members
+                for predicate, value in subject.said
+            )
+            and not any(predicate == TYPE and value in _GROUPS for predicate, value in subject.said)
         )
 
     def _look_at(self, name: str, subject: Subject) -> None:
@@ -153,6 +176,10 @@ class _Resources:
         for predicate, value in subject.said:
             if predicate == TYPE and value in self._dialect.others:
                 self._other = self._dialect.others[value]
+            elif predicate == TYPE and value in _GROUPS:
+                self._remarks.add(f"a {shortened(_shown(value))} is not kept", name)
+            elif predicate == TYPE and value in _HEADS:
+                self._headed = True
             elif predicate == _IMPORTS:
                 self._remarks.add("what it imports is not fetched", _shown(value))
             elif predicate in _TERMS and not name.startswith(self._about.base):
@@ -163,7 +190,7 @@ class _Resources:
         said = self._gathered(subject)
         kind = self._collection(said, subject.line)
         incoming.collection = kind.name
-        identifier = self._about.identifier(name)
+        identifier = self._own(name)
         if identifier is not None:
             incoming.foreign, incoming.fields["id"] = "", identifier
         elif why_not_outside(incoming.foreign):
@@ -182,7 +209,7 @@ class _Resources:
 
     def _called(self, name: str) -> str:
         """What a resource is called: by its id where it is one of ours."""
-        return self._about.identifier(name) or self._identified.get(name) or curie(name)
+        return self._own(name) or self._identified.get(name) or curie(name)
 
     def _gathered(self, subject: Subject) -> Gathered:
         said: Gathered = defaultdict(list)
@@ -231,9 +258,10 @@ class _Resources:
         if self._reading.collection is not None:
             return self._reading.collection
         for _, value in said["collection"]:
-            told = value.text if isinstance(value, Text) else value.removeprefix(self._about.base)
-            if told in COLLECTIONS:
-                return COLLECTIONS[told]
+            for each in self._homes:
+                told = value.text if isinstance(value, Text) else value.removeprefix(each.base)
+                if told in COLLECTIONS:
+                    return COLLECTIONS[told]
         if self._reading.fallback is None:
             raise no_collection(line)
         return self._reading.fallback
@@ -325,7 +353,7 @@ class _Resources:
             self._remarks.add("relations to expressions, and to what has no IRI, were left out", own)
             return None
         other = value.text if isinstance(value, Text) else self._called(value)
-        if relation == RELATED.name and (incoming.foreign or self._about.identifier(_shown(value)) is None):
+        if relation == RELATED.name and (incoming.foreign or self._own(_shown(value)) is None):
             # It goes both ways, and others say it once or twice.
             own, other = sorted((own, other))
         return Edge(own, relation, other)

@@ -6,12 +6,13 @@ from typing import BinaryIO
 from lexarium.domain.about import About
 from lexarium.domain.changes import Whole
 from lexarium.domain.relations import Related
-from lexarium.exchange.descriptions import of_page, of_record, of_scheme
+from lexarium.exchange.descriptions import of_page, of_record, of_scheme, of_term
 from lexarium.exchange.formats import Format
 from lexarium.exchange.incoming import Incoming, Reading
 from lexarium.exchange.namespaces import expanded
 from lexarium.exchange.resources import Dialect, records
 from lexarium.exchange.syntaxes import SYNTAXES
+from lexarium.exchange.vocabulary import terms
 
 _CONCEPTS = Dialect(
     types=(expanded("skos:Concept"),),
@@ -44,3 +45,9 @@ def one(format: Format, about: About, whole: Whole, related: Sequence[Related]) 
     syntax = SYNTAXES[format.name](about)
     pages = [of_scheme(about, whole.collection), *of_page(about, whole, related)]
     return b"".join([syntax.start(), *map(syntax.resource, pages), syntax.end()])
+
+
+def vocabulary(format: Format, about: About) -> bytes:
+    """What the terms of our own vocabulary mean, to be shown where their IRIs lead."""
+    syntax = SYNTAXES[format.name](about)
+    return b"".join([syntax.start(), *(syntax.resource(of_term(about, term)) for term in terms()), syntax.end()])

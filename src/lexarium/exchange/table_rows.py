@@ -1,5 +1,6 @@
 """A row of a table as a record."""
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -18,6 +19,11 @@ Rows = Iterable[tuple[int, list[str]]]
 
 _YES = ("1", "true", "yes", "y", "x", "obsolete", "deprecated", "retired")
 _NO = ("0", "false", "no", "n")
+_ROUNDED = re.compile(r"[+-]?\d+(?:[.,]\d+)?[eE][+-]?\d+")
+_ROUNDED_HINT = (
+    ", as spreadsheets write long numbers, having rounded them: from the original, format the column as text, or as a "
+    "number without decimals, and save it again; or leave the column out"
+)
 
 
 @dataclass
@@ -161,7 +167,8 @@ class _Record:
         text = unguarded(cell)
         value = text if self._collection.types[name] is str else whole_number(text.strip())
         if value is None:
-            self._incoming.problems.append(f"{name} of {self._who} is not a whole number: {text[:50]}")
+            hint = _ROUNDED_HINT if _ROUNDED.fullmatch(text.strip()) else ""
+            self._incoming.problems.append(f"{name} of {self._who} is not a whole number: {text[:50]}{hint}")
         else:
             self._incoming.fields[name] = value
 

@@ -63,12 +63,20 @@ def taken(line: int, found: dict[str, Any], reading: Reading) -> Incoming:
 
 def shape(collection: Collection, body: bytes, related: Sequence[Related]) -> bytes:
     """The `?id=` shape: a rendered record, its type and its relations."""
+    return body[:-1] + (_shown(collection, related) if related else _UNRELATED[collection.name])
+
+
+def _shown(collection: Collection, related: Sequence[Related]) -> bytes:
+    """What the shape has after a record's fields."""
     extra: dict[str, Any] = {"type": collection.name}
     for view in collection.views:
         extra[view.key] = [
             _entry(view, other) for other in related if other.relation in view.names and other.side in view.sides
         ]
-    return body[:-1] + b"," + orjson.dumps(extra)[1:]
+    return b"," + orjson.dumps(extra)[1:]
+
+
+_UNRELATED = {name: _shown(collection, ()) for name, collection in COLLECTIONS.items()}
 
 
 def join(shapes: Iterable[bytes]) -> Iterator[bytes]:

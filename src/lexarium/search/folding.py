@@ -28,7 +28,8 @@ _LETTERS = f"(?:[^\\W{_UNSPACED}]|[{_MARKS}])++"
 _SPACED = f"{_LETTERS}(?:[{_APOSTROPHES}]{_LETTERS})*+"
 _HYPHEN = re.compile(f"[{_HYPHENS}]")
 # Most texts are ASCII alone, which is quicker to take apart: apostrophes go, and other signs become spaces.
-_SIGNS = {char: None if chr(char) == "'" else " " for char in range(128) if not chr(char).isalnum()}
+# Every character has its place, since one that a table lacks is looked for at length.
+_SIGNS = [char if char.isalnum() else None if char == "'" else " " for char in map(chr, range(128))]
 _ASCII_WORD = re.compile("[A-Za-z0-9]++(?:['`][A-Za-z0-9]++)*+")
 _ASCII_PIECE = re.compile("[A-Za-z0-9']++(?:[-/][A-Za-z0-9']++)*+")
 # Letters that Unicode does not take apart.
@@ -70,9 +71,9 @@ def spans(text: str) -> list[Word]:
     found = []
     pattern = _ASCII_WORD if text.isascii() else _word()
     for match in pattern.finditer(text.replace("_", " ")):
-        plain = _plain(_cut(match.group().casefold()))
+        word, plain = _folded(match.group())
         if plain:
-            found.append(Word(spelled_of(plain), plain, match.start(), match.end()))
+            found.append(Word(word, plain, match.start(), match.end()))
     return found
 
 
@@ -138,6 +139,13 @@ def fold(text: str) -> Folded:
 def _cut(word: str) -> str:
     """As much of a word as can count: some of its characters may be marks that do not."""
     return word[: 4 * LONGEST_WORD]
+
+
+@lru_cache(_CACHED)
+def _folded(word: str) -> tuple[str, str]:
+    """A word as it is written: in the one form of all its spellings, and in its own."""
+    plain = _plain(_cut(word.casefold()))
+    return spelled_of(plain), plain
 
 
 @lru_cache(_CACHED)

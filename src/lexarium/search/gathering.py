@@ -200,8 +200,8 @@ class Search:
         queries, known = self._queries, self.typed
         yield _Stage(Tier.ID, Source.ID, queries.identifier())
         if known.folded.key:
-            yield _Stage(Tier.FOLDED, Source.LABELS, queries.key("name_key"))
-            yield _Stage(Tier.ALIAS, Source.LABELS, queries.key("alias_key"))
+            yield _Stage(Tier.FOLDED, Source.WHOLE, queries.key("name_key"))
+            yield _Stage(Tier.ALIAS, Source.WHOLE, queries.key("alias_key"))
         if not known.words:
             return
         # Those that have the little words too go before those that do without.
@@ -213,7 +213,7 @@ class Search:
         ):
             for words in several:
                 for whole in (True, False):
-                    yield _Stage(tier, Source.LABELS, make(words, whole=whole))
+                    yield _Stage(tier, Source.WORDS, make(words, whole=whole))
 
     def _close_steps(self) -> Iterator[list[_Stage]]:
         key, words = self.typed.folded.key, self.typed.telling

@@ -56,6 +56,8 @@ class View(NamedTuple):
     standing: Standing
     answers: dict[Hashable, Any]
     """Answers that hold as long as this state is the last, by what was asked: what one types, many type."""
+    class_names: dict[str, str | None]
+    """The same for the names of classes, by identifier: None where there is no such class."""
 
     def answer(self, asked: Hashable, make: Callable[[], T]) -> T:
         """The answer to what is asked, kept from before where it can be."""
@@ -84,7 +86,7 @@ class OpenIndex:
         with explained():
             self._index.reload()
             searcher = self._index.searcher()
-            self.view = View(self._index.schema, searcher, _standing(searcher, self._index), {})
+            self.view = View(self._index.schema, searcher, _standing(searcher, self._index), {}, {})
 
     def write(self) -> "Writing":
         """Begin to write to it. Raises `Busy` where another process does."""

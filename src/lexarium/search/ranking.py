@@ -1,7 +1,6 @@
 """Grades a record against what was typed: in which tier it stands, how good it is there, and which words matched."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
 from typing import NamedTuple
 
@@ -22,7 +21,10 @@ class Source(Enum):
     """Which kind of query found a record."""
 
     ID = "id"
-    LABELS = "labels"
+    WHOLE = "whole"
+    """By the whole of a name or alias."""
+    WORDS = "words"
+    """By words of names and aliases, of which none is the whole of what was typed."""
     TEXT = "text"
     CLOSE = "close"
 
@@ -34,8 +36,7 @@ class Span(NamedTuple):
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class Grade:
+class Grade(NamedTuple):
     """How a record matched."""
 
     tier: Tier
@@ -46,8 +47,14 @@ class Grade:
     """The label that matched; of a definition, the label that has most of the words."""
     places: tuple[int, ...] | None
     """Which words of the label matched; None: all of it."""
-    reason: str
-    """The same in words."""
+    reasons: tuple[str, *tuple[object, ...]]
+    """The same in words, and the figures to put into them."""
+
+    @property
+    def reason(self) -> str:
+        """The same in words."""
+        told, *figures = self.reasons
+        return told.format(*figures)
 
     @property
     def score(self) -> float:
@@ -87,14 +94,17 @@ class _Match(NamedTuple):
 def grade(sought: Typed, labels: Sequence[str], weight: float, source: Source) -> Grade:
     """Grade a record by its labels, the name first, or its identifier, and by the kind of query that found it."""
     if source is Source.ID:
-        return Grade(Tier.ID, 1.0, "id", labels[0], None, "the identifier itself")
-    known = [Label(text, not place, fold(text)) for place, text in enumerate(labels)]
-    if source is Source.LABELS:
+        return Grade(Tier.ID, 1.0, "id", labels[0], None, ("the identifier itself",))
+    if source is Source.WORDS:
+        # Mostly the name has them, and then no alias need be taken apart.
+        return _by_words(sought, _taken_apart(labels)) or _scattered(sought, [*_taken_apart(labels)])
+    known = [*_taken_apart(labels)]
+    if source is Source.WHOLE:
         return _exact(sought, known) or _by_words(sought, known) or _scattered(sought, known)
     if source is Source.CLOSE:
         return _by_mistake(sought, known)
     label, places = _fullest(sought, known)
-    reason = f"all words, definition included; BM25 {weight:.2f}"
+    reason = "all words, definition included; BM25 {:.2f}", weight
     return Grade(Tier.DEFINITION_WORDS, _half(weight), "definition", label.text, places, reason)
 
 
@@ -109,6 +119,10 @@ def joined(marked: Iterable[Span]) -> tuple[Span, ...]:
     return tuple(found)
 
 
+def _taken_apart(labels: Iterable[str]) -> Iterator[Label]:
+    return (Label(text, not place, fold(text)) for place, text in enumerate(labels))
+
+
 def _exact(sought: Typed, labels: Sequence[Label]) -> Grade | None:
     key = sought.folded.key
     if not key:
@@ -117,14 +131,14 @@ def _exact(sought: Typed, labels: Sequence[Label]) -> Grade | None:
         if label.folded.key != key:
             continue
         if not label.is_name:
-            return Grade(Tier.ALIAS, 1.0, "alias", label.text, None, "an alias, folded")
+            return Grade(Tier.ALIAS, 1.0, "alias", label.text, None, ("an alias, folded",))
         if name_key(label.text.strip()) == name_key(sought.text):
-            return Grade(Tier.NAME, 1.0, "name", label.text, None, "the name, ignoring case")
-        return Grade(Tier.FOLDED, 1.0, "name", label.text, None, "the name, folded")
+            return Grade(Tier.NAME, 1.0, "name", label.text, None, ("the name, ignoring case",))
+        return Grade(Tier.FOLDED, 1.0, "name", label.text, None, ("the name, folded",))
     return None
 
 
-def _by_words(sought: Typed, labels: Sequence[Label]) -> Grade | None:
+def _by_words(sought: Typed, labels: Iterable[Label]) -> Grade | None:
     for label in labels:
         folded = label.folded
         if not _has_phrases(sought, folded.words):
@@ -145,7 +159,7 @@ def _graded(sought: Typed, label: Label, match: _Match) -> Grade:
     covered = min(1.0, len(sought.folded.key) / max(1, len(label.folded.key)))
     quality = (0.5 if begins else 0.25 if in_order else 0.0) + 0.3 * match.whole / count + 0.2 * covered
     order = "from the beginning" if begins else "in order" if in_order else "in another order"
-    reason = f"words {order}, {match.whole:g} of {count} whole, {covered:.0%} of its length"
+    reason = "words {}, {:g} of {} whole, {:.0%} of its length", order, match.whole, count, covered
     return Grade(tier, min(quality, 1.0), label.field, label.text, tuple(places), reason)
 
 
@@ -221,7 +235,7 @@ def _has_phrases(sought: Typed, words: Sequence[str]) -> bool:
 def _scattered(sought: Typed, labels: Sequence[Label]) -> Grade:
     """All words are in the aliases, but no one alias has them all."""
     label, places = _fullest(sought, labels)
-    return Grade(Tier.ALIAS_WORDS, 0.0, label.field, label.text, places, "all words, in several aliases together")
+    return Grade(Tier.ALIAS_WORDS, 0.0, label.field, label.text, places, ("all words, in several aliases together",))
 
 
 def _fullest(sought: Typed, labels: Sequence[Label]) -> tuple[Label, tuple[int, ...]]:
@@ -243,18 +257,20 @@ def _by_mistake(sought: Typed, labels: Sequence[Label]) -> Grade:
             of_label = label.folded.key
             if distance(key, of_label, edits) <= edits:
                 quality = 0.6 / edits + 0.3 * (of_label[:1] == key[:1]) + 0.1 * label.is_name
-                reason = f"a whole label but for {edits} letter{'s' if edits > 1 else ''}"
-                return Grade(Tier.TYPO, quality, label.field, label.text, None, reason)
+                told = "a whole label but for {} letter{}", edits, "s" if edits > 1 else ""
+                return Grade(Tier.TYPO, quality, label.field, label.text, None, told)
     for label in labels:
         places = _close_places(sought, label.folded.words)
         if places is not None:
             begins = places == list(range(len(places)))
-            reason = f"all words but for some letters{', from the beginning' if begins else ''}"
+            reason = (
+                "all words but for some letters, from the beginning" if begins else "all words but for some letters",
+            )
             covered = min(1.0, len(key) / max(1, len(label.folded.key)))
             quality = 0.4 * label.is_name + 0.4 * begins + 0.2 * covered
             return Grade(Tier.TYPO_WORDS, quality, label.field, label.text, tuple(places), reason)
     label, found = _fullest(sought, labels)
-    reason = "all words but for some letters, in name and aliases together"
+    reason = ("all words but for some letters, in name and aliases together",)
     return Grade(Tier.TYPO_WORDS, 0.0, label.field, label.text, found, reason)
 
 

@@ -30,7 +30,10 @@ def snippet(definition: str, sought: Typed) -> tuple[str, tuple[Span, ...]]:
 def _found(words: list[Word], sought: Typed) -> Iterator[Span]:
     """The words that were asked for, also where two are written as one or one as two."""
     wanted = {singular_of(form) for word in sought.telling for form in (*word.forms, *word.parts)}
+    letters = {form[:1] for form in wanted}
     for place, word in enumerate(words):
+        if word.text[0] not in letters:  # As most are: a plural begins as its singular does.
+            continue
         following = words[place + 1] if place + 1 < len(words) else word
         if singular_of(word.text) in wanted:
             yield Span(word.start, word.end)

@@ -1,17 +1,73 @@
 """Accounts once they are made: shown, changed, erased."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lexarium.domain.accounts import Account, Role, Token
 from lexarium.domain.errors import Conflict, NotFound
 from lexarium.domain.stamps import now, text_of
 from lexarium.domain.text import unstorable
+from lexarium.service.once import forget
 from lexarium.store import accounts
 from lexarium.store.backend import Snapshot
 from lexarium.store.database import Database
 from lexarium.store.transaction import Transaction
 from lexarium.store.writer import Work
+
+
+@dataclass(frozen=True)
+class Person:
+    """An account, and how it is used."""
+
+    account: Account
+    tokens: int
+    """How many of its tokens are good."""
+    used: int | None
+    """When it was last used, to the minute."""
+    password: bool
+    """Whether it can sign in with one."""
+
+
+def people(snapshot: Snapshot, start: str, limit: int) -> list[Person]:
+    """The accounts from a name on, by name, at most so many; without those that are erased."""
+    return _persons(snapshot, [] if unstorable(start) else accounts.accounts_from(snapshot, start, limit))
+
+
+def person(snapshot: Snapshot, identifier: str) -> Person:
+    """The account of this id, and how it is used. Raises `NotFound` where there is none, or not any more."""
+    account = find(snapshot, identifier)
+    if account.erased:
+        raise NotFound(f"The account {identifier} is erased.")
+    return _persons(snapshot, [account])[0]
+
+
+def _persons(snapshot: Snapshot, found: list[Account]) -> list[Person]:
+    uses = accounts.uses(snapshot, [each.id for each in found], at=now())
+    return [Person(each, *uses[each.id]) for each in found]
+
+
+def tokens(
+    snapshot: Snapshot,
+    before: tuple[int, str] | None,
+    limit: int,
+    *,
+    account_id: str | None = None,
+    ended: bool = False,
+) -> list[Token]:
+    """Tokens, the newest first, at most so many: an account's or everyone's, those that are good or all.
+
+    `before` is when the last of the page before was made, and its id.
+    """
+    good_at = None if ended else now()
+    return list(accounts.tokens_before(snapshot, before, limit, account_id=account_id, good_at=good_at))
+
+
+def token(snapshot: Snapshot, identifier: str) -> Token:
+    """The token of this id. Raises `NotFound` where there is none."""
+    found = None if unstorable(identifier) else accounts.find_token_by_id(snapshot, identifier)
+    if found is None:
+        raise NotFound(f"There is no token with the id {identifier!r}.")
+    return found
 
 
 def find(snapshot: Snapshot, identifier: str) -> Account:
@@ -60,6 +116,7 @@ def erase(database: Database, identifier: str) -> None:
     def work(transaction: Transaction) -> None:
         _refuse_last_admin(transaction, _usable(transaction, identifier))
         accounts.erase(transaction, identifier, at=now())
+        forget(transaction, identifier)
 
     database.run(work)
 

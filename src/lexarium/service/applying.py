@@ -13,14 +13,15 @@ from lexarium.domain.collections import COLLECTIONS, Collection
 from lexarium.domain.editions import Preference, Settled, Told, Values, created, settled, untold, values_of
 from lexarium.domain.hierarchy import cycles
 from lexarium.domain.identifiers import SYSTEM_USER
-from lexarium.domain.merging import ends, turned
+from lexarium.domain.merging import turned
+from lexarium.domain.progress import Progress
 from lexarium.domain.records import Fields
 from lexarium.domain.relations import RELATIONS, Edge
 from lexarium.domain.rendering import rendering_of
 from lexarium.domain.stamps import now
 from lexarium.service.identities import identify
-from lexarium.service.merging import merges, survivors
-from lexarium.service.reports import Conflict, Notes, Progress, Report
+from lexarium.service.merging import CIRCLE, impossible, not_merged, survivors
+from lexarium.service.reports import Conflict, Notes, Report
 from lexarium.service.retelling import retell
 from lexarium.store import edges, integrity, log, records, upstream, versions
 from lexarium.store.database import Database
@@ -31,6 +32,9 @@ from lexarium.store.transaction import Transaction
 _RELATIONS = "relations"
 """Under which name relations stand among what imports told."""
 _NONE: frozenset[Edge] = frozenset()
+_CLASS_COLLECTIONS = {
+    refers.collection for each in COLLECTIONS.values() for refers in each.references.values() if refers.collection
+}
 
 
 class Application:
@@ -56,6 +60,8 @@ class Application:
         self._references: dict[str, str] = {}
         self._survivors: dict[str, str] = {}
         """Of those records that relations are told to, and that are merged here, what each has come to be."""
+        self._classes: dict[str, str] = {}
+        """The same of those that fields may name."""
         self._gone: dict[str, _Gone] = {}
         """How those records are gone that are told to have another in their place."""
         self.problems = Notes()
@@ -70,7 +76,8 @@ class Application:
         self._stage.arrange()
         self._join_repeated()
         self._follow_merges()
-        self._drop_untold_edges()
+        if self._related:
+            self._drop_untold_edges()
         total = self._stage.count()
         # What is little is written so soon that it does not matter how.
         self._loading = total > max(self._present, BATCH)
@@ -126,11 +133,17 @@ class Application:
             )
 
     def _follow_merges(self) -> None:
-        """Have relations lead to what is merged here no more, unless they do so already, and look into told merges."""
+        """Have relations and classes lead to what is merged here no more, and look into told merges.
+
+        Relations that lead there already do so still.
+        """
         connection = self._transaction.connection
         if self._present:
             for targets in self._stage.targets(BATCH):
                 self._survivors |= survivors(connection, targets, alive="")
+            for name in _CLASS_COLLECTIONS:
+                merged = records.in_state(connection, name, State.MERGED)
+                self._classes |= survivors(connection, merged, alive="")
         if self._survivors:
             names = sorted(self._survivors)
             batches = (names[start : start + BATCH] for start in range(0, len(names), BATCH))
@@ -141,23 +154,23 @@ class Application:
     def _doubt_merges(self) -> None:
         """Where a record is told to be merged into what it cannot be, it is only retired."""
         connection = self._transaction.connection
-        told = {identifier: gone.into for identifier, gone in self._gone.items() if gone.into is not None}
-        here = merges(connection, told.keys() | set(told.values()))
-        merged = {name: into for name, into in told.items() if self._gone[name].state == State.MERGED}
-        last, survivors_here = ends(merged | here), ends(here)
+        here = survivors(connection, {gone.into for gone in self._gone.values() if gone.into is not None}, alive="")
+        merged: dict[str, str] = {}
+        for identifier, gone in self._gone.items():
+            gone.survivor = here.get(gone.into or "", gone.into)
+            if gone.state == State.MERGED and gone.into is not None:
+                merged[identifier] = gone.into
+            elif gone.state == State.MERGED:
+                gone.state = State.RETIRED
         names = sorted(set(merged.values()))
         collections = records.collections(connection, names) | dict(self._stage.collections(names))
-        for identifier, gone in self._gone.items():
-            gone.survivor = survivors_here.get(gone.into or "", gone.into)
-            why = ""
-            if gone.state == State.MERGED and identifier not in last:
-                why, gone.into, gone.survivor = "comes back to itself", None, None
-            elif gone.state == State.MERGED and collections.get(gone.into or "") != gone.item.collection:
-                why = f"is no {gone.item.collection} of the import or the catalogue"
-            if why and identifier not in here:
-                gone.state = State.RETIRED
-                what = f"{identifier} is told as merged, but what it is merged into {why}; it is retired"
-                self._report.warnings.add(self._place(gone.item), what)
+        kinds = {identifier: self._gone[identifier].item.collection for identifier in merged}
+        for identifier, why in impossible(connection, merged, kinds, collections).items():
+            gone = self._gone[identifier]
+            gone.state = State.RETIRED
+            if why == CIRCLE:
+                gone.into = gone.survivor = None
+            self._report.warnings.add(self._place(gone.item), not_merged(identifier, why))
 
     def _known(self, identifiers: set[str]) -> set[str]:
         """Which of these records the catalogue or the import holds."""
@@ -210,7 +223,10 @@ class Application:
         imported |= versions.find_versions(connection, _brought(untaken, imported))
         return {
             identifier: _Base(
-                before[identifier], imported.get(identifier), untaken.get(identifier, {}), self._survivors
+                before[identifier],
+                imported.get(identifier),
+                untaken.get(identifier, {}),
+                {**self._survivors, **self._classes},
             )
             for identifier in edited
         }
@@ -218,13 +234,15 @@ class Application:
     def _loaded(self, item: Staged, shift: "_Shift") -> log.New:
         """A record that is not there, ready to be written. One whose fields are all told is as it was read."""
         fields, collection = item.told_fields(), COLLECTIONS[item.collection]
-        if shift is not _UNMOVED or item.rest is not None or tuple(fields) != collection.names:
+        plain = item.rest is None and tuple(fields) == collection.names
+        if not plain or (self._classes and any(fields[name] in self._classes for name in collection.class_fields)):
             whole = self._new(item, shift)
             return log.New(collection.name, whole.state.value, whole.fields, whole.rendering, whole.document())
         self._report.created[item.collection] += 1
         self._note_references(collection, fields, item)
         rendering = rendering_of(collection, fields, item.fields)
-        return log.New(collection.name, State.PUBLISHED.value, fields, rendering, plain_document(item.fields))
+        document = plain_document(item.fields, _NONE if shift is _UNMOVED else shift.edges)
+        return log.New(collection.name, State.PUBLISHED.value, fields, rendering, document)
 
     def _new(self, item: Staged, shift: "_Shift") -> Whole:
         self._report.created[item.collection] += 1
@@ -272,6 +290,8 @@ class Application:
     def _told(self, item: Staged, was: Whole | None = None) -> Told:
         collection = COLLECTIONS[item.collection]
         fields = {**item.told_fields(), "id": item.id}
+        if self._classes:
+            _lead(collection, fields, self._classes)
         if item.rest is None:
             return Told(collection, fields)
         rest = item.told_rest()
@@ -389,6 +409,7 @@ class _Base:
         self.edges = turned(replace(whole, edges=self.edges), survivors).edges
         other = {name: value for name, value in untaken.items() if name not in (_RELATIONS, upstream.BROUGHT)}
         self.values: Values = values_of(whole) | other
+        _lead(whole.collection, self.values, survivors)
         self.untaken = dict(untaken)
         """Where the record is something else."""
         self._brought: Values = {}
@@ -413,6 +434,13 @@ def _brought(untaken: Mapping[str, Values], imported: Mapping[str, Change]) -> l
         for identifier, version in brought.items()
         if identifier not in imported or imported[identifier].version < version
     ]
+
+
+def _lead(collection: Collection, fields: Values, survivors: Mapping[str, str]) -> None:
+    """Put survivors in place of the merged records that fields name."""
+    for name in collection.class_fields:
+        if fields.get(name) in survivors:
+            fields[name] = survivors[fields[name]]
 
 
 def _differing(one: Staged, other: Staged) -> Iterator[str]:

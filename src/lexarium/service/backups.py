@@ -6,8 +6,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from lexarium.domain.errors import Conflict, NotFound, StoreError
+from lexarium.domain.progress import Progress
 from lexarium.service.checking import check
-from lexarium.store.copying import Copied, Progress, copy_all
+from lexarium.store.copying import Copied, copy_all
 from lexarium.store.database import Database
 from lexarium.store.migrate import open_database
 

@@ -1,8 +1,9 @@
 """Moving a catalogue to another database."""
 
+from lexarium.domain.progress import Progress
 from lexarium.service.checking import Findings, check
 from lexarium.store.backend import read_position
-from lexarium.store.copying import Copied, Progress, copy_all
+from lexarium.store.copying import Copied, copy_all
 from lexarium.store.database import Database
 
 

@@ -12,7 +12,7 @@ from lexarium.domain.proposals import Proposal
 from lexarium.domain.records import Fields
 from lexarium.service.access import Caller, Deed
 from lexarium.service.desk import Desk, Saved, dangling
-from lexarium.service.proposals import propose_edit, propose_record, propose_retirement
+from lexarium.service.proposals import propose_edit, propose_patch, propose_record, propose_retirement
 from lexarium.store.transaction import Transaction
 from lexarium.store.writer import Work
 
@@ -36,6 +36,22 @@ def edit(transaction: Transaction, caller: Caller, before: Saved, given: Mapping
 def patch(transaction: Transaction, caller: Caller, before: Saved, given: Mapping[str, Any]) -> Saved | Proposal:
     """Apply a JSON merge patch to the draft of a record that was read just now."""
     return edit(transaction, caller, before, merge_patch(draft_of(before.whole), given))
+
+
+def relate(transaction: Transaction, caller: Caller, before: Saved, relation: str, target: str) -> Saved | Proposal:
+    """Add a relation to a record that was read just now."""
+    if caller.may(Deed.PUBLISH):
+        return Desk(transaction, caller).relate(before, relation, target)
+    targets = [*before.whole.relations.get(relation, []), target]
+    return propose_patch(transaction, caller, before, {"relations": {relation: targets}})
+
+
+def unrelate(transaction: Transaction, caller: Caller, before: Saved, relation: str, target: str) -> Saved | Proposal:
+    """Take a relation away from a record that was read just now."""
+    if caller.may(Deed.PUBLISH):
+        return Desk(transaction, caller).unrelate(before, relation, target)
+    targets = [each for each in before.whole.relations.get(relation, []) if each != target]
+    return propose_patch(transaction, caller, before, {"relations": {relation: targets or None}})
 
 
 def retire(transaction: Transaction, caller: Caller, before: Saved, replaced_by: str | None) -> Saved | Proposal:

@@ -87,7 +87,8 @@ class Desk:
         """Take a record out of use; it keeps its history, and its identifier is never used again."""
         refuse_stand_in(self._transaction.connection, before.whole.id, replaced_by)
         whole = replace(before.whole, state=State.RETIRED, replaced_by=replaced_by)
-        return replace(self._write(before, whole, Action.RETIRE), warnings=tuple(self._still_named(before.whole)))
+        warnings = still_named(self._transaction.connection, before.whole)
+        return replace(self._write(before, whole, Action.RETIRE), warnings=tuple(warnings))
 
     def relate(self, before: Saved, name: str, target: str) -> Saved:
         """Add a relation; one that is there already changes nothing."""
@@ -193,16 +194,6 @@ class Desk:
         proposed = orjson.loads(self._proposal.change).get("definition_text")
         return self._proposal.author if draft.get("definition_text") == proposed else self._actor
 
-    def _still_named(self, whole: Whole) -> Iterator[str]:
-        """What to tell of the published records that name one which is retired."""
-        connection = self._transaction.connection
-        related = edges.count_sources(connection, whole.id)
-        if related:
-            yield f"{_counted(related)} still related to it."
-        members = versions.count_in_class(connection, whole.id) if whole.collection.is_class else 0
-        if members:
-            yield f"{_counted(members)} still in this class."
-
     def _touched(self, whole: Whole) -> Whole:
         """The record with the mark of an edit."""
         if "last_updated" not in whole.fields:
@@ -238,6 +229,16 @@ class Desk:
                 )
                 if edge.source in above or edge.source == edge.target:
                     raise Conflict(f"{edge.source} {edge.relation} {edge.target} would close a circle.")
+
+
+def still_named(connection: Snapshot, whole: Whole) -> Iterator[str]:
+    """What to tell of the published records that name one which is retired, or is to be."""
+    related = edges.count_sources(connection, whole.id)
+    if related:
+        yield f"{_counted(related)} still related to it."
+    members = versions.count_in_class(connection, whole.id) if whole.collection.is_class else 0
+    if members:
+        yield f"{_counted(members)} still in this class."
 
 
 def _counted(number: int) -> str:

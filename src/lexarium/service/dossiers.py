@@ -117,6 +117,12 @@ def history(snapshot: Snapshot, identifier: str, newest: int, limit: int) -> lis
     ]
 
 
+def alterations(snapshot: Snapshot, several: Sequence[Difference]) -> list[Alteration]:
+    """What differs, in words that stayed, came and went."""
+    names = _names_in(snapshot, several)
+    return [_alteration(each, names) for each in several if each.field not in _CONSEQUENT]
+
+
 def _groups(snapshot: Snapshot, whole: Whole) -> list[Group]:
     found: list[Group] = []
     for relation in RELATIONS.values():

@@ -1,12 +1,13 @@
 """Taking the catalogue out, as it is or as it was, in every format that can be written."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from lexarium.domain.about import About
 from lexarium.domain.changes import Change, State, Whole
 from lexarium.domain.collections import COLLECTIONS, Collection
 from lexarium.domain.errors import LexariumError
+from lexarium.domain.progress import Progress
 from lexarium.exchange import jsonl, valpha
 from lexarium.exchange.formats import FORMATS, Format
 from lexarium.service.looking import revision_of
@@ -19,9 +20,6 @@ from lexarium.store.versions import Listing, Place
 
 _PIECE = 1 << 16
 """In bytes: what an export comes in, or a little more, so that little is spent on handing it on."""
-
-Progress = Callable[[str, int, int], None]
-"""Called as work goes on: what is being done, how much is done, of how much."""
 
 
 def export(  # noqa: PLR0913 (what, how, of when, and who is told meanwhile)

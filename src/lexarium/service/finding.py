@@ -1,6 +1,6 @@
 """Finding records: what is asked, what is found, and the use case that finds it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -27,6 +27,9 @@ LONGEST_QUERY = 10_000
 """How many characters a query may have."""
 DEEPEST = 2_000
 """How far one may page."""
+_ALIKE = 6
+_NEAR = EXACT - {Tier.ID} | {Tier.TYPO}
+"""Where what was asked is a whole name or alias, perhaps with a mistake."""
 
 
 @dataclass(frozen=True)
@@ -108,24 +111,47 @@ class Finder:
         self._database = database
         self._indexer = indexer
 
-    def search(self, asked: Asked) -> Found:
-        """The hits, best first. Raises `Invalid` for what cannot be asked."""
-        return self.search_many([asked])[0]
+    def seen(self) -> Position:
+        """Where the catalogue stands, for what is asked next. To be called from the one thread that serves."""
+        return self._database.position()
 
-    def search_many(self, asked: Sequence[Asked]) -> list[Found]:
+    def search(self, asked: Asked, position: Position | None = None) -> Found:
+        """The hits, best first, of the position that was seen or else is looked up. Raises `Invalid`."""
+        return self.search_many([asked], position)[0]
+
+    def search_many(self, asked: Sequence[Asked], position: Position | None = None) -> list[Found]:
         """The same for many queries, all of one state of the index."""
         for each in asked:
             _refuse(each)
         with self._trust():
-            view = self._view()
+            view = self._view(position)
             return [view.answer(each, partial(self._one, view, each)) for each in asked]
 
-    def suggest(self, prefix: str, collections: Sequence[str] = (), limit: int = 10) -> list[Suggestion]:
+    def alike(self, names: Sequence[str], collection: str, but: str | None = None) -> list[Hit]:
+        """Records with one of these names, or but for case, accents or a typing mistake; none while there is no index.
+
+        `but` is the one that is to have them itself.
+        """
+        asked = [Asked(name, (collection,), limit=_ALIKE) for name in names if 0 < len(name) <= LONGEST_QUERY]
+        try:
+            hits = [hit for found in self.search_many(asked) for hit in found.hits]
+        except Unready:
+            return []
+        near = {hit.id: hit for hit in hits if hit.tier in _NEAR and hit.id != but}
+        return list(near.values())[:_ALIKE]
+
+    def behind(self, position: Position) -> int | None:
+        """How many changes the index has yet to take in; None where there is no index."""
+        return self._indexer.lag(position)
+
+    def suggest(
+        self, prefix: str, collections: Sequence[str] = (), limit: int = 10, position: Position | None = None
+    ) -> list[Suggestion]:
         """The few best completions of what someone types, over the names and aliases of these collections, or all."""
         _refuse(Asked(prefix, tuple(collections)), "prefix")
         wanted = Filter(tuple(collections) or tuple(COLLECTIONS))
         with self._trust():
-            view = self._view()
+            view = self._view(position)
             return view.answer((prefix, wanted, limit), lambda: _suggested(view, prefix, wanted, limit))
 
     def every(self, text: str, collections: Sequence[str], position: Position) -> tuple[Position, Iterator[str]]:
@@ -147,9 +173,10 @@ class Finder:
             self._indexer.distrust()
             raise Unready("The search index is broken, and is made anew. Try again in a moment.") from error
 
-    def _view(self) -> View:
-        with self._database.read() as snapshot:
-            position = read_position(snapshot)
+    def _view(self, position: Position | None) -> View:
+        if position is None:
+            with self._database.read() as snapshot:
+                position = read_position(snapshot)
         return self._indexer.at(position)
 
     def _one(self, view: View, asked: Asked) -> Found:
@@ -158,21 +185,28 @@ class Finder:
         page = search.page(asked.offset, asked.offset + asked.limit)
         facets = search.facets()
         needy = [each.record for each in page if _needs_more(each)]
-        classes = sorted(facets.by["class"])
-        wholes: dict[str, Whole] = {}
-        names: dict[str, str] = {}
-        if needy or classes:
-            with self._database.read() as snapshot:
-                wholes = {record: change.whole() for record, change in log.latest(snapshot, needy).items()}
-                names = records.names(snapshot, classes)
+        wholes = self._wholes(needy) if needy else {}
         return Found(
             hits=[_hit(each, wholes.get(each.record), search.typed, explain=asked.explain) for each in page],
             total=facets.total,
             facets=facets.by,
-            class_names=names,
+            class_names=self._class_names(view, facets.by["class"]),
             did_you_mean=search.did_you_mean,
             exact=sum(each.grade.tier in EXACT for each in search.first),
         )
+
+    def _wholes(self, identifiers: Sequence[str]) -> dict[str, Whole]:
+        with self._database.read() as snapshot:
+            return {record: change.whole() for record, change in log.latest(snapshot, identifiers).items()}
+
+    def _class_names(self, view: View, classes: Iterable[str]) -> dict[str, str]:
+        """The names of classes, each looked up once for a state of the index."""
+        unknown = sorted(set(classes) - view.class_names.keys())
+        if unknown:
+            with self._database.read() as snapshot:
+                view.class_names.update({**dict.fromkeys(unknown), **records.names(snapshot, unknown)})
+        named = ((each, view.class_names[each]) for each in sorted(classes))
+        return {each: name for each, name in named if name is not None}
 
     def _class_id(self, class_: str | None) -> str | None:
         """The identifier of a class that is told by that or by its name. Raises `Invalid` where it is neither."""

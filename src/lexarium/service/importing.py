@@ -10,15 +10,16 @@ from typing import Self
 from lexarium.domain.about import About
 from lexarium.domain.collections import COLLECTIONS, Collection
 from lexarium.domain.editions import Preference
+from lexarium.domain.progress import Progress, silent
 from lexarium.exchange.decoding import Utf8
 from lexarium.exchange.formats import FORMATS, Format
 from lexarium.exchange.incoming import Incoming, Malformed, Reading
-from lexarium.exchange.opening import Part, Unreadable, parts
-from lexarium.exchange.recognition import HEAD, Unrecognised, recognise
+from lexarium.exchange.opening import STANDARD_INPUT, Foreign, Part, Unreadable, parts, refuse_foreign
+from lexarium.exchange.recognition import HEAD, Unrecognised, recognise, tells
 from lexarium.service import retelling
 from lexarium.service.applying import Application
 from lexarium.service.intake import Intake
-from lexarium.service.reports import Notes, Progress, Report, refuse, silent
+from lexarium.service.reports import Notes, Report, refuse
 from lexarium.store.database import Database
 from lexarium.store.records import BATCH
 from lexarium.store.staging import Stage
@@ -61,7 +62,8 @@ def import_files(  # noqa: PLR0913 (files, how they are to be read, and what is 
             except OSError as error:
                 work.problems.add(str(file), f"cannot be read: {error.strerror or error}")
             except Unreadable as error:
-                work.problems.add(str(file), str(error))
+                work.problems.add("standard input" if file == STANDARD_INPUT else str(file), str(error))
+            work.tell_passed_over()
             done += _size(file)
         return work.finish()
 
@@ -95,6 +97,10 @@ class _Import:
         self._progress = progress
         self._stage = Stage()
         self._intake = Intake(self._stage, self.problems, self.report.warnings)
+        self._passed_over: list[tuple[str, str]] = []
+        """What of the present file was not read, and why."""
+        self._read_any = False
+        """Whether anything else of it was."""
 
     def __enter__(self) -> Self:
         return self
@@ -107,14 +113,32 @@ class _Import:
         text = Utf8(part.stream)
         stream = io.BufferedReader(text, HEAD)
         try:
-            found = format or recognise(part.name, stream.peek(HEAD))
-        except Unrecognised as error:
-            self.problems.add(part.place, str(error))
+            refuse_foreign(part.head)
+            found = _format_of(part, stream.peek(HEAD), format)
+        except (Foreign, Unrecognised) as error:
+            self._passed_over.append((part.place, str(error)))
             return
+        except Malformed as error:
+            self._note(part.place, error)
+            return
+        self._read_any = True
         how = replace(reading, format=found, fallback=COLLECTIONS.get(part.name.split(".")[0]))
+        before_it = self._intake.taken, self.problems.count
         self.take(part.place, self._watched(found.codec.read(stream, how), part, before, total))
+        if before_it == (self._intake.taken, self.problems.count):
+            self.report.warnings.add(part.place, f"holds no records, read as {found.name}")
         if text.warning is not None:
             self.report.warnings.add(part.place, text.warning)
+
+    def tell_passed_over(self) -> None:
+        """What was not read of a file is only told of where something else of it was; else it is a mistake."""
+        for place, why in self._passed_over:
+            if self._read_any:
+                self.report.warnings.add(place, f"was passed over: it {why}")
+            else:
+                self.problems.add(place, why)
+        self._passed_over.clear()
+        self._read_any = False
 
     def take(self, source: str, records: Iterable[Incoming]) -> None:
         """Put records where they wait."""
@@ -123,7 +147,7 @@ class _Import:
             for incoming in records:
                 self._intake.take(incoming)
         except Malformed as error:
-            self.problems.add(f"{source}, line {error.line}, column {error.column}", error.reason)
+            self._note(source, error)
 
     def finish(self) -> Report:
         """Apply all that was taken."""
@@ -142,11 +166,24 @@ class _Import:
                 raise _DryRun
         return self.report
 
+    def _note(self, source: str, error: Malformed) -> None:
+        self.problems.add(f"{source}, line {error.line}, column {error.column}", error.reason)
+
     def _watched(self, records: Iterator[Incoming], part: Part, before: int, total: int) -> Iterator[Incoming]:
         for number, incoming in enumerate(records):
             if number % _STEP == 0:
                 self._progress("reading", before + part.consumed(), total)
             yield incoming
+
+
+def _format_of(part: Part, head: bytes, format: Format | None) -> Format:
+    """How a document that begins so is to be read. Raises `Unrecognised`."""
+    others_tell = any(tells(name, format) for name in part.beside)
+    if format is None:
+        return recognise(part.name, head, guess=not others_tell)
+    if others_tell and not tells(part.name, format):
+        raise Unrecognised(f"is not named as {format.name}, and others beside it are")
+    return format
 
 
 def _size(file: Path) -> int:

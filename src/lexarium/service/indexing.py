@@ -4,22 +4,19 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 
 from lexarium.domain.changes import Change
 from lexarium.domain.errors import LexariumError, Unready
+from lexarium.domain.progress import Progress, silent
 from lexarium.search.index import Broken, Busy, IndexFolder, OpenIndex, Standing, View, Writing
 from lexarium.store import records, versions
 from lexarium.store.backend import Position, Watch, read_position
 from lexarium.store.database import Database
 
 log = logging.getLogger(__name__)
-
-Progress = Callable[[str, int, int], None]
-"""Is told what is done, how far, and of how much."""
 
 _LOOK_SECONDS = 0.02
 _MANY = 5
@@ -32,7 +29,7 @@ _CHANGES = 2_000
 """How many changes are read, and committed to the index, at a time."""
 _WAIT_SECONDS = 2.0
 """How long a search waits for what is written already."""
-_WAIT_CHANGES = 2_000
+FAR_BEHIND = 2_000
 """How far behind the index may be for a search to wait: past that it would wait in vain."""
 _FIRST_SECONDS = 3.0
 """How long a search waits where there is no index yet."""
@@ -89,6 +86,11 @@ class Indexer:
             raise Unready("The search index is being built. Try again in a moment.")
         return view
 
+    def lag(self, position: Position) -> int | None:
+        """How many changes the index is behind a position; None where there is no index."""
+        view = self._view(position)
+        return None if view is None else max(0, position.revision - view.standing.revision)
+
     def distrust(self) -> None:
         """Hear that the index could not be read: it is made anew."""
         self._distrusted = True
@@ -122,7 +124,7 @@ class Indexer:
         view = self._view(position)
         return view is not None and view.standing.revision >= position.revision
 
-    def rebuild(self, told: Progress = lambda what, done, total: None) -> int:
+    def rebuild(self, told: Progress = silent) -> int:
         """Make the index anew while the old one serves: how many records it has."""
         try:
             with self._folder.building(self._folder.current()) as writing:
@@ -199,7 +201,8 @@ class Indexer:
                 index.reload()
                 self._tell_moved()
                 done += len(batch)
-                if self._stopping.is_set():
+                # What came meanwhile is left for the next turn: under steady writes there would be no end, and no rest.
+                if len(batch) < _CHANGES or self._stopping.is_set():
                     break
         except Busy:
             index.reload()
@@ -263,7 +266,7 @@ def _step_back() -> None:
 
 
 def _worth_waiting(view: View, position: Position) -> bool:
-    return 0 < position.revision - view.standing.revision <= _WAIT_CHANGES
+    return 0 < position.revision - view.standing.revision <= FAR_BEHIND
 
 
 def _tell(error: Exception) -> None:

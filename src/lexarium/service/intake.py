@@ -9,17 +9,16 @@ from lexarium.domain.changes import State
 from lexarium.domain.collections import COLLECTIONS
 from lexarium.domain.identifiers import LONGEST, is_too_long
 from lexarium.domain.records import Fields
-from lexarium.domain.relations import RELATIONS, why_not_outside
+from lexarium.domain.relations import RELATIONS, Edge, why_not_outside
 from lexarium.domain.text import name_key, unstorable
 from lexarium.exchange.incoming import Incoming
+from lexarium.exchange.notions import label_key
 from lexarium.service import retelling
 from lexarium.service.identities import may_be_name
 from lexarium.service.reports import Notes
 from lexarium.store.staging import Stage
 
 _NUL = b"\\u0000"
-_LABEL = "\x1f"
-"""What a name made of a collection and a label begins with, so that it is like no other."""
 
 
 class Intake:
@@ -30,6 +29,8 @@ class Intake:
         self._problems = problems
         self._warnings = warnings
         self._source = 0
+        self.taken = 0
+        """How many records have been put there."""
 
     def begin(self, source: str) -> None:
         """From now on records come from there."""
@@ -42,12 +43,14 @@ class Intake:
         if incoming.collection and not problems:
             self._leave_out_unknown(incoming)
             _doubt_merge(incoming)
-            key = fields.get("id") or incoming.foreign or _label(incoming)
+            name = fields.get("name")
+            key = fields.get("id") or incoming.foreign or (label_key(incoming.collection, name) if name else "")
             data = _json(fields, problems)
             rest = _rest(incoming, problems)
             _check_key(fields.get("id"), incoming.foreign, key, problems)
         if problems or incoming.warnings:
             self._note(incoming)
+        self.taken += key != ""
         if key and not problems and incoming.version is not None:
             retelling.keep(self._stage, self._source, incoming, incoming.version)
         elif key and not problems:
@@ -58,8 +61,9 @@ class Intake:
 
     def _note(self, incoming: Incoming) -> None:
         where = self._stage.place(self._source, incoming.line)
+        column = f", column {incoming.column}" if incoming.column else ""
         for problem in incoming.problems:
-            self._problems.add(where, problem)
+            self._problems.add(where + column, problem)
         for warning in incoming.warnings:
             self._warnings.add(where, warning)
 
@@ -78,8 +82,13 @@ class Intake:
             self._stage.mention(incoming.replaced_by)
 
     def _relate(self, key: str, incoming: Incoming) -> None:
-        firm = []
+        firm: list[Edge] = []
+        # Where nothing but ids is told, no end can be anything else.
+        certain = incoming.only_ids and "id" in incoming.fields
         for edge in incoming.edges:
+            if certain and RELATIONS[edge.relation].target is not None:
+                firm.append(edge)
+                continue
             outside = RELATIONS[edge.relation].target is None
             if outside and (why := why_not_outside(edge.target)):
                 where = self._stage.place(self._source, incoming.line)
@@ -110,12 +119,6 @@ def _doubt_merge(incoming: Incoming) -> None:
 def _is_loose(incoming: Incoming, name: str) -> bool:
     """Whether what a record names another by may be no id of ours."""
     return may_be_name(name) and not incoming.only_ids
-
-
-def _label(incoming: Incoming) -> str:
-    """What a record is known by that has only a name: that name, within its collection."""
-    name = incoming.fields.get("name")
-    return f"{_LABEL}{incoming.collection}{_LABEL}{name_key(name)}" if name else ""
 
 
 def _check_key(identifier: str | None, foreign: str, key: str, problems: list[str]) -> None:

@@ -1,12 +1,17 @@
 """What merges have done: what a merge touched, what stands in the way of undoing it, and who stands for whom now."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from lexarium.domain.changes import Action, Change, State, Whole
+from lexarium.domain.editing import Difference, draft_differences, draft_of
 from lexarium.domain.errors import Conflict
-from lexarium.domain.merging import Footprint, ends, entangled, named
-from lexarium.store import log, records, versions
+from lexarium.domain.merging import Footprint, ends, entangled, named, survivor
+from lexarium.store import edges, log, records, versions
 from lexarium.store.backend import Snapshot
+
+CIRCLE = "comes back to itself"
+"""What is wrong with a merge that leads to where it began."""
 
 
 def footprints(snapshot: Snapshot, merge: Change) -> dict[str, Footprint]:
@@ -54,6 +59,28 @@ def _goes_on(snapshot: Snapshot, earlier: Footprint, later: Change, cause: Chang
     return entangled(earlier, theirs, before[cause.record].whole(), str(cause.whole().replaced_by))
 
 
+@dataclass(frozen=True)
+class Forecast:
+    """What a merge would do."""
+
+    gains: list[Difference]
+    """What the survivor would have otherwise than now."""
+    related: int
+    """How many other records are related to the one that is merged, and would be to the survivor."""
+    members: int
+    """How many records are in the class that is merged."""
+
+
+def forecast(snapshot: Snapshot, gone: Whole, kept: Whole) -> Forecast:
+    """What it would do to merge one record into another."""
+    pointing = {edge.source for edge in edges.touching(snapshot, [gone.id])} - {gone.id, kept.id}
+    return Forecast(
+        draft_differences(draft_of(kept), survivor(kept, gone)),
+        len(pointing),
+        versions.count_in_class(snapshot, gone.id) if gone.collection.is_class else 0,
+    )
+
+
 def survivors(snapshot: Snapshot, identifiers: Iterable[str], alive: str) -> dict[str, str]:
     """Of those of these records that are merged, which one each has come to be. `alive` is taken for not merged."""
     wanted = set(identifiers)
@@ -72,6 +99,32 @@ def merges(snapshot: Snapshot, identifiers: Iterable[str], alive: str = "") -> d
         into |= found
         ahead = set(found.values()) - seen
     return into
+
+
+def impossible(
+    snapshot: Snapshot, told: Mapping[str, str], kinds: Mapping[str, str], collections: Mapping[str, str]
+) -> dict[str, str]:
+    """Of records that are told to be merged, and into what, those that cannot be, with what is wrong with the other.
+
+    `kinds` are their collections, `collections` those of what they are told to be merged into. One that is merged here
+    already is not asked again.
+    """
+    here = merges(snapshot, told.keys() | set(told.values()))
+    last = ends({**told, **here})
+    found: dict[str, str] = {}
+    for identifier, into in told.items():
+        if identifier in here:
+            continue
+        if identifier not in last:
+            found[identifier] = CIRCLE
+        elif collections.get(into) != kinds[identifier]:
+            found[identifier] = f"is no {kinds[identifier]} of the import or the catalogue"
+    return found
+
+
+def not_merged(identifier: str, why: str) -> str:
+    """What there is to tell of such a record."""
+    return f"{identifier} is told as merged, but what it is merged into {why}; it is retired"
 
 
 def _merged(snapshot: Snapshot, identifiers: Iterable[str]) -> dict[str, str]:

@@ -22,13 +22,14 @@ from lexarium.domain.collections import COLLECTIONS, Collection
 from lexarium.domain.editions import Preference
 from lexarium.domain.errors import LexariumError
 from lexarium.domain.identifiers import is_too_long
+from lexarium.domain.progress import Progress, silent
 from lexarium.domain.relations import RELATIONS, Edge
 from lexarium.exchange import valpha
 from lexarium.exchange.formats import FORMATS
 from lexarium.exchange.incoming import Incoming, Malformed, Reading
 from lexarium.exchange.json_stream import objects
 from lexarium.service.importing import import_records
-from lexarium.service.reports import Progress, Report, silent
+from lexarium.service.reports import Report
 from lexarium.store.backend import read_position
 from lexarium.store.database import Database
 from lexarium.store.mirrored import Listed, Mirrored

@@ -64,3 +64,12 @@ def once(caller: Caller, ask: Ask, work: Work[Outcome]) -> Work[Outcome]:
         return outcome
 
     return kept_work
+
+
+def forget(transaction: Transaction, account_id: str) -> None:
+    """Let go of the answers that tell of an account, which hold its name."""
+    for account, key, answer in idempotency.every(transaction.connection):
+        if account_id.encode() in answer:
+            content = orjson.loads(answer)["content"]
+            if isinstance(content, dict) and content.get("id") == account_id:
+                idempotency.drop(transaction, account, key)

@@ -1,5 +1,6 @@
 """Passwords of people, and signing in with one."""
 
+from dataclasses import replace
 from functools import cache
 
 from argon2 import PasswordHasher
@@ -46,6 +47,15 @@ def prove(database: Database, caller: Caller, password: str | None) -> None:
     elif password is None or not _verified(digest, password):
         wrong = "is required, and must be the password that you have now."
         raise Invalid("The password stays as it is.", [Problem("old_password", wrong)])
+
+
+def proven(database: Database, caller: Caller, password: str | None) -> Caller:
+    """The caller as one who has just told their password: what they make may outlive the token that they call with.
+
+    Raises where it is not theirs.
+    """
+    prove(database, caller, password)
+    return replace(caller, expires=None)
 
 
 def sign_in(database: Database, name: str, password: str) -> tuple[Token, str]:

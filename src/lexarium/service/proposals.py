@@ -114,6 +114,21 @@ def page(
     return proposals.page(snapshot, state, author, after, limit)
 
 
+def own(snapshot: Snapshot, caller: Caller, before: tuple[int, str] | None, limit: int) -> Sequence[Proposal]:
+    """What the caller has proposed, the newest first; `before` is when the last of the page before was made, its id."""
+    return proposals.made_by(snapshot, caller.account.id, before, limit)
+
+
+def about(snapshot: Snapshot, caller: Caller, record: str) -> Sequence[Proposal]:
+    """The open proposals about a record that the caller may see, the oldest first."""
+    return proposals.about(snapshot, record, None if caller.may(Deed.PUBLISH) else caller.account.id)
+
+
+def waiting(snapshot: Snapshot) -> int:
+    """How many wait to be decided."""
+    return proposals.count(snapshot, Decision.OPEN)
+
+
 def conflicts(snapshot: Snapshot, proposal: Proposal) -> list[dict[str, Any]]:
     """What the proposal changes and others have changed since: what each field was, is, and would be.
 

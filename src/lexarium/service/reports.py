@@ -1,21 +1,14 @@
 """What an import tells of itself."""
 
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from lexarium.domain.errors import ImportRefused, Problem
 
 KEPT = 1_000
 """How many warnings and problems are kept word by word; past that they are only counted."""
-
-Progress = Callable[[str, int, int], None]
-"""Called as work goes on: what is being done, how much is done, of how much."""
-
-
-def silent(what: str, done: int, total: int) -> None:
-    """Progress that nobody watches."""
 
 
 @dataclass
@@ -85,3 +78,27 @@ def refuse(problems: Notes) -> None:
     if problems.count:
         count = "1 problem" if problems.count == 1 else f"{problems.count:,} problems"
         raise ImportRefused(f"Nothing was imported: {count}.", problems.kept)
+
+
+def report_view(report: Report) -> dict[str, object]:
+    """What an import did, for scripts."""
+    return {
+        "dry_run": report.dry_run,
+        "changed": report.changed,
+        "created": report.created,
+        "updated": report.updated,
+        "retired": report.retired,
+        "unchanged": report.unchanged,
+        "refused": report.refused,
+        "relations_added": report.relations_added,
+        "relations_removed": report.relations_removed,
+        "conflict_count": report.conflicts.count,
+        "conflicts": [asdict(each) for each in report.conflicts.kept],
+        "warning_count": report.warnings.count,
+        "warnings": notes_view(report.warnings.kept),
+    }
+
+
+def notes_view(problems: Sequence[Problem]) -> list[dict[str, str]]:
+    """Warnings or problems, for scripts."""
+    return [{"where": each.field, "what": each.detail} for each in problems]

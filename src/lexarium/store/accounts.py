@@ -1,13 +1,24 @@
 """Accounts and tokens in the store."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, bindparam, insert, select, update
+from sqlalchemy import ColumnElement, Connection, bindparam, case, func, insert, or_, select, tuple_, update
 
 from lexarium.domain.accounts import SIGNED_IN, Account, Role, Token
 from lexarium.store.schema import account, token
 from lexarium.store.transaction import Transaction
+
+
+class Use(NamedTuple):
+    """How an account is used."""
+
+    tokens: int
+    """How many are good."""
+    used: int | None
+    """When one of them, or an earlier one, was last used."""
+    password: bool
+    """Whether it has one."""
 
 
 def find_account(connection: Connection, name: str) -> Account | None:
@@ -26,6 +37,22 @@ def all_accounts(connection: Connection) -> list[Account]:
     """Every account, by name."""
     rows = connection.execute(select(account).order_by(account.c.name))
     return [Account(row.id, row.name, Role(row.role)) for row in rows]
+
+
+def accounts_from(connection: Connection, name: str, limit: int) -> list[Account]:
+    """The accounts from a name on, by name, at most so many; without those that are erased."""
+    query = select(account).where(account.c.name >= name, account.c.name != account.c.id)
+    rows = connection.execute(query.order_by(account.c.name).limit(limit))
+    return [Account(row.id, row.name, Role(row.role)) for row in rows]
+
+
+def uses(connection: Connection, identifiers: Sequence[str], *, at: int) -> dict[str, Use]:
+    """How these accounts are used at a moment."""
+    counted = func.count(case((_is_good(at), token.c.id)))
+    query = select(account.c.id, account.c.password, counted.label("tokens"), func.max(token.c.used).label("used"))
+    query = query.outerjoin(token, token.c.account == account.c.id).where(account.c.id.in_(identifiers))
+    rows = connection.execute(query.group_by(account.c.id, account.c.password))
+    return {row.id: Use(row.tokens, row.used, row.password is not None) for row in rows}
 
 
 def add_account(transaction: Transaction, new: Account, *, at: int) -> None:
@@ -72,6 +99,23 @@ def tokens(connection: Connection) -> Sequence[Token]:
     return [_token(row) for row in connection.execute(_TOKENS.order_by(token.c.created, token.c.id))]
 
 
+def tokens_before(
+    connection: Connection, before: tuple[int, str] | None, limit: int, *, account_id: str | None, good_at: int | None
+) -> Sequence[Token]:
+    """Tokens, the newest first, at most so many: of an account or all, those that are good at a moment or all.
+
+    `before` is when the last of the page before was made, and its id.
+    """
+    query = _TOKENS.order_by(token.c.created.desc(), token.c.id.desc()).limit(limit)
+    if account_id is not None:
+        query = query.where(token.c.account == account_id)
+    if good_at is not None:
+        query = query.where(_is_good(good_at))
+    if before is not None:
+        query = query.where(tuple_(token.c.created, token.c.id) < before)
+    return [_token(row) for row in connection.execute(query)]
+
+
 def find_token_by_id(connection: Connection, identifier: str) -> Token | None:
     """The token of this id, or None."""
     row = connection.execute(_TOKENS.where(token.c.id == identifier)).one_or_none()
@@ -116,6 +160,10 @@ _TOKENS = select(token, account.c.name, account.c.role.label("account_role")).jo
 )
 # Built once: this is asked at every write, and to build a statement costs more than to run it.
 _TOKEN = _TOKENS.where(token.c.hash == bindparam("digest"))
+
+
+def _is_good(at: int) -> ColumnElement[bool]:
+    return token.c.revoked.is_(None) & or_(token.c.expires.is_(None), token.c.expires > at)
 
 
 def _token(row: Any) -> Token:

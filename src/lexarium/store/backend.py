@@ -1,5 +1,7 @@
 """What the two engines do differently: the narrow contract that `sqlite` and `postgres` fulfil."""
 
+import logging
+import secrets
 from collections.abc import Set
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -8,9 +10,11 @@ from typing import NamedTuple, Protocol
 from sqlalchemy import Connection, Engine, Executable, Update, select
 from sqlalchemy.exc import DBAPIError
 
-from lexarium.domain.errors import StoreError
+from lexarium.domain.errors import StoreError, Unavailable
 from lexarium.domain.grounds import Ground
 from lexarium.store.schema import catalogue
+
+log = logging.getLogger(__name__)
 
 Snapshot = Connection
 """A connection within a transaction that reads: what is read through it is of one state of the catalogue."""
@@ -27,14 +31,28 @@ class Position(NamedTuple):
     """How often an account or a token has changed."""
     writes: int
     """How often anything was written, also what is in no record: one state that has more of them is the later one."""
+    timeline: int = 0
+    """PostgreSQL's count of promotions, as it was at the last write: what came after one may lack what was before."""
+    parted: int = 0
+    """How much had been written when this timeline began: so much, and no more, it has of what was before."""
 
     def follows(self, other: "Position") -> bool:
-        """Whether it is later than another, or of another database."""
-        return self.epoch != other.epoch or self.writes > other.writes
+        """Whether it is later than another, and has all of it; or is of another database."""
+        return self.epoch != other.epoch or (self.writes > other.writes and self.holds_all_of(other))
 
     def holds_all_of(self, other: "Position") -> bool:
         """Whether all that was written up to another is there."""
-        return self.epoch == other.epoch and self.writes >= other.writes
+        if self.timeline == other.timeline:
+            return self.epoch == other.epoch and self.writes >= other.writes
+        return self.epoch == other.epoch and self.timeline > other.timeline and self.parted >= other.writes
+
+    def lacks_some_of(self, other: "Position") -> bool:
+        """Whether it is of the same epoch, and not all that was written up to another is there."""
+        return self.epoch == other.epoch and not self.holds_all_of(other)
+
+    def is_of_before(self, other: "Position") -> bool:
+        """Whether it is of a server in whose place another was promoted, and the other position of that one."""
+        return self.epoch == other.epoch and self.timeline < other.timeline
 
 
 class Move(NamedTuple):
@@ -56,7 +74,20 @@ def read_position(connection: Connection) -> Position:
     return Position._make(connection.execute(POSITION).one()) if known is None else known
 
 
-POSITION = select(catalogue.c.epoch, catalogue.c.revision, catalogue.c.accounts, catalogue.c.writes)
+def going_on(found: Position, seen: Position | None, place: str) -> Position:
+    """Where a database goes on from, held against what was seen of it: in a new epoch, where it has lost some of that.
+
+    `found` is of a primary, with the catalogue locked. Raises `Unavailable` where another has taken its place.
+    """
+    if seen is None or not found.lacks_some_of(seen):
+        return found
+    if found.is_of_before(seen):
+        raise Unavailable(f"The database {place} is an old primary, in whose place another was promoted.")
+    log.error("The database %s has lost writes that were there; a new epoch begins.", place)
+    return found._replace(epoch=secrets.token_hex(4))
+
+
+POSITION = select(*(catalogue.c[name] for name in Position._fields))
 
 
 class Watch(Protocol):
@@ -108,7 +139,10 @@ class Backend(Protocol):
         """Within a writing transaction, wait until no other changes the tables."""
 
     def lock(self, connection: Connection) -> Position:
-        """Wait until no other transaction writes, and keep others from it until this one ends: the position then."""
+        """Wait until no other transaction writes, and keep others from it until this one ends: the position then.
+
+        Its timeline is the present one, whatever the last write was made on.
+        """
 
     def announced(self, move: Update) -> Executable:
         """The statement that moves the catalogue, such that other nodes hear of it when it is committed."""

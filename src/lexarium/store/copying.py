@@ -1,13 +1,14 @@
 """Taking all that a database holds into another, of either engine: table by table, in one transaction."""
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, Table, exists, func, insert, select, update
 
 from lexarium.domain.errors import Conflict, StoreError
+from lexarium.domain.progress import Progress
 from lexarium.store.backend import Position, read_position
 from lexarium.store.database import Database
 from lexarium.store.schema import catalogue, lease, metadata
@@ -15,9 +16,6 @@ from lexarium.store.schema import catalogue, lease, metadata
 _AT_ONCE = 1_000
 _TABLES = [table for table in metadata.sorted_tables if table not in (catalogue, lease)]
 """All but where the catalogue stands, which goes last, and what belongs to processes that run."""
-
-Progress = Callable[[str, int, int], None]
-"""Is told what is done, how far, and of how much."""
 
 
 @dataclass(frozen=True)
@@ -52,12 +50,12 @@ def copy_all(source: Database, target: Database, told: Progress, *, new_epoch: b
                 done += len(rows)
                 told("Copying", done, total)
             _check(connection, table, sent, target.place)
+        # What the target was made with stays: its server's own timeline, and its epoch where that is to be a new one.
+        staying = {"timeline", "parted", *(["epoch"] if new_epoch else [])}
         values = snapshot.execute(select(catalogue)).one()._asdict()
-        if new_epoch:
-            del values["epoch"]  # that which the target was made with stays
-        connection.execute(update(catalogue).values(values))
+        connection.execute(update(catalogue).values({name: values[name] for name in values.keys() - staying}))
         target.backend.go_on(connection)
-        return Copied(read_position(connection), totals)
+        return Copied(read_position(snapshot), totals)
 
 
 class _Digest:

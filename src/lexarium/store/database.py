@@ -6,16 +6,18 @@ from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from importlib import import_module
+from typing import NamedTuple
 
 from sqlalchemy import Connection, bindparam, update
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, PendingRollbackError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
+from sqlalchemy.pool import QueuePool
 
 from lexarium.domain.errors import SettingError, Unavailable
 from lexarium.domain.grounds import Ground
 from lexarium.store import versions
-from lexarium.store.backend import Backend, Move, Position, Watch, read_position
+from lexarium.store.backend import Backend, Move, Position, Watch, going_on, read_position
 from lexarium.store.mark import Mark
 from lexarium.store.schema import catalogue
 from lexarium.store.sqlite import SqliteBackend
@@ -27,7 +29,18 @@ from lexarium.store.writer import Result, Work, Writer
 _MOVES = 100
 _TRIES = 10
 _TRY_SECONDS = 0.02
-_MOVE = update(catalogue).values(revision=bindparam("to"), accounts=bindparam("changed"), writes=bindparam("written"))
+_MOVE = update(catalogue).values({name: bindparam(f"to_{name}") for name in Position._fields})
+
+
+class Load(NamedTuple):
+    """How busy a process is with its database."""
+
+    waiting: int
+    """How many writes wait for their turn."""
+    connections: int
+    """How many are in use."""
+    most: int
+    """How many there may be."""
 
 
 class Database:
@@ -54,6 +67,13 @@ class Database:
     def embedded(self) -> bool:
         """Whether a short look into it may be taken where others wait meanwhile."""
         return self.backend.embedded
+
+    @property
+    def load(self) -> Load:
+        """How busy this process is with it, about."""
+        pool = self.backend.engine.pool
+        assert isinstance(pool, QueuePool)
+        return Load(self._writer.waiting, pool.checkedout(), pool.size())
 
     @contextmanager
     def read(self, *, newest: bool = False) -> Iterator[Connection]:
@@ -86,14 +106,13 @@ class Database:
     def write(self) -> Iterator[Transaction]:
         """A transaction for much to be written: committed when the block ends, undone when it raises."""
         with self.errors_explained(), self.backend.writing() as connection, connection.begin():
-            before = self.backend.lock(connection)
-            transaction = Transaction(connection, before)
+            found = self.backend.lock(connection)
+            transaction = Transaction(connection, going_on(found, self._floor(), self.place))
             yield transaction
             move = transaction.finish()
-            if move.to != before:
-                values = {"to": move.to.revision, "changed": move.to.accounts, "written": move.to.writes}
-                quiet = move.to._replace(writes=before.writes) == before
-                connection.execute(_MOVE if quiet else self._announced_move, values)
+            if move.to != found:
+                quiet = move.to._replace(writes=found.writes) == found
+                connection.execute(_MOVE if quiet else self._announced_move, _values(move.to))
         self._moves.append(move)
         self.notice(move.to)
 
@@ -174,11 +193,15 @@ class Database:
             self._mark.close()
 
     def _floor(self) -> Position | None:
-        """Where this node stands; None where it has seen nothing yet."""
+        """Where this node stands, for any thread; None where it has seen nothing yet, or the database is its own."""
         try:
-            return None if self._watch is None else self._watch.current()
+            return None if self._watch is None or self.embedded else self._watch.current()
         except Unavailable:
             return None
+
+
+def _values(position: Position) -> dict[str, str | int]:
+    return {f"to_{name}": value for name, value in position._asdict().items()}
 
 
 def _backend(url: str, seconds: int | None, mark: Mark | None) -> Backend:

@@ -25,6 +25,18 @@ def find(connection: Connection, account: str, key: str, *, at: int) -> Kept | N
     return None if row is None else Kept(row.request, row.answer)
 
 
+def every(connection: Connection) -> list[tuple[str, str, bytes]]:
+    """Whose it is, the key and the answer, of all that is kept."""
+    rows = connection.execute(select(idempotency.c.account, idempotency.c.key, idempotency.c.answer))
+    return [(row.account, row.key, row.answer) for row in rows]
+
+
+def drop(transaction: Transaction, account: str, key: str) -> None:
+    """Let go of one."""
+    this = (idempotency.c.account == account) & (idempotency.c.key == key)
+    transaction.connection.execute(delete(idempotency).where(this))
+
+
 def keep(transaction: Transaction, account: str, key: str, kept: Kept, *, at: int) -> None:
     """Keep an answer under a key, and let go of those that are older than a day."""
     transaction.connection.execute(delete(idempotency).where(idempotency.c.made <= at - KEPT_MS))

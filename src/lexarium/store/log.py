@@ -19,8 +19,12 @@ from lexarium.store.versions import change_of
 _INSERT = insert(record)
 _UPDATE = update(record).where(record.c.id == bindparam("this"))
 _LOG = insert(change)
-_RELATE = insert(relation)
 _UNRELATE = delete(relation).where(*(column == bindparam(f"this_{column.name}") for column in relation.c))
+_LATEST = (
+    select(change)
+    .join(record, (change.c.record == record.c.id) & (change.c.version == record.c.version))
+    .where(record.c.id.in_(bindparam("identifiers", expanding=True)))
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +96,7 @@ def append(transaction: Transaction, news: Sequence[New], *, actor: str, at: int
 
 @dataclass(frozen=True, slots=True)
 class Retold:
-    """A version of a record that is new here, as it was made elsewhere."""
+    """A version that is new here, as it was made elsewhere."""
 
     whole: Whole
     version: int
@@ -104,10 +108,12 @@ class Retold:
     """Whether another write made it than made the one before."""
     last: bool
     """Whether it is what the record is now."""
+    new: bool
+    """Whether the record was not there before."""
 
 
 def retell(transaction: Transaction, told: Sequence[Retold]) -> None:
-    """Log versions of records that were not there, each with when and by whom it was made, in this order."""
+    """Log versions that were not there, each with when and by whom it was made, in this order."""
     changes = []
     for seq, each in enumerate(told, transaction.revision + 1):
         if each.begins:
@@ -124,26 +130,29 @@ def retell(transaction: Transaction, told: Sequence[Retold]) -> None:
             document=each.document,
         )
         changes.append(change_row(made, each.whole))
-    last = [each for each in told if each.last]
-    transaction.put_off(_INSERT, (_record_row(Entry(each.whole, each.version, each.action)) for each in last))
+    last = [(each.new, _record_row(Entry(each.whole, each.version, each.action))) for each in told if each.last]
+    transaction.put_off(_INSERT, (row for new, row in last if new))
+    _execute(transaction, _UPDATE, [{"this": row["id"], **row} for new, row in last if not new])
     transaction.put_off(_LOG, changes)
     transaction.logged([each.whole for each in told])
 
 
 def relate(transaction: Transaction, added: Iterable[Edge], removed: Iterable[Edge]) -> None:
     """Add and remove relations. Those added must not be there; the records they belong to are saved by `save`."""
-    _execute(transaction, _RELATE, [_row(edge) for edge in added])
-    rows = [{f"this_{key}": value for key, value in _row(edge).items()} for edge in removed]
-    _execute(transaction, _UNRELATE, rows)
+    _insert(transaction.connection, relation, [(edge.source, edge.relation, edge.target) for edge in added])
+    _execute(
+        transaction,
+        _UNRELATE,
+        [{"this_source": each.source, "this_relation": each.relation, "this_target": each.target} for each in removed],
+    )
 
 
 def latest(connection: Connection, identifiers: Sequence[str]) -> dict[str, Change]:
     """The last change of each of these records; one that has none is left out."""
-    newest = (change.c.record == record.c.id) & (change.c.version == record.c.version)
     found: dict[str, Change] = {}
     for start in range(0, len(identifiers), BATCH):
-        query = select(change).join(record, newest).where(record.c.id.in_(identifiers[start : start + BATCH]))
-        found |= {row.record: change_of(row) for row in connection.execute(query)}
+        rows = connection.execute(_LATEST, {"identifiers": identifiers[start : start + BATCH]})
+        found |= {row.record: change_of(row) for row in rows}
     return found
 
 
@@ -189,10 +198,6 @@ def _insert(connection: Connection, table: Table, rows: list[tuple[Any, ...]]) -
         mark = "?" if connection.dialect.paramstyle == "qmark" else "%s"
         names, marks = ", ".join(f'"{column.name}"' for column in table.c), ", ".join(mark for _ in table.c)
         connection.exec_driver_sql(f"INSERT INTO {table.name} ({names}) VALUES ({marks})", rows)  # noqa: S608 (our own)
-
-
-def _row(edge: Edge) -> dict[str, str]:
-    return {"source": edge.source, "relation": edge.relation, "target": edge.target}
 
 
 def _execute(transaction: Transaction, statement: Any, rows: list[dict[str, Any]]) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from lexarium.store.backend import Position
 
-_LAYOUT = struct.Struct("<64sqqq")
+_LAYOUT = struct.Struct("<64sqqqqq")
 _SUM = struct.Struct("<I")
 _SIZE = _LAYOUT.size + _SUM.size
 
@@ -18,7 +18,7 @@ class Mark:
     """The newest position that any process of a node has read, written or heard of. For any thread."""
 
     def __init__(self, path: Path) -> None:
-        """The file may be new and empty; whoever made it removes it."""
+        """The file may be new and empty; it is its maker's to remove."""
         self._file = path.open("r+b")
         self._file.truncate(_SIZE)
         self._memory = mmap.mmap(self._file.fileno(), _SIZE)
@@ -55,7 +55,8 @@ class Mark:
 
 
 def _packed(position: Position) -> bytes:
-    values = _LAYOUT.pack(position.epoch.encode(), position.revision, position.accounts, position.writes)
+    epoch, *numbers = position
+    values = _LAYOUT.pack(epoch.encode(), *numbers)
     return values + _SUM.pack(zlib.crc32(values))
 
 
@@ -63,5 +64,5 @@ def _unpacked(raw: bytes) -> Position | None:
     values, (checksum,) = raw[: _LAYOUT.size], _SUM.unpack(raw[_LAYOUT.size :])
     if zlib.crc32(values) != checksum:
         return None
-    epoch, revision, accounts, writes = _LAYOUT.unpack(values)
-    return Position(epoch.rstrip(b"\0").decode(), revision, accounts, writes)
+    epoch, *numbers = _LAYOUT.unpack(values)
+    return Position(epoch.rstrip(b"\0").decode(), *numbers)

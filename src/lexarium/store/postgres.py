@@ -1,32 +1,46 @@
 """PostgreSQL 14 or newer, by psycopg: the engine for several nodes."""
 
 import logging
-import secrets
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
-from sqlalchemy import Connection, Executable, Update, create_engine, event, func, select, text
+from sqlalchemy import (
+    Connection,
+    Engine,
+    Executable,
+    Update,
+    create_engine,
+    event,
+    func,
+    literal_column,
+    select,
+    text,
+    update,
+)
 from sqlalchemy.exc import DBAPIError, InvalidatePoolError, OperationalError
 from sqlalchemy.pool import NullPool
 
 from lexarium.domain.errors import SettingError, StoreError, Unavailable
-from lexarium.store.backend import AT, POSITION, Position, Watch, read_position
+from lexarium.store.backend import AT, POSITION, Position, Watch, going_on, read_position
+from lexarium.store.links import TIMELINE, Link, Links
 from lexarium.store.mark import Mark
-from lexarium.store.schema import delivery
+from lexarium.store.schema import catalogue, delivery
 
 log = logging.getLogger(__name__)
 
-_CHANNEL = "lexarium"
+# Each form of what is told has a channel of its own, so that an older node does not hear what it cannot read.
+_CHANNEL = "lexarium_position"
 _BETWEEN = " "
 """What stands between the parts of a position in word of a commit."""
 _POSITION = list(POSITION.selected_columns)
+_POSITION_NOW = POSITION.add_columns(literal_column(TIMELINE))
 _BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 # Both in one trip. It cannot be prepared: that is done with single statements.
 _BEGIN_AND_TELL = f"{_BEGIN}; {POSITION}"
@@ -37,8 +51,8 @@ _WAIT_SECONDS = 10
 _TRUSTED_SECONDS = 1.0
 """A connection that was used within this time is taken for good; to ask each time would cost every read a trip."""
 _CONNECT_SECONDS = 5
-_AT_ONCE_SECONDS = 1.0
-"""A server that refuses does so sooner; one that takes longer to fail is not there."""
+_STANDBY_SECONDS = 2
+"""How long a standby may take to let a read begin: there is the primary to turn to."""
 _MORE_PATIENCE = 1
 """In seconds: how much longer the client waits than the server does, so that the server can say what is wrong."""
 # Any number will do that no other program on the same server uses for a lock of this kind.
@@ -46,8 +60,6 @@ _SCHEMA_LOCK = 0x1E7A
 _POLL_SECONDS = 0.4
 """A node learns of others' writes at once; after this long it looks by itself, where word cannot come or was lost."""
 _TROUBLE_SECONDS = 0.5
-_MOURNING_SECONDS = 2.0
-"""How long a primary must have less than was seen of it to be taken for one that has lost it."""
 _HELD = "60s"
 """How long a process that serves may hold the catalogue's lock without a word."""
 # A peer that has vanished is noticed within seconds, by either side, not when the operating system gives up: a node
@@ -58,42 +70,15 @@ _THE_PRIMARY = {"target_session_attrs": "read-write"}
 _ANY_STANDBY = {"target_session_attrs": "prefer-standby", "load_balance_hosts": "random"}
 
 
-class _Reach:
-    """Whether the server answers at all: while it is silent, only the watch waits for it, and all others are told."""
-
-    silent = False
-
-
-class _Link(psycopg.Connection[Any]):
-    """A connection that is given up where its server does not answer in time."""
-
-    patience: float | None = None
-    reach: _Reach
-
-    def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:
-        if timeout is not None or self.patience is None:
-            return super().wait(gen, interval, timeout)
-        try:
-            return super().wait(gen, interval, self.patience)
-        except psycopg.errors._WaitTimeout:
-            # Not cancelled: whether a commit that hangs comes to be is the server's to decide, and must stay so.
-            self.pgconn.finish()
-            self.reach.silent = True
-            raise psycopg.OperationalError(f"the server did not answer within {self.patience:g} s") from None
-
-
 class PostgresWatch:
     """Listens, in a thread, for word of commits on other nodes; this node's own are told to it."""
 
-    def __init__(self, connect: Callable[[], _Link], reach: _Reach, place: str, mark: Mark | None) -> None:
-        self._connect = connect
-        self._reach = reach
+    def __init__(self, links: Links, place: str, mark: Mark | None) -> None:
+        self._links = links
         self._place = place
         self._mark = mark
         self._position: Position | None = None
         self._troubled = False
-        self._less_since: float | None = None
-        """Since when the primary has had less than was seen of it."""
         self._closed = threading.Event()
         self._tried = threading.Event()
         self._lock = threading.Lock()
@@ -135,7 +120,7 @@ class PostgresWatch:
 
     def _listen(self) -> None:
         # A connection of its own: waiting for one of the pool's could take long when readers are many.
-        engine = create_engine(_DIALECT, creator=self._connect, poolclass=NullPool)
+        engine = create_engine(_DIALECT, creator=self._links.for_watch, poolclass=NullPool)
         with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
             driver = connection.connection.driver_connection
             assert isinstance(driver, psycopg.Connection)
@@ -149,27 +134,40 @@ class PostgresWatch:
                 seen = self._seen()
                 found = read_position(connection)
                 self.advance(found)
-                self._reach.silent = self._troubled = False
+                self._links.reach.silent = self._troubled = False
                 self._tried.set()
-                if seen is not None and seen.epoch == found.epoch and seen.writes > found.writes:
-                    self._mourn(driver, seen)
-                else:
-                    self._less_since = None
+                if seen is not None and found.lacks_some_of(seen):
+                    _mourn(engine, seen, self._place)
                 for heard in driver.notifies(timeout=_POLL_SECONDS):
                     self.advance(_position_of(heard.payload))
 
-    def _mourn(self, driver: "psycopg.Connection[Any]", seen: Position) -> None:
-        """Where a primary has lost what was seen of it, begin a new epoch: nothing that was told before holds.
 
-        Not at once: a standby may show a commit a little earlier than the primary that waits for it. For as long as
-        that lasts the catalogue is locked, and the statement fails.
-        """
-        self._less_since = self._less_since or time.monotonic()
-        writable = driver.info.parameter_status("in_hot_standby") == "off"
-        if writable and time.monotonic() - self._less_since > _MOURNING_SECONDS:
-            new = "UPDATE catalogue SET epoch = %s WHERE epoch = %s AND writes < %s"
-            if driver.execute(new, [secrets.token_hex(4), seen.epoch, seen.writes]).rowcount:
-                log.error("The database %s has lost writes that were there; a new epoch begins.", self._place)
+def _mourn(engine: Engine, seen: Position, place: str) -> None:
+    """Where a primary has lost what was seen of it, begin a new epoch: nothing that was told before holds.
+
+    A standby may show a commit a little earlier than the primary that waits for it. Until then the catalogue is locked:
+    nothing is found here, and the next look tells.
+    """
+    with engine.begin() as connection:
+        if connection.execute(select(func.pg_is_in_recovery())).scalar_one():
+            return
+        found = connection.execute(_POSITION_NOW.with_for_update(skip_locked=True)).one_or_none()
+        if found is not None:
+            then = _now(found)
+            after = going_on(then, seen, place)
+            if after != then:
+                connection.execute(_announced(update(catalogue).values(after._asdict())))
+
+
+def _announced(move: Update) -> Executable:
+    # With the statement itself: a statement of its own would be one more trip, with the lock held.
+    return move.returning(func.pg_notify(_CHANNEL, func.concat_ws(_BETWEEN, *_POSITION)))
+
+
+def _now(row: Any) -> Position:
+    """The position that a row tells, on the timeline that the server is on: the last write may have been before it."""
+    found, timeline = Position._make(row[: len(Position._fields)]), row[len(Position._fields)]
+    return found if timeline == found.timeline else found._replace(timeline=timeline, parted=found.writes)
 
 
 def _begun(driver: "psycopg.Connection[Any]") -> Position | None:
@@ -189,25 +187,7 @@ def _position_of(told: str) -> Position:
     return Position(epoch, *map(int, numbers))
 
 
-def _connect(address: str, patience: float | None, reach: _Reach) -> _Link:
-    began = time.monotonic()
-    try:
-        link = _Link.connect(address)
-    except psycopg.Error:
-        reach.silent = time.monotonic() - began > _AT_ONCE_SECONDS
-        raise
-    link.patience, link.reach = patience, reach
-    return link
-
-
-def _note_use(_link: object, record: Any) -> None:
-    record.info["used"] = time.monotonic()
-
-
-def _refuse_if_dead(link: Any, record: Any, _proxy: object) -> None:
-    """Look whether a connection that was idle is still good; the pool makes another where it is not."""
-    if time.monotonic() - record.info.get("used", time.monotonic()) < _TRUSTED_SECONDS:
-        return
+def _refuse_if_dead(link: Link) -> None:
     try:
         link.execute("SELECT")
         link.rollback()
@@ -215,22 +195,38 @@ def _refuse_if_dead(link: Any, record: Any, _proxy: object) -> None:
         raise InvalidatePoolError(str(error)) from error
 
 
-def _complete(address: str, seconds: int | None, among_several: Mapping[str, str]) -> str:
+def _note_use(_link: object, record: Any) -> None:
+    record.info["used"] = time.monotonic()
+
+
+def _complete(address: str, seconds: int | None, *, standby: bool) -> str:
     """The address with what a session is to be like, and which of several hosts; what it says itself goes first."""
     try:
         parts = conninfo_to_dict(address)
     except psycopg.ProgrammingError as error:
         raise SettingError(f"The database address is not one that PostgreSQL knows: {error}") from None
+    if "@" in f"{parts.get('host', '')}{parts.get('dbname', '')}":
+        # Not the whole of it: it holds a part of the password.
+        raise SettingError(
+            "The database address has an @ too many. In a password, write @ as %40, / as %2F and : as %3A."
+        )
     options = {f"tcp_keepalives_{name}": str(value) for name, value in _KEEPALIVES.items()}
     options["tcp_user_timeout"] = str(_UNACKNOWLEDGED_MS)
     options["lock_timeout"] = f"{seconds or _WAIT_SECONDS}s"
-    if seconds is not None:
-        options["statement_timeout"] = f"{seconds}s"
+    options["statement_timeout"] = f"{seconds or 0}s"
     told = " ".join(f"-c {name}={value}" for name, value in options.items())
-    own: dict[str, Any] = {"connect_timeout": _CONNECT_SECONDS, "tcp_user_timeout": _UNACKNOWLEDGED_MS}
+    own: dict[str, Any] = {"tcp_user_timeout": _UNACKNOWLEDGED_MS}
+    own["connect_timeout"] = _STANDBY_SECONDS if standby else _CONNECT_SECONDS
     own |= {f"keepalives_{name}": value for name, value in _KEEPALIVES.items()}
-    own |= among_several if "," in str(parts.get("host", "")) else {}
+    if "," in str(parts.get("host", "")):
+        own |= _ANY_STANDBY if standby else _THE_PRIMARY
     return make_conninfo(**own | parts | {"options": f"{told} {parts.get('options') or ''}".strip()})
+
+
+def _place(parts: Mapping[str, Any]) -> str:
+    hosts, ports = (str(parts.get(name) or "").split(",") for name in ("host", "port"))
+    servers = [f"{host}:{port}".rstrip(":") for host, port in zip_longest(hosts, ports, fillvalue=ports[-1])]
+    return f"{parts.get('dbname', '')} on {','.join(servers) or 'the local server'}"
 
 
 class PostgresBackend:
@@ -242,27 +238,28 @@ class PostgresBackend:
         self, address: str, *, seconds: int | None = None, mark: Mark | None = None, standby: bool = False
     ) -> None:
         """`seconds`: how long a statement may take; None, for commands: as long as it takes."""
-        complete = _complete(address, seconds, _ANY_STANDBY if standby else _THE_PRIMARY)
+        complete = _complete(address, seconds, standby=standby)
         parts = conninfo_to_dict(complete)
         self._mark = mark
         # Should a process that serves be stopped in the midst of a write, the others get their turn.
         held = [] if seconds is None else [func.set_config("idle_in_transaction_session_timeout", _HELD, True)]
-        self._lock = POSITION.add_columns(*held).with_for_update()
-        self._reach = _Reach()
+        self._lock = _POSITION_NOW.add_columns(*held).with_for_update()
         self._watched = False
-        patience = None if seconds is None else seconds + _MORE_PATIENCE
-        self._new_link = partial(_connect, complete, patience, self._reach)
-        self.place = f"{parts.get('dbname', '')} on {parts.get('host', 'the local server')}"
+        self._patience = None if seconds is None else seconds + _MORE_PATIENCE
+        self._patience_at_first = _STANDBY_SECONDS if standby else self._patience
+        self._links = Links(complete, self._patience_at_first, standby=standby)
+        self.place = _place(parts)
         self.file: Path | None = None
         self.engine = create_engine(
             _DIALECT,
-            creator=self._new_link,
+            creator=self._links.new,
+            hide_parameters=True,  # An error that is logged must not tell what people wrote.
             pool_size=_CONNECTIONS,
             max_overflow=0,
-            pool_timeout=seconds or _WAIT_SECONDS,
+            pool_timeout=_STANDBY_SECONDS if standby else seconds or _WAIT_SECONDS,
         )
         event.listen(self.engine, "checkin", _note_use)
-        event.listen(self.engine, "checkout", _refuse_if_dead)
+        event.listen(self.engine, "checkout", self._refuse_if_bad)
 
     def exists(self) -> bool:
         return True  # a database that is not there cannot be connected to, and is told so
@@ -272,21 +269,31 @@ class PostgresBackend:
         # The driver would begin a transaction by itself, with a trip of its own.
         connection = self.engine.connect().execution_options(isolation_level="AUTOCOMMIT")
         driver = connection.connection.driver_connection
-        assert isinstance(driver, psycopg.Connection)
+        assert isinstance(driver, Link)
         try:
-            return connection.execution_options(**{AT: _begun(driver)})
+            begun = connection.execution_options(**{AT: _begun(driver)})
+            driver.patience = self._patience
+            return begun
         except psycopg.Error as error:
             if driver.closed:
                 connection.invalidate(error)
             connection.close()
             raise OperationalError(_BEGIN, None, error) from error
 
+    def _refuse_if_bad(self, link: Any, record: Any, _proxy: object) -> None:
+        """Look whether a connection that was idle is still good; the pool makes another where it is not."""
+        if self._links.outdated(link):
+            raise InvalidatePoolError("another server was promoted")
+        link.patience = self._patience_at_first
+        if time.monotonic() - record.info.get("used", time.monotonic()) >= _TRUSTED_SECONDS:
+            _refuse_if_dead(link)
+
     def writing(self) -> Connection:
         self._refuse_if_silent()
         return self.engine.connect()
 
     def _refuse_if_silent(self) -> None:
-        if self._watched and self._reach.silent:
+        if self._watched and self._links.reach.silent:
             raise Unavailable(f"The database {self.place} does not answer.")
 
     def settle(self) -> None:
@@ -311,11 +318,10 @@ class PostgresBackend:
         connection.execute(text(f"SELECT pg_advisory_xact_lock({_SCHEMA_LOCK})"))
 
     def lock(self, connection: Connection) -> Position:
-        return Position._make(connection.execute(self._lock).one()[: len(Position._fields)])
+        return _now(connection.execute(self._lock).one())
 
     def announced(self, move: Update) -> Executable:
-        # With the statement itself: a statement of its own would be one more trip, with the lock held.
-        return move.returning(func.pg_notify(_CHANNEL, func.concat_ws(_BETWEEN, *_POSITION)))
+        return _announced(move)
 
     def go_on(self, connection: Connection) -> None:
         last = connection.execute(select(func.max(delivery.c.id))).scalar()
@@ -326,12 +332,17 @@ class PostgresBackend:
 
     def watch(self) -> Watch:
         self._watched = True
-        return PostgresWatch(self._new_link, self._reach, self.place, self._mark)
+        return PostgresWatch(self._links, self.place, self._mark)
 
     def explain(self, error: DBAPIError) -> StoreError | None:
         code = getattr(error.orig, "sqlstate", None) or ""
         if code.startswith(_TOO_LARGE):
             return None
+        if code == _NOT_ALLOWED:
+            owner = "Make the role that it is used by its owner: ALTER DATABASE … OWNER TO … ."
+            return StoreError(
+                f"The database {self.place} cannot be used: {_reason(error.orig).partition('  ')[0]}. {owner}"
+            )
         if isinstance(error.orig, psycopg.OperationalError | psycopg.InterfaceError) or code.startswith(_UNAVAILABLE):
             return Unavailable(f"The database {self.place} cannot be used now: {_reason(error.orig)}")
         return None
@@ -341,7 +352,9 @@ def _reason(error: BaseException | None) -> str:
     return str(error).strip().replace("\n", " ")
 
 
-# Connection, resources, operator's intervention, lock not available; and what a standby answers to a write.
-_UNAVAILABLE = ("08", "53", "57", "55P03", "25006", "0A000")
+# Connection, resources, operator's intervention, lock not available; what a standby answers to a write; and what is
+# said to all that comes after one of these in the same transaction.
+_UNAVAILABLE = ("08", "53", "57", "55P03", "25006", "0A000", "25P02")
+_NOT_ALLOWED = "42501"
 # A limit of PostgreSQL's own that nothing of ours may come up to. Its driver takes it for trouble that may pass.
 _TOO_LARGE = "54"

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from sqlalchemy import Connection, insert, select, tuple_, update
+from sqlalchemy import Connection, func, insert, select, tuple_, update
 
-from lexarium.domain.proposals import Decision, Proposal
+from lexarium.domain.proposals import Decision, Proposal, Queue
 from lexarium.store.schema import proposal
 from lexarium.store.transaction import Transaction
 
@@ -34,6 +34,47 @@ def page(
     if after is not None:
         query = query.where(tuple_(proposal.c.made, proposal.c.id) > after)
     return [_proposal(row) for row in connection.execute(query)]
+
+
+def count(connection: Connection, state: Decision) -> int:
+    """How many stand so."""
+    return connection.scalar(select(func.count()).where(proposal.c.state == state)) or 0
+
+
+def waiting(connection: Connection, queue: Queue, after: tuple[int, str] | None, limit: int) -> Sequence[Proposal]:
+    """The next open proposals of a queue; `after` is when the last of the page before was made, and its id."""
+    place = tuple_(proposal.c.made, proposal.c.id)
+    query = select(proposal).where(proposal.c.state == Decision.OPEN).limit(limit)
+    order = (proposal.c.made.desc(), proposal.c.id.desc()) if queue.newest else (proposal.c.made, proposal.c.id)
+    if queue.collection is not None:
+        query = query.where(proposal.c.collection == queue.collection)
+    if queue.author is not None:
+        query = query.where(proposal.c.author == queue.author)
+    if after is not None:
+        query = query.where(place < after if queue.newest else place > after)
+    return [_proposal(row) for row in connection.execute(query.order_by(*order))]
+
+
+def made_by(connection: Connection, author: str, before: tuple[int, str] | None, limit: int) -> Sequence[Proposal]:
+    """The proposals of someone, the newest first; `before` is when the last of the page before was made, and its id."""
+    query = select(proposal).where(proposal.c.author == author).limit(limit)
+    if before is not None:
+        query = query.where(tuple_(proposal.c.made, proposal.c.id) < before)
+    return [_proposal(row) for row in connection.execute(query.order_by(proposal.c.made.desc(), proposal.c.id.desc()))]
+
+
+def about(connection: Connection, record: str, author: str | None) -> Sequence[Proposal]:
+    """The open proposals about a record, perhaps only someone's, the oldest first."""
+    query = select(proposal).where((proposal.c.state == Decision.OPEN) & (proposal.c.record == record))
+    if author is not None:
+        query = query.where(proposal.c.author == author)
+    return [_proposal(row) for row in connection.execute(query.order_by(proposal.c.made, proposal.c.id))]
+
+
+def authors(connection: Connection) -> Sequence[str]:
+    """Who has made proposals that are open."""
+    query = select(proposal.c.author).where(proposal.c.state == Decision.OPEN).distinct()
+    return connection.execute(query).scalars().all()
 
 
 def decide(transaction: Transaction, decided: Proposal) -> None:

@@ -59,6 +59,12 @@ def collections(connection: Connection, identifiers: Sequence[str]) -> dict[str,
     return found
 
 
+def in_state(connection: Connection, collection: str, state: State) -> set[str]:
+    """The records of a collection that are in a state."""
+    query = select(record.c.id).where(record.c.collection == collection, record.c.state == state)
+    return set(connection.execute(query).scalars())
+
+
 def names(connection: Connection, identifiers: Sequence[str], state: State = State.PUBLISHED) -> dict[str, str]:
     """The names of those of these records that are published, or in another state."""
     found: dict[str, str] = {}

@@ -30,6 +30,8 @@ catalogue = Table(
     Column("revision", BigInteger, nullable=False, comment="the last seq of the log"),
     Column("accounts", BigInteger, nullable=False, server_default="0", comment="counts their changes"),
     Column("writes", BigInteger, nullable=False, server_default="0", comment="counts all that is written"),
+    Column("timeline", BigInteger, nullable=False, server_default="0", comment="PostgreSQL's, at the last write"),
+    Column("parted", BigInteger, nullable=False, server_default="0", comment="writes when that timeline began"),
 )
 
 record = Table(

@@ -72,6 +72,7 @@ class SqliteBackend:
         self.engine = create_engine(
             url,
             connect_args={"timeout": _WAIT_SECONDS, "check_same_thread": False},
+            hide_parameters=True,  # An error that is logged must not tell what people wrote.
             pool_size=_CONNECTIONS,
             max_overflow=0,
             pool_timeout=_WAIT_SECONDS,
@@ -190,7 +191,8 @@ _UNAVAILABLE = ("locked", "unable to open", "readonly", "full", "disk I/O")
 def _set_up(connection: sqlite3.Connection, _record: Any) -> None:
     # The driver would begin transactions by itself, and too late; `_begin` does.
     connection.isolation_level = None
-    for pragma in ("synchronous=FULL", "foreign_keys=ON", f"cache_size=-{_CACHE_KB}"):
+    # What is erased is overwritten, where that costs no reading and no writing of its own.
+    for pragma in ("synchronous=FULL", "foreign_keys=ON", "secure_delete=FAST", f"cache_size=-{_CACHE_KB}"):
         connection.execute(f"PRAGMA {pragma}").close()
 
 

@@ -3,7 +3,7 @@
 import sqlite3
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ from lexarium.store.retold import RetoldVersions
 _TABLES = """
 CREATE TABLE staged (id TEXT, collection TEXT, source INTEGER, line INTEGER, fields BLOB, rest BLOB);
 CREATE TABLE edge (source TEXT, relation TEXT, target TEXT);
-CREATE TABLE told (id TEXT, relation TEXT, side TEXT);
+CREATE TABLE told (id TEXT, what INTEGER);
 CREATE TABLE dropped (source TEXT, relation TEXT, target TEXT, PRIMARY KEY (source, relation, target)) WITHOUT ROWID;
 CREATE TABLE named (name TEXT PRIMARY KEY, collection TEXT, label TEXT, id TEXT) WITHOUT ROWID;
 CREATE TABLE loose (source TEXT, relation TEXT, target TEXT, file INTEGER, line INTEGER);
@@ -82,6 +82,8 @@ class Stage:
         self._db.executescript(pragmas + _TABLES)
         self._waiting: defaultdict[str, list[tuple[Any, ...]]] = defaultdict(list)
         self._sources: list[str] = []
+        self._told: dict[tuple[tuple[str, Side], ...], int] = {}
+        """What records tell of completely, numbered: most tell of the same."""
         self.versions = RetoldVersions(self._db)
         """The history of records, where files tell it."""
         # After all tables are made: a script ends a transaction, and without one every row would be written by itself.
@@ -124,12 +126,12 @@ class Stage:
         self.has_names = True
         self._db.execute("INSERT OR IGNORE INTO named (name) VALUES (?)", (name,))
 
-    def tell(self, identifier: str, edges: Iterable[Edge], told: Iterable[tuple[str, Side]]) -> None:
+    def tell(self, identifier: str, edges: Iterable[Edge], told: Sequence[tuple[str, Side]]) -> None:
         """Add the edges a record tells of, and which relations, at which end, it tells of completely."""
         for edge in edges:
             self._put("edge", (edge.source, edge.relation, edge.target))
-        for relation, side in told:
-            self._put("told", (identifier, relation, side))
+        if told:
+            self._put("told", (identifier, self._told.setdefault(tuple(told), len(self._told))))
 
     def tell_loosely(self, edge: Edge, source: int, line: int) -> None:
         """Add an edge of which an end was told by what may be no id of ours."""
@@ -227,9 +229,10 @@ class Stage:
 
     def told(self) -> Iterator[list[tuple[str, str, Side]]]:
         """What records tell of completely, as (id, relation, side), some at a time, by id."""
-        cursor = self._db.execute("SELECT DISTINCT id, relation, side FROM told ORDER BY id")
-        while rows := cursor.fetchmany(1_000):
-            yield rows
+        known = list(self._told)
+        cursor = self._db.execute("SELECT DISTINCT id, what FROM told ORDER BY id")
+        while rows := cursor.fetchmany(_BUFFERED):
+            yield [(identifier, *each) for identifier, what in rows for each in known[what]]
 
     def asserted(self, edges: Iterable[Edge]) -> set[Edge]:
         """Which of these edges some record of the import tells of."""

@@ -1,7 +1,8 @@
 """Hot standbys: servers that have what the primary has, perhaps a little later, and can be read from."""
 
 import logging
-import time
+import threading
+from contextlib import suppress
 
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
@@ -12,30 +13,34 @@ from lexarium.store.backend import Backend, Position, read_position
 
 log = logging.getLogger(__name__)
 
-_AWAY_SECONDS = 2.0
-"""For how long standbys that could not be read are left alone."""
+_LOOK_SECONDS = 2.0
+"""How long standbys that could not be read are left alone before they are looked for."""
+_FAILURES = (DBAPIError, PoolTimeout, Unavailable)
 
 
 class Standbys:
-    """Gives transactions on a standby, where one has all that a node has seen. For any thread."""
+    """Gives transactions on a standby, where one has all that a node has seen. For any thread.
+
+    Standbys that failed once are set aside until a thread of its own finds them well: nobody else waits for them.
+    """
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
-        self._away_until = 0.0
+        self._aside = threading.Event()
+        self._closed = threading.Event()
+        self._setting_aside = threading.Lock()
 
     def opened(self, floor: Position | None) -> Connection | None:
         """A connection, in a transaction that sees one state with all that was written up to a position.
 
         None where no standby can give that now.
         """
-        if time.monotonic() < self._away_until:
+        if self._aside.is_set():
             return None
         try:
             return self._tried(floor)
-        except (DBAPIError, PoolTimeout, Unavailable) as error:
-            self._away_until = time.monotonic() + _AWAY_SECONDS
-            told = self._backend.explain(error) if isinstance(error, DBAPIError) else None
-            log.warning("The standbys cannot be read now: %s", told or error)
+        except _FAILURES as error:
+            self._set_aside(error)
             return None
 
     def _tried(self, floor: Position | None) -> Connection | None:
@@ -49,6 +54,23 @@ class Standbys:
         connection.close()
         return None
 
+    def _set_aside(self, error: Exception) -> None:
+        with self._setting_aside:
+            if self._aside.is_set():
+                return  # by another that failed at the same time
+            self._aside.set()
+        told = self._backend.explain(error) if isinstance(error, DBAPIError) else None
+        log.warning("The standbys cannot be read now: %s", told or error)
+        threading.Thread(target=self._look_for_them, name="lexarium-standbys", daemon=True).start()
+
+    def _look_for_them(self) -> None:
+        while not self._closed.wait(_LOOK_SECONDS):
+            with suppress(*_FAILURES):
+                self._backend.reading().close()
+                self._aside.clear()
+                return
+
     def close(self) -> None:
         """Let go of every connection."""
+        self._closed.set()
         self._backend.engine.dispose()

@@ -11,6 +11,8 @@ from lexarium.store.backend import Move, Position
 
 MOST_CHANGES = 500
 """How many changes are looked at one by one, to see what they shake; past that everything is taken for shaken."""
+_AT_ONCE = 200
+"""How many rows are written by one call: each call is waited for as long as the server may be silent, and no longer."""
 
 
 class Transaction:
@@ -111,6 +113,7 @@ class Transaction:
         for statement, row in self._put_off[:until]:
             by_statement.setdefault(statement, []).append(row)
         for statement, rows in by_statement.items():
-            self._connection.execute(statement, rows)
+            for start in range(0, len(rows), _AT_ONCE):
+                self._connection.execute(statement, rows[start : start + _AT_ONCE])
         del self._put_off[:until]
         self._own = max(0, self._own - until)

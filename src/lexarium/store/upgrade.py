@@ -6,7 +6,7 @@ from pathlib import Path
 from alembic import command
 from alembic.config import Config
 from alembic.script import ScriptDirectory
-from sqlalchemy import inspect
+from sqlalchemy import inspect, update
 
 from lexarium.domain.errors import NotACatalogue, TooNew
 from lexarium.store import migrations
@@ -38,4 +38,7 @@ def upgrade(database: Database) -> str | None:
         command.upgrade(config, "head")
         if before is None:
             connection.execute(catalogue.insert().values(id=1, epoch=secrets.token_hex(4), revision=0))
+        else:
+            # It counts as a write: a standby that has not followed it yet is not to be read.
+            connection.execute(update(catalogue).values(writes=catalogue.c.writes + 1))
     return before

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import (
     ColumnElement,
     Connection,
+    Exists,
     Integer,
     Select,
     bindparam,
@@ -206,7 +207,7 @@ def labelled(connection: Connection, seq: int, revision: int, limit: int) -> lis
 def page(connection: Connection, listing: Listing, after: Place | None, limit: int) -> list[Change]:
     """The next records of a list."""
     key = SORTS[listing.sort]
-    query = _as_of(listing)
+    query = _as_of(listing, after)
     if after is not None:
         # The bound stands by itself, so that an index begins there: within an alternative it would be read whole.
         bound, past = (key <= after.key, key < after.key) if listing.descending else (key >= after.key, key > after.key)
@@ -280,11 +281,15 @@ def change_of(row: Any) -> Change:
 _ACTIONS = {action.value: action for action in Action}
 
 
-def _as_of(wanted: Listing) -> Select[Any]:
-    return select(change).where(change.c.seq <= wanted.revision, ~_newer(wanted.revision), *_conditions(wanted))
+def _as_of(wanted: Listing, after: Place | None = None) -> Select[Any]:
+    newer = _newer(wanted.revision)
+    if after is not None and wanted.sort == "id":
+        # PostgreSQL goes through both by id, side by side, and would begin with the first of all.
+        newer = newer.where(_later.c.record <= after.record if wanted.descending else _later.c.record >= after.record)
+    return select(change).where(change.c.seq <= wanted.revision, ~newer, *_conditions(wanted))
 
 
-def _newer(revision: int) -> ColumnElement[bool]:
+def _newer(revision: int) -> Exists:
     """Whether the record of a change was changed again, up to a revision."""
     return exists().where(
         _later.c.record == change.c.record, _later.c.version == change.c.version + 1, _later.c.seq <= revision

@@ -1,9 +1,9 @@
 """Webhooks and the log of their deliveries in the store."""
 
 from dataclasses import asdict
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, case, delete, func, insert, select, update
 
 from lexarium.domain.changes import Action
 from lexarium.domain.webhooks import Delivery, Webhook
@@ -35,6 +35,27 @@ def due(connection: Connection, *, at: int) -> list[Webhook]:
     revision = select(catalogue.c.revision).scalar_subquery()
     waiting = webhook.c.disabled.is_(None) & (webhook.c.due <= at) & (webhook.c.seq < revision)
     return [_webhook(row) for row in connection.execute(select(webhook).where(waiting).order_by(webhook.c.seq))]
+
+
+class Backlog(NamedTuple):
+    """How webhooks stand, all together."""
+
+    waiting: int
+    """How many changes those that are enabled have still to look at."""
+    failing: int
+    disabled: int
+
+
+def backlog(connection: Connection) -> Backlog:
+    """How webhooks stand now."""
+    enabled = webhook.c.disabled.is_(None)
+    behind = select(catalogue.c.revision).scalar_subquery() - webhook.c.seq
+    counted = select(
+        func.coalesce(func.sum(case((enabled, behind), else_=0)), 0),
+        func.count(case((enabled & webhook.c.failing.is_not(None), 1))),
+        func.count(webhook.c.disabled),
+    )
+    return Backlog._make(int(each) for each in connection.execute(counted.select_from(webhook)).one())
 
 
 def save(transaction: Transaction, changed: Webhook) -> None:

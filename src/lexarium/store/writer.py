@@ -53,6 +53,11 @@ class Writer:
             raise Unavailable("Too many writes are waiting.") from None
         return future
 
+    @property
+    def waiting(self) -> int:
+        """How many writes wait for their turn, about."""
+        return self._waiting.qsize()
+
     def close(self) -> None:
         """Finish what waits, then stop."""
         if self._thread is not None:

@@ -3,14 +3,14 @@
 import asyncio
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import AsyncIterator, Mapping, Sequence, Set
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 from starlette.types import Send
 
 from lexarium.domain import rendering
-from lexarium.domain.errors import Unavailable
+from lexarium.domain.errors import StoreError, Unavailable
 from lexarium.domain.grounds import Ground
 from lexarium.store.backend import Move, Position
 from lexarium.store.database import Database
@@ -31,16 +31,19 @@ _TURN_SECONDS = 10
 """How long the making of an answer waits for its turn."""
 _MOVES = 100
 """How many moves of the catalogue are remembered, for answers that were read before them and come to be kept after."""
+_LOOK_SECONDS = 0.25
+"""How long answers may be behind what other nodes have written, where nobody asks for any."""
 
 
 class Reply:
     """A whole response: as messages for an ASGI server, and as the bytes that go on the wire."""
 
-    __slots__ = ("body", "end", "head", "start", "status")
+    __slots__ = ("body", "end", "head", "headers", "start", "status")
 
     def __init__(self, status: int, headers: Sequence[Header], body: bytes) -> None:
         self.status = status
         self.body = body
+        self.headers = headers
         self.start: dict[str, Any] = {"type": "http.response.start", "status": status, "headers": headers}
         self.end: dict[str, Any] = {"type": "http.response.body", "body": body}
         self.head = b"".join(b"%b: %b\r\n" % header for header in headers) + b"\r\n"
@@ -50,6 +53,10 @@ class Reply:
         """Send it as ASGI messages."""
         await send(self.start)
         await send(self.end)
+
+    def told(self, header: Header) -> "Reply":
+        """The same with one more header."""
+        return Reply(self.status, [*self.headers, header], self.body)
 
 
 class Answer:
@@ -105,15 +112,17 @@ def matches(etag: bytes, if_none_match: bytes) -> bool:
     return named == [b"*"] or any(part.removeprefix(b"W/") == etag for part in named)
 
 
-def conditions(scope: Mapping[str, Any]) -> tuple[bytes, bytes | None]:
-    """A request's `Accept-Encoding`, and its `If-None-Match` if it has one."""
-    accept, if_none_match = b"", None
+def conditions(scope: Mapping[str, Any]) -> tuple[bytes, bytes | None, bytes | None]:
+    """A request's `Accept-Encoding`, and its `If-None-Match` and its `X-Request-ID` if it has them."""
+    accept, if_none_match, request = b"", None, None
     for name, value in scope["headers"]:
         if name == b"accept-encoding":
             accept = value if not accept else accept + b"," + value
         elif name == b"if-none-match":
             if_none_match = value if if_none_match is None else if_none_match + b"," + value
-    return accept, if_none_match
+        elif name == b"x-request-id":
+            request = value
+    return accept, if_none_match, request
 
 
 def encoding_headers(encoding: str) -> list[Header]:
@@ -137,6 +146,15 @@ class Answers:
         """The last moves that were followed."""
         self._spelt: OrderedDict[tuple[bytes, bytes], Asked] = OrderedDict()
         self._making = asyncio.Semaphore(2)
+        self.hits = 0
+        """How often an answer that was asked for was there."""
+        self.misses = 0
+        """How often one had to be made."""
+
+    @property
+    def size(self) -> int:
+        """How many bytes are kept."""
+        return self._size
 
     @asynccontextmanager
     async def making(self) -> AsyncIterator[None]:
@@ -150,6 +168,11 @@ class Answers:
             yield
         finally:
             self._making.release()
+
+    @property
+    def kept(self) -> tuple[int, int]:
+        """How many there are, and how many bytes of memory they take."""
+        return len(self._kept), self._size
 
     def fits(self, size: int) -> bool:
         """Whether a body of so many bytes can be kept at all."""
@@ -173,6 +196,7 @@ class Answers:
         if answer.position != self._holding:
             answer = self._kept[key] = answer.at(self._holding)
         self._kept.move_to_end(key)
+        self.hits += 1
         return answer
 
     async def keep(self, key: Key, answer: Answer) -> None:
@@ -197,6 +221,16 @@ class Answers:
             self._follow(self._database.moved_since(self._holding))
         else:
             self._follow(await run_in_threadpool(self._database.moved_since, self._holding))
+
+    async def go_along(self) -> None:
+        """Catch up whenever the catalogue moves, until cancelled, where `get` does not do so by itself.
+
+        Else, should the database go before anyone has asked again, nothing of what still holds could be served.
+        """
+        while not self._database.embedded:
+            await asyncio.sleep(_LOOK_SECONDS)
+            with suppress(StoreError):
+                await self.catch_up()
 
     def _behind(self) -> bool:
         now, then = self._database.position(), self._holding

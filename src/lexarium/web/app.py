@@ -1,7 +1,9 @@
 """The application: what answers where, handed to one constructor."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 from starlette.applications import Starlette
@@ -19,13 +21,16 @@ from lexarium.service.finding import Finder
 from lexarium.service.indexing import Indexer
 from lexarium.service.reconciling import Reconciler
 from lexarium.service.statistics import Statistics
+from lexarium.service.uploads import Uploads
 from lexarium.settings import Settings
 from lexarium.store.database import Database
 from lexarium.web.answers import Answers
 from lexarium.web.fastpath import FastPath
+from lexarium.web.gate import Gate, Gated
 from lexarium.web.iris import Iris
 from lexarium.web.lazy import Lazy
 from lexarium.web.limits import Limits
+from lexarium.web.metrics import Metrics
 from lexarium.web.pages import addresses
 from lexarium.web.pages.site import Site
 from lexarium.web.probes import Probes
@@ -34,11 +39,17 @@ from lexarium.web.proxies import Forwarded
 from lexarium.web.reconcile import endpoint as reconcile
 from lexarium.web.streams import Streams
 from lexarium.web.suggest import Suggest
+from lexarium.web.traffic import Observed, Traffic
 from lexarium.web.valpha import endpoint
 
+_PUBLISH_SECONDS = 1.0
 
-def make_app(settings: Settings, database: Database) -> ASGIApp:
-    """The whole service as one ASGI application. It closes the database when it shuts down."""
+
+def make_app(settings: Settings, database: Database, figures: Path | None = None) -> ASGIApp:
+    """The whole service as one ASGI application. It closes the database when it shuts down.
+
+    `figures` is the folder in which the workers of a node tell each other theirs, where there are several.
+    """
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[dict[str, Any]]:
@@ -47,7 +58,10 @@ def make_app(settings: Settings, database: Database) -> ASGIApp:
         deliverer = Deliverer(database, private=settings.webhooks_private == "yes")
         deliverer.start()
         indexer.start()
+        tasks = [asyncio.create_task(each) for each in (_publish(metrics), answers.go_along())]
         yield {"streams": streams, "body_seconds": settings.body_seconds}  # for `protocol`
+        for task in tasks:
+            task.cancel()
         await run_in_threadpool(indexer.stop)
         await run_in_threadpool(deliverer.stop)
         await run_in_threadpool(database.close)
@@ -55,18 +69,34 @@ def make_app(settings: Settings, database: Database) -> ASGIApp:
     limits = Limits(settings)
     streams = Streams(settings.streams)
     callers = Callers(database)
+    gate = Gate(callers, closed=settings.read == "token")
     indexer = Indexer(database, settings.index)
     finder = Finder(database, indexer)
     answers = Answers(settings.cache_mb * 1_000_000, database)
+    traffic = Traffic(told=settings.log_requests == "yes")
+    metrics = Metrics(database, indexer, answers, streams, traffic, figures)
     annotating = Annotating(database)
-    site = Site(database, finder, annotating, Statistics(database), Classes(), limits, settings.about)
-    v1 = Lazy("lexarium.web.v1.app", lambda module: module.make_v1(site, callers, streams, settings))
+    site = Site(
+        database=database,
+        finder=finder,
+        annotating=annotating,
+        statistics=Statistics(database),
+        classes=Classes(),
+        limits=limits,
+        about=settings.about,
+        callers=callers,
+        answers=answers,
+        uploads=Uploads(database, settings.about),
+        settings=settings,
+    )
+    v1 = Lazy("lexarium.web.v1.app", lambda module: module.make_v1(site, callers, gate, streams, settings))
     app = Starlette(
         routes=[
             *endpoint.routes(database, callers, answers, limits, finder),
             Suggest(finder).route(),
             *(Route(path, v1) for path in ("/api/v1", "/api/v1/{rest:path}", "/openapi.json", "/docs")),
             *reconcile.routes(settings.about, Reconciler(database, finder), limits),
+            metrics.route(),
             *Probes(database, indexer).routes(),
             *addresses.routes(site),
             *Iris(site).routes(),
@@ -75,4 +105,12 @@ def make_app(settings: Settings, database: Database) -> ASGIApp:
         lifespan=lifespan,
     )
     app.router.redirect_slashes = False
-    return FastPath(Forwarded(app, settings.proxies), answers)
+    watched = Observed(Gated(app, gate, site) if gate.closed else app, traffic)
+    # What is finished is sent without asking who wants it: in a closed catalogue nothing is.
+    return FastPath(Forwarded(watched, settings.proxies), None if gate.closed else answers, traffic)
+
+
+async def _publish(metrics: Metrics) -> None:
+    while True:
+        await run_in_threadpool(metrics.publish)
+        await asyncio.sleep(_PUBLISH_SECONDS)

@@ -11,13 +11,16 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from lexarium.domain.errors import StoreError
 from lexarium.web.answers import Answers, Reply, conditions
 from lexarium.web.encodings import chosen
+from lexarium.web.traffic import REQUEST_ID, Traffic
 from lexarium.web.turns import Turns
 
 
 class FastPath:
     """An ASGI application in front of another."""
 
-    def __init__(self, app: ASGIApp, answers: Answers) -> None:
+    def __init__(self, app: ASGIApp, answers: Answers | None, traffic: Traffic) -> None:
+        """`answers` are those that everyone may have; without any, every request goes on."""
+        self._traffic = traffic
         self._app = app
         self._answers = answers
         self._turns = Turns()
@@ -33,11 +36,16 @@ class FastPath:
 
     def finished(self, scope: Mapping[str, Any]) -> Reply | None:
         """The reply to an HTTP request, where it is finished."""
-        if scope["method"] not in ("GET", "HEAD"):
+        if self._answers is None or scope["method"] not in ("GET", "HEAD"):
             return None
-        accept, if_none_match = conditions(scope)
+        accept, if_none_match, brought = conditions(scope)
         try:
             answer = self._answers.find(scope["raw_path"], scope["query_string"], chosen(accept))
         except StoreError:
             return None  # The framework's error handler says what is wrong.
-        return None if answer is None else answer.reply(if_none_match)
+        if answer is None:
+            return None
+        reply = answer.reply(if_none_match)
+        request = None if brought is None else self._traffic.identify(brought)
+        self._traffic.note_finished(scope, reply.status, request)
+        return reply if request is None else reply.told((REQUEST_ID, request))

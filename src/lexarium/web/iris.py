@@ -1,7 +1,10 @@
-"""Records at their own addresses, which their IRIs are: as a page, JSON, JSON-LD or Turtle, as the client likes."""
+"""Records at their own addresses, which their IRIs are: as a page, JSON, JSON-LD or Turtle, as the client likes.
+
+And what the IRIs of our own vocabulary name.
+"""
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
@@ -17,6 +20,8 @@ from lexarium.domain.changes import Change
 from lexarium.domain.collections import COLLECTIONS
 from lexarium.domain.errors import Moved, NotFound
 from lexarium.exchange.formats import FORMATS
+from lexarium.exchange.meanings import vocabulary
+from lexarium.exchange.vocabulary import terms
 from lexarium.service import looking
 from lexarium.service.reading import reading
 from lexarium.service.views import record_view
@@ -70,6 +75,8 @@ FORMS = {
 _PAGE = "html"
 MEDIA_TYPES = {_PAGE: "text/html", **{name: form.media_type for name, form in FORMS.items()}}
 """All that there are; whoever has no wish gets the first."""
+_VOCABULARY_FORMS = {"turtle": FORMATS["skos"], "jsonld": FORMATS["jsonld"]}
+_VOCABULARY_TYPES = {_PAGE: "text/html", **{name: each.media_type for name, each in _VOCABULARY_FORMS.items()}}
 
 
 class Iris:
@@ -85,13 +92,14 @@ class Iris:
         old = [name for name, collection in COLLECTIONS.items() if collection.on_valpha]
         return [
             Route(f"{PATH}/{{id:path}}", self.get),
+            Route("/vocabulary", self.vocabulary),
             *(Route(f"/{name}{PATH}/{{id:path}}", self.redirect) for name in old),
             *(Route(f"/{name}", _to_collection) for name in COLLECTIONS),
         ]
 
     async def get(self, request: Request) -> Response:
         """A record in the form that suits the client."""
-        name = _form(request)
+        name = _form(request, MEDIA_TYPES)
         identifier = request.path_params["id"]
         if name == _PAGE:
             return await run_in_threadpool(self._page, request, identifier)
@@ -103,6 +111,16 @@ class Iris:
         except NotFound as error:
             return respond(error, _HEADERS)
         return await _answered(request, FORMS[name].media_type, body)
+
+    async def vocabulary(self, request: Request) -> Response:
+        """What our own terms mean."""
+        name = _form(request, _VOCABULARY_TYPES)
+        if name == _PAGE:
+            told = {"terms": list(terms()), "namespace": vocabulary(self._about)}
+            return await run_in_threadpool(self._site.render, request, "vocabulary.html", told, 200, _HEADERS)
+        format = _VOCABULARY_FORMS[name]  # noqa: A001
+        body = await run_in_threadpool(format.codec.vocabulary, format, self._about)
+        return await _answered(request, _VOCABULARY_TYPES[name], body)
 
     async def redirect(self, request: Request) -> Response:
         """From an old address to the record's own."""
@@ -124,10 +142,11 @@ class Iris:
             response = record_page(self._site, request, identifier)
         except NotFound as error:
             response = self._site.error_page(request, error)
-        response.headers.update(_HEADERS)
-        if response.status_code == 200:
+        caching = response.headers["cache-control"]  # that of a page which is someone's own stands
+        response.headers.update({**_HEADERS, "cache-control": caching})
+        if response.status_code == 200 and caching == _HEADERS["cache-control"]:
             response.headers["etag"] = etag = f'"{hashlib.sha256(response.body).hexdigest()[:32]}"'
-            _, if_none_match = conditions(request.scope)
+            _, if_none_match, _ = conditions(request.scope)
             if if_none_match is not None and matches(etag.encode(), if_none_match):
                 return Response(status_code=304, headers={**_HEADERS, **SECURITY_HEADERS, "etag": etag})
         return response
@@ -138,23 +157,23 @@ async def _to_collection(request: Request) -> Response:
     return RedirectResponse(f"/browse{request.url.path}", 303)
 
 
-def _form(request: Request) -> str:
+def _form(request: Request, offered: Mapping[str, str]) -> str:
     """The form that a request asks for. Raises a 406 that names all there are where it is none of them."""
-    told = ", ".join(f"{name} ({kind})" for name, kind in MEDIA_TYPES.items())
+    told = ", ".join(f"{name} ({kind})" for name, kind in offered.items())
     wanted = request.query_params.get("format")
     if wanted:
-        if wanted not in MEDIA_TYPES:
+        if wanted not in offered:
             raise HttpProblem(406, f"The format {wanted!r} is none of {told}.", _HEADERS)
         return wanted
-    by_type = {kind: name for name, kind in MEDIA_TYPES.items()}
+    by_type = {kind: name for name, kind in offered.items()}
     kind = preferred(",".join(request.headers.getlist("accept")), list(by_type))
     if kind is None:
-        raise HttpProblem(406, f"A record can be had as {told}.", _HEADERS)
+        raise HttpProblem(406, f"This can be had as {told}.", _HEADERS)
     return by_type[kind]
 
 
 async def _answered(request: Request, media_type: str, body: bytes) -> Response:
-    accept, if_none_match = conditions(request.scope)
+    accept, if_none_match, _ = conditions(request.scope)
     encoding = chosen(accept)
     etag = f'"{hashlib.sha256(body).hexdigest()[:32]}-{encoding}"'
     headers: dict[str, Any] = {**_HEADERS, **SECURITY_HEADERS, "etag": etag}

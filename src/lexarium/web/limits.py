@@ -5,7 +5,7 @@ import math
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 
 from starlette.requests import ClientDisconnect, Request
@@ -100,6 +100,7 @@ class Limits:
         self.body_seconds = settings.body_seconds
         self.batch_bytes = settings.batch_mb * _MEBIBYTE
         self.batch_lines = settings.batch_lines
+        self.upload_bytes = settings.upload_mb * _MEBIBYTE
         self.writes = Rate(settings.write_rate, settings.write_burst)
         self.sign_ins = SignIns(settings.sign_in_rate)
         self.long_work = asyncio.Semaphore(2)
@@ -111,7 +112,7 @@ class Limits:
             request._body = b"".join([piece async for piece in self.pieces(request, self.body_bytes)])
         return request._body
 
-    async def pieces(self, request: Request, most: int) -> AsyncIterator[bytes]:
+    async def pieces(self, request: Request, most: int) -> AsyncGenerator[bytes, None]:
         """A body of at most so many bytes as it comes; raises where it is too large or too slow."""
         too_large = HttpProblem(413, f"The body must have at most {most} bytes.")
         length = request.headers.get("content-length", "")

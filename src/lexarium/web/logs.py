@@ -18,9 +18,18 @@ class JsonFormatter(logging.Formatter):
             "logger": record.name,
             "message": _encodable(record.getMessage()),
         }
+        line |= getattr(record, "fields", {})
         if record.exc_info:
             line["trace"] = _encodable(self.formatException(record.exc_info))
         return orjson.dumps(line, option=orjson.OPT_NON_STR_KEYS).decode()
+
+
+class TextFormatter(logging.Formatter):
+    """A record of the log as a line that people read; only a trace has several."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - as it is called there
+        record.message = "".join(each if each.isprintable() else repr(each)[1:-1] for each in record.message)
+        return super().formatMessage(record)
 
 
 class Seldom(logging.Filter):
@@ -47,7 +56,7 @@ def logging_config(kind: str, terminal: bool) -> dict[str, Any]:
         "version": 1,
         "disable_existing_loggers": False,
         "formatters": {
-            "text": {"format": "%(asctime)s %(levelname)s %(message)s"},
+            "text": {"()": "lexarium.web.logs.TextFormatter", "format": "%(asctime)s %(levelname)s %(message)s"},
             "json": {"()": "lexarium.web.logs.JsonFormatter"},
         },
         "filters": {"seldom": {"()": "lexarium.web.logs.Seldom"}},

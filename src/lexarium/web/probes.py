@@ -6,9 +6,12 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from lexarium.service.indexing import Indexer
-from lexarium.service.reading import reading
+from lexarium.domain.errors import Unready
+from lexarium.service.indexing import FAR_BEHIND, Indexer
+from lexarium.store.backend import read_position
 from lexarium.store.database import Database
+from lexarium.store.migrate import version_of
+from lexarium.store.migrations import HEAD
 from lexarium.web.problems import HttpProblem, respond
 from lexarium.web.valpha.resources import PATH, RESOURCES
 
@@ -41,14 +44,19 @@ class Probes:
         return JSONResponse({"status": "ok"})
 
     async def ready(self, request: Request) -> Response:
-        """The process can read its database and has a search index; a 503 where it cannot, or is making one."""
-        return JSONResponse({"status": "ok", "revision": await run_in_threadpool(self._revision)})
+        """Whether the process can serve all there is; a 503 that says why where it cannot."""
+        await run_in_threadpool(self._check)
+        return JSONResponse({"status": "ok"})
 
-    def _revision(self) -> int:
-        with reading(self._database) as now:
-            position = now.position
+    def _check(self) -> None:
+        with self._database.read() as snapshot:
+            if version_of(snapshot) != HEAD:
+                raise Unready("The catalogue's database is being upgraded, or was upgraded by a newer Lexarium.")
+            position = read_position(snapshot)
         self._indexer.at(position)
-        return position.revision
+        behind = self._indexer.lag(position)
+        if behind is None or behind > FAR_BEHIND:
+            raise Unready("The search index is far behind, and catching up.")
 
     async def versions(self, request: Request) -> Response:
         """The versions of the interface."""

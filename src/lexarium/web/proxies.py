@@ -32,28 +32,37 @@ class Forwarded:
         return address is not None and any(address in network for network in self._trusted)
 
     def _told(self, scope: Scope) -> Iterator[tuple[str, object]]:
-        client, scheme = None, None
-        for name, value in scope["headers"]:
-            if name == _FOR:
-                client = self._client(value.decode("latin-1")) or client
-            elif name == _PROTO and value.decode("latin-1") in _SCHEMES:
-                scheme = value.decode("latin-1")
+        client = self._client(_listed(scope, _FOR))
         if client is not None:
             yield "client", (client, 0)
-        if scheme is not None:
-            yield "scheme", scheme
+        scheme = _listed(scope, _PROTO)[-1:]
+        if scheme and scheme[0] in _SCHEMES:
+            yield "scheme", scheme[0]
 
-    def _client(self, forwarded: str) -> str | None:
+    def _client(self, forwarded: Sequence[str]) -> str | None:
         """The last that is no proxy of ours: what stands before it anyone may have written."""
         found = None
-        for each in reversed(forwarded.split(",")):
-            address = _address(each.strip())
+        for each in reversed(forwarded):
+            address = _address(_without_port(each))
             if address is None:
                 break
             found = str(address)
             if not self._is_proxy(found):
                 break
         return found
+
+
+def _listed(scope: Scope, wanted: bytes) -> list[str]:
+    """What a header lists, in however many lines."""
+    lines = [value.decode("latin-1") for name, value in scope["headers"] if name == wanted]
+    return [each.strip() for line in lines for each in line.split(",")]
+
+
+def _without_port(text: str) -> str:
+    """An address that may stand with a port, as some proxies write it."""
+    if text.startswith("["):
+        return text[1:].partition("]")[0]
+    return text.partition(":")[0] if text.count(":") == 1 else text
 
 
 def _address(text: str) -> IPv4Address | IPv6Address | None:

@@ -32,6 +32,11 @@ class Streams:
             self._open -= 1
 
     @property
+    def open(self) -> int:
+        """How many there are."""
+        return self._open
+
+    @property
     def ending(self) -> bool:
         """Whether all are to end."""
         return self._ending

@@ -45,7 +45,7 @@ class Suggest:
             return respond(HttpProblem(405, f"{request.method} is not allowed here.", {"allow": "GET, HEAD"}))
         try:
             prefix, collections, limit = _asked(request)
-            found = await run_in_threadpool(self._finder.suggest, prefix, collections, limit)
+            found = await run_in_threadpool(self._finder.suggest, prefix, collections, limit, self._finder.seen())
         except LexariumError as error:
             return respond(error, _HEADERS)
         body = orjson.dumps({"suggestions": [suggestion_view(each) for each in found]})

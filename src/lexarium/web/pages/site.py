@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any, cast
 from urllib.parse import urlsplit
 
+import orjson
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import FileResponse, Response
+from starlette.responses import FileResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
@@ -24,15 +25,22 @@ from starlette.types import Scope
 from lexarium import __version__
 from lexarium.domain.about import About
 from lexarium.domain.collections import COLLECTIONS
+from lexarium.domain.errors import StoreError, Unauthenticated
+from lexarium.service.access import LEAST_ROLE, Caller, Callers, Deed
 from lexarium.service.annotating import Annotating
 from lexarium.service.classes import Classes
 from lexarium.service.finding import Finder
+from lexarium.service.proposals import waiting
 from lexarium.service.statistics import Statistics
+from lexarium.service.uploads import Uploads
+from lexarium.settings import Settings
 from lexarium.store.database import Database
+from lexarium.web.answers import Answers
 from lexarium.web.bodies import read_fields
 from lexarium.web.encodings import IDENTITY, chosen, encoded
 from lexarium.web.limits import Limits
-from lexarium.web.pages import wording
+from lexarium.web.pages import session, wording
+from lexarium.web.pages.session import caller_of
 from lexarium.web.problems import Explained, HttpProblem, explained, respond
 
 _FOLDER = Path(__file__).parents[1]
@@ -46,6 +54,7 @@ SECURITY_HEADERS = {
 _FOR_PROGRAMS = "/api"
 """Below this every error is JSON, whatever a client accepts."""
 _YEAR = 31_536_000
+SIGN_IN = "/sign-in"
 
 
 @cache
@@ -64,6 +73,7 @@ def templates() -> Environment:
         "minute": wording.minute,
         "month": wording.month,
         "number": wording.number,
+        "paragraphs": wording.paragraphs,
         "path": wording.path_of,
         "plural": wording.plural,
         "singular": wording.singular,
@@ -86,6 +96,30 @@ def static_address(name: str) -> str:
 
 
 @dataclass(frozen=True)
+class Visitor:
+    """Someone who is signed in, as the top of every page knows them."""
+
+    caller: Caller
+    waiting: int
+    """How many proposals wait for them to be decided."""
+
+    @property
+    def name(self) -> str:
+        """What they are called."""
+        return self.caller.account.name
+
+    @property
+    def publishes(self) -> bool:
+        """Whether they may publish."""
+        return self.caller.may(Deed.PUBLISH)
+
+    @property
+    def administers(self) -> bool:
+        """Whether they may administer."""
+        return self.caller.may(Deed.ADMINISTER)
+
+
+@dataclass(frozen=True)
 class Site:
     """The parts of one catalogue that pages are made of."""
 
@@ -96,6 +130,10 @@ class Site:
     classes: Classes
     limits: Limits
     about: About
+    callers: Callers
+    answers: Answers
+    uploads: Uploads
+    settings: Settings
 
     def render(
         self,
@@ -105,12 +143,31 @@ class Site:
         status: int = 200,
         headers: Mapping[str, str] | None = None,
     ) -> Response:
-        """A page. It takes some milliseconds: to be called in a thread."""
-        return self.send(request, self.body(template, told, request.url.path, base_of(request)), status, headers)
+        """A page, with who is signed in at its top. It takes some milliseconds: to be called in a thread."""
+        visitor = self._visitor(request)
+        own = {"visitor": visitor, "asked_for": address_of(request), **told}
+        private = {} if visitor is None else {"cache-control": "private, no-store"}
+        body = self.body(template, own, request.url.path, base_of(request))
+        response = self.send(request, body, status, {**private, **(headers or {})})
+        if visitor is None and getattr(request.state, "caller", self) is None:
+            session.end(request, response)
+        return response
+
+    def _visitor(self, request: Request) -> Visitor | None:
+        try:
+            caller = caller_of(self, request)
+            if caller is None:
+                return None
+            if not caller.may(Deed.PUBLISH):
+                return Visitor(caller, 0)
+            with self.database.read() as snapshot:
+                return Visitor(caller, waiting(snapshot))
+        except StoreError:  # A page that can be shown without knowing who asks is shown.
+            return None
 
     def body(self, template: str, told: Mapping[str, Any], here: str, base: str) -> bytes:
         """What a page at an address holds; `base` is where the site is, as whoever asks knows it."""
-        context = {"about": self.about, "here": here, "base": base, "q": ""}
+        context = {"about": self.about, "here": here, "base": base, "q": "", "visitor": None, "asked_for": here}
         return templates().get_template(template).render({**context, **told}).encode(errors="replace")
 
     def send(
@@ -137,6 +194,11 @@ def _sendable(told: Explained) -> dict[str, str]:
     return {name.lower(): value for name, value in told.headers.items()}
 
 
+def address_of(request: Request) -> str:
+    """What was asked for, with its parameters, as a path on this site."""
+    return request.url.path + (f"?{request.url.query}" if request.url.query else "")
+
+
 def base_of(request: Request) -> str:
     """Where the site is, as whoever asks knows it."""
     return str(request.base_url).rstrip("/")
@@ -147,17 +209,29 @@ def wants_page(request: Request) -> bool:
     return "text/html" in request.headers.get("accept", "") and not request.url.path.startswith(_FOR_PROGRAMS)
 
 
+def sent_to_sign_in(request: Request) -> Response:
+    """Where someone signs in, and comes back from."""
+    return RedirectResponse(wording.with_query(SIGN_IN, next=address_of(request)), 303, _UNKEPT)
+
+
 @dataclass(frozen=True)
 class Page:
     """A page, and where it is."""
 
     path: str
     answer: Callable[[Site, Request], Response]
+    deed: Deed | None = None
+    """What one must be allowed to see it: whoever is not signed in is sent to do so first."""
 
     def route(self, site: Site) -> Route:
         """It as the framework has it."""
 
         def endpoint(request: Request) -> Response:
+            if self.deed is not None:
+                caller = caller_of(site, request)
+                if caller is None:
+                    return sent_to_sign_in(request)
+                _refuse(caller, self.deed)
             return self.answer(site, request)
 
         return Route(self.path, endpoint)
@@ -170,6 +244,8 @@ class Form:
     path: str
     answer: Callable[[Site, Request, Mapping[str, Any]], Response | Awaitable[Response]]
     """Run in a thread, unless it is a coroutine function: that one has something to wait for."""
+    deed: Deed | None = None
+    """What one must be allowed to send it; it counts as a write of theirs."""
 
     def route(self, site: Site) -> Route:
         """It as the framework has it."""
@@ -177,12 +253,35 @@ class Form:
         async def endpoint(request: Request) -> Response:
             refuse_foreign(request)
             fields, _ = await read_fields(request, site.limits)
+            if self.deed is not None:
+                caller = await run_in_threadpool(caller_of, site, request)
+                if caller is None:
+                    return await run_in_threadpool(_sign_in_first, site, request, fields)
+                _refuse(caller, self.deed)
+                site.limits.writes.take(caller.token)
             if iscoroutinefunction(self.answer):
                 waited: Response = await self.answer(site, request, fields)
                 return waited
             return await run_in_threadpool(cast(_Plain, self.answer), site, request, fields)
 
         return Route(self.path, endpoint, methods=["POST"])
+
+
+_UNKEPT = {"cache-control": "no-store"}
+
+
+def _sign_in_first(site: Site, request: Request, fields: Mapping[str, Any]) -> Response:
+    """What someone gets who sent a form and is not signed in any more: nothing that they wrote is lost."""
+    wrong = explained(Unauthenticated("You are not signed in any more."))
+    told = {"next": request.url.path, "kept": orjson.dumps(dict(fields)).decode(), "wrong": wrong.detail}
+    return site.render(request, "sign_in.html", told, wrong.status, {**_sendable(wrong), **_UNKEPT})
+
+
+def _refuse(caller: Caller, deed: Deed) -> None:
+    """Raise a 403, in kind words, where a role does not allow it."""
+    if not caller.may(deed):
+        what = f"This is for people with the role {LEAST_ROLE[deed]}, and you have the role {caller.role}."
+        raise HttpProblem(403, f"{what} Whoever keeps this catalogue can give you another.")
 
 
 _Plain = Callable[[Site, Request, Mapping[str, Any]], Response]

@@ -6,14 +6,16 @@ from urllib.parse import quote
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from lexarium.domain.changes import State, Whole
+from lexarium.domain.changes import Change, State, Whole
 from lexarium.domain.collections import COLLECTIONS, CONCEPT_CLASS, DEFINITIONS
 from lexarium.domain.stamps import text_of
-from lexarium.service import browsing, dossiers
+from lexarium.service import browsing, dossiers, reviewing
 from lexarium.service.browsing import Wanted
 from lexarium.service.dossiers import Dossier
 from lexarium.store.backend import Snapshot, read_position
 from lexarium.web.pages.graph import graph
+from lexarium.web.pages.reverting import done
+from lexarium.web.pages.session import caller_of
 from lexarium.web.pages.site import Page, Site
 from lexarium.web.pages.wording import day, path_of, plural
 
@@ -43,7 +45,7 @@ def record_page(site: Site, request: Request, identifier: str) -> Response:
         whole = found.whole()
         if whole.state == State.MERGED and whole.replaced_by:
             return RedirectResponse(path_of(whole.replaced_by), 308, {"cache-control": "no-cache"})
-        told = _told(site, snapshot, dossiers.dossier(snapshot, found))
+        told = _told(site, snapshot, dossiers.dossier(snapshot, found)) | _own(site, request, snapshot, found)
     return site.render(request, "term.html", told, 200 if whole.state == State.PUBLISHED else 410)
 
 
@@ -54,8 +56,14 @@ def history(site: Site, request: Request) -> Response:
         found = dossiers.find(snapshot, identifier)
         newest = min(found.version, int(before) - 1) if before.isascii() and before.isdecimal() else found.version
         versions = dossiers.history(snapshot, identifier, newest, _VERSIONS)
-    last = versions[-1].change.version if versions else 0
-    told = {"whole": found.whole(), "versions": versions, "fields": _FIELDS, "before": last if last > 1 else None}
+        last = versions[-1].change.version if versions else 0
+        told = {
+            "whole": found.whole(),
+            "versions": versions,
+            "newest": found.version,
+            "fields": _FIELDS,
+            "before": last if last > 1 else None,
+        }
     return site.render(request, "history.html", told)
 
 
@@ -69,14 +77,25 @@ def _told(site: Site, snapshot: Snapshot, dossier: Dossier) -> dict[str, Any]:
         "change": change,
         "name": whole.fields["name"],
         "class": classes.get(whole.fields.get("id_concept_class", "")),
-        "paragraphs": [part.splitlines() for part in dossier.definition.split("\n\n") if part.strip()],
         "graph": graph(whole.fields["name"], dossier.groups),
         "members": _members(site, snapshot, whole.id) if collection == CONCEPT_CLASS.name else [],
         "versions": dossiers.history(snapshot, whole.id, change.version, _FEW_VERSIONS),
+        "newest": change.version,
         "fields": _FIELDS,
         "downloads": _downloads(whole),
         "citations": _citations(site, dossier),
         "own_shade": classes[whole.id].shade if whole.id in classes else None,
+    }
+
+
+def _own(site: Site, request: Request, snapshot: Snapshot, change: Change) -> dict[str, Any]:
+    """What only someone who is signed in is told: what they have just done, and what waits to be decided."""
+    caller = caller_of(site, request)
+    if caller is None:
+        return {"done": None, "pending": []}
+    return {
+        "done": done(request, snapshot, change, caller),
+        "pending": reviewing.pending(snapshot, caller, change),
     }
 
 

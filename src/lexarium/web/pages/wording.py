@@ -68,6 +68,11 @@ def month(name: str) -> str:
     return f"{datetime.strptime(name, '%Y-%m').replace(tzinfo=UTC):%B %Y}"
 
 
+def paragraphs(text: str) -> list[list[str]]:
+    """A text as paragraphs, each as its lines."""
+    return [part.splitlines() for part in text.split("\n\n") if part.strip()]
+
+
 def path_of(identifier: str) -> str:
     """Where a record's page is."""
     return "/id/" + quote(identifier, safe="")

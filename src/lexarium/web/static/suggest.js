@@ -1,4 +1,5 @@
 // Completions as someone types: a combobox with a list, as the ARIA practices have it. Without it the form still works.
+// What is chosen is gone to (at `data-there`, or its own page), or ticked in a form (the field `data-pick`).
 
 const WAIT = 80;
 
@@ -12,7 +13,7 @@ function attach(input) {
   const status = document.createElement("p");
   status.className = "unseen";
   status.setAttribute("role", "status");
-  input.form.append(list, status);
+  input.closest(".search").append(list, status);
   for (const [name, value] of Object.entries({
     role: "combobox", "aria-autocomplete": "list", "aria-expanded": "false", "aria-controls": list.id,
   })) input.setAttribute(name, value);
@@ -54,7 +55,11 @@ function attach(input) {
     if (!typed.trim()) return close();
     asked = new AbortController();
     try {
-      const answer = await fetch(`/api/v1/suggest?${new URLSearchParams({ prefix: typed, limit: 8 })}`, { signal: asked.signal });
+      const wanted = new URLSearchParams({ prefix: typed, limit: 8 });
+      const narrowing = document.getElementById(input.dataset.narrowedBy)?.selectedOptions[0];
+      const collection = (narrowing ?? input).dataset.collection;
+      if (collection) wanted.set("collection", collection);
+      const answer = await fetch(`/api/v1/suggest?${wanted}`, { signal: asked.signal });
       if (answer.ok && document.activeElement === input) show((await answer.json()).suggestions);
     } catch (error) {
       if (error.name !== "AbortError") close();
@@ -77,7 +82,7 @@ function attach(input) {
       choose(((active + step + 1 + count + 1) % (count + 1)) - 1);
     } else if (event.key === "Enter" && active >= 0) {
       event.preventDefault();
-      location.assign(options()[active].dataset.address);
+      take(options()[active]);
     }
   });
   input.addEventListener("blur", close);
@@ -85,8 +90,30 @@ function attach(input) {
   list.addEventListener("pointerdown", (event) => event.preventDefault());
   list.addEventListener("click", (event) => {
     const option = event.target.closest("[role=option]");
-    if (option) location.assign(option.dataset.address);
+    if (option) take(option);
   });
+
+  function take(option) {
+    const { id, name, kind } = option.dataset;
+    if (!input.dataset.pick) return location.assign((input.dataset.there ?? "/id/") + encodeURIComponent(id));
+    tick(input, id, name, kind);
+    input.value = "";
+    status.textContent = `${name} is chosen`;
+    close();
+  }
+}
+
+function tick(input, id, name, kind) {
+  const label = document.createElement("label"), radio = document.createElement("input"), told = document.createElement("span");
+  const more = document.createElement("span");
+  label.className = "tick";
+  Object.assign(radio, { type: "radio", name: input.dataset.pick, value: id, checked: true });
+  more.className = "faint";
+  more.textContent = `${kind}, ${id}`;
+  told.append(`${name} `, more);
+  label.append(radio, " ", told);
+  const choices = document.getElementById(`${input.dataset.pick}-choices`);
+  choices.replaceChildren(choices.querySelector("legend"), label);
 }
 
 function optionOf(each, place, list) {
@@ -94,12 +121,12 @@ function optionOf(each, place, list) {
   option.id = `${list}-${place}`;
   option.setAttribute("role", "option");
   option.setAttribute("aria-selected", "false");
-  option.dataset.address = `/id/${encodeURIComponent(each.id)}`;
+  Object.assign(option.dataset, { id: each.id, name: each.name, kind: each.collection.replaceAll("_", " ") });
   const name = document.createElement("span");
   name.append(...marked(each.text, each.highlight));
   const kind = document.createElement("span");
   kind.className = "faint";
-  kind.textContent = (each.text === each.name ? "" : `${each.name}, `) + each.collection.replaceAll("_", " ");
+  kind.textContent = (each.text === each.name ? "" : `${each.name}, `) + option.dataset.kind;
   option.append(name, " ", kind);
   return option;
 }

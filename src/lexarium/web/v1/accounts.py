@@ -1,21 +1,20 @@
 """Accounts and their tokens."""
 
 from fastapi import APIRouter, Depends, Request
-from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
-from lexarium.domain.drafts import problems_of
-from lexarium.domain.errors import Invalid
 from lexarium.service import access, accounts, passwords
 from lexarium.service.access import Deed
 from lexarium.service.accounts import account_view, token_view
 from lexarium.service.once import Outcome, once
 from lexarium.store.transaction import Transaction
+from lexarium.web import asked
+from lexarium.web.asked import NewToken, NewUser, UserChange
 from lexarium.web.limits import address_of
 from lexarium.web.v1 import answers
 from lexarium.web.v1.requests import AdminOf, AskOf, BodyOf, CallerOf, LimitsOf, StoreOf, read_as, refuse_key
-from lexarium.web.v1.schemas import NewToken, NewUser, SignIn, UserChange, answered, body_of
+from lexarium.web.v1.schemas import SignIn, answered, body_of
 from lexarium.web.writes import done
 
 router = APIRouter(tags=["accounts"])
@@ -54,10 +53,7 @@ def users(database: StoreOf, caller: AdminOf) -> Response:
     openapi_extra=body_of("NewUser"),
 )
 async def add_user(database: StoreOf, caller: AdminOf, body: BodyOf, ask: AskOf) -> Response:
-    try:
-        given = NewUser.model_validate(body, extra="forbid")
-    except ValidationError as error:
-        raise Invalid("This is not a valid account.", problems_of(error)) from None
+    given = asked.formed(NewUser, body, "This is not a valid account.")
     add = access.addition(given.name, given.role)
 
     def work(transaction: Transaction) -> Outcome:
@@ -86,10 +82,7 @@ async def change_user(
     own = id == caller.account.id
     if not own or "role" in body:
         caller.require(Deed.ADMINISTER)
-    try:
-        given = UserChange.model_validate(body, extra="forbid")
-    except ValidationError as error:
-        raise Invalid("The account cannot be changed so.", problems_of(error)) from None
+    given = asked.formed(UserChange, body, "The account cannot be changed so.")
     digest = None
     if given.password is not None:
         if own:
@@ -130,10 +123,7 @@ def tokens(database: StoreOf, caller: CallerOf) -> Response:
     dependencies=[Depends(refuse_key)],
 )
 def add_token(database: StoreOf, caller: CallerOf, body: BodyOf) -> Response:
-    try:
-        given = NewToken.model_validate(body, extra="forbid")
-    except ValidationError as error:
-        raise Invalid("This is not a valid token.", problems_of(error)) from None
+    given = asked.formed(NewToken, body, "This is not a valid token.")
     name = given.account or caller.account.name
     if name != caller.account.name:
         caller.require(Deed.ADMINISTER)

@@ -10,13 +10,14 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lexarium import __version__
 from lexarium.domain.collections import COLLECTIONS
 from lexarium.domain.errors import Invalid, LexariumError, Moved
 from lexarium.service.access import Callers
 from lexarium.settings import Settings
+from lexarium.web.gate import Gate
 from lexarium.web.pages.site import Site
 from lexarium.web.problems import HttpProblem, handle_error, respond
 from lexarium.web.streams import Streams
@@ -45,7 +46,7 @@ _PLACE_OF_ID = len(f"{answers.PATH}/collection/".split("/")) - 1
 """Which part of an address names the record."""
 
 
-def make_v1(site: Site, callers: Callers, streams: Streams, settings: Settings) -> ASGIApp:
+def make_v1(site: Site, callers: Callers, gate: Gate, streams: Streams, settings: Settings) -> ASGIApp:
     """The application, with every address of v1 and its OpenAPI document."""
     app = FastAPI(
         title=settings.title,
@@ -63,6 +64,7 @@ def make_v1(site: Site, callers: Callers, streams: Streams, settings: Settings) 
     )
     app.state.database = site.database
     app.state.callers = callers
+    app.state.gate = gate
     app.state.limits = site.limits
     app.state.streams = streams
     app.state.settings = settings
@@ -77,9 +79,27 @@ def make_v1(site: Site, callers: Callers, streams: Streams, settings: Settings) 
     for router in routers:
         app.include_router(router, prefix=answers.PATH)
     app.include_router(reference.router)
-    app.router.routes[:0] = records.swift_routes()
     app.openapi = cache(lambda: _document(app, routers))  # type: ignore[method-assign]
-    return Envelope(app)
+    return Envelope(_Swift(app))
+
+
+class _Swift:
+    """Creating and searching go past FastAPI, which takes longer to hand a handler its parts than that to use them."""
+
+    def __init__(self, app: FastAPI) -> None:
+        self._app = app
+        self._routes = {
+            ("GET", f"{answers.PATH}/search"): search.swift_route(),
+            **{("POST", route.path): route for route in records.swift_routes()},
+        }
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        route = self._routes.get((scope["method"], scope["path"]))
+        if route is None:
+            await self._app(scope, receive, send)
+        else:
+            scope.update(app=self._app, route=route)
+            await route.app(scope, receive, send)
 
 
 def _operation_id(route: APIRoute) -> str:

@@ -1,7 +1,8 @@
 """The feed: every change, in order, once; and live."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
 from typing import Annotated
 
 import orjson
@@ -11,15 +12,17 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response, StreamingResponse
 
 from lexarium.domain.changes import Change
+from lexarium.domain.errors import Unauthenticated
 from lexarium.service.looking import changes_since
 from lexarium.service.views import change_view
 from lexarium.store.backend import read_position
 from lexarium.store.database import Database
+from lexarium.web.asked import known_collection
 from lexarium.web.problems import HttpProblem
 from lexarium.web.streams import Stream, Streams
 from lexarium.web.v1 import answers
-from lexarium.web.v1.requests import StoreOf, StreamsOf
-from lexarium.web.v1.schemas import answered, known_collection, live
+from lexarium.web.v1.requests import GateOf, StoreOf, StreamsOf
+from lexarium.web.v1.schemas import answered, live
 
 router = APIRouter(tags=["changes"])
 
@@ -39,6 +42,7 @@ async def changes(
     request: Request,
     database: StoreOf,
     streams: StreamsOf,
+    gate: GateOf,
     since: Annotated[int | None, Query(ge=0, le=_LARGEST, description="The last `seq` you have.")] = None,
     limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
     collection: Annotated[str | None, Query(max_length=100), AfterValidator(known_collection)] = None,
@@ -63,7 +67,8 @@ async def changes(
     if getattr(request.state, "head", False):
         return Response(media_type="text/event-stream", headers=headers)
     streams.refuse_more()
-    return StreamingResponse(_live(database, streams, start, wanted), media_type="text/event-stream", headers=headers)
+    events = _live(database, streams, lambda: gate.check(request), start, wanted)
+    return StreamingResponse(events, media_type="text/event-stream", headers=headers)
 
 
 def _seq_of(last_event_id: str) -> int:
@@ -84,19 +89,32 @@ def _read_to(database: Database, since: int, collections: list[str]) -> tuple[li
         return found, found[-1].seq if len(found) == _AT_ONCE else read_position(snapshot).revision
 
 
-async def _live(database: Database, streams: Streams, since: int, collections: list[str]) -> AsyncIterator[bytes]:
+Check = Callable[[], Awaitable[None]]
+"""Raises `Unauthenticated` where whoever has a stream may no longer read."""
+
+
+async def _live(
+    database: Database, streams: Streams, check: Check, since: int, collections: list[str]
+) -> AsyncIterator[bytes]:
     """Each change as an event, for as long as a stream may last."""
-    with streams.opened() as stream:
+    with streams.opened() as stream, suppress(Unauthenticated):
         yield b"retry: 1000\n\n"
-        async for event in _events(database, stream, since, collections):
+        async for event in _events(database, stream, check, since, collections):
             yield event
 
 
-async def _events(database: Database, stream: Stream, since: int, collections: list[str]) -> AsyncIterator[bytes]:
-    """What a slow reader has not taken is not read: nothing piles up here."""
+async def _events(
+    database: Database, stream: Stream, check: Check, since: int, collections: list[str]
+) -> AsyncIterator[bytes]:
+    """What a slow reader has not taken is not read: nothing piles up here.
+
+    They end where another epoch begins: what is numbered on from there is something else.
+    """
     silent = 0.0
-    while stream.goes_on:
+    epoch = database.position().epoch
+    while stream.goes_on and database.position().epoch == epoch:
         if database.position().revision > since:
+            await check()
             found, since = await run_in_threadpool(_read_to, database, since, collections)
             for change in found:
                 yield b"id: %d\nevent: change\ndata: %b\n\n" % (change.seq, orjson.dumps(change_view(change)))

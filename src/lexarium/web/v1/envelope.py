@@ -70,7 +70,7 @@ class _Outgoing:
         return read and headers.get("content-type") == "application/json" and "content-length" in headers
 
     async def _enclosed(self, start: Message, body: bytes) -> tuple[Message, bytes]:
-        accept, if_none_match = conditions(self._scope)
+        accept, if_none_match, _ = conditions(self._scope)
         encoding = chosen(accept) if len(body) >= SHORTEST else IDENTITY
         headers = MutableHeaders(raw=start["headers"])
         headers.add_vary_header("Accept-Encoding")

@@ -20,12 +20,13 @@ from lexarium.store.backend import Position, read_position
 from lexarium.store.database import Database
 from lexarium.web import pieces
 from lexarium.web.answers import conditions, encoding_headers, matches
+from lexarium.web.asked import known_collection
 from lexarium.web.encodings import chosen, encoded_pieces
 from lexarium.web.negotiation import preferred
 from lexarium.web.problems import HttpProblem
 from lexarium.web.v1.records import AsOf, Release
 from lexarium.web.v1.requests import LimitsOf, SettingsOf, StoreOf
-from lexarium.web.v1.schemas import Answers, answered, document_name, known_collection, reference
+from lexarium.web.v1.schemas import Answers, answered, document_name, reference
 
 router = APIRouter(tags=["export"])
 
@@ -74,7 +75,7 @@ async def export(
     wanted = _WRITTEN[format] if format else _accepted(request)
     about = settings.about
     position = await run_in_threadpool(_position, database, release, as_of)
-    accepted, if_none_match = conditions(request.scope)
+    accepted, if_none_match, _ = conditions(request.scope)
     encoding = chosen(accepted)
     made = repr((about, wanted.name, collection, __version__, rendering.VERSION))
     digest = hashlib.sha256(made.encode()).hexdigest()[:16]

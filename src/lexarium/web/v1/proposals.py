@@ -14,10 +14,11 @@ from lexarium.service.desk import current
 from lexarium.service.once import Outcome, once
 from lexarium.service.views import proposal_view
 from lexarium.store.transaction import Transaction
+from lexarium.web.asked import Reject
 from lexarium.web.v1 import answers
 from lexarium.web.v1.records import proposed, published
 from lexarium.web.v1.requests import AskOf, BodyIfAnyOf, BodyOf, CallerOf, CuratorOf, StoreOf, read_as
-from lexarium.web.v1.schemas import CLOSED, Accept, Propose, Reject, answered, body_of
+from lexarium.web.v1.schemas import CLOSED, Accept, Propose, answered, body_of
 
 router = APIRouter(prefix="/proposals", tags=["proposals"])
 

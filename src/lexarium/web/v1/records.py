@@ -101,11 +101,11 @@ def routers() -> list[APIRouter]:
 
 
 def swift_routes() -> list[Route]:
-    """Creating, past FastAPI, which takes longer to hand a handler its parts than the handler takes to use them."""
-    return [_swift_creation(collection) for collection in COLLECTIONS.values()]
+    """Creating records without FastAPI's help. What is wrong is left to the application around to tell."""
+    return [_swift_route(collection) for collection in COLLECTIONS.values()]
 
 
-def _swift_creation(collection: Collection) -> Route:
+def _swift_route(collection: Collection) -> Route:
     create_record = _creator(collection)
 
     async def create(request: Request) -> Response:

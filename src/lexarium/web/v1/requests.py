@@ -4,14 +4,17 @@ None of it is a plain function: FastAPI would give each a thread, which costs mo
 """
 
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends, Header, Request
+from fastapi._compat import ModelField
 from fastapi.dependencies.utils import get_flat_params, request_params_to_args
 from fastapi.params import ParamTypes
+from fastapi.routing import APIRoute
 from pydantic import BaseModel, ValidationError
+from starlette.datastructures import QueryParams
 
 from lexarium.domain.drafts import problems_of, sentence
 from lexarium.domain.errors import Invalid, Problem, Stale
@@ -22,8 +25,10 @@ from lexarium.service.finding import Finder
 from lexarium.service.once import Ask
 from lexarium.service.views import record_view
 from lexarium.settings import Settings
+from lexarium.store.backend import Position
 from lexarium.store.database import Database
 from lexarium.web.bodies import json_object
+from lexarium.web.gate import Gate
 from lexarium.web.limits import Limits
 from lexarium.web.problems import HttpProblem
 from lexarium.web.streams import Streams
@@ -50,7 +55,15 @@ SettingsOf = Annotated[Settings, Depends(_part("settings"))]
 FinderOf = Annotated[Finder, Depends(_part("finder"))]
 LimitsOf = Annotated[Limits, Depends(_part("limits"))]
 StreamsOf = Annotated[Streams, Depends(_part("streams"))]
+GateOf = Annotated[Gate, Depends(_part("gate"))]
 AnnotatingOf = Annotated[Annotating, Depends(_part("annotating"))]
+
+
+async def _seen(finder: FinderOf) -> Position:
+    return finder.seen()
+
+
+SeenOf = Annotated[Position, Depends(_seen)]
 
 
 async def identified(request: Request, limits: LimitsOf) -> Caller:
@@ -170,19 +183,37 @@ async def check_parameters(request: Request) -> None:
     given = request.query_params
     if not given:
         return
-    parameters = get_flat_params(request.scope["route"].dependant)
-    queried = [each for each in parameters if getattr(each.field_info, "in_", None) == ParamTypes.query]
-    known = {each.alias for each in queried}
-    problems = [
-        Problem(name, f"is not a parameter here; there are {', '.join(sorted(known)) or 'none'}.")
-        for name in given
-        if name not in known
-    ]
-    if {"release", "as_of"} <= given.keys() & known:
+    queried = parameters_of(request.scope["route"])
+    problems = _strange(given, queried)
+    if {"release", "as_of"} <= given.keys() & {each.alias for each in queried}:
         problems.append(Problem("as_of", "cannot go with release: each says which state is to be read."))
     if problems:
         _, errors = request_params_to_args(queried, given)
         raise Invalid("The request is not valid.", [*parameter_problems(errors), *problems])
+
+
+def parameters_of(route: APIRoute) -> list[ModelField]:
+    """What a route takes in the query of an address."""
+    parameters = get_flat_params(route.dependant)
+    return [each for each in parameters if getattr(each.field_info, "in_", None) == ParamTypes.query]
+
+
+def read_parameters(request: Request, queried: Sequence[ModelField]) -> dict[str, Any]:
+    """The values of these parameters, by the names that a handler has for them. Raises `Invalid` with every problem."""
+    values, errors = request_params_to_args(queried, request.query_params)
+    problems = [*parameter_problems(errors), *_strange(request.query_params, queried)]
+    if problems:
+        raise Invalid("The request is not valid.", problems)
+    return values
+
+
+def _strange(given: QueryParams, queried: Sequence[ModelField]) -> list[Problem]:
+    known = {each.alias for each in queried}
+    return [
+        Problem(name, f"is not a parameter here; there are {', '.join(sorted(known)) or 'none'}.")
+        for name in given
+        if name not in known
+    ]
 
 
 def parameter_problems(errors: Iterable[Mapping[str, Any]]) -> list[Problem]:

@@ -8,25 +8,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, Field
 
-from lexarium.domain.accounts import Role
-from lexarium.domain.changes import Action, State
-from lexarium.domain.collections import COLLECTIONS
+from lexarium.domain.changes import State
 from lexarium.domain.drafts import draft_model
-from lexarium.domain.text import plain
 from lexarium.exchange.formats import FORMATS, Format
 from lexarium.service import releases
-
-Plain = Annotated[str, AfterValidator(plain)]
-
-
-def known_collection(collection: str) -> str:
-    """The name itself; raises `ValueError` where no collection has it."""
-    if collection not in COLLECTIONS:
-        raise ValueError(f"should be one of {', '.join(COLLECTIONS)}.")
-    return collection
-
-
-CollectionName = Annotated[str, AfterValidator(known_collection), Field(json_schema_extra={"enum": list(COLLECTIONS)})]
+from lexarium.web.asked import CollectionName, NewToken, NewUser, NewWebhook, Plain, Reject, UserChange
 
 
 class Revert(BaseModel):
@@ -66,12 +52,6 @@ class Accept(BaseModel):
     )
 
 
-class Reject(BaseModel):
-    """Why not."""
-
-    reason: Plain = Field(min_length=1, max_length=5_000, description="What its author will read.")
-
-
 class NewRelease(BaseModel):
     """A name for the present state."""
 
@@ -81,47 +61,11 @@ class NewRelease(BaseModel):
     note: Plain = Field("", max_length=5_000, description="What there is to say of it.")
 
 
-class NewUser(BaseModel):
-    """An account."""
-
-    name: str = Field(min_length=1, max_length=200, description="What to sign in with; nobody else may have it.")
-    role: Role = Field(description="What the account may do.")
-
-
-class UserChange(BaseModel):
-    """What is to change of an account: its role and anyone's password by an admin, one's own password by oneself."""
-
-    role: Role | None = Field(None, description="What the account may do from now on.")
-    password: str | None = Field(None, min_length=10, max_length=1_000, description="The new password.")
-    old_password: str | None = Field(
-        None, max_length=1_000, description="The password that you have now, to change your own."
-    )
-
-
 class SignIn(BaseModel):
     """Who, and the proof of it."""
 
     name: str = Field(min_length=1, max_length=200, description="The name of the account.")
     password: str = Field(min_length=1, max_length=1_000, description="Its password.")
-
-
-class NewToken(BaseModel):
-    """A token for oneself, or, by an admin, for another."""
-
-    account: str | None = Field(None, description="The name of the account; left out, one's own.")
-    label: Plain = Field("", max_length=200, description="What it is for.")
-    role: Role | None = Field(None, description="No higher than the account's and one's own; left out, as high.")
-    days: int | None = Field(None, ge=1, le=36_500, description="How long it is good for; left out, as long as may be.")
-
-
-class NewWebhook(BaseModel):
-    """An address that is to be told of changes."""
-
-    url: str = Field(max_length=2_000, description="Where each change is sent by POST.")
-    collections: list[CollectionName] = Field(
-        [], max_length=100, description="Whose changes; left out or empty: of all."
-    )
-    actions: list[Action] = Field([], max_length=100, description="Which changes; left out or empty: all.")
 
 
 class Text(BaseModel):

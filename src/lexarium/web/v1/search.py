@@ -2,16 +2,20 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request
+from fastapi.routing import APIRoute
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
+from starlette.routing import Route
 
 from lexarium.domain.changes import State
 from lexarium.domain.collections import COLLECTIONS, SEARCHED
-from lexarium.domain.errors import Invalid, Problem
-from lexarium.service.finding import DEEPEST, LONGEST_QUERY, Asked
+from lexarium.domain.errors import Invalid, LexariumError, Problem
+from lexarium.service.finding import DEEPEST, LONGEST_QUERY, Asked, Finder
 from lexarium.service.views import found_view
+from lexarium.web.problems import respond
 from lexarium.web.v1 import answers
-from lexarium.web.v1.requests import FinderOf
+from lexarium.web.v1.requests import FinderOf, SeenOf, parameters_of, read_parameters
 from lexarium.web.v1.schemas import answered
 
 router = APIRouter(tags=["search"])
@@ -20,6 +24,7 @@ router = APIRouter(tags=["search"])
 @router.get("/search", summary="Find records by name, alias, definition or identifier", responses=answered("Found"))
 def search(
     finder: FinderOf,
+    position: SeenOf,
     q: Annotated[
         str,
         Query(
@@ -56,7 +61,23 @@ def search(
         offset=offset,
         explain=explain,
     )
-    return answers.read(found_view(finder.search(asked)))
+    return answers.read(found_view(finder.search(asked, position)))
+
+
+def swift_route() -> Route:
+    """The same without FastAPI's help."""
+    (route,) = (each for each in router.routes if isinstance(each, APIRoute))
+    queried = parameters_of(route)
+
+    async def answer(request: Request) -> Response:
+        finder: Finder = request.app.state.finder
+        try:
+            values = read_parameters(request, queried)
+            return await run_in_threadpool(search, finder, finder.seen(), **values)
+        except LexariumError as error:
+            return respond(error)
+
+    return Route(f"{answers.PATH}{route.path}", answer)
 
 
 def _named(parameter: str, given: list[str], known: list[str]) -> tuple[str, ...]:

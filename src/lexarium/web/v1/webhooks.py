@@ -1,25 +1,22 @@
 """Webhooks: programs that are told of changes."""
 
-from collections.abc import Mapping
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query
-from pydantic import ValidationError
 from starlette.responses import Response
 
-from lexarium.domain.drafts import problems_of
 from lexarium.domain.editing import merge_patch
-from lexarium.domain.errors import Invalid, Problem
 from lexarium.domain.webhooks import Webhook
 from lexarium.service import webhooks
 from lexarium.service.deliverer import try_out
 from lexarium.service.once import Outcome, once
-from lexarium.service.webhooks import Wish, delivery_view, webhook_view
+from lexarium.service.webhooks import delivery_view, webhook_view
 from lexarium.settings import Settings
 from lexarium.store.transaction import Transaction
+from lexarium.web.asked import wish
 from lexarium.web.v1 import answers
 from lexarium.web.v1.requests import AdminOf, AskOf, BodyOf, SettingsOf, StoreOf, refuse_key
-from lexarium.web.v1.schemas import NewWebhook, answered, body_of
+from lexarium.web.v1.schemas import answered, body_of
 
 router = APIRouter(prefix="/webhooks", tags=["webhooks"])
 
@@ -43,8 +40,8 @@ def add_webhook(database: StoreOf, settings: SettingsOf, caller: AdminOf, body: 
 
     Any answer but 2xx is tried again, later and later; after a day without one that is, the webhook is disabled.
     """
-    wish = _wish(body, private=_private(settings))
-    new = database.run(lambda transaction: webhooks.create(transaction, wish))
+    wished = wish(body, private=_private(settings))
+    new = database.run(lambda transaction: webhooks.create(transaction, wished))
     return answers.told(Outcome(201, _with_secret(new), f"{answers.PATH}/webhooks/{new.id}"))
 
 
@@ -65,8 +62,8 @@ def change_webhook(database: StoreOf, settings: SettingsOf, caller: AdminOf, id:
     with database.read() as snapshot:
         found = webhooks.find(snapshot, id)
     present = {"url": found.url, "collections": found.collections, "actions": found.actions}
-    wish = _wish(merge_patch(present, body), private=_private(settings), known=found.url)
-    return answers.Json(webhook_view(database.run(lambda transaction: webhooks.change(transaction, id, wish))))
+    wished = wish(merge_patch(present, body), private=_private(settings), known=found.url)
+    return answers.Json(webhook_view(database.run(lambda transaction: webhooks.change(transaction, id, wished))))
 
 
 @router.delete("/{id}", summary="Take a webhook away", status_code=204, responses=answered(None, 404, status=204))
@@ -133,21 +130,6 @@ def try_webhook(database: StoreOf, settings: SettingsOf, caller: AdminOf, id: st
 
 def _private(settings: Settings) -> bool:
     return settings.webhooks_private == "yes"
-
-
-def _wish(body: Mapping[str, Any], *, private: bool, known: str | None = None) -> Wish:
-    """What a body asks for, or `Invalid` with every problem. An address that is known is not looked at again."""
-    url = body.get("url")
-    problems: list[Problem] = []
-    try:
-        given = NewWebhook.model_validate(body, extra="forbid")
-    except ValidationError as error:
-        problems += problems_of(error)
-    if isinstance(url, str) and url != known and not any(problem.field == "url" for problem in problems):
-        problems += webhooks.unsendable(url, private=private)
-    if problems:
-        raise Invalid("This is not a valid webhook.", problems)
-    return Wish(given.url, tuple(dict.fromkeys(given.collections)), tuple(dict.fromkeys(given.actions)))
 
 
 def _with_secret(webhook: Webhook) -> dict[str, Any]:

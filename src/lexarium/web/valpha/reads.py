@@ -49,7 +49,7 @@ class Reads:
         parameters = dict(parse_qsl(query.decode("utf-8", "replace"), errors="replace"))
         if parameters.get("format", "json") not in FORMATS:
             raise HttpProblem(406, f"The format {parameters['format']!r} is not one of {', '.join(FORMATS)}.")
-        accept, if_none_match = conditions(request.scope)
+        accept, if_none_match, _ = conditions(request.scope)
         asked = self._asked(parameters)
         key = (asked, chosen(accept))
         if asked[1] != WHOLE or self._whole_size is None or self._answers.fits(self._whole_size):
@@ -84,6 +84,7 @@ class Reads:
             await self._answers.catch_up()
             plain = self._answers.get((asked, IDENTITY))
             if plain is None:
+                self._answers.misses += 1
                 made = await run_in_threadpool(self._read, asked)
                 if made is None:
                     return None

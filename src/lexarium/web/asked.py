@@ -1,0 +1,98 @@
+"""What people ask for by forms and programs by bodies alike: its form, and every mistake in it.
+
+The rules themselves are held by the service.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, TypeVar
+
+from pydantic import AfterValidator, BaseModel, Field, ValidationError
+
+from lexarium.domain.accounts import Role
+from lexarium.domain.changes import Action
+from lexarium.domain.collections import COLLECTIONS
+from lexarium.domain.drafts import problems_of
+from lexarium.domain.errors import Invalid, Problem
+from lexarium.domain.text import plain
+from lexarium.service import webhooks
+from lexarium.service.webhooks import Wish
+
+Plain = Annotated[str, AfterValidator(plain)]
+
+
+def known_collection(collection: str) -> str:
+    """The name itself; raises `ValueError` where no collection has it."""
+    if collection not in COLLECTIONS:
+        raise ValueError(f"should be one of {', '.join(COLLECTIONS)}.")
+    return collection
+
+
+CollectionName = Annotated[str, AfterValidator(known_collection), Field(json_schema_extra={"enum": list(COLLECTIONS)})]
+
+
+class Reject(BaseModel):
+    """Why not."""
+
+    reason: Plain = Field(min_length=1, max_length=5_000, description="What its author will read.")
+
+
+class NewUser(BaseModel):
+    """An account."""
+
+    name: str = Field(min_length=1, max_length=200, description="What to sign in with; nobody else may have it.")
+    role: Role = Field(description="What the account may do.")
+
+
+class UserChange(BaseModel):
+    """What is to change of an account: its role and anyone's password by an admin, one's own password by oneself."""
+
+    role: Role | None = Field(None, description="What the account may do from now on.")
+    password: str | None = Field(None, min_length=10, max_length=1_000, description="The new password.")
+    old_password: str | None = Field(
+        None, max_length=1_000, description="The password that you have now, to change your own."
+    )
+
+
+class NewToken(BaseModel):
+    """A token for oneself, or, by an admin, for another."""
+
+    account: str | None = Field(None, description="The name of the account; left out, one's own.")
+    label: Plain = Field("", max_length=200, description="What it is for.")
+    role: Role | None = Field(None, description="No higher than the account's and one's own; left out, as high.")
+    days: int | None = Field(None, ge=1, le=36_500, description="How long it is good for; left out, as long as may be.")
+
+
+class NewWebhook(BaseModel):
+    """An address that is to be told of changes."""
+
+    url: str = Field(max_length=2_000, description="Where each change is sent by POST.")
+    collections: list[CollectionName] = Field(
+        [], max_length=100, description="Whose changes; left out or empty: of all."
+    )
+    actions: list[Action] = Field([], max_length=100, description="Which changes; left out or empty: all.")
+
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def formed(model: type[Model], given: Mapping[str, Any], wrong: str) -> Model:
+    """What was given, in its form. Raises `Invalid` with every problem, which `wrong` begins."""
+    try:
+        return model.model_validate(given, extra="forbid")
+    except ValidationError as error:
+        raise Invalid(wrong, problems_of(error)) from None
+
+
+def wish(given: Mapping[str, Any], *, private: bool, known: str | None = None) -> Wish:
+    """What a webhook is asked for, or `Invalid` with every problem. An address that is known is not looked at again."""
+    url = given.get("url")
+    problems: list[Problem] = []
+    try:
+        asked = NewWebhook.model_validate(given, extra="forbid")
+    except ValidationError as error:
+        problems += problems_of(error)
+    if isinstance(url, str) and url != known and not any(problem.field == "url" for problem in problems):
+        problems += webhooks.unsendable(url, private=private)
+    if problems:
+        raise Invalid("This is not a valid webhook.", problems)
+    return Wish(asked.url, tuple(dict.fromkeys(asked.collections)), tuple(dict.fromkeys(asked.actions)))

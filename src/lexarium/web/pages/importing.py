@@ -1,0 +1,146 @@
+"""Importing files: sent, looked at, and only then imported."""
+
+import asyncio
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from lexarium.domain.collections import COLLECTIONS
+from lexarium.domain.editions import Preference
+from lexarium.domain.errors import Invalid, Problem
+from lexarium.exchange.formats import FORMATS
+from lexarium.service.access import Deed
+from lexarium.service.uploads import KEPT_SECONDS, How, Upload
+from lexarium.web.pages.fields import KINDS, Typed, mistakes, text
+from lexarium.web.pages.session import known
+from lexarium.web.pages.site import Form, Page, Site, refuse_foreign
+from lexarium.web.uploads import Sent, read_upload
+
+_IMPORT = "/import"
+_PATIENCE_SECONDS = 2.0
+"""How long a page waits for an import: most are through by then."""
+_TOLD = 200
+"""How many warnings, problems and conflicts a page tells one by one."""
+_FORMATS = {each.name: each for each in FORMATS.values() if each.reads}
+_PREFERENCES: dict[str, Preference | None] = {"": None, "ours": "ours", "theirs": "theirs"}
+
+
+def form(site: Site, request: Request) -> Response:
+    """A place for files."""
+    return _form(site, request, {}, {})
+
+
+def _form(site: Site, request: Request, typed: Typed, wrong: Mapping[str, str]) -> Response:
+    told = {"typed": typed, "wrong": wrong, "most": site.settings.upload_mb, **_choices()}
+    return site.render(request, "import.html", told, 422 if wrong else 200)
+
+
+async def receive(site: Site, request: Request) -> Response:
+    """Keep the files that were sent, and begin to look at them."""
+    async with read_upload(request, site.limits) as sent:
+        response = await run_in_threadpool(_receive, site, request, sent)
+    loop = asyncio.get_running_loop()
+    loop.call_later(KEPT_SECONDS + 1, loop.run_in_executor, None, site.uploads.sweep)
+    return response
+
+
+def _receive(site: Site, request: Request, sent: Sent) -> Response:
+    caller, found = known(site, request), list[Upload]()
+
+    def work() -> None:
+        how = _how(sent.fields, [] if sent.files else [Problem("files", "must be chosen: one or several.")])
+        found.append(site.uploads.receive(caller, sent.files, how, _PATIENCE_SECONDS))
+
+    wrong = mistakes(work, "files")
+    return _form(site, request, sent.fields, wrong) if wrong else _seen(found[0])
+
+
+def look(site: Site, request: Request) -> Response:
+    """What an import would do, or has done; or how far it is."""
+    upload = site.uploads.find(known(site, request), request.path_params["ticket"])
+    return _look(site, request, upload, {"format": upload.how.format, "collection": upload.how.collection}, {})
+
+
+def _look(site: Site, request: Request, upload: Upload, typed: Typed, wrong: Mapping[str, str]) -> Response:
+    told = {"upload": upload, "most": _TOLD, "minutes": KEPT_SECONDS // 60, "typed": typed, "wrong": wrong}
+    return site.render(request, "imported.html", {**told, **_choices()}, 422 if wrong else 200)
+
+
+def look_again(site: Site, request: Request, fields: Typed) -> Response:
+    """Read the same files otherwise."""
+    caller, ticket, found = known(site, request), request.path_params["ticket"], list[Upload]()
+    wrong = mistakes(lambda: found.append(site.uploads.look(caller, ticket, _how(fields, []), _PATIENCE_SECONDS)))
+    if wrong:
+        return _look(site, request, site.uploads.find(caller, ticket), fields, wrong)
+    return _seen(found[0])
+
+
+def confirm(site: Site, request: Request, fields: Typed) -> Response:
+    """Import what was looked at."""
+    prefer = _PREFERENCES.get(text(fields, "prefer"))
+    return _seen(
+        site.uploads.apply(known(site, request), request.path_params["ticket"], prefer, patience=_PATIENCE_SECONDS)
+    )
+
+
+def discard(site: Site, request: Request, fields: Typed) -> Response:
+    """Throw the files away."""
+    site.uploads.discard(known(site, request), request.path_params["ticket"])
+    return RedirectResponse(_IMPORT, 303)
+
+
+def _how(fields: Typed, problems: list[Problem]) -> How:
+    """How files are to be read. Raises `Invalid` with every problem, and these."""
+    choices: dict[str, Collection[str]] = {"format": _FORMATS, "collection": COLLECTIONS}
+    asked = {name: text(fields, name) for name in choices}
+    wrong = [
+        Problem(name, f"should be one of {', '.join(choices[name])}, or left open.")
+        for name, value in asked.items()
+        if value and value not in choices[name]
+    ]
+    if problems or wrong:
+        raise Invalid("The files cannot be imported so.", [*problems, *wrong])
+    return How(asked["format"], asked["collection"])
+
+
+def _choices() -> dict[str, Any]:
+    return {"formats": [(each.name, each.description) for each in _FORMATS.values()], "kinds": KINDS}
+
+
+def _seen(upload: Upload) -> Response:
+    return RedirectResponse(f"{_IMPORT}/{upload.ticket}", 303)
+
+
+@dataclass(frozen=True)
+class _Sending:
+    """A form with files, of which nothing is read before it is known who sends them."""
+
+    path: str
+
+    def route(self, site: Site) -> Route:
+        """It as the framework has it."""
+
+        async def endpoint(request: Request) -> Response:
+            refuse_foreign(request)
+            caller = await run_in_threadpool(known, site, request)
+            caller.require(Deed.PUBLISH)
+            site.limits.writes.take(caller.token)
+            return await receive(site, request)
+
+        return Route(self.path, endpoint, methods=["POST"])
+
+
+_ONE = _IMPORT + "/{ticket}"
+PAGES = (
+    Page(_IMPORT, form, Deed.PUBLISH),
+    _Sending(_IMPORT),
+    Page(_ONE, look, Deed.PUBLISH),
+    Form(_ONE, confirm, Deed.PUBLISH),
+    Form(f"{_ONE}/look", look_again, Deed.PUBLISH),
+    Form(f"{_ONE}/discard", discard, Deed.PUBLISH),
+)

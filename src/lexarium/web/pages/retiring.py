@@ -1,0 +1,74 @@
+"""Taking a record out of use, after a look at what uses it."""
+
+from collections.abc import Mapping
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from lexarium.domain.errors import Conflict, Invalid
+from lexarium.domain.proposals import Proposal
+from lexarium.domain.text import unstorable
+from lexarium.service import curating, dossiers
+from lexarium.service.access import Deed
+from lexarium.service.desk import current, found, refuse_gone, still_named
+from lexarium.store.transaction import Transaction
+from lexarium.web.pages import reverting
+from lexarium.web.pages.fields import Typed, mistakes_of, text, whole_number
+from lexarium.web.pages.picking import choices, chosen
+from lexarium.web.pages.proposed import proposed_page
+from lexarium.web.pages.session import known
+from lexarium.web.pages.site import Form, Page, Site
+
+_PATH = "/retire/{id}"
+
+
+def ask(site: Site, request: Request) -> Response:
+    """Whether it shall be, and what stands in for it."""
+    return _page(site, request, {}, {})
+
+
+def retire(site: Site, request: Request, fields: Typed) -> Response:
+    """Retire it, or propose that; or the page again, with what may stand in for it or what is wrong."""
+    caller, identifier = known(site, request), request.path_params["id"]
+    if text(fields, "act") != "retire":
+        return _page(site, request, fields, {})
+    version, instead = whole_number(fields, "version"), text(fields, "replaced_by") or None
+
+    def work(transaction: Transaction) -> Response:
+        kind = found(transaction.connection, identifier).whole.collection
+        before = current(transaction.connection, kind, identifier, version)
+        made = curating.retire(transaction, caller, before, instead)
+        if isinstance(made, Proposal):
+            return RedirectResponse(proposed_page(made), 303)
+        return reverting.told(before, made)
+
+    try:
+        return site.database.run(work)
+    except (Invalid, Conflict) as error:
+        return _page(site, request, fields, mistakes_of(error))
+
+
+def _page(site: Site, request: Request, typed: Typed, wrong: Mapping[str, str]) -> Response:
+    identifier, instead = request.path_params["id"], text(typed, "replaced_by")
+    with site.database.read() as snapshot:
+        there = found(snapshot, identifier)
+        refuse_gone(there.whole)
+        before = [] if unstorable(instead) else chosen(snapshot, [instead])
+        told = {
+            "whole": there.whole,
+            "version": there.version,
+            "uses": list(still_named(snapshot, there.whole)),
+            "groups": [group for group in dossiers.dossier(snapshot, there.change).groups if not group.outward],
+        }
+    found_now = choices(site, text(typed, "q"), there.whole.collection.name, identifier)
+    told |= {
+        "choices": [*before, *(each for each in found_now if each.id != instead)],
+        "looked": bool(text(typed, "q").strip()),
+        "typed": {"q": text(typed, "q"), "replaced_by": instead},
+        "wrong": wrong,
+        "labels": {"replaced_by": "In its place"},
+    }
+    return site.render(request, "retire.html", told, 422 if wrong else 200)
+
+
+PAGES = (Page(_PATH, ask, Deed.PROPOSE), Form(_PATH, retire, Deed.PROPOSE))

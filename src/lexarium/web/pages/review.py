@@ -1,0 +1,201 @@
+"""Reviewing: the queue of proposals, one of them to be decided, and what else wants a curator's look."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from lexarium.domain.collections import COLLECTIONS
+from lexarium.domain.editing import draft_of
+from lexarium.domain.errors import Invalid, NotFound, Problem
+from lexarium.domain.proposals import Decision, Queue
+from lexarium.domain.text import unstorable
+from lexarium.service import proposals, reviewing
+from lexarium.service.access import Deed
+from lexarium.service.proposals import waiting
+from lexarium.service.reviewing import RETIRE, Case
+from lexarium.service.statistics import GAPS
+from lexarium.store.backend import Snapshot, read_position
+from lexarium.web.asked import Reject, formed
+from lexarium.web.pages import drafts
+from lexarium.web.pages.fields import KINDS, Typed, mistakes, text, whole_number
+from lexarium.web.pages.session import known
+from lexarium.web.pages.site import Form, Page, Site
+from lexarium.web.pages.wording import with_query
+
+_REVIEW = "/review"
+_SHOWN = 50
+_NAMESAKES = 60
+"""How many records that share a name with another are shown here; the whole list is among the statistics."""
+_OURS, _THEIRS, _MINE = "ours", "theirs", "mine"
+
+
+def queue(site: Site, request: Request) -> Response:
+    """What waits to be decided, and records that are worth a look."""
+    asked = request.query_params
+    wanted, place = _queue(asked), _place(asked.get("from", ""))
+    with site.database.read() as snapshot:
+        found = reviewing.queue(snapshot, wanted, place, _SHOWN + 1)
+        figures = site.statistics.figures(read_position(snapshot))
+        repeated = () if figures is None else figures.gaps["repeated"].ids[:_NAMESAKES]
+        last = found[_SHOWN - 1].proposal if len(found) > _SHOWN else None
+        told = {
+            "queue": found[:_SHOWN],
+            "wanted": wanted,
+            "kept": _kept(wanted),
+            "total": waiting(snapshot),
+            "begun": place is not None,
+            "next": last and with_query(_REVIEW, **_kept(wanted), from_=f"{last.made}-{last.id}"),
+            "authors": reviewing.authors(snapshot),
+            "kinds": KINDS,
+            "labels": drafts.LABELS,
+            "figures": figures,
+            "gaps": GAPS,
+            "flaggable": [name for name, each in COLLECTIONS.items() if "flag_for_curator" in each.fields],
+            "namesakes": reviewing.namesakes(snapshot, repeated),
+            "decided": _decided(site, request, snapshot),
+            "wrong": {},
+        }
+    return site.render(request, "review.html", told)
+
+
+def proposal(site: Site, request: Request) -> Response:
+    """What is proposed, beside what is there."""
+    return _one(site, request, {}, {})
+
+
+def _one(site: Site, request: Request, typed: Typed, wrong: Mapping[str, str]) -> Response:
+    caller, asked = known(site, request), request.query_params
+    with site.database.read() as snapshot:
+        found = reviewing.case(snapshot, proposals.visible(snapshot, caller, request.path_params["id"]))
+        told = {
+            "case": found,
+            "classes": sorted(
+                ((each.id, each.name) for each in site.classes.at(snapshot).values()), key=lambda each: each[1]
+            ),
+            "decided": _decided(site, request, snapshot),
+        }
+    wanted = _queue(asked)
+    told |= {
+        "similar": reviewing.similar(site.finder, found) if found.proposal.state == Decision.OPEN else [],
+        "typed": {**drafts.typed_of(found.draft), **typed},
+        "labels": drafts.LABELS,
+        "hints": drafts.LINES,
+        "long": [each.definition for each in COLLECTIONS.values() if each.definition],
+        "wrong": wrong,
+        "kept": _kept(wanted),
+        "undone": bool(asked.get("undone")),
+    }
+    return site.render(request, "proposal.html", told, 422 if wrong else 200)
+
+
+def accept(site: Site, request: Request, fields: Typed) -> Response:
+    """Make it so, as it stands in the form."""
+    caller, identifier = known(site, request), request.path_params["id"]
+
+    def work() -> None:
+        with site.database.read() as snapshot:
+            found = reviewing.case(snapshot, proposals.visible(snapshot, caller, identifier))
+        wanted = _wanted(found, fields)
+        version = whole_number(fields, "version")
+        site.database.run(lambda transaction: reviewing.accept(transaction, caller, identifier, wanted, version))
+
+    return _answer(site, request, fields, mistakes(work))
+
+
+def reject(site: Site, request: Request, fields: Typed) -> Response:
+    """Turn it down, with a reason."""
+    caller, identifier = known(site, request), request.path_params["id"]
+
+    def work() -> None:
+        reason = formed(Reject, {"reason": text(fields, "reason").strip()}, "This is no reason.").reason
+        site.database.run(lambda transaction: proposals.reject(transaction, caller, identifier, reason))
+
+    return _answer(site, request, fields, mistakes(work))
+
+
+def _answer(site: Site, request: Request, fields: Typed, wrong: Mapping[str, str]) -> Response:
+    """The form again with what is wrong, or the next of the queue."""
+    if wrong:
+        return _one(site, request, fields, wrong)
+    identifier, wanted = request.path_params["id"], _queue(request.query_params)
+    with site.database.read() as snapshot:
+        done = proposals.visible(snapshot, known(site, request), identifier)
+        following = reviewing.next_after(snapshot, wanted, done)
+    there = _REVIEW if following is None else f"{_REVIEW}/{following.id}"
+    return RedirectResponse(with_query(there, **_kept(wanted), decided=identifier), 303)
+
+
+def undo(site: Site, request: Request, fields: Typed) -> Response:
+    """Take back what was published by accepting it."""
+    caller, identifier = known(site, request), request.path_params["id"]
+    site.database.run(lambda transaction: reviewing.undo(transaction, caller, identifier))
+    return RedirectResponse(with_query(f"{_REVIEW}/{identifier}", undone="1"), 303)
+
+
+def _wanted(case: Case, fields: Typed) -> dict[str, Any]:
+    """What the fields of a proposal shall be. Raises `Invalid` for each conflict that is not settled."""
+    if case.kind == RETIRE:
+        return {"replaced_by": drafts.read(fields, "replaced_by")}
+    proposed = drafts.typed_of(case.draft)
+    present = {} if case.present is None else draft_of(case.present.whole)
+    wanted: dict[str, Any] = {}
+    unsettled: list[Problem] = []
+    for name in case.editable:
+        choice = text(fields, f"choice-{name}") if name in case.conflicts else ""
+        if name in case.conflicts and choice not in (_OURS, _THEIRS, _MINE):
+            unsettled.append(Problem(f"choice-{name}", "choose what it shall be."))
+        elif choice in (_OURS, _THEIRS):
+            wanted[name] = present[name] if choice == _OURS else case.draft[name]
+        elif choice == _MINE or text(fields, name) != proposed[name]:
+            wanted[name] = drafts.read(fields, name)
+    if unsettled:
+        raise Invalid("Others have changed the same since.", unsettled)
+    return wanted
+
+
+def _decided(site: Site, request: Request, snapshot: Snapshot) -> Case | None:
+    """The proposal that was decided just now, as the address tells."""
+    identifier = request.query_params.get("decided")
+    if not identifier:
+        return None
+    try:
+        found = proposals.visible(snapshot, known(site, request), identifier)
+    except NotFound:
+        return None
+    return None if found.state == Decision.OPEN else reviewing.case(snapshot, found)
+
+
+def _queue(asked: Mapping[str, str]) -> Queue:
+    collection, author = asked.get("collection"), asked.get("author")
+    return Queue(
+        collection if collection in COLLECTIONS else None,
+        author if author and not unstorable(author) else None,
+        asked.get("order") == "newest",
+    )
+
+
+def _kept(wanted: Queue) -> dict[str, object]:
+    """The queue, as parameters of an address."""
+    return {
+        "collection": wanted.collection,
+        "author": wanted.author,
+        "order": "newest" if wanted.newest else None,
+    }
+
+
+def _place(after: str) -> tuple[int, str] | None:
+    made, _, identifier = after.partition("-")
+    known_form = made.isascii() and made.isdecimal() and len(made) < 16 and not unstorable(identifier)
+    return (int(made), identifier) if known_form else None
+
+
+_ONE = _REVIEW + "/{id}"
+PAGES = (
+    Page(_REVIEW, queue, Deed.PUBLISH),
+    Page(_ONE, proposal, Deed.PUBLISH),
+    Form(f"{_ONE}/accept", accept, Deed.PUBLISH),
+    Form(f"{_ONE}/reject", reject, Deed.PUBLISH),
+    Form(f"{_ONE}/undo", undo, Deed.PUBLISH),
+)

@@ -1,0 +1,28 @@
+// A form that shows beside it what it will become, and what is called alike. Without this a button shows the same.
+
+const WAIT = 300;
+const form = document.querySelector("form[data-draft]"), place = document.querySelector("[data-preview]");
+let timer, asked;
+
+async function look() {
+  asked?.abort();
+  asked = new AbortController();
+  try {
+    const body = new URLSearchParams(new FormData(form));
+    const answer = await fetch(form.dataset.draft, { method: "POST", body, signal: asked.signal });
+    if (!answer.ok) return;
+    const piece = document.createElement("template");
+    piece.innerHTML = await answer.text();
+    // What is announced when it changes must stay the same element, and change only if it differs.
+    const said = place.querySelector("[role=status]"), now = piece.content.querySelector("[role=status]");
+    if (said.innerHTML !== now.innerHTML) said.replaceChildren(...now.childNodes);
+    now.remove();
+    while (said.nextSibling) said.nextSibling.remove();
+    place.append(piece.content);
+  } catch { /* What was shown stays. */ }
+}
+
+form.addEventListener("input", () => {
+  clearTimeout(timer);
+  timer = setTimeout(look, WAIT);
+});

@@ -1,0 +1,399 @@
+"""The pages of administration, of one's own account and of imports, as a browser without scripts sees them."""
+
+import json
+import re
+import threading
+from collections.abc import Iterator
+from html import unescape
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+
+from tests.conftest import ENGINES, NewUrl
+from tests.person import PASSWORD, Person, account
+from tests.server import Answer, Server
+
+HOSTILE = '<script>alert("1")</script>'
+ADMIN_PAGES = ["/admin", "/admin/people", "/admin/tokens", "/admin/webhooks"]
+
+
+def said(body: str) -> str:
+    """What a page says, cell by cell."""
+    return " ".join(unescape(re.sub(r"<[^>]*>", " ", body.partition("<main")[2])).split())
+
+
+@pytest.fixture(scope="module", params=ENGINES)
+def office(request: pytest.FixtureRequest, new_url: NewUrl) -> Iterator[Server]:
+    """A server of the sample catalogue that may send webhooks to this machine."""
+    with Server(
+        new_url(request.param), "--sample", LEXARIUM_WEBHOOKS_PRIVATE="yes", LEXARIUM_SIGN_IN_RATE="1000"
+    ) as running:
+        yield running
+
+
+@pytest.fixture
+def admin(office: Server) -> Person:
+    person = Person(office)
+    person.sign_in("admin")
+    return person
+
+
+@pytest.fixture
+def curator(office: Server) -> Person:
+    person = Person(office)
+    person.sign_in("curator")
+    return person
+
+
+@pytest.fixture
+def receiver() -> Iterator[tuple[str, list[bytes]]]:
+    """An address that takes whatever is sent to it, and what was sent."""
+    got: list[bytes] = []
+
+    class Taker(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            got.append(self.rfile.read(int(self.headers["content-length"])))
+            self.send_response(204)
+            self.end_headers()
+
+        def log_message(self, format: str, *arguments: object) -> None:
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Taker)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/hook", got
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.mark.parametrize("path", ADMIN_PAGES)
+def test_only_an_admin_sees_administration(office: Server, path: str) -> None:
+    stranger = Person(office)
+    stranger.open(path)
+    assert stranger.path.startswith("/sign-in?next=")
+    for role in ("contributor", "curator"):
+        person = Person(office)
+        person.sign_in(role)
+        assert "role admin" in said(person.open(path, 403))
+    assert office.request("POST", "/admin/people", {"Sec-Fetch-Site": "same-origin"}, "name=x").status in (401, 415)
+
+
+def test_a_contributor_cannot_import(office: Server) -> None:
+    person = Person(office)
+    person.sign_in("contributor")
+    person.open("/import", 403)
+    assert send_files(person, [("concept.json", b"[]")], 403)
+
+
+def test_the_overview_tells_how_the_service_stands(admin: Person) -> None:
+    told = said(admin.open("/admin"))
+    engine = "SQLite" if admin.server.url.startswith("sqlite") else "PostgreSQL"
+    assert f"{engine}, schema" in told
+    assert "Search index up to date" in told or "behind" in told
+    assert "192" in told
+    assert "password" not in admin.body.partition("<main")[2].casefold()
+
+
+def test_someone_is_added_given_a_password_another_role_and_erased(admin: Person) -> None:
+    name = "Ada Lovelace"
+    admin.open("/admin/people")
+    admin.press("Add", {"name": name, "role": "contributor"})
+    assert "The account is made." in admin.body
+    person_path = admin.path.partition("?")[0]
+    admin.press("Set the password", {"password": "short"}, 422)
+    assert "Must have from 10 to 1000 characters." in admin.body
+    admin.press("Set the password", {"password": PASSWORD})
+    admin.press("Change the role", {"role": "curator"})
+    assert "The role is changed." in admin.body
+    other = Person(admin.server)
+    other.send("/sign-in", {"name": name, "password": PASSWORD, "next": "/import"})
+    assert other.path == "/import"
+    assert name in admin.open("/admin/people")
+    admin.open(f"{person_path}/erase")
+    assert "The name goes" in admin.body
+    assert "It cannot be undone." in admin.body
+    admin.press("Erase this account")
+    assert "The account is erased" in admin.body
+    assert name not in admin.open("/admin/people")
+    admin.open(person_path, 404)
+    other.open("/import")
+    assert other.path.startswith("/sign-in")
+
+
+def test_what_is_wrong_with_someone_is_told_beside_the_field_and_what_was_typed_stays(admin: Person) -> None:
+    taken = account(admin.server, "contributor")
+    admin.open("/admin/people")
+    admin.press("Add", {"name": taken, "role": "curator"}, 422)
+    assert "already" in re.findall(r'id="name-wrong">(.*?)<', admin.body)[0]
+    assert f'value="{taken}"' in admin.body
+    assert '<option value="curator" selected>' in admin.body
+    admin.send("/admin/people", {"name": "", "role": "emperor"}, 422)
+    assert 'id="name-wrong"' in admin.body
+    assert 'id="role-wrong"' in admin.body
+
+
+def test_the_last_admin_stays(server: Server) -> None:
+    person = Person(server)
+    person.sign_in("admin")
+    own = re.findall(r'href="(/admin/people/usr_[^"]+)"', person.open("/admin/people"))[0]
+    person.open(own)
+    person.press("Change the role", {"role": "curator"}, 422)
+    assert "is the last admin" in person.body
+    person.open(f"{own}/erase")
+    person.press("Erase this account", status=409)
+    assert "is the last admin" in person.body
+    person.open("/admin")
+
+
+def test_people_are_listed_page_by_page(admin: Person) -> None:
+    assert "There is nobody from here on." in admin.open("/admin/people?from=zzzz")
+    for path in ("/admin/people?from=%00", "/admin/tokens?before=1-%00&ended=1", "/admin/tokens?before=x"):
+        admin.open(path)
+
+
+def test_a_token_is_shown_once_used_and_revoked(admin: Person) -> None:
+    owner = account(admin.server, "curator")
+    admin.open("/admin/tokens")
+    label = "nightly export"
+    admin.press("Make a token", {"account": owner, "label": label, "role": "", "days": "30", "old_password": "no"}, 422)
+    assert "must be the password that you have now" in admin.body
+    assert f'value="{label}"' in admin.body
+    assert "no" not in re.findall(r'type="password" value="([^"]*)"', admin.body)
+    told = {"account": owner, "label": label, "role": "contributor", "days": "30", "old_password": PASSWORD}
+    admin.press("Make a token", told, 201)
+    secret = re.findall(r'<pre id="secret"[^>]*>(lex_[^<]+)</pre>', admin.body)[0]
+    assert admin.answer.headers["cache-control"] == "no-store"
+    assert admin.server.get("/api/v1/me", Authorization=f"Bearer {secret}").json["token_role"] == "contributor"
+    assert secret not in admin.open("/admin/tokens")
+    row = next(row for row in admin.body.split("<tr>") if label in row)
+    admin.open(unescape(re.findall(r'href="([^"]+/revoke)"', row)[0]))
+    assert "It cannot be undone" in admin.body
+    admin.press("Revoke this token")
+    assert "The token is revoked" in admin.body
+    assert admin.server.get("/api/v1/me", Authorization=f"Bearer {secret}").status == 401
+
+
+def test_everyone_makes_and_revokes_their_own_tokens_and_sees_no_others(office: Server) -> None:
+    person, other = Person(office), Person(office)
+    person.sign_in("contributor")
+    other.sign_in("curator")
+    other.open("/account")
+    theirs = re.findall(r'href="(/account/tokens/[^"]+/revoke)"', other.body)[0]
+    person.open(theirs, 404)
+    person.send(theirs, {}, 404)
+    person.open("/account")
+    assert "role admin" not in person.body
+    person.press("Make a token", {"label": "mine", "days": "", "role": "curator", "old_password": PASSWORD}, 422)
+    person.press("Make a token", {"label": "mine", "days": "x", "old_password": PASSWORD}, 422)
+    assert "Should be a whole number." in person.body
+    person.press("Make a token", {"label": "mine", "days": "", "old_password": PASSWORD}, 201)
+    secret = re.findall(r"lex_[\w-]+", person.body)[0]
+    assert "it is revoked" in person.body
+    assert office.get("/api/v1/me", Authorization=f"Bearer {secret}").status == 200
+    person.open("/account")
+    row = next(row for row in person.body.split("<tr>") if ">mine<" in row)
+    person.open(unescape(re.findall(r'href="([^"]+/revoke)"', row)[0]))
+    person.press("Revoke this token")
+    assert office.get("/api/v1/me", Authorization=f"Bearer {secret}").status == 401
+
+
+def test_someone_changes_their_own_password_and_signs_in_again(office: Server) -> None:
+    person = Person(office)
+    name = person.sign_in("contributor")
+    person.open("/account")
+    person.press("Change the password", {"old_password": "wrong", "password": "short"}, 422)
+    assert person.body.count('class="wrong"') == 2
+    person.press("Change the password", {"old_password": PASSWORD, "password": "another horse battery"})
+    assert person.path.startswith("/sign-in")
+    person.send("/sign-in", {"name": name, "password": "another horse battery", "next": "/account"})
+    assert person.path == "/account"
+
+
+def test_a_webhook_is_added_told_paused_tried_and_deleted(admin: Person, receiver: tuple[str, list[bytes]]) -> None:
+    url, got = receiver
+    admin.open("/admin/webhooks")
+    admin.press("Add", {"url": "gopher://x", "collections-task": "1"}, 422)
+    assert "Cannot be sent to" in admin.body
+    assert 'value="gopher://x"' in admin.body
+    assert re.search(r'name="collections-task" value="1" checked', admin.body)
+    admin.press("Add", {"url": url, "collections-task": "1", "actions-create": "1"}, 201)
+    assert re.search(r'<pre id="secret"[^>]*>whsec_', admin.body)
+    assert admin.answer.headers["cache-control"] == "no-store"
+    listed = said(admin.open("/admin/webhooks"))
+    assert f"{url} tasks: added good" in listed
+    hook = re.findall(r'href="(/admin/webhooks/whk_[^"]+)"', admin.body)[-1]
+    admin.open(hook)
+    admin.press("Try it out")
+    assert "It answered 204." in admin.body
+    assert json.loads(got[-1])["action"] == "test"
+    admin.press("Pause")
+    assert "paused since" in said(admin.body)
+    admin.press("Go on")
+    assert "goes on" in said(admin.body)
+    token = admin.server.token("curator")
+    assert admin.server.post_json("/api/v1/task", {"name": "told task"}, token).status == 201
+    while "delivered" not in admin.open(hook):
+        pass
+    assert "told task" in str(got)
+    admin.press("Give it a new secret", status=201)
+    assert "signed with the last secret too" in admin.body
+    admin.open(hook)
+    admin.press("Change", {"url": "nowhere"}, 422)
+    admin.press("Change", {"url": url, "actions-retire": "1"})
+    assert "The webhook is changed." in admin.body
+    admin.open(f"{hook}/delete")
+    admin.press("Delete this webhook")
+    assert url not in admin.body
+    admin.open(hook, 404)
+
+
+def test_hostile_text_is_shown_as_it_is(admin: Person) -> None:
+    admin.open("/admin/people")
+    admin.press("Add", {"name": HOSTILE, "role": "contributor"})
+    for path in (admin.path, "/admin/people"):
+        body = admin.open(path)
+        assert HOSTILE not in body
+        assert "&lt;script&gt;" in body
+    told = {"account": HOSTILE, "label": HOSTILE, "days": "1", "old_password": PASSWORD}
+    admin.open("/admin/tokens")
+    assert HOSTILE not in admin.press("Make a token", told, 201)
+    assert HOSTILE not in admin.open("/admin/tokens")
+
+
+def send_files(person: Person, files: list[tuple[str, bytes]], status: int = 200, **fields: str) -> str:
+    """Send files as a browser does, and go where that leads."""
+    parts = [f'--x\r\nContent-Disposition: form-data; name="{n}"\r\n\r\n{v}\r\n'.encode() for n, v in fields.items()]
+    for name, content in files:
+        head = f'--x\r\nContent-Disposition: form-data; name="files"; filename="{name}"\r\n'
+        parts.append(head.encode() + b"Content-Type: application/octet-stream\r\n\r\n" + content + b"\r\n")
+    answer = posted(person, b"".join([*parts, b"--x--\r\n"]))
+    if answer.status == 303:
+        return person.open(answer.headers["location"], status)
+    assert answer.status == status, answer.body
+    return answer.body.decode()
+
+
+def posted(person: Person, body: bytes, site: str = "same-origin") -> Answer:
+    cookie = "; ".join(f"{name}={value}" for name, value in person.cookies.items())
+    headers = {"Content-Type": "multipart/form-data; boundary=x", "Accept": "text/html", "Cookie": cookie}
+    return person.server.request("POST", "/import", {**headers, "Sec-Fetch-Site": site}, body)
+
+
+def looked(person: Person) -> str:
+    """The page of an upload, once it is through."""
+    while "data-progress" in person.body:
+        person.open(person.path)
+    return person.body
+
+
+def concepts(*names: str) -> bytes:
+    return json.dumps([{"id": f"trm_{name.replace(' ', '')}", "name": name} for name in names]).encode()
+
+
+def test_files_are_looked_at_then_imported(curator: Person) -> None:
+    server = curator.server
+    send_files(curator, [("concept.json", concepts("brand new", "newer still")), ("task.json", b"[]")])
+    body = looked(curator)
+    assert "What would change" in body
+    assert "concepts 2 0 0 0" in said(body)
+    assert server.get("/api/v1/concept/trm_brandnew").status == 404
+    curator.press("Import")
+    body = looked(curator)
+    assert "All of it is in the catalogue." in body
+    assert server.get("/api/v1/concept/trm_brandnew").json["name"] == "brand new"
+    send_files(curator, [("concept.json", concepts("brand new", "newer still"))])
+    assert "Nothing would change" in looked(curator)
+    assert ">Import</button>" not in curator.body
+
+
+def test_what_is_wrong_with_a_file_is_told_with_its_place_and_nothing_is_imported(curator: Person) -> None:
+    send_files(curator, [("concept.json", b'[{"id": "trm_x1", "name": "fine"},\n {"id": "trm_x2" "name": 1}]')])
+    body = said(looked(curator))
+    assert "Nothing was imported" in body
+    assert "concept.json, line 2, column" in body
+    assert "/tmp" not in body
+    assert ">Import</button>" not in curator.body
+    assert curator.server.get("/api/v1/concept/trm_x1").status == 404
+
+
+def test_files_are_read_otherwise_without_being_sent_again(curator: Person) -> None:
+    send_files(curator, [("mystery", b"name,definition\nread otherwise,told at last\n")], format="csv")
+    assert "1 problem" in said(looked(curator))
+    curator.press("Look again", {"collection": "concept"})
+    assert "concepts 1 0 0 0" in said(looked(curator))
+    curator.press("Import")
+    assert "All of it is in the catalogue." in looked(curator)
+
+
+def test_no_file_and_an_unknown_format_are_told_at_once(curator: Person) -> None:
+    body = send_files(curator, [], 422, format="nonsense")
+    assert 'id="files-wrong"' in body
+    assert 'id="format-wrong"' in body
+
+
+def test_conflicts_are_shown_and_settled_as_chosen(curator: Person) -> None:
+    server = curator.server
+    for wish, expected in (("", "mine"), ("theirs", "theirs")):
+        name = f"trm_conflict{wish}"
+
+        def edition(definition: str, name: str = name) -> bytes:
+            return json.dumps([{"id": name, "name": name, "definition_text": definition}]).encode()
+
+        send_files(curator, [("concept.json", edition("first"))])
+        looked(curator)
+        curator.press("Import")
+        looked(curator)
+        token = server.token("curator")
+        headers = {"Authorization": f"Bearer {token}", "If-Match": "*", "Content-Type": "application/json"}
+        server.request("PATCH", f"/api/v1/concept/{name}", headers, json.dumps({"definition_text": "mine"}))
+        send_files(curator, [("concept.json", edition("theirs"))])
+        told = said(looked(curator))
+        assert "1 conflict" in told
+        assert "mine theirs" in told
+        if wish:
+            curator.press("Import", {"prefer": wish})
+            looked(curator)
+        assert server.get(f"/api/v1/concept/{name}").json["definition_text"] == expected
+
+
+def test_an_upload_is_its_senders_alone_and_can_be_thrown_away(curator: Person, office: Server) -> None:
+    send_files(curator, [("concept.json", concepts("thrown away"))])
+    looked(curator)
+    there = curator.path
+    other = Person(office)
+    other.sign_in("admin")
+    other.open(there, 404)
+    other.send(there, {}, 404)
+    curator.press("Throw them away")
+    assert curator.path == "/import"
+    curator.open(there, 404)
+
+
+def test_an_import_cannot_be_confirmed_twice(curator: Person) -> None:
+    send_files(curator, [("concept.json", concepts("only once"))])
+    looked(curator)
+    there = curator.path
+    curator.press("Import")
+    looked(curator)
+    assert "imported already" in said(curator.send(there, {"prefer": ""}, 409))
+
+
+def test_a_hostile_file_name_harms_nobody(curator: Person) -> None:
+    send_files(curator, [("../../../" + HOSTILE.replace('"', "'") + ".json", b'[{"id": "trm_x9"}'), ("..", b"[]")])
+    body = looked(curator)
+    assert "<script>alert" not in body
+    assert ".." not in said(body.partition("<main")[2])
+
+
+def test_an_upload_that_is_too_large_is_refused(url: str) -> None:
+    with Server(url, LEXARIUM_UPLOAD_MB="1") as server:
+        person = Person(server)
+        person.sign_in("curator")
+        assert "at most 1 MiB" in said(person.open("/import"))
+        send_files(person, [("concept.json", b" " * (2 << 20))], 413)
+
+
+def test_a_form_of_another_site_imports_nothing(curator: Person) -> None:
+    assert posted(curator, b"--x--\r\n", "cross-site").status == 403

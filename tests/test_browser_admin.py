@@ -1,0 +1,243 @@
+"""Reviewing, importing and administering in a real browser: as a person does, by keyboard too."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import Select
+
+from tests.browser import NARROW, WIDE, Browser
+from tests.conftest import NewUrl
+from tests.person import PASSWORD, account
+from tests.server import Server
+
+WORKING_MEMORY = "trm_606958d85e21c"
+
+
+class Office:
+    """A server, and what is in it to be looked at."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        self.admin = account(server, "admin")
+        self.contributor = server.token("contributor")
+        self.curator = server.token("curator")
+        made = "A store for what is in use.", "A store for what is in use, and small."
+        own = f"concept/{WORKING_MEMORY}"
+        self.conflict = self.write(self.contributor, "PATCH", own, {"definition_text": made[1], "sources": ["Lore"]})
+        self.write(self.curator, "PATCH", own, {"definition_text": made[0]})
+        draft = {"name": "working memry", "definition_text": "What is held in mind.", "aliases": [{"text": "wm"}]}
+        self.new = self.write(self.contributor, "POST", "concept", draft)
+        self.retirement = self.write(self.contributor, "DELETE", "disorder/dso_17093703")
+        token = server.get("/api/v1/tokens", Authorization=f"Bearer {server.token('admin')}").json["items"][0]
+        self.token, self.owner = token["id"], self.person(token["account"])
+        hook = {"url": "http://127.0.0.1:9/hook", "collections": ["concept"], "actions": ["create"]}
+        answer = server.post_json("/api/v1/webhooks", hook, server.token("admin"))
+        self.webhook = answer.json["id"]
+        self.write(self.curator, "POST", "concept", {"name": "never delivered"})
+
+    def person(self, name: str) -> str:
+        answer = self.server.get("/api/v1/users", Authorization=f"Bearer {self.server.token('admin')}")
+        return str(next(each["id"] for each in answer.json["items"] if each["name"] == name))
+
+    def write(self, token: str, method: str, path: str, body: object = None) -> str:
+        headers = {"Authorization": f"Bearer {token}", "If-Match": "*", "Content-Type": "application/json"}
+        answer = self.server.request(method, f"/api/v1/{path}", headers, None if body is None else json.dumps(body))
+        assert answer.status < 300, answer.body
+        return str(answer.json["id"])
+
+
+@pytest.fixture(scope="module")
+def office(new_url: NewUrl) -> Iterator[Office]:
+    variables = {"LEXARIUM_WEBHOOKS_PRIVATE": "yes", "LEXARIUM_SIGN_IN_RATE": "1000"}
+    with Server(new_url("sqlite"), "--sample", **variables) as running:
+        yield Office(running)
+
+
+@pytest.fixture
+def browser(only_browser: Browser, office: Office) -> Iterator[Browser]:
+    """A browser in which an admin is signed in; its console must have had nothing to say."""
+    only_browser.base = f"http://127.0.0.1:{office.server.port}"
+    only_browser.forget()
+    only_browser.driver.delete_all_cookies()
+    only_browser.open("/sign-in")
+    only_browser.find("#name").send_keys(office.admin)
+    only_browser.find("#password").send_keys(PASSWORD, Keys.ENTER)
+    only_browser.find("details.account")
+    yield only_browser
+    assert only_browser.complaints() == []
+
+
+PAGES = {
+    "admin": "/admin",
+    "people": "/admin/people",
+    "person": "/admin/people/{owner}",
+    "erase": "/admin/people/{owner}/erase",
+    "tokens": "/admin/tokens",
+    "revoke": "/admin/tokens/{token}/revoke",
+    "webhooks": "/admin/webhooks",
+    "webhook": "/admin/webhooks/{webhook}",
+    "webhook-delete": "/admin/webhooks/{webhook}/delete",
+    "account": "/account",
+    "review": "/review",
+    "review-new": "/review/{new}",
+    "review-conflict": "/review/{conflict}",
+    "review-retirement": "/review/{retirement}",
+    "import": "/import",
+}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_has_no_barrier_moves_nothing_and_fits(browser: Browser, office: Office, name: str) -> None:
+    browser.open(PAGES[name].format(**vars(office)))
+    looked_over(browser, name)
+
+
+def looked_over(browser: Browser, name: str) -> None:
+    """Look at the open page in light and dark, and in a narrow window."""
+    assert browser.shift() == 0
+    assert browser.barriers() == []
+    browser.shoot(f"{name}-light")
+    browser.prefer("dark")
+    assert browser.barriers() == []
+    browser.shoot(f"{name}-dark")
+    browser.prefer("light")
+    browser.resize(*NARROW)
+    assert browser.overflow() == 0
+    browser.shoot(f"{name}-narrow")
+    browser.resize(*WIDE)
+
+
+def press(browser: Browser, label: str) -> None:
+    """Press a button, and wait for the page after it."""
+    before = browser.find("html")
+    browser.driver.find_element(By.XPATH, f"//button[normalize-space()='{label}']").click()
+    browser.wait(lambda: _is_gone(before), f"the page after {label}")
+
+
+def _is_gone(element: Any) -> bool:
+    try:
+        return not element.is_enabled()
+    except Exception:
+        return True
+
+
+def proposed(office: Office, **draft: object) -> str:
+    return office.write(office.contributor, "POST", "contrast", draft)
+
+
+def test_a_proposal_is_accepted_by_keyboard_and_undone(browser: Browser, office: Office) -> None:
+    proposal = proposed(office, name="by keyboard")
+    browser.open(f"/review/{proposal}?collection=contrast")
+    browser.tab_to("details.otherwise summary")
+    browser.type(Keys.ENTER)
+    browser.tab_to("main [name=name]")
+    browser.type(Keys.END, " alone")
+    browser.tab_to("form[action*=accept] button")
+    browser.type(Keys.ENTER)
+    browser.wait(lambda: "decided=" in browser.path)
+    assert "Accepted: by keyboard alone." in browser.text
+    looked_over(browser, "review-decided")
+    browser.tab_to("form[action$=undo] button")
+    browser.type(Keys.ENTER)
+    browser.wait(lambda: "undone" in browser.path)
+    assert "Undone" in browser.text
+
+
+def test_a_conflict_is_settled_field_by_field(browser: Browser, office: Office) -> None:
+    browser.open(f"/review/{office.conflict}")
+    press(browser, "Accept")
+    assert "Choose what it shall be." in browser.text
+    assert browser.complaints() == []
+    looked_over(browser, "review-unsettled")
+    browser.find("input[name=choice-definition_text][value=theirs]").click()
+    press(browser, "Accept")
+    assert "Accepted: working memory." in browser.text
+
+
+def test_files_are_looked_at_and_imported(browser: Browser, office: Office, tmp_path: Path) -> None:
+    file = tmp_path / "concept.csv"
+    file.write_text("id,name,definition_text\ntrm_seen1,seen in a browser,Told.\ntrm_seen2,,\n")
+    browser.open("/import")
+    browser.find("#files").send_keys(str(file))
+    press(browser, "Look at them")
+    browser.wait(lambda: "What would change" in browser.text)
+    looked_over(browser, "import-looked")
+    press(browser, "Import")
+    browser.wait(lambda: "All of it is in the catalogue." in browser.text)
+    looked_over(browser, "import-done")
+    wrong = tmp_path / "concept.json"
+    wrong.write_text('[{"id": "trm_seen3",\n "name" "seen"}]')
+    browser.open("/import")
+    browser.find("#files").send_keys(str(wrong))
+    press(browser, "Look at them")
+    browser.wait(lambda: "Nothing was imported" in browser.text)
+    looked_over(browser, "import-refused")
+
+
+def test_a_large_import_tells_how_far_it_is_and_goes_on_by_itself(
+    browser: Browser, office: Office, tmp_path: Path
+) -> None:
+    file = tmp_path / "concept.jsonl"
+    lines = (
+        {"collection": "concept", "id": f"trm_large{number}", "name": f"large {number}"} for number in range(60_000)
+    )
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    browser.open("/import")
+    browser.find("#files").send_keys(str(file))
+    press(browser, "Look at them")
+    assert "Looking at what they hold" in browser.text
+    looked_over(browser, "import-busy")
+    browser.wait(lambda: "What would change" in browser.find("body").text)
+    press(browser, "Throw them away")
+    assert browser.path == "/import"
+
+
+def test_someone_is_added_and_erased(browser: Browser, office: Office) -> None:
+    browser.open("/admin/people")
+    browser.find("#name").send_keys(office.admin)
+    Select(browser.find("#role")).select_by_value("curator")
+    press(browser, "Add")
+    assert "already" in browser.find("#name-wrong").text
+    assert browser.complaints() == []
+    looked_over(browser, "people-wrong")
+    browser.find("#name").clear()
+    browser.find("#name").send_keys("Grace Hopper")
+    press(browser, "Add")
+    assert browser.find("h1").text == "Grace Hopper"
+    looked_over(browser, "person-added")
+    browser.find("a[href$=erase]").click()
+    press(browser, "Erase this account")
+    assert "The account is erased" in browser.text
+
+
+def test_a_token_is_made_and_copied(browser: Browser) -> None:
+    browser.open("/account")
+    browser.find("#label").send_keys("a notebook")
+    browser.find("#token-password").send_keys(PASSWORD)
+    press(browser, "Make a token")
+    assert re.match(r"lex_\S+$", browser.find("#secret").text)
+    button = browser.find("[data-copy='#secret']")
+    button.click()
+    browser.wait(lambda: button.text in ("Copied", "Selected"))
+    looked_over(browser, "token-made")
+
+
+def test_a_webhook_is_added_tried_and_paused_without_scripts(browser: Browser) -> None:
+    with browser.without_scripts():
+        browser.open("/admin/webhooks")
+        browser.find("#url").send_keys("http://127.0.0.1:9/other")
+        browser.find("[name=collections-task]").click()
+        press(browser, "Add")
+        browser.find("main a.button").click()
+        browser.wait(lambda: "/admin/webhooks/whk_" in browser.path)
+        press(browser, "Try it out")
+        assert "no answer" in browser.text
+        press(browser, "Pause")
+        assert "paused since" in browser.text
+    looked_over(browser, "webhook-paused")

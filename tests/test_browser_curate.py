@@ -1,0 +1,245 @@
+"""Curating in a real browser, as people do it: with scripts, by mouse and by keyboard."""
+
+from collections.abc import Iterator
+
+import pytest
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import Select
+
+from tests.browser import NARROW, WIDE, Browser
+from tests.conftest import NewUrl
+from tests.curator import WORKING_MEMORY
+from tests.person import PASSWORD, Person, account
+from tests.server import Server
+
+TARGET = "attention"
+
+
+@pytest.fixture(scope="module")
+def curated(new_url: NewUrl) -> Iterator[Server]:
+    with Server(new_url("sqlite"), "--sample", LEXARIUM_SIGN_IN_RATE="1000") as server:
+        yield server
+
+
+@pytest.fixture
+def browser(only_browser: Browser, curated: Server) -> Iterator[Browser]:
+    """A browser that has never been here; its console must have had nothing to say."""
+    only_browser.base = f"http://127.0.0.1:{curated.port}"
+    only_browser.forget()
+    yield only_browser
+    # That a form is refused, or a record gone, is no mistake of the page that says so.
+    told = ("a status of 409", "a status of 410", "a status of 422")
+    assert [each for each in only_browser.complaints() if not any(status in each for status in told)] == []
+
+
+def enter(browser: Browser, server: Server, role: str, path: str = "/") -> str:
+    """Sign in by the form; the name."""
+    name = account(server, role)
+    browser.open(f"/sign-in?next={path}")
+    browser.find("#name").send_keys(name)
+    browser.find("#password").send_keys(PASSWORD, Keys.ENTER)
+    browser.wait(lambda: browser.path == path, path)
+    return name
+
+
+def seen(browser: Browser, name: str) -> None:
+    """A page has no barrier in any colours, and fits; with a picture of each."""
+    assert browser.barriers() == []
+    browser.shoot(f"{name}-light")
+    browser.prefer("dark")
+    assert browser.barriers() == []
+    browser.shoot(f"{name}-dark")
+    browser.prefer("light")
+    browser.resize(*NARROW)
+    assert browser.overflow() == 0
+    browser.shoot(f"{name}-narrow")
+    browser.resize(*WIDE)
+
+
+def press(browser: Browser, label: str) -> None:
+    next(each for each in browser.all("main button") if each.text == label).click()
+
+
+def test_a_term_is_added_by_keyboard_alone(browser: Browser, curated: Server) -> None:
+    name = account(curated, "curator")
+    browser.open("/")
+    browser.tab_to("a.account")
+    browser.type(Keys.ENTER)
+    browser.wait(lambda: browser.path == "/sign-in?next=%2F")
+    seen(browser, "sign-in")
+    browser.tab_to("#name")
+    browser.type(name, Keys.TAB, PASSWORD, Keys.ENTER)
+    browser.wait(lambda: browser.path == "/")
+    browser.tab_to(".account summary")
+    browser.type(Keys.ENTER)
+    assert browser.find(".account a").is_displayed()
+    seen(browser, "menu")
+    browser.type(Keys.ESCAPE)
+    assert not browser.find(".account a").is_displayed()
+    browser.type(Keys.ENTER, Keys.TAB, Keys.ENTER)
+    browser.wait(lambda: browser.path == "/propose")
+    seen(browser, "propose")
+    browser.tab_to("a[href='/propose/concept']")
+    browser.type(Keys.ENTER)
+    browser.wait(lambda: browser.path == "/propose/concept")
+    browser.tab_to("#name")
+    browser.type("mental time travel", Keys.TAB, "chronesthesia", Keys.TAB, "Living through another time.")
+    browser.wait(lambda: "Living through another time." in browser.find("[data-preview]").text)
+    Select(browser.tab_to("#id_concept_class")).select_by_visible_text("Learning and memory")
+    browser.tab_to("form.draft button[type=submit]")
+    browser.type(Keys.ENTER)
+    browser.wait(lambda: browser.path.startswith("/id/trm_"))
+    assert "Published." in browser.text
+    assert "chronesthesia" in browser.text
+
+
+def test_a_name_that_is_taken_is_told_while_it_is_typed(browser: Browser, curated: Server) -> None:
+    enter(browser, curated, "contributor", "/propose/concept")
+    browser.find("#name").send_keys("wroking memory")
+    browser.wait(lambda: "nearly the same name" in browser.find("[data-preview] [role=status]").text)
+    assert browser.all(f"[data-preview] a[href='/id/{WORKING_MEMORY}']")
+    browser.find("#definition_text").send_keys("One.\n\nTwo.")
+    browser.wait(lambda: len(browser.all("[data-preview] .definition p")) == 2)
+    seen(browser, "draft")
+    press(browser, "Propose")
+    browser.wait(lambda: browser.path.startswith("/proposals?did="))
+    seen(browser, "proposals")
+    press(browser, "Withdraw")
+    browser.wait(lambda: "Withdrawn" in browser.text)
+
+
+def test_mistakes_are_told_beside_their_fields_and_on_top(browser: Browser, curated: Server) -> None:
+    enter(browser, curated, "curator", "/propose/disorder")
+    browser.find("#flag_for_curator").send_keys("soon")
+    browser.find("#aliases").send_keys("one | not a tag")
+    press(browser, "Publish")
+    browser.find("#name-wrong")
+    assert browser.driver.switch_to.active_element.get_attribute("role") == "alert"
+    seen(browser, "mistakes")
+    browser.find("[role=alert] a[href='#aliases']").click()
+    browser.wait(lambda: browser.find("#aliases").get_attribute("value") == "one | not a tag")
+
+
+def test_two_people_edit_the_same_term(browser: Browser, curated: Server) -> None:
+    name = enter(browser, curated, "curator", f"/edit/{WORKING_MEMORY}")
+    other = Person(curated)
+    other.sign_in("curator")
+    other.open(f"/edit/{WORKING_MEMORY}")
+    other.press("Publish", {"definition_text": "What others wrote.", "sources": "a book"})
+    box = browser.find("#definition_text")
+    box.clear()
+    box.send_keys("What I wrote.")
+    press(browser, "Publish")
+    browser.wait(lambda: "while you were writing" in browser.text)
+    assert "What others wrote." in browser.text
+    assert browser.find("#definition_text").get_attribute("value") == "What I wrote."
+    seen(browser, "conflict")
+    press(browser, "Publish")
+    browser.wait(lambda: "Saved." in browser.text)
+    assert "What I wrote." in browser.text
+    assert name in browser.find(".account").text
+    seen(browser, "saved")
+    press(browser, "Undo")
+    browser.wait(lambda: "Set back to what it was." in browser.text)
+    assert "What others wrote." in browser.text
+
+
+def test_a_relation_is_added_by_keyboard_from_what_is_suggested(browser: Browser, curated: Server) -> None:
+    enter(browser, curated, "curator", f"/edit/{WORKING_MEMORY}/relations")
+    Select(browser.tab_to("#relation")).select_by_value("PARTOF")
+    box = browser.tab_to("#target")
+    browser.type(TARGET)
+    browser.find("#target[aria-expanded=true]")
+    browser.type(Keys.ARROW_DOWN)
+    option = browser.find("#target-list [aria-selected=true]")
+    assert box.get_attribute("aria-activedescendant") == option.get_attribute("id")
+    assert browser.barriers() == []
+    chosen = option.get_attribute("data-name")
+    browser.type(Keys.ENTER)
+    browser.wait(lambda: browser.all("#target-choices input:checked"))
+    assert chosen is not None
+    assert chosen in browser.find("#target-choices").text
+    seen(browser, "relations")
+    browser.tab_to("button[value=add]")
+    browser.type(Keys.ENTER)
+    browser.wait(lambda: "Saved." in browser.text)
+    assert f"part of {chosen}" in browser.find(".edges").text
+    browser.find(f".edges button[aria-label='Remove: part of {chosen}']").click()
+    browser.wait(lambda: chosen not in browser.find("main").text.partition("Add a relation")[0])
+
+
+def test_a_circle_is_told_beside_the_search_field(browser: Browser, curated: Server) -> None:
+    record = curated.get(f"/api/v1/concept/{WORKING_MEMORY}/relations").json["items"]
+    part = next(each for each in record if each["relation"] == "PARTOF" and each["direction"] != "out")
+    enter(browser, curated, "curator", f"/edit/{WORKING_MEMORY}/relations")
+    Select(browser.find("#relation")).select_by_value("PARTOF")
+    browser.find("#target").send_keys(part["name"])
+    browser.find("#target-list [role=option]").click()
+    browser.find("#target-choices input:checked")
+    browser.find("button[value=add]").click()
+    assert "would close a circle" in browser.find("#target-wrong").text.lower()
+    seen(browser, "circle")
+
+
+def test_a_term_is_retired_and_brought_back(browser: Browser, curated: Server) -> None:
+    token = curated.token("curator")
+    made = curated.post_json("/api/v1/concept", {"name": "to be retired"}, token).json["id"]
+    curated.post_json("/api/v1/concept", {"name": "which uses it", "relations": {"KINDOF": [made]}}, token)
+    enter(browser, curated, "curator", f"/id/{made}")
+    seen(browser, "actions")
+    browser.find(f"a[href='/retire/{made}']").click()
+    browser.find("#replaced_by").send_keys("working memory")
+    browser.find("#replaced_by-list [role=option]").click()
+    browser.find("#replaced_by-choices input:checked")
+    seen(browser, "retire")
+    press(browser, "Retire it")
+    browser.wait(lambda: "In its place" in browser.text)
+    seen(browser, "retired-notice")
+    press(browser, "Undo")
+    browser.wait(lambda: "Set back to what it was." in browser.text)
+
+
+def test_a_term_is_merged_and_parted_again(browser: Browser, curated: Server) -> None:
+    draft = {"name": "a double", "aliases": [{"text": "twin"}], "relations": {"KINDOF": [WORKING_MEMORY]}}
+    made = curated.post_json("/api/v1/concept", draft, curated.token("curator")).json["id"]
+    enter(browser, curated, "curator", f"/merge/{made}")
+    seen(browser, "merge")
+    browser.tab_to("#into")
+    browser.type("attention")
+    browser.find("#into[aria-expanded=true]")
+    browser.type(Keys.ARROW_DOWN, Keys.ENTER)
+    browser.wait(lambda: "?into=" in browser.path)
+    assert "twin" in browser.text
+    seen(browser, "merge-preview")
+    press(browser, "Merge them")
+    browser.wait(lambda: "is merged into this." in browser.text)
+    seen(browser, "merged")
+    press(browser, "Undo")
+    browser.wait(lambda: browser.path.startswith(f"/id/{made}"))
+    browser.open(f"/id/{made}/history")
+    assert browser.find(".versions form button").text == "Revert to this"
+    seen(browser, "revertible")
+
+
+def test_everything_is_done_without_scripts(browser: Browser, curated: Server) -> None:
+    made = curated.post_json("/api/v1/concept", {"name": "plain"}, curated.token("curator")).json["id"]
+    with browser.without_scripts():
+        enter(browser, curated, "curator", "/propose/concept")
+        browser.find("#name").send_keys("working memry")
+        press(browser, "Preview")
+        assert "nearly the same name" in browser.find("[data-preview]").text
+        browser.open(f"/edit/{made}/relations")
+        browser.find("#target").send_keys("working memory", Keys.ENTER)
+        browser.find(f"input[value='{WORKING_MEMORY}']").click()
+        browser.find("button[value=add]").click()
+        assert "kind of working memory" in browser.find(".edges").text
+        browser.find(".account summary").click()
+        browser.find(".account button").click()
+        browser.find("a.account")
+
+
+def test_nothing_on_the_forms_moves_while_they_load(browser: Browser, curated: Server) -> None:
+    enter(browser, curated, "admin", "/propose/concept")
+    for path in ("/propose/concept", f"/edit/{WORKING_MEMORY}", f"/id/{WORKING_MEMORY}", "/proposals"):
+        browser.open(path)
+        assert browser.shift() == 0

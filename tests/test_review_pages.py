@@ -1,0 +1,257 @@
+"""Reviewing on the pages: the queue, a proposal beside what is there, decisions and the way back."""
+
+import json
+import re
+from collections.abc import Iterator
+from html import unescape
+from typing import Any
+
+import pytest
+
+from tests.conftest import ENGINES, NewUrl
+from tests.person import Person
+from tests.server import Server
+
+HOSTILE = '<img src=x onerror="alert(1)">'
+
+
+@pytest.fixture(scope="module", params=ENGINES)
+def desk(request: pytest.FixtureRequest, new_url: NewUrl) -> Iterator[Server]:
+    with Server(new_url(request.param), LEXARIUM_SIGN_IN_RATE="1000") as running:
+        yield running
+
+
+@pytest.fixture
+def curator(desk: Server) -> Person:
+    person = Person(desk)
+    person.sign_in("curator")
+    return person
+
+
+def said(body: str) -> str:
+    """What a page says, piece by piece."""
+    return " ".join(unescape(re.sub(r"<[^>]*>", " ", body.partition("<main")[2])).split())
+
+
+def write(server: Server, token: str, method: str, path: str, body: object = None) -> Any:
+    headers = {"Authorization": f"Bearer {token}", "If-Match": "*", "Content-Type": "application/json"}
+    answer = server.request(method, f"/api/v1/{path}", headers, None if body is None else json.dumps(body))
+    assert answer.status < 300, answer.body
+    return answer.json
+
+
+def published(server: Server, **draft: object) -> str:
+    """A new concept; its id."""
+    return str(write(server, server.token("curator"), "POST", "concept", draft)["id"])
+
+
+def proposed(server: Server, method: str, path: str, body: object = None) -> str:
+    """A proposal of someone new; its id."""
+    return str(write(server, server.token("contributor"), method, path, body)["id"])
+
+
+def record(server: Server, identifier: str) -> Any:
+    return server.get(f"/api/v1/concept/{identifier}").json
+
+
+def decided(server: Server, identifier: str) -> Any:
+    return server.get(f"/api/v1/proposals/{identifier}", Authorization=f"Bearer {server.token('curator')}").json
+
+
+def test_only_curators_review(desk: Server) -> None:
+    stranger, contributor = Person(desk), Person(desk)
+    contributor.sign_in("contributor")
+    proposal = proposed(desk, "POST", "concept", {"name": "for curators only"})
+    for path in ("/review", f"/review/{proposal}"):
+        stranger.open(path)
+        assert stranger.path.startswith("/sign-in?next=")
+        contributor.open(path, 403)
+    contributor.send(f"/review/{proposal}/accept", {}, 403)
+    contributor.send(f"/review/{proposal}/reject", {"reason": "x"}, 403)
+    assert decided(desk, proposal)["state"] == "open"
+
+
+def test_the_queue_is_filtered_and_read_to_its_end(curator: Person) -> None:
+    server = curator.server
+    token = server.token("contributor")
+    author = server.get("/api/v1/me", Authorization=f"Bearer {token}").json["id"]
+    names = [f"queued {number:02}" for number in range(53)]
+    for name in names:
+        write(server, token, "POST", "task", {"name": name})
+    for order, expected in (("", names), ("newest", names[::-1])):
+        path, found = f"/review?collection=task&author={author}&order={order}", list[str]()
+        while path:
+            body = curator.open(path)
+            found += re.findall(r'<a href="/review/prp_[^"]*">(.*?)</a>', body)
+            following = re.search(r'rel="next" href="([^"]+)"', body)
+            path = unescape(following.group(1)) if following else ""
+        assert found == expected
+    assert "There are none like this." in curator.open(f"/review?collection=disorder&author={author}")
+    curator.open("/review?author=%00&from=x&order=nonsense&decided=%00")
+
+
+def test_a_new_record_is_accepted_and_the_next_follows_with_the_way_back(curator: Person) -> None:
+    server = curator.server
+    first = proposed(server, "POST", "contrast", {"name": "one after"})
+    second = proposed(server, "POST", "contrast", {"name": "the other"})
+    curator.open(f"/review/{first}?collection=contrast")
+    assert "one after a new contrast" in said(curator.body)
+    curator.press("Accept")
+    assert curator.path.startswith(f"/review/{second}?")
+    assert "Accepted: one after ." in said(curator.body)
+    made = decided(server, first)
+    assert made["state"] == "accepted"
+    curator.press("Undo")
+    assert "Undone" in curator.body
+    assert server.get(f"/api/v1/contrast/{made['record']}").status == 410
+    assert ">Undo<" not in curator.body
+    curator.send(f"/review/{first}/undo", {}, 409)
+
+
+def test_an_edit_is_shown_word_by_word_edited_in_place_and_undone(curator: Person) -> None:
+    server = curator.server
+    term = published(server, name="edited in place", definition_text="It is red.")
+    change = {"definition_text": "It is green.", "aliases": [{"text": "eip", "lang": "es", "scope": "narrow"}]}
+    proposal = proposed(server, "PATCH", f"concept/{term}", change)
+    body = curator.open(f"/review/{proposal}")
+    assert "It is <del>red</del>." in body
+    assert "It is <ins>green</ins>." in body
+    assert "eip | es | narrow" in body
+    curator.press("Accept", {"definition_text": "It is blue.", "aliases": "eip | es | nonsense"}, 422)
+    assert 'id="aliases-wrong"' in curator.body
+    assert "It is blue." in curator.body
+    curator.press("Accept", {"aliases": "eip\r\nother | pt-BR"})
+    made = record(server, term)
+    assert made["definition_text"] == "It is blue."
+    assert [(alias["text"], alias["lang"]) for alias in made["aliases"]] == [("eip", "en"), ("other", "pt-BR")]
+    assert decided(server, proposal)["version"] == 2
+    curator.press("Undo")
+    assert record(server, term)["definition_text"] == "It is red."
+    assert record(server, term)["aliases"] == []
+
+
+def test_a_proposal_that_is_not_touched_is_accepted_as_it_is(curator: Person) -> None:
+    server = curator.server
+    other = published(server, name="a target")
+    term = published(server, name="left alone", definition_text="Line one.\nLine two.")
+    change = {"sources": ["a | b"], "aliases": [{"text": "x|y"}], "relations": {"KINDOF": [other]}}
+    proposal = proposed(server, "PATCH", f"concept/{term}", change)
+    curator.open(f"/review/{proposal}")
+    assert "kind of a target" in said(curator.body)
+    curator.press("Accept")
+    made = record(server, term)
+    assert made["sources"] == ["a | b"]
+    assert made["aliases"] == [{"text": "x|y", "lang": "en", "scope": "exact"}]
+    assert made["relations"] == {"KINDOF": [other]}
+    assert made["definition_text"] == "Line one.\nLine two."
+
+
+@pytest.mark.parametrize(
+    ("choice", "expected"), [("ours", "It is theirs."), ("theirs", "It is proposed."), ("mine", "It is mine.")]
+)
+def test_where_the_record_has_moved_each_field_is_settled_by_a_choice(
+    curator: Person, choice: str, expected: str
+) -> None:
+    server = curator.server
+    term = published(server, name=f"moved {choice}", definition_text="It was.")
+    proposal = proposed(server, "PATCH", f"concept/{term}", {"definition_text": "It is proposed.", "sources": ["s"]})
+    write(server, server.token("curator"), "PATCH", f"concept/{term}", {"definition_text": "It is theirs."})
+    body = curator.open(f"/review/{proposal}")
+    assert "Others have changed the same since" in body
+    assert "<del>was</del><ins>is theirs</ins>" in body
+    curator.press("Accept", {"definition_text": "It is mine."}, 422)
+    assert "Choose what it shall be." in curator.body
+    assert "It is mine." in curator.body
+    curator.press("Accept", {"choice-definition_text": choice})
+    assert record(server, term)["definition_text"] == expected
+    assert record(server, term)["sources"] == ["s"]
+
+
+def test_what_changes_while_a_curator_looks_is_told_before_anything_is_written(curator: Person) -> None:
+    server = curator.server
+    term = published(server, name="moving", definition_text="one")
+    proposal = proposed(server, "PATCH", f"concept/{term}", {"definition_text": "two"})
+    curator.open(f"/review/{proposal}")
+    write(server, server.token("curator"), "PATCH", f"concept/{term}", {"name": "moving on"})
+    curator.press("Accept", status=422)
+    assert "is at version 2 now" in curator.body
+    assert record(server, term)["definition_text"] == "one"
+    curator.press("Accept")
+    assert record(server, term)["definition_text"] == "two"
+    assert record(server, term)["name"] == "moving on"
+
+
+def test_a_retirement_is_accepted_with_another_successor_and_undone(curator: Person) -> None:
+    server = curator.server
+    term, successor = published(server, name="to be retired"), published(server, name="successor")
+    proposal = proposed(server, "DELETE", f"concept/{term}")
+    curator.open(f"/review/{proposal}")
+    assert "to be retired" in said(curator.body)
+    curator.press("Accept", {"replaced_by": "trm_nowhere"}, 422)
+    assert "Names no other published record." in curator.body
+    curator.press("Accept", {"replaced_by": successor})
+    assert server.get(f"/api/v1/concept/{term}").json["replaced_by"] == successor
+    curator.press("Undo")
+    assert record(server, term)["state"] == "published"
+
+
+def test_a_proposal_of_what_is_gone_can_only_be_rejected(curator: Person) -> None:
+    server = curator.server
+    term = published(server, name="gone meanwhile")
+    proposal = proposed(server, "PATCH", f"concept/{term}", {"name": "too late"})
+    write(server, server.token("curator"), "DELETE", f"concept/{term}")
+    body = curator.open(f"/review/{proposal}")
+    assert "The record is retired by now." in said(body)
+    assert ">Accept<" not in body
+    curator.press("Reject", {"reason": "It is retired."})
+    assert decided(server, proposal)["reason"] == "It is retired."
+
+
+def test_rejecting_needs_a_reason_which_its_author_reads(curator: Person) -> None:
+    server = curator.server
+    proposal = proposed(server, "POST", "concept", {"name": "turned down"})
+    curator.open(f"/review/{proposal}")
+    curator.press("Reject", {"reason": "  "}, 422)
+    assert 'id="reason-wrong"' in curator.body
+    curator.press("Reject", {"reason": f"Because {HOSTILE}"})
+    assert "Rejected: turned down ." in said(curator.body)
+    assert HOSTILE not in curator.open(f"/review/{proposal}")
+    assert f"Because {HOSTILE}" in unescape(curator.body)
+    curator.send(f"/review/{proposal}/accept", {}, 422)
+    assert "is rejected already" in curator.body
+
+
+def test_similar_names_are_shown(curator: Person) -> None:
+    server = curator.server
+    there = published(server, name="cognitive dissonance")
+    proposal = proposed(server, "POST", "concept", {"name": "Cognitive-Dissonance"})
+    body = curator.open(f"/review/{proposal}")
+    assert "Called much like it" in body
+    assert f'href="/id/{there}"' in body
+
+
+def test_records_that_are_called_alike_can_be_merged_from_here(curator: Person) -> None:
+    server = curator.server
+    one, other = sorted([published(server, name="namesake"), published(server, name="Namesake")])
+    body = curator.open("/review")
+    assert f'href="/merge/{other}?into={one}"' in body
+    for kind in ("undefined", "placeholder", "repeated", "apart"):
+        assert f'href="/statistics/gaps/{kind}"' in body
+    assert 'href="/browse/disorder?flagged=1"' in body
+
+
+def test_hostile_text_is_shown_as_it_is(curator: Person) -> None:
+    server = curator.server
+    draft = {"name": HOSTILE, "definition_text": HOSTILE, "aliases": [{"text": HOSTILE}], "sources": [HOSTILE]}
+    proposal = proposed(server, "POST", "concept", draft)
+    for path in ("/review?order=newest", f"/review/{proposal}"):
+        assert HOSTILE not in curator.open(path)
+        assert HOSTILE in unescape(curator.body)
+    curator.press("Accept")
+    assert HOSTILE not in curator.body
+    assert record(server, decided(server, proposal)["record"])["name"] == HOSTILE
+
+
+def test_a_proposal_that_is_not_there_is_a_404(curator: Person) -> None:
+    curator.open("/review/prp_nothing", 404)
+    curator.send("/review/prp_nothing/reject", {"reason": "x"}, 404)

@@ -1,0 +1,132 @@
+"""What others wrote: every package is named, justified, used and listed."""
+
+import ast
+import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from importlib.metadata import packages_distributions, requires
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from supply.audit import verdict
+from supply.bom import document, licence_of
+from supply.locked import pins
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+ROW = re.compile(r"^\| ([\w.-]+) \| ([^|]+) \| [^|]{5,} \|(?: ([\w.-]+) \|)?$", re.MULTILINE)
+
+
+def plain(requirement: str) -> str:
+    return re.split(r"[^\w.-]", requirement)[0].lower().replace("_", "-")
+
+
+def told(heading: str) -> dict[str, tuple[str, str]]:
+    """What the page tells under a heading: each package's licence, and who uses it."""
+    page = (ROOT / "docs" / "dependencies.md").read_text()
+    section = page.partition(f"## {heading}\n")[2].partition("\n## ")[0]
+    return {name: (licence, used) for name, licence, used in ROW.findall(section) if name != "package"}
+
+
+def test_every_package_that_is_asked_for_is_justified_and_no_other() -> None:
+    asked = {
+        "To run": PROJECT["project"]["dependencies"],
+        "To build": PROJECT["dependency-groups"]["build"],
+        "To develop": PROJECT["dependency-groups"]["dev"],
+    }
+    for heading, requirements in asked.items():
+        assert list(told(heading)) == sorted(map(plain, requirements)), heading
+
+
+def imported(folder: Path) -> set[str]:
+    """The packages, not of Python's own, that the modules of a folder import."""
+    modules: set[str] = set()
+    for path in folder.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                modules |= {each.name.partition(".")[0] for each in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.level == 0:
+                modules.add(str(node.module).partition(".")[0])
+    packages = packages_distributions()
+    return {plain(each) for module in modules - {"lexarium"} for each in packages.get(module, [])}
+
+
+def test_every_package_that_runs_is_used_and_every_one_that_is_used_is_asked_for() -> None:
+    ours = {name for name, (_, used) in told("To run").items() if used == "us"}
+    assert imported(ROOT / "src") == ours
+    for name, (_, used) in told("To run").items():
+        if used != "us":
+            assert name in {plain(each) for each in requires(used) or []}, f"{used} does not use {name}"
+
+
+def test_the_licences_are_those_that_packages_tell_themselves() -> None:
+    for name, (licence, _) in told("To run").items():
+        known = licence_of(name).replace("BSD License", "BSD-3-Clause").replace("MIT License", "MIT")
+        assert set(re.findall(r"[\w.-]+", known)) & set(re.findall(r"[\w.-]+", licence)), (name, known)
+
+
+def test_the_bill_of_materials_lists_every_package_that_is_locked() -> None:
+    bill = document()
+    locked = {pin.name: pin for pin in pins()}
+    assert set(locked) >= set(told("To run"))
+    assert {each["name"] for each in bill["components"]} == set(locked)
+    for each in bill["components"]:
+        pin = locked[each["name"]]
+        assert each["purl"] == f"pkg:pypi/{pin.name}@{pin.version}"
+        assert len(each["properties"]) == len(pin.hashes) > 0
+    named = [each["name"] for each in bill["components"] if each["licenses"]]
+    assert set(named) >= set(told("To run"))
+
+
+def test_the_bill_is_written_to_a_file(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-m", "supply.bom", tmp_path / "bom.json"], cwd=ROOT, check=True)
+    assert json.loads((tmp_path / "bom.json").read_text())["bomFormat"] == "CycloneDX"
+
+
+def test_an_audit_that_cannot_reach_the_list_says_so_kindly() -> None:
+    nowhere = dict.fromkeys(("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"), "http://127.0.0.1:9")
+    done = subprocess.run(
+        [sys.executable, "-m", "supply.audit"],
+        cwd=ROOT,
+        env={**os.environ, **nowhere},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "nothing was checked" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+WELL: dict[str, Any] = {"name": "a", "version": "1", "vulns": []}
+WEAK: dict[str, Any] = {"name": "b", "version": "2", "vulns": [{"id": "PYSEC-1", "fix_versions": ["3"]}]}
+PASSED_OVER: dict[str, Any] = {"name": "c", "skip_reason": "Dependency not found on PyPI"}
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "told"),
+    [
+        ([WELL], 0, "1 packages were checked; 0 weaknesses"),
+        ([WELL, WEAK], 1, "b 2: PYSEC-1, mended in 3"),
+        ([WELL, PASSED_OVER], 2, "1 could not be checked: c."),
+        ([WEAK, PASSED_OVER], 1, "1 could not be checked: c."),
+        ([PASSED_OVER], 2, "nothing was checked"),
+        ([], 2, "nothing was checked"),
+    ],
+)
+def test_what_could_not_be_checked_is_never_called_well(answer: list[dict[str, Any]], code: int, told: str) -> None:
+    lines, ended = verdict(answer)
+    assert ended == code
+    assert told in lines
+
+
+def test_what_is_installed_is_held_to_its_hashes() -> None:
+    for path in (ROOT / "Makefile", ROOT / "deploy" / "Dockerfile"):
+        installed = re.findall(r"(?:pip|PIP\)) install .*-r \S+", path.read_text())
+        assert installed
+        assert all("--require-hashes" in each for each in installed), path

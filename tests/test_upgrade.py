@@ -1,0 +1,87 @@
+"""Databases of every earlier version, made by the code of their time: upgraded, they serve the same bytes."""
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import MetaData, create_engine, insert, select
+
+from lexarium.service.checking import check
+from lexarium.store import migrations
+from lexarium.store.database import Database
+from lexarium.store.migrate import migrate
+from lexarium.store.migrations import HEAD
+from tests.conftest import NewUrl
+from tests.server import Server
+
+FOLDER = Path(__file__).parent / "upgrades"
+VERSIONS = sorted(path.stem for path in FOLDER.glob("*.sql"))
+
+
+def test_there_is_a_database_of_every_version() -> None:
+    steps = Path(migrations.__file__).parent / "versions"
+    assert sorted(path.name[1:5] for path in steps.glob("v*.py")) == VERSIONS
+    assert VERSIONS[-1] == HEAD
+
+
+def old_file(version: str, path: Path) -> str:
+    """The address of a database file as that version left it."""
+    with closing(sqlite3.connect(path)) as database:
+        database.executescript((FOLDER / f"{version}.sql").read_text())
+    return f"sqlite:///{path}"
+
+
+def with_rows_of(file: str, version: str, url: str) -> None:
+    """Bring an empty database to that version, and fill its tables with what those of the file hold."""
+    target = Database(url)
+    config = Config()
+    config.set_main_option("script_location", str(Path(migrations.__file__).parent))
+    with target.backend.writing() as connection, connection.begin():
+        config.attributes["connection"] = connection
+        command.upgrade(config, version)
+        there = MetaData()
+        there.reflect(connection)
+        source = create_engine(file)
+        with source.connect() as rows:
+            here = MetaData()
+            here.reflect(rows)
+            for table in there.sorted_tables:
+                found = rows.execute(select(here.tables[table.name])).mappings().all()
+                flagged = [{**row, "flagged": bool(row["flagged"])} if "flagged" in row else dict(row) for row in found]
+                if flagged and table.name != "alembic_version":
+                    connection.execute(insert(table), flagged)
+        source.dispose()
+    target.close()
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def old(request: pytest.FixtureRequest, version: str, new_url: NewUrl, tmp_path: Path) -> str:
+    """The address of a database of that version, on each engine in turn."""
+    file = old_file(version, tmp_path / "old.db")
+    if request.param == "sqlite":
+        return file
+    url = new_url("postgres")
+    with_rows_of(file, version, url)
+    return url
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_database_of_an_earlier_version_is_upgraded_and_serves_the_same_bytes(version: str, old: str) -> None:
+    database = Database(old)
+    assert migrate(database) == (version, HEAD)
+    assert check(database).problems == []
+    database.close()
+    with Server(old) as server:
+        for path, body in json.loads((FOLDER / f"{version}.json").read_text()).items():
+            assert server.get(path).body.decode() == body, path
+        assert server.get("/api/v1/concept/trm_4").status == 410
+        assert server.get("/api/v1/concept/trm_3/history").json["items"][0]["version"] == 2
+        assert server.get("/api/v1/releases").json["items"][0]["name"] == "2026.1"
+        token = server.token("curator")
+        made = server.post_json("/api/v1/concept", {"name": "after"}, token)
+        assert made.status == 201
+        assert [hit["id"] for hit in server.get("/api/v1/search?q=after").json["hits"]] == [made.json["id"]]

@@ -1,0 +1,97 @@
+"""Files that wait to be imported: how long, for whom, and what is left of an import whose server is gone."""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+
+from lexarium.domain.about import About
+from lexarium.domain.accounts import Account, Role
+from lexarium.domain.errors import Conflict, Forbidden, NotFound, StoreError
+from lexarium.service.access import Caller
+from lexarium.service.uploads import KEPT_SECONDS, How, Stage, Uploads
+from lexarium.store.database import Database
+from tests.conftest import NewUrl
+from tests.person import Person
+from tests.server import Server
+
+ONE = b'[{"id": "trm_one", "name": "one"}]'
+PATIENCE = 60.0
+
+
+def caller(name: str, role: Role = Role.CURATOR) -> Caller:
+    return Caller(Account(f"usr_{name}", name, role), role, "tok_1")
+
+
+@pytest.fixture
+def uploads(database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Uploads:
+    monkeypatch.setattr("lexarium.service.uploads.gettempdir", lambda: str(tmp_path))
+    return Uploads(database, About())
+
+
+def test_an_upload_is_found_by_its_sender_and_ticket_alone(uploads: Uploads) -> None:
+    found = uploads.receive(caller("ada"), [("concept.json", BytesIO(ONE))], How(), PATIENCE)
+    assert found.stage == Stage.LOOKED
+    assert uploads.find(caller("ada"), found.ticket).report["created"] == {"concept": 1}
+    for who, ticket in ((caller("bob"), found.ticket), (caller("ada"), "another"), (caller("ada"), "../..")):
+        with pytest.raises(NotFound):
+            uploads.find(who, ticket)
+    with pytest.raises(Forbidden):
+        uploads.receive(caller("eve", Role.CONTRIBUTOR), [], How())
+
+
+def test_files_are_gone_after_their_import_and_what_came_of_it_after_an_hour(uploads: Uploads, tmp_path: Path) -> None:
+    ada = caller("ada")
+    ticket = uploads.receive(ada, [("concept.json", BytesIO(ONE))], How(), PATIENCE).ticket
+    assert uploads.apply(ada, ticket, None, PATIENCE).stage == Stage.IMPORTED
+    (folder,) = next(tmp_path.iterdir()).iterdir()
+    assert sorted(each.name for each in folder.iterdir()) == ["lock", "state.json"]
+    with pytest.raises(Conflict):
+        uploads.look(ada, ticket, How())
+    uploads.sweep()
+    uploads.find(ada, ticket)
+    long_ago = time.time() - KEPT_SECONDS - 1
+    os.utime(folder, (long_ago, long_ago))
+    uploads.sweep()
+    with pytest.raises(NotFound):
+        uploads.find(ada, ticket)
+
+
+def test_a_folder_that_others_may_look_into_is_not_used(uploads: Uploads, tmp_path: Path) -> None:
+    folder = tmp_path / f"lexarium-uploads-{os.getuid()}"
+    folder.mkdir(mode=0o755)
+    with pytest.raises(StoreError):
+        uploads.receive(caller("ada"), [("concept.json", BytesIO(ONE))], How())
+
+
+@pytest.fixture
+def killed(new_url: NewUrl) -> Iterator[tuple[Server, Person]]:
+    """A server whose predecessor was killed while it looked at someone's files, and that someone."""
+    url = new_url("sqlite")
+    with Server(url) as first:
+        person = Person(first)
+        person.sign_in("curator")
+        head = '--x\r\nContent-Disposition: form-data; name="files"; filename="concept.json"\r\n\r\n'
+        cookie = "; ".join(f"{name}={value}" for name, value in person.cookies.items())
+        headers = {"Content-Type": "multipart/form-data; boundary=x", "Accept": "text/html", "Cookie": cookie}
+        writer = Database(url)
+        with writer.write():  # which everyone else who writes waits for
+            answer = first.request("POST", "/import", headers, head.encode() + ONE + b"\r\n--x--\r\n")
+            os.kill(first.pid, signal.SIGKILL)
+        writer.close()
+        person.path = answer.headers["location"]
+    with Server(url) as second:
+        person.server = second
+        yield second, person
+
+
+def test_an_import_whose_server_was_killed_is_told_as_broken_and_begun_again(killed: tuple[Server, Person]) -> None:
+    server, person = killed
+    body = person.open(person.path)
+    assert "The server was stopped in the midst of it. Nothing was imported." in body
+    assert server.get("/api/v1/concept").json["total"] == 0
+    assert "The server was stopped" not in person.press("Look again")

@@ -1,0 +1,224 @@
+"""Figures, readiness and the log: what a server tells whoever watches it."""
+
+import json
+import re
+import sqlite3
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from lexarium.domain.accounts import Role
+from lexarium.domain.collections import COLLECTIONS
+from lexarium.service.access import Caller, add_account
+from lexarium.service.desk import Desk
+from lexarium.service.indexing import Indexer
+from lexarium.store.backend import read_position
+from lexarium.store.database import Database
+from lexarium.store.migrations import HEAD
+from lexarium.web.metrics import METRICS
+from tests.conftest import NewUrl
+from tests.routes import every_address
+from tests.server import Server
+
+DOCS = Path(__file__).parents[1] / "docs"
+LINE = re.compile(r'(\w+)(?:\{((?:\w+="(?:[^"\\\n]|\\["\\n])*",?)*)\})? (-?[0-9.e+-]+)')
+
+
+def figures(server: Server) -> dict[str, float]:
+    """What `/metrics` tells, each line held to the form."""
+    answer = server.get("/metrics")
+    assert answer.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
+    found = {}
+    for line in answer.body.decode().splitlines():
+        if not line.startswith("# "):
+            match = LINE.fullmatch(line)
+            assert match, line
+            found[f"{match[1]}{{{match[2]}}}" if match[2] else match[1]] = float(match[3])
+    assert answer.body.endswith(b"\n")
+    return found
+
+
+def until(true: Callable[[], bool]) -> None:
+    end = time.monotonic() + 20
+    while not true():
+        assert time.monotonic() < end, "it did not come to be in time"
+        time.sleep(0.05)
+
+
+def requests(method: str, route: str, status: int) -> str:
+    return f'lexarium_requests_total{{method="{method}",route="{route}",status="{status}"}}'
+
+
+def test_requests_are_counted_by_route_and_status_wherever_they_are_answered(server: Server) -> None:
+    token = server.token("curator")
+    record = server.post_json("/api/v1/concept", {"name": "x"}, token).json["id"]
+    for target in (
+        "/api/v-alpha/concept",
+        "/api/v-alpha/concept?id=none",
+        "/api/v1/concept/none",
+        "/id/none",
+        "/nothing",
+    ):
+        for _ in range(3):
+            server.get(target)
+    server.get(f"/api/v1/concept/{record}")
+    server.request("TRACE", "/")
+    found = figures(server)
+    assert found[requests("GET", "/api/v-alpha/concept", 200)] == 3
+    assert found[requests("GET", "/api/v-alpha/concept", 404)] == 3
+    assert found[requests("GET", "/api/v1/concept/{id}", 404)] == 3
+    assert found[requests("GET", "/api/v1/concept/{id}", 200)] == 1
+    assert found[requests("POST", "/api/v1/concept", 201)] == 1
+    assert found[requests("GET", "/id/{id:path}", 404)] == 3
+    assert found[requests("GET", "none", 404)] == 3
+    assert found[requests("other", "/", 405)] == 1
+    assert found["lexarium_cache_hits_total"] >= 2
+    assert found["lexarium_cache_misses_total"] >= 1
+    assert found["lexarium_cache_bytes"] > 0
+    assert found['lexarium_request_seconds_count{route="/api/v-alpha/concept"}'] == 6
+    assert found['lexarium_request_seconds_bucket{route="/api/v-alpha/concept",le="+Inf"}'] == 6
+    assert found['lexarium_request_seconds_sum{route="/api/v-alpha/concept"}'] > 0
+    assert found["lexarium_revision"] == 1
+    assert found["lexarium_database_up"] == 1
+    assert found["lexarium_memory_bytes"] > 10_000_000
+    assert found["lexarium_workers"] == 1
+    assert found["lexarium_connections_most"] > found["lexarium_connections_used"] >= 0
+    until(lambda: figures(server)["lexarium_index_behind"] == 0)
+
+
+def test_there_are_only_as_many_routes_as_addresses_whatever_is_asked(server: Server) -> None:
+    for number in range(50):
+        server.get(f"/made/up/{number}")
+        server.get(f"/id/trm_{number}")
+        server.get(f"/api/v1/made-up-{number}")
+    told = {re.search(r'route="([^"]*)"', name)[1] for name in figures(server) if "route=" in name}  # type: ignore[index]
+    known = {address.path for address in every_address(server.url)} | {"none", "/static", "/api/v1/{rest:path}"}
+    assert told <= known, told - known
+
+
+def test_every_figure_is_told_and_none_that_is_not_declared(server: Server) -> None:
+    server.get("/")
+    text = server.get("/metrics").body.decode()
+    assert re.findall(r"^# TYPE (\w+)", text, re.MULTILINE) == list(METRICS)
+    told = {re.sub(r"_(bucket|sum|count)$", "", name.partition("{")[0]) for name in figures(server)}
+    assert told == set(METRICS)
+
+
+def test_the_figures_of_several_workers_are_one_nodes(url: str) -> None:
+    with Server(url, "--workers", "2") as server:
+        until(lambda: figures(server)["lexarium_workers"] == 2)
+        for _ in range(40):
+            server.get("/healthz")
+        counted = requests("GET", "/healthz", 200)
+        until(lambda: figures(server).get(counted) == 40)  # a second late at most, whoever is asked
+
+
+def test_webhooks_that_fail_are_counted(new_url: NewUrl) -> None:
+    with Server(new_url("sqlite"), LEXARIUM_WEBHOOKS_PRIVATE="yes") as server:
+        token = server.token("admin")
+        server.post_json("/api/v1/webhooks", {"url": "http://127.0.0.1:9/"}, token)
+        server.post_json("/api/v1/concept", {"name": "x"}, token)
+        until(lambda: figures(server)["lexarium_webhooks_failing"] == 1)
+        assert figures(server)["lexarium_webhook_backlog"] == 1
+
+
+def test_the_alerts_name_only_figures_that_are_told_and_every_figure_is_explained() -> None:
+    page = (DOCS / "watching.md").read_text()
+    rules = "".join(re.findall(r"```yaml\n(.*?)```", page, re.DOTALL))
+    named = {re.sub(r"_(bucket|sum|count)$", "", each) for each in re.findall(r"\blexarium_\w+", rules)}
+    assert len(re.findall(r"- alert: \w+", rules)) >= 6
+    assert named <= set(METRICS)
+    told = re.findall(r"^\| `(lexarium_\w+)` \| (\w+) \| (.+) \|$", page, re.MULTILINE)
+    assert told == [(name, metric.kind, metric.help) for name, metric in METRICS.items()]
+
+
+def test_a_node_is_not_ready_while_its_database_is_of_another_version(new_url: NewUrl) -> None:
+    url = new_url("sqlite")
+    with Server(url) as server:
+        until(lambda: server.get("/readyz").status == 200)
+        with closing(sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)) as database:
+            database.execute("UPDATE alembic_version SET version_num = '0001'")
+            answer = server.get("/readyz")
+            assert (answer.status, "upgraded" in answer.json["detail"]) == (503, True)
+            database.execute("UPDATE alembic_version SET version_num = ?", [HEAD])
+        assert server.get("/readyz").status == 200
+
+
+def test_the_index_tells_how_far_it_is_behind(database: Database) -> None:
+    caller = Caller(add_account(database, "Ada", Role.CURATOR), Role.CURATOR, "tok_test")
+    with TemporaryDirectory() as folder:
+        indexer = Indexer(database, folder)
+        with database.read() as snapshot:
+            assert indexer.lag(read_position(snapshot)) is None
+        indexer.catch_up()
+        with database.write() as transaction:
+            desk = Desk(transaction, caller)
+            for number in range(3):
+                desk.create(COLLECTIONS["concept"], {"name": f"n {number}"})
+        with database.read() as snapshot:
+            assert indexer.lag(read_position(snapshot)) == 3
+        indexer.catch_up()
+        with database.read() as snapshot:
+            assert indexer.lag(read_position(snapshot)) == 0
+        indexer.stop()
+
+
+def lines(log: str) -> list[dict[str, object]]:
+    return [line for line in map(json.loads, log.splitlines()) if line["logger"] == "lexarium.requests"]
+
+
+def test_the_log_has_a_line_for_every_request_where_that_is_wanted(url: str) -> None:
+    with Server(url, LEXARIUM_LOG_REQUESTS="yes") as server:
+        token = server.token("curator")
+        own = {"X-Request-ID": "from-a-proxy.7"}
+        for _ in range(2):
+            assert server.get("/api/v-alpha/concept?q=secret", **own).headers["x-request-id"] == "from-a-proxy.7"
+        server.get(f"/id/{token}?token={token}", Authorization=f"Bearer {token}")
+        missing = server.get("/nothing")
+        log = server.stop()
+    told = lines(log)
+    assert [(line["method"], line["path"], line["status"]) for line in told] == [
+        ("GET", "/api/v-alpha/concept", 200),
+        ("GET", "/api/v-alpha/concept", 200),
+        ("GET", "/id/lex_...", 404),
+        ("GET", "/nothing", 404),
+    ]
+    assert [line["request"] for line in told[:2]] == ["from-a-proxy.7"] * 2
+    assert told[3]["request"] == missing.headers["x-request-id"]
+    assert all(isinstance(line["ms"], float) for line in told)
+    assert len({line["request"] for line in told}) == 3
+    assert "secret" not in log
+    assert token not in log
+
+
+def test_an_id_that_is_no_plain_word_is_not_taken(server: Server) -> None:
+    for given in ("a b", "<script>", "x" * 129, "ü", ""):
+        told = server.request("GET", "/nothing", {"X-Request-ID": given.encode().decode("latin-1")}).headers[
+            "x-request-id"
+        ]
+        assert told != given
+        assert re.fullmatch(r"[0-9a-f]+-[0-9a-f]+", told)
+    assert "x-request-id" not in server.get("/api/v-alpha/concept").headers
+
+
+def test_the_log_says_nothing_of_requests_unless_it_is_asked_to_but_of_faults(new_url: NewUrl) -> None:
+    url = new_url("sqlite")
+    with Server(url) as server:
+        server.get("/")
+        with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as database:
+            database.execute("DROP TABLE token")
+        broken = server.get("/api/v1/me", Authorization="Bearer lex_x")
+        assert broken.status == 500
+        log = server.stop()
+    told = lines(log)
+    assert [(line["path"], line["status"], line["level"]) for line in told] == [("/api/v1/me", 500, "error")]
+    assert told[0]["request"] == broken.headers["x-request-id"]
+
+
+def test_on_a_terminal_the_log_is_text(new_url: NewUrl) -> None:
+    with Server(new_url("sqlite"), LEXARIUM_LOG="text", LEXARIUM_LOG_REQUESTS="yes") as server:
+        server.get("/healthz")
+        log = server.stop()
+    assert re.search(r"^\S+ \S+ INFO GET /healthz 200 in \d+\.\d\d ms, request \S+$", log, re.MULTILINE)

@@ -1,0 +1,58 @@
+"""A server of several processes: how they end, and begin anew."""
+
+import os
+import signal
+import socket
+from pathlib import Path
+
+from tests.conftest import NewUrl
+from tests.server import Server
+from tests.writers import wait_until
+
+
+def workers(server: Server) -> set[int]:
+    """The processes that serve."""
+    children = Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text().split()
+    return {int(each) for each in children if b"spawn_main" in Path(f"/proc/{each}/cmdline").read_bytes()}
+
+
+def test_a_server_that_is_stopped_refuses_whom_it_cannot_serve_and_finishes_what_is_under_way(new_url: NewUrl) -> None:
+    """Who is refused can go to another node, with a write too; who was let in and then dropped cannot know."""
+    with Server(new_url("sqlite"), "--workers", "2") as server:
+        wait_until(lambda: server.get("/readyz").status == 200)
+        under_way = server.connect()
+        under_way.putrequest("POST", "/api/v1/annotate")
+        under_way.putheader("Content-Type", "application/json")
+        under_way.putheader("Content-Length", "12")
+        under_way.endheaders()
+        under_way.send(b'{"text"')
+        assert server.get("/healthz").status == 200  # which came after it
+        os.kill(server.pid, signal.SIGTERM)
+        wait_until(lambda: refused(server.port))
+        under_way.send(b':"a"}')
+        assert under_way.getresponse().status == 200
+        under_way.close()
+
+
+def refused(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) != 0
+
+
+def test_workers_end_with_the_process_that_started_them(new_url: NewUrl) -> None:
+    with Server(new_url("sqlite"), "--workers", "2") as server:
+        left = workers(server)
+        os.kill(server.pid, signal.SIGKILL)
+        wait_until(lambda: not any(Path(f"/proc/{each}").exists() for each in left))
+        assert refused(server.port)
+
+
+def test_workers_start_anew_though_temporary_files_were_swept_away(new_url: NewUrl, tmp_path: Path) -> None:
+    with Server(new_url("postgres"), "--workers", "2", TMPDIR=str(tmp_path)) as server:
+        wait_until(lambda: server.get("/readyz").status == 200)
+        for left in tmp_path.iterdir():
+            left.unlink()
+        before = workers(server)
+        os.kill(server.pid, signal.SIGHUP)
+        wait_until(lambda: len(workers(server)) == 2 and not before & workers(server))
+        assert server.get("/healthz").status == 200

@@ -1,0 +1,153 @@
+"""Makes the databases of earlier versions that `test_upgrade` upgrades: python -m tests.upgrades.make VERSION COMMIT
+
+The code of that commit makes the database itself, by its own commands and over HTTP, so that it holds what a catalogue
+of that time holds. Kept are its tables as SQL, and the bytes that the server of that time answered. Versions that are
+kept are not made again: identifiers and times would be others.
+"""
+
+import json
+import os
+import re
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from http.client import HTTPConnection
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+FOLDER = Path(__file__).parent
+ROOT = FOLDER.parents[1]
+STAMP = "2020-01-02T03:04:05"
+LONG = "a very long name " * 124
+TERMS: dict[str, dict[str, Any]] = {
+    "trm_1": {"name": "attention", "alias": "attending, focus", "id_concept_class": "ctp_1"},
+    "trm_2": {"name": "Aufmerksamkeit für Köpfe", "definition_text": 'Line one\r\nline "two"\t<b>&amp;</b> 🧠'},
+    "trm_3": {"name": "attention"},
+    "trm_4": {"name": LONG},
+}
+
+
+def term(identifier: str, **fields: Any) -> dict[str, Any]:
+    """A record as a v-alpha server lists it."""
+    whole = {"id": identifier, "alias": "", "definition_text": "", "id_concept_class": "", "id_user": "usr_1"}
+    times = {
+        "event_stamp": STAMP,
+        "def_event_stamp": STAMP,
+        "creation_time": 1577934245000,
+        "last_updated": 1577934245000,
+    }
+    return {**whole, "def_id": f"def_{identifier}", "def_id_user": "usr_2", **times, **fields}
+
+
+def files(folder: Path) -> list[Path]:
+    """What is imported: every collection of v-alpha, with relations."""
+    concepts = [{**term(each, **fields), "type": "concept", "relationships": []} for each, fields in TERMS.items()]
+    concepts[1]["relationships"] = [{"id": "trm_1", "name": "x", "relationship": "KINDOF", "direction": "parent"}]
+    asserts = [{"concept_id": "trm_1", "name": "x", "relationship": "ASSERTS"}]
+    tasks = [{**term("tsk_1", name="n-back"), "type": "task", "concepts": asserts, "contrasts": []}]
+    own = {"definition": "d", "id_protocol": "icd", "id_user": "usr_1", "event_stamp": STAMP, "flag_for_curator": 1}
+    found = []
+    for name, records in {
+        "concept": concepts,
+        "task": tasks,
+        "disorder": [{"id": "dso_1", "name": "dyslexia", **own}],
+    }.items():
+        path = folder / f"{name}.json"
+        path.write_text(json.dumps(records))
+        found.append(path)
+    return found
+
+
+def main(version: str, commit: str) -> None:
+    """Make one."""
+    with TemporaryDirectory() as folder:
+        code, file = Path(folder) / "code", Path(folder) / "old.db"
+        archive = subprocess.run(["git", "archive", commit, "src"], cwd=ROOT, capture_output=True, check=True).stdout
+        code.mkdir()
+        subprocess.run(["tar", "-x", "-C", code], input=archive, check=True)
+        old = Old(code / "src", file)
+        old.run("import", *map(str, files(Path(folder))))
+        old.run("user", "add", "Ada", "--role", "admin")
+        token = old.run("token", "create", "Ada").strip()
+        with old.serving() as port:
+            work(port, token)
+            answers = {path: get(port, path) for path in PATHS}
+        with closing(sqlite3.connect(file)) as database:
+            assert database.execute("SELECT version_num FROM alembic_version").fetchone() == (version,)
+            (FOLDER / f"{version}.sql").write_text("\n".join(database.iterdump()) + "\n")
+        (FOLDER / f"{version}.json").write_text(json.dumps(answers, indent=1, ensure_ascii=False) + "\n")
+
+
+PATHS = [
+    *(f"/api/v-alpha/{name}" for name in ("concept", "task", "disorder", "search")),
+    "/api/v-alpha/concept?id=trm_1",
+    "/api/v-alpha/concept?name=ATTENTION",
+    "/api/v-alpha/task?id=tsk_1",
+    "/api/v-alpha/disorder?id=dso_1",
+]
+
+
+def work(port: int, token: str) -> None:
+    """What people have done since: as far as the server of that time lets them."""
+    record = {"name": "made by a person", "definition_text": "d", "alias": "one; two"}
+    send(port, token, "POST", "/api/v-alpha/concept", record)
+    send(port, token, "POST", "/api/v-alpha/disorder", {"name": "made, too"})
+    send(port, token, "PATCH", "/api/v1/concept/trm_3", {"definition_text": "edited"})
+    send(port, token, "DELETE", "/api/v1/concept/trm_4", None)
+    send(port, token, "POST", "/api/v1/releases", {"name": "2026.1", "note": "first"})
+    send(port, token, "POST", "/api/v1/proposals", {"collection": "concept", "change": {"name": "proposed"}})
+
+
+def send(port: int, token: str, method: str, path: str, body: object) -> None:
+    """Send a write; a version that does not know it yet may refuse it."""
+    connection = HTTPConnection("127.0.0.1", port, timeout=30)
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json", "If-Match": '"1"'}
+    connection.request(method, path, json.dumps(body), headers)
+    answer = connection.getresponse()
+    print(answer.status, method, path)
+    answer.read()
+    connection.close()
+
+
+def get(port: int, path: str) -> str:
+    """The body that an address answers with."""
+    connection = HTTPConnection("127.0.0.1", port, timeout=30)
+    connection.request("GET", path)
+    answer = connection.getresponse()
+    assert answer.status == 200, path
+    body = answer.read().decode()
+    connection.close()
+    return body
+
+
+class Old:
+    """The commands of an earlier version."""
+
+    def __init__(self, source: Path, file: Path) -> None:
+        self._command = [sys.executable, "-m", "lexarium"]
+        self._environment = {**os.environ, "PYTHONPATH": str(source), "LEXARIUM_DATABASE": f"sqlite:///{file}"}
+
+    def run(self, *arguments: str) -> str:
+        """What a command prints."""
+        command = [*self._command, *arguments]
+        return subprocess.run(command, env=self._environment, stdout=subprocess.PIPE, text=True, check=True).stdout
+
+    @contextmanager
+    def serving(self) -> Iterator[int]:
+        """The port of a server that runs until the block ends."""
+        command = [*self._command, "serve", "--port", "0"]
+        with subprocess.Popen(command, env=self._environment, stderr=subprocess.PIPE, text=True) as process:
+            assert process.stderr is not None
+            try:
+                yield next(
+                    int(found[1]) for line in process.stderr if (found := re.search(r"127\.0\.0\.1:(\d+)", line))
+                )
+            finally:
+                process.terminate()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
