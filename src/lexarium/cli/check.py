@@ -1,6 +1,7 @@
 """`lexarium check`"""
 
 import json
+import os
 from dataclasses import asdict
 
 import typer
@@ -8,14 +9,22 @@ import typer
 from lexarium.cli.options import DatabaseOption, JsonOption, opened
 from lexarium.cli.terminal import err, out, say_lines
 from lexarium.service.checking import check
+from lexarium.service.indexed import compare
+from lexarium.service.indexing import index_folder
+from lexarium.settings import Settings
 
 app = typer.Typer(add_completion=False)
 
 
 @app.command("check")
 def check_command(json_output: JsonOption = False, database: DatabaseOption = None) -> None:
-    """Check that the catalogue agrees with itself: records, relations, log. Exit code 1 where it does not."""
-    found = check(opened(database, reading=True))
+    """Check that the catalogue agrees with itself: records, relations, log, index. Exit code 1 where it does not."""
+    store = opened(database, reading=True)
+    found = check(store)
+    if not found.problems:  # what does not agree with itself is nothing to hold an index against
+        index = compare(store, index_folder(store, Settings.read(os.environ).index))
+        found.problems += index.problems
+        found.remarks += index.remarks
     if json_output:
         print(json.dumps(asdict(found)))
     else:

@@ -11,7 +11,7 @@ from lexarium.domain.collections import SEARCHED
 from lexarium.domain.relations import RELATIONS
 from lexarium.search.folding import LONGEST_WORD, fold, singular_of
 
-FORMAT = 2
+FORMAT = 3
 """To be raised when the same record makes another document than before: then every index is made anew."""
 
 END = "$"
@@ -40,6 +40,7 @@ def schema() -> Schema:
     builder.add_text_field("record", stored=True, tokenizer_name="raw", index_option="basic")
     builder.add_text_field("ids", tokenizer_name="raw", index_option="basic")
     builder.add_text_field("scope", tokenizer_name="raw", index_option="basic")
+    builder.add_unsigned_field("version", stored=True)
     builder.add_unsigned_field("order", fast=True)
     for facet in ("collection", "class", "state"):
         builder.add_text_field(facet, fast=True, stored=facet != "class", tokenizer_name="raw", index_option="basic")
@@ -72,10 +73,15 @@ def scope_of(collection: str, state: State) -> str:
     return USUAL if collection in SEARCHED else UNUSUAL
 
 
-def document_of(whole: Whole) -> Document:
-    """A record as a document."""
+def shown_labels(labels: Iterable[str]) -> str:
+    """A name and aliases as a stored document has them."""
+    return SEPARATOR.join(label.replace(SEPARATOR, " ") for label in labels)
+
+
+def document_of(whole: Whole, version: int) -> Document:
+    """A version of a record as a document."""
     fields = whole.fields
-    labels = [fields["name"], *_aliases(whole)]
+    labels = labels_of(whole)
     name, *aliases = map(fold, labels)
     definition = fold(whole.definition)
     scope = scope_of(whole.collection.name, whole.state)
@@ -85,11 +91,12 @@ def document_of(whole: Whole) -> Document:
     for identifier in identifiers_of(whole):
         add("ids", scope + identifier.casefold())
     add("scope", scope + END)
+    document.add_unsigned("version", version)
     document.add_unsigned("order", _order(whole))
     add("collection", whole.collection.name)
     add("state", whole.state)
     add("class", fields.get("id_concept_class", ""))
-    add("labels", SEPARATOR.join(label.replace(SEPARATOR, " ") for label in labels))
+    add("labels", shown_labels(labels))
     for form in name.forms:
         add("name_grams", scope + form + END)
     for form in name.first_forms:
@@ -120,9 +127,10 @@ def identifiers_of(whole: Whole) -> Iterator[str]:
             yield edge.target
 
 
-def _aliases(whole: Whole) -> list[str]:
-    """The texts of its aliases: quicker than by all that an alias is."""
-    return texts(whole.fields.get("alias", "")) if whole.aliases is None else [alias.text for alias in whole.aliases]
+def labels_of(whole: Whole) -> list[str]:
+    """Its name and the texts of its aliases: quicker than by all that an alias is."""
+    aliases = texts(whole.fields.get("alias", "")) if whole.aliases is None else [each.text for each in whole.aliases]
+    return [whole.fields["name"], *aliases]
 
 
 def _order(whole: Whole) -> int:

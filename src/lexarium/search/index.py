@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from tantivy import Document, Index, IndexWriter, Query, Schema, Searcher
 
-from lexarium.domain.changes import Whole
+from lexarium.domain.changes import Change
 from lexarium.domain.identifiers import has_prefix, mint
 from lexarium.search.documents import FORMAT, document_of, register, schema
 
@@ -105,18 +105,18 @@ class Writing:
                 raise Busy from None
             raise
 
-    def put(self, whole: Whole) -> None:
-        """Put a record in place of what the index has of it."""
+    def put(self, change: Change) -> None:
+        """Put what a change made of its record in place of what the index has of it."""
         assert self._writer is not None
         with explained():
-            self._writer.delete_documents_by_term("record", whole.id)
-            self._writer.add_document(document_of(whole))
+            self._writer.delete_documents_by_term("record", change.record)
+        self.add(change)
 
-    def add(self, whole: Whole) -> None:
-        """Add a record that the index does not have."""
+    def add(self, change: Change) -> None:
+        """Add what a change made of its record, which the index does not have."""
         assert self._writer is not None
         with explained():
-            self._writer.add_document(document_of(whole))
+            self._writer.add_document(document_of(change.whole(), change.version))
 
     def clear(self) -> None:
         """Take everything out."""

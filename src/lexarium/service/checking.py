@@ -28,7 +28,7 @@ class Findings:
 
 
 def check(database: Database) -> Findings:
-    """Hold the records against the log, the relations against the records, and the file against itself."""
+    """Hold the records against the log, the relations against the records, the log and the file against themselves."""
     found = Findings()
     with database.read() as connection:
         found.problems += database.backend.damage(connection)
@@ -41,6 +41,8 @@ def check(database: Database) -> Findings:
             found.problems.append(
                 f"the catalogue stands at revision {revision}, its log has {logged.count} changes up to {logged.last}"
             )
+        found.problems += [f"the log lacks a version of {record}" for record in integrity.lacking_versions(connection)]
+        found.problems += [f"change {seq} in the log is not as it should be" for seq in integrity.misfiled(connection)]
         into: dict[str, str] = {}
         for batch in integrity.all_records(connection):
             found.records += len(batch)

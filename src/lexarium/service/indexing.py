@@ -144,7 +144,7 @@ class Indexer:
         # Each batch in a short transaction of its own. What changes meanwhile is applied from the log afterwards.
         while batch := self._newest(after):
             for change in batch:
-                writing.add(change.whole())
+                writing.add(change)
             done, after = done + len(batch), batch[-1].record
             told("Indexing", done, max(done, total))
             if self._stopping.is_set():
@@ -196,7 +196,7 @@ class Indexer:
             index.reload()  # Another process may have written before this one had the writer.
             while batch := self._since(index.view.standing.revision):
                 for change in {change.record: change for change in batch}.values():
-                    self._writing.put(change.whole())
+                    self._writing.put(change)
                 self._writing.commit(Standing(index.view.standing.epoch, batch[-1].seq))
                 index.reload()
                 self._tell_moved()

@@ -7,8 +7,10 @@ from sqlalchemy import Connection, func, select
 
 from lexarium.domain.relations import MAPPINGS
 from lexarium.domain.rendering import Rendering
-from lexarium.store.records import BATCH, Stored, stored_of
+from lexarium.store.log import change_row
+from lexarium.store.records import BATCH, STREAMED, Stored, stored_of
 from lexarium.store.schema import change, record, relation
+from lexarium.store.versions import change_of
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,24 @@ def log_extent(connection: Connection) -> Extent:
     """The number of changes and the last seq."""
     row = connection.execute(select(func.count(), func.max(change.c.seq))).one()
     return Extent(row[0], row[1] or 0)
+
+
+def misfiled(connection: Connection) -> Iterator[int]:
+    """The seqs of changes that cannot be read, or that stand in the log under something else than they say."""
+    for row in connection.execute(select(change).order_by(change.c.seq), execution_options=STREAMED):
+        made = change_of(row)
+        try:
+            right = change_row(made, made.whole()) == row._asdict()
+        except (ValueError, KeyError, TypeError, AttributeError):
+            right = False
+        if not right:
+            yield made.seq
+
+
+def lacking_versions(connection: Connection) -> list[str]:
+    """The records of which the log lacks a version before the last."""
+    counted = select(change.c.record).group_by(change.c.record).having(func.count() != func.max(change.c.version))
+    return list(connection.execute(counted.order_by(change.c.record)).scalars())
 
 
 def all_records(connection: Connection) -> Iterator[list[tuple[Stored, Rendering, str]]]:

@@ -62,7 +62,7 @@ def save(
     # What is new comes under an identifier that nobody has used: that can wait, and be written with more of its kind.
     transaction.put_off(_INSERT, (row for row in rows if row["version"] == 1))
     _execute(transaction, _UPDATE, [{"this": row["id"], **row} for row in rows if row["version"] != 1])
-    transaction.put_off(_LOG, (_change_row(made, entry.whole) for made, entry in zip(changes, entries, strict=True)))
+    transaction.put_off(_LOG, (change_row(made, entry.whole) for made, entry in zip(changes, entries, strict=True)))
     transaction.logged([entry.whole for entry in entries])
     return changes
 
@@ -129,7 +129,7 @@ def retell(transaction: Transaction, told: Sequence[Retold]) -> None:
             version=each.version,
             document=each.document,
         )
-        changes.append(_change_row(made, each.whole))
+        changes.append(change_row(made, each.whole))
     last = [(each.new, _record_row(Entry(each.whole, each.version, each.action))) for each in told if each.last]
     transaction.put_off(_INSERT, (row for new, row in last if new))
     _execute(transaction, _UPDATE, [{"this": row["id"], **row} for new, row in last if not new])
@@ -171,7 +171,8 @@ def _record_row(entry: Entry) -> dict[str, Any]:
     }
 
 
-def _change_row(made: Change, whole: Whole) -> dict[str, Any]:
+def change_row(made: Change, whole: Whole) -> dict[str, Any]:
+    """A change as its row in the log, filed under what the record is from then on."""
     return {
         "seq": made.seq,
         "at": made.at,

@@ -1,0 +1,194 @@
+"""`lexarium check` tells whatever was broken on purpose: each of its looks is seen to find something."""
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Connection, delete, insert, select, update
+
+from lexarium.domain.changes import Change
+from lexarium.domain.relations import Edge
+from lexarium.search.index import IndexFolder, OpenIndex, Standing, Writing
+from lexarium.service.checking import check
+from lexarium.service.indexed import compare
+from lexarium.service.indexing import Indexer
+from lexarium.store import log, versions
+from lexarium.store.backend import read_position
+from lexarium.store.database import Database
+from lexarium.store.migrate import open_database
+from lexarium.store.schema import catalogue, change, record, relation
+from tests.conftest import ENGINES, NewUrl
+from tests.server import run
+from tests.test_store import entry, save
+
+Break = Callable[[Connection], object]
+
+ONE = record.c.id == "trm_one"
+TABLES = (record, relation, change, catalogue)
+
+
+@pytest.fixture(scope="module", params=ENGINES)
+def address(request: pytest.FixtureRequest, new_url: NewUrl) -> str:
+    return new_url(request.param)
+
+
+@pytest.fixture(scope="module")
+def whole(address: str) -> Iterator[Database]:
+    """A catalogue of three records, one of them edited, one related to another."""
+    database = open_database(address)
+    edge = Edge("trm_two", "KINDOF", "trm_one")
+    two = entry("two")
+    with database.write() as transaction:
+        related = replace(two, whole=replace(two.whole, edges=frozenset({edge})))
+        save(transaction, entry("one"), related, entry("three"))
+        log.relate(transaction, [edge], [])
+    with database.write() as transaction:
+        save(transaction, entry("first", suffix="one", version=2))
+    yield database
+    database.close()
+
+
+@pytest.fixture
+def database(whole: Database) -> Iterator[Database]:
+    """The same, made whole again after each test."""
+    with whole.read() as connection:
+        rows = {table: [row._asdict() for row in connection.execute(select(table))] for table in TABLES}
+    yield whole
+    with whole.backend.writing() as connection, connection.begin():
+        for table in TABLES:
+            connection.execute(delete(table))
+            connection.execute(insert(table), rows[table])
+
+
+def changed_body(connection: Connection) -> None:
+    body = connection.execute(select(record.c.body).where(ONE)).scalar_one()
+    connection.execute(update(record).where(ONE).values(body=body.replace(b'"id_user":"', b'"id_user":"x')))
+
+
+def cut_document(connection: Connection) -> None:
+    document = connection.execute(select(change.c.document).where(change.c.seq == 4)).scalar_one()
+    connection.execute(update(change).where(change.c.seq == 4).values(document=document[:100]))
+
+
+BREAKS: list[tuple[Break, str]] = [
+    (changed_body, "trm_one is not what the log says it is"),
+    (lambda to: to.execute(update(record).where(ONE).values(state="retired")), "trm_one is not what the log says"),
+    (lambda to: to.execute(update(record).where(ONE).values(order_key="z")), "trm_one is not rendered as it should be"),
+    (lambda to: to.execute(update(record).where(ONE).values(version=9)), "version 9 of trm_one is not in the log"),
+    (lambda to: to.execute(update(record).where(ONE).values(collection="x")), "a collection that there is not"),
+    (lambda to: to.execute(delete(record).where(ONE)), "trm_one is in the log but not in the catalogue"),
+    (lambda to: to.execute(delete(relation)), "trm_two is not what the log says it is"),
+    (
+        lambda to: to.execute(insert(relation).values(source="trm_three", relation="KINDOF", target="trm_one")),
+        "trm_three is not what the log says it is",
+    ),
+    (lambda to: to.execute(delete(change).where(change.c.seq == 3)), "revision 4, its log has 3 changes up to 4"),
+    (lambda to: to.execute(update(catalogue).values(revision=3)), "revision 3, its log has 4 changes up to 4"),
+    (lambda to: to.execute(delete(change).where(change.c.seq == 1)), "the log lacks a version of trm_one"),
+    (cut_document, "version 2 of trm_one cannot be read in the log"),
+    (lambda to: to.execute(update(change).where(change.c.seq == 1).values(owner="x")), "change 1 in the log is not as"),
+    (
+        lambda to: to.execute(update(change).where(change.c.seq == 1).values(document=b"{")),
+        "change 1 in the log is not",
+    ),
+]
+
+
+@pytest.mark.parametrize(("broken", "told"), BREAKS, ids=[told for _, told in BREAKS])
+def test_a_catalogue_that_does_not_agree_with_itself_is_told_of(database: Database, broken: Break, told: str) -> None:
+    assert check(database).problems == []
+    with database.backend.writing() as connection, connection.begin():
+        broken(connection)
+    assert any(told in problem for problem in check(database).problems)
+
+
+@pytest.fixture
+def index(database: Database, tmp_path: Path) -> Path:
+    """The folder of a sound index."""
+    indexer = Indexer(database, str(tmp_path / "index"))
+    indexer.catch_up()
+    indexer.stop()
+    assert compare(database, tmp_path / "index").problems == []
+    return tmp_path / "index"
+
+
+def stale(writing: Writing, changes: list[Change]) -> None:
+    writing.put(changes[0])
+
+
+def twice(writing: Writing, changes: list[Change]) -> None:
+    writing.add(changes[3])
+
+
+def strange(writing: Writing, changes: list[Change]) -> None:
+    document = changes[3].document.replace(b"trm_one", b"trm_ten")
+    writing.add(replace(changes[3], record="trm_ten", document=document))
+
+
+def mislabelled(writing: Writing, changes: list[Change]) -> None:
+    writing.put(replace(changes[3], document=changes[3].document.replace(b"first", b"worst")))
+
+
+def empty(writing: Writing, changes: list[Change]) -> None:
+    writing.clear()
+
+
+@pytest.mark.parametrize(
+    ("broken", "told"),
+    [
+        (stale, "trm_one is not in the search index as the log has it, but version 1"),
+        (twice, "trm_one is not in the search index as the log has it, but version 2, published, version 2"),
+        (mislabelled, "trm_one is not in the search index as the log has it, but version 2"),
+        (empty, "trm_two is not in the search index as the log has it, but nothing"),
+        (strange, "1 documents of no record that there is"),
+    ],
+)
+def test_an_index_that_does_not_agree_with_the_catalogue_is_told_of(
+    database: Database, index: Path, broken: Callable[[Writing, list[Change]], None], told: str
+) -> None:
+    with database.read() as connection:
+        changes = versions.since(connection, 0, 10)
+        position = read_position(connection)
+    path = IndexFolder(index).current()
+    assert path is not None
+    writing = OpenIndex(path).write()
+    broken(writing, changes)
+    writing.commit(Standing(position.epoch, position.revision))
+    writing.close()
+    assert any(told in problem for problem in compare(database, index).problems)
+
+
+def test_an_index_that_cannot_be_read_is_told_of(database: Database, index: Path) -> None:
+    path = IndexFolder(index).current()
+    assert path is not None
+    for file in path.glob("*.store"):
+        file.write_bytes(b"")
+    assert any("cannot be read" in problem for problem in compare(database, index).problems)
+
+
+def test_an_index_that_is_behind_or_missing_is_no_fault_and_told_of(database: Database, index: Path) -> None:
+    with database.write() as transaction:
+        save(transaction, entry("four"))
+        save(transaction, entry("second", suffix="one", version=3))
+    behind = compare(database, index)
+    assert behind.problems == []
+    assert "stands at revision 4, the catalogue at 6" in behind.remarks[0]
+    shutil.rmtree(index)
+    missing = compare(database, index)
+    assert missing.problems == []
+    assert "no search index" in missing.remarks[0]
+
+
+def test_the_command_looks_at_the_index_too(database: Database, index: Path, address: str) -> None:
+    def told() -> tuple[int, list[str]]:
+        done = run("check", "--json", "--database", address, LEXARIUM_INDEX=str(index))
+        return done.returncode, json.loads(done.stdout)["problems"]
+
+    assert told() == (0, [])
+    test_an_index_that_cannot_be_read_is_told_of(database, index)
+    code, problems = told()
+    assert code == 1
+    assert "cannot be read" in problems[0]
