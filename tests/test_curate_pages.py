@@ -225,7 +225,11 @@ def test_a_form_that_is_sent_too_late_is_sent_after_signing_in_with_nothing_lost
 
 @pytest.mark.parametrize(
     ("path", "there"),
-    [("/account/password", "/account"), ("/admin/people/x/password", "/admin/people/x"), ("/account/tokens", "/account")],
+    [
+        ("/account/password", "/account"),
+        ("/admin/people/x/password", "/admin/people/x"),
+        ("/account/tokens", "/account"),
+    ],
 )
 def test_a_password_that_is_sent_too_late_is_on_no_page(sample: Server, path: str, there: str) -> None:
     visitor = Person(sample)
