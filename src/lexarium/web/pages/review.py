@@ -48,7 +48,7 @@ def queue(site: Site, request: Request) -> Response:
             "total": waiting(snapshot),
             "begun": place is not None,
             "next": last and with_query(_REVIEW, **_kept(wanted), from_=f"{last.made}-{last.id}"),
-            "authors": reviewing.authors(snapshot),
+            "authors": reviewing.authors(snapshot, wanted.author),
             "kinds": KINDS,
             "labels": drafts.LABELS,
             "figures": figures,
