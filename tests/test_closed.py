@@ -49,7 +49,14 @@ def closed(request: pytest.FixtureRequest, new_url: NewUrl) -> Iterator[Closed]:
         token = server.token("admin")
         record = server.post_json("/api/v1/concept", {"name": SECRET}, token).json["id"]
         server.post_json("/api/v1/releases", {"name": "2026.1"}, token)
-        parts = {"id": record, "version": "1", "name": "2026.1", "collection": "concept", "kind": "concept", "ticket": "x"}
+        parts = {
+            "id": record,
+            "version": "1",
+            "name": "2026.1",
+            "collection": "concept",
+            "kind": "concept",
+            "ticket": "x",
+        }
         targets = [
             address.filled(**parts, rest="x", path="style.css") + query.format(id=record)
             for address in every_address(server.url)
@@ -97,7 +104,9 @@ def test_a_form_that_is_sent_too_late_is_kept_until_someone_has_signed_in(closed
     assert "written in time" in visitor.press("Send it now")
     assert visitor.answer.headers["cache-control"] == "private, no-store"
     visitor.cookies.clear()
-    assert "written in time" not in visitor.send("/propose/concept", {"name": "written in time"}, 403, Origin="http://x")
+    assert "written in time" not in visitor.send(
+        "/propose/concept", {"name": "written in time"}, 403, Origin="http://x"
+    )
     visitor.send("/import", {}, 303, Content_Type="multipart/form-data; boundary=x")
     assert visitor.answer.headers["location"] == "/sign-in?next=%2Fimport"
 

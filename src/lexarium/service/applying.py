@@ -47,6 +47,7 @@ class Application:
         stage: Stage,
         report: Report,
         prefer: Preference | None,
+        *,
         looked_at: int | None = None,
     ) -> None:
         self._database = database

@@ -174,7 +174,7 @@ class _Import:
         ):
             self.report.revision = transaction.revision
             application = Application(
-                self._database, transaction, self._stage, self.report, self._prefer, self._looked_at
+                self._database, transaction, self._stage, self.report, self._prefer, looked_at=self._looked_at
             )
             application.run(self._progress)
             refuse(application.problems)

@@ -10,7 +10,6 @@ from lexarium.domain.proposals import Decision, Proposal, Queue
 from lexarium.store.schema import proposal
 from lexarium.store.transaction import Transaction
 
-
 # Spelt out, as the indexes of what is open have it: of a parameter a plan made beforehand does not know that.
 _OPEN = proposal.c.state == literal_column(f"'{Decision.OPEN}'")
 

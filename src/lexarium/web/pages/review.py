@@ -85,9 +85,22 @@ def _one(site: Site, request: Request, typed: Typed, wrong: Mapping[str, str]) -
         "entries": [] if found.kind == RETIRE else [entry(found.collection, name) for name in found.editable],
         "wrong": wrong,
         "kept": _kept(wanted),
-        "undone": bool(asked.get("undone")),
+        "written": _written(found, typed) if wrong and found.proposal.state != Decision.OPEN else {},
+        "undone": bool(asked.get("undone")) and found.version is not None and not found.undoable,
     }
     return site.render(request, "proposal.html", told, 422 if wrong else 200)
+
+
+def _written(case: Case, typed: Typed) -> dict[str, str]:
+    """What someone wrote who came too late, by what it is called."""
+    proposed = drafts.typed_of(case.draft)
+    names = ["reason"] if case.kind == RETIRE else [*case.editable, "reason"]
+    return {
+        drafts.LABELS.get(name, name.capitalize()): text(typed, name)
+        for name in names
+        if text(typed, name)
+        and (name not in proposed or is_touched(entry(case.collection, name), typed, proposed[name]))
+    }
 
 
 def accept(site: Site, request: Request, fields: Typed) -> Response:

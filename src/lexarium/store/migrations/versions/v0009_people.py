@@ -15,6 +15,4 @@ def upgrade() -> None:
     op.create_index("proposal_by_state_of_author", "proposal", ["state", "author", "made", "id"])
     op.create_index("proposal_of_author", "proposal", ["author", "made", "id"])
     waits = sa.text("state = 'open'")
-    op.create_index(
-        "proposal_waits", "proposal", ["record", "made", "id"], sqlite_where=waits, postgresql_where=waits
-    )
+    op.create_index("proposal_waits", "proposal", ["record", "made", "id"], sqlite_where=waits, postgresql_where=waits)
