@@ -164,7 +164,7 @@ def test_a_token_is_shown_once_used_and_revoked(admin: Person) -> None:
     told = {"account": owner, "label": label, "role": "contributor", "days": "30", "old_password": PASSWORD}
     admin.press("Make a token", told, 201)
     secret = re.findall(r'<pre id="secret"[^>]*>(lex_[^<]+)</pre>', admin.body)[0]
-    assert admin.answer.headers["cache-control"] == "no-store"
+    assert admin.answer.headers["cache-control"] == "private, no-store"
     assert admin.server.get("/api/v1/me", Authorization=f"Bearer {secret}").json["token_role"] == "contributor"
     assert secret not in admin.open("/admin/tokens")
     row = next(row for row in admin.body.split("<tr>") if label in row)
@@ -220,7 +220,7 @@ def test_a_webhook_is_added_told_paused_tried_and_deleted(admin: Person, receive
     assert re.search(r'name="collections-task" value="1" checked', admin.body)
     admin.press("Add", {"url": url, "collections-task": "1", "actions-create": "1"}, 201)
     assert re.search(r'<pre id="secret"[^>]*>whsec_', admin.body)
-    assert admin.answer.headers["cache-control"] == "no-store"
+    assert admin.answer.headers["cache-control"] == "private, no-store"
     listed = said(admin.open("/admin/webhooks"))
     assert f"{url} tasks: added good" in listed
     hook = re.findall(r'href="(/admin/webhooks/whk_[^"]+)"', admin.body)[-1]

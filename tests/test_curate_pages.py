@@ -441,6 +441,34 @@ def test_who_changed_the_same_meanwhile_is_shown_beside_what_one_wrote(curator: 
     assert (now_is["definition_text"], now_is["sources"], len(now_is["aliases"])) == ("Mine.", ["a book"], 2)
 
 
+def test_what_someone_wrote_stays_when_the_record_goes_meanwhile(curator: Person) -> None:
+    record = concept(curator.server)
+    curator.open(f"/edit/{record}")
+    other = _signed_in(curator.server, "curator")
+    other.open(f"/retire/{record}")
+    other.press("Retire it", status=410)
+    curator.press("Publish", {"definition_text": "Written at length."}, 422)
+    assert f"{record} is retired." in text(curator.body)
+    assert "Written at length." in curator.body
+
+
+def test_a_proposal_that_was_accepted_is_not_called_withdrawn(contributor: Person, curator: Person) -> None:
+    contributor.open("/propose/concept")
+    contributor.press("Propose", unique({"name": "soon accepted"}))
+    there = contributor.path
+    assert "Your proposal is sent." in contributor.body
+    proposal = there.partition("did=")[2]
+    curator.open(f"/review/{proposal}")
+    late = _signed_in(curator.server, "curator")
+    late.open(f"/review/{proposal}")
+    curator.press("Accept")
+    told = contributor.open(there)
+    assert "Withdrawn" not in told
+    assert "Your proposal is sent." not in told
+    assert "Too much like another." in late.press("Reject", {"reason": "Too much like another."}, 422)
+    assert "Undone" not in curator.open(f"/review/{proposal}?undone=1")
+
+
 def test_a_contributor_s_edit_waits_and_is_seen_by_curators_and_its_author_alone(
     contributor: Person, curator: Person, visitor: Person
 ) -> None:
@@ -559,6 +587,7 @@ def test_a_record_that_has_changed_since_one_looked_is_not_retired_or_merged(cur
     curator.press("Publish", {"definition_text": "Changed."})
     assert "at version 2 now" in curator.send(f"/retire/{record}", {"act": "retire", "version": "1"}, 422)
     assert "at version 2 now" in curator.send(f"/merge/{record}", {"version": "1", "into": WORKING_MEMORY}, 422)
+    assert "Merge them" in curator.body, "the survivor is chosen still"
     assert "at version 2 now" in curator.send(f"/revert/{record}", {"version": "1", "newest": "1"}, 412)
     bad = {"act": "retire", "version": "2", "replaced_by": "trm_nothing"}
     assert "Names no other published record." in curator.send(f"/retire/{record}", bad, 422)
@@ -603,7 +632,9 @@ def test_the_members_of_a_class_go_with_it_at_a_merge(curator: Person) -> None:
 def test_a_merge_that_cannot_be_is_told(curator: Person) -> None:
     record, task = concept(curator.server), record_of(curator.server, "task")
     assert "There is no concept with the id" in curator.open(f"/merge/{record}?into={task}", 422)
+    assert "into itself" in curator.open(f"/merge/{record}?into={record}", 422)
     assert "into itself" in curator.send(f"/merge/{record}", {"version": "1", "into": record}, 422)
+    assert "There is no concept" in curator.send(f"/merge/{record}", {"version": "1", "into": "trm_unheard"}, 422)
     assert "There is no concept" in curator.open(f"/merge/{record}?into=%00", 422)
 
 

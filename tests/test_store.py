@@ -21,9 +21,10 @@ from lexarium.domain.changes import Action, Whole
 from lexarium.domain.collections import COLLECTIONS, Collection
 from lexarium.domain.completion import complete
 from lexarium.domain.errors import NotACatalogue, SettingError, StoreError, TooNew, Unavailable
+from lexarium.domain.proposals import Queue
 from lexarium.domain.relations import Edge
 from lexarium.service.checking import check
-from lexarium.store import edges, integrity, log, migrations, records, versions
+from lexarium.store import accounts, edges, integrity, log, migrations, proposals, records, versions
 from lexarium.store.database import Database
 from lexarium.store.mark import Mark
 from lexarium.store.migrate import migrate, open_database
@@ -355,3 +356,27 @@ def test_a_password_that_is_not_written_as_an_address_has_it_is_not_told(new_url
     with pytest.raises(SettingError, match="%40") as refused:
         Database("postgresql://lexarium:p@ss@localhost/lexarium")
     assert "ss" not in str(refused.value).replace("password", "").replace("address", "")
+
+
+def test_no_page_of_people_tokens_or_proposals_reads_or_sorts_a_whole_table(new_url: NewUrl) -> None:
+    database, place = open_database(new_url("sqlite")), (1, "x")
+    with database.read() as connection:
+        asked: list[tuple[str, Any]] = []
+        event.listen(connection, "before_cursor_execute", lambda _, __, sql, values, *___: asked.append((sql, values)))
+        for account_id in ("usr_1", None):
+            accounts.tokens_before(connection, place, 100, account_id=account_id, good_at=1)
+        accounts.uses(connection, ["usr_1", "usr_2"], at=1)
+        accounts.has_other_admin(connection, "usr_1")
+        accounts.accounts_from(connection, "a", 100)
+        proposals.made_by(connection, "usr_1", place, 30)
+        proposals.about(connection, "trm_1", None, 100)
+        proposals.authors(connection, 200)
+        for queue in (Queue(None, None, False), Queue(None, "usr_1", True)):
+            proposals.waiting(connection, queue, place, 50)
+        plans = {sql: connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {sql}", values).all() for sql, values in [*asked]}
+    database.close()
+    assert len(plans) >= 10
+    for sql, plan in plans.items():
+        for step in plan:
+            if step.detail.startswith(("SCAN", "USE TEMP B-TREE")):
+                raise AssertionError((sql, plan))

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from lexarium.domain.accounts import Account, Role, Token
+from lexarium.domain.accounts import SIGNED_IN, Account, Role, Token
 from lexarium.domain.errors import Conflict, Forbidden, Invalid, NotFound, Problem, Unauthenticated, Unavailable
 from lexarium.domain.identifiers import mint
 from lexarium.domain.stamps import now, text_of
@@ -23,6 +23,8 @@ _USE_NOTED_EVERY = 60_000
 """In milliseconds: the last use of a token need not be known better, and is not worth a write a request."""
 _REMEMBERED = 10_000
 """How many tokens are remembered."""
+_SESSIONS_KEPT = 90 * 86_400_000
+"""In milliseconds: for how long the tokens of those who signed in are shown after their end."""
 _AUTHORIZATION = re.compile(r"(?:bearer|token) +(\S+) *", re.IGNORECASE)
 
 
@@ -179,6 +181,8 @@ def create_token(
             expires=expires,
         )
         accounts.add_token(transaction, token, _digest(secret))
+        if label == SIGNED_IN:
+            accounts.forget_sessions(transaction, account.id, before=now() - _SESSIONS_KEPT)
     return token, secret
 
 

@@ -148,6 +148,5 @@ def _usable(transaction: Transaction, identifier: str) -> Account:
 
 
 def _refuse_last_admin(transaction: Transaction, account: Account) -> None:
-    admins = [each for each in accounts.all_accounts(transaction.connection) if each.role == Role.ADMIN]
-    if admins == [account]:
+    if account.role == Role.ADMIN and not accounts.has_other_admin(transaction.connection, account.id):
         raise Conflict(f"{account.name} is the last admin. Make another admin first.")

@@ -20,6 +20,9 @@ from lexarium.store import proposals, versions
 from lexarium.store.backend import Snapshot, read_position
 from lexarium.store.transaction import Transaction
 
+_MOST_ABOUT = 100
+"""How many proposals about one record are shown with it."""
+
 
 def propose_record(
     transaction: Transaction, caller: Caller, collection: Collection, given: Mapping[str, Any]
@@ -120,13 +123,13 @@ def own(snapshot: Snapshot, caller: Caller, before: tuple[int, str] | None, limi
 
 
 def about(snapshot: Snapshot, caller: Caller, record: str) -> Sequence[Proposal]:
-    """The open proposals about a record that the caller may see, the oldest first."""
-    return proposals.about(snapshot, record, None if caller.may(Deed.PUBLISH) else caller.account.id)
+    """The first open proposals about a record that the caller may see, the oldest first."""
+    return proposals.about(snapshot, record, None if caller.may(Deed.PUBLISH) else caller.account.id, _MOST_ABOUT)
 
 
-def waiting(snapshot: Snapshot) -> int:
-    """How many wait to be decided."""
-    return proposals.count(snapshot, Decision.OPEN)
+def waiting(snapshot: Snapshot, most: int | None = None) -> int:
+    """How many wait to be decided, counted no further than to `most`."""
+    return proposals.count(snapshot, Decision.OPEN, most)
 
 
 def conflicts(snapshot: Snapshot, proposal: Proposal) -> list[dict[str, Any]]:

@@ -24,6 +24,8 @@ from lexarium.store import proposals as stored
 from lexarium.store.backend import Snapshot
 from lexarium.store.transaction import Transaction
 
+_MOST_AUTHORS = 200
+"""How many are offered to choose from."""
 NEW, EDIT, RETIRE = "new", "edit", "retire"
 """What may be proposed: a record, a change of one, the end of one."""
 
@@ -112,9 +114,9 @@ def next_after(snapshot: Snapshot, wanted: Queue, decided: Proposal) -> Proposal
     return next(iter(following or stored.waiting(snapshot, wanted, None, 1)), None)
 
 
-def authors(snapshot: Snapshot) -> list[tuple[str, str]]:
-    """Who has proposals in the queue, by name: the id and the name of each."""
-    names = people(snapshot, stored.authors(snapshot))
+def authors(snapshot: Snapshot, also: str | None) -> list[tuple[str, str]]:
+    """Who has proposals in the queue, by name, and this one: the id and the name of each. Not all of very many."""
+    names = people(snapshot, {*stored.authors(snapshot, _MOST_AUTHORS), *([also] if also else [])})
     return sorted(names.items(), key=lambda each: each[1].casefold())
 
 

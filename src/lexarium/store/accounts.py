@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, bindparam, case, func, insert, or_, select, tuple_, update
+from sqlalchemy import ColumnElement, Connection, bindparam, case, delete, func, insert, or_, select, tuple_, update
 
 from lexarium.domain.accounts import SIGNED_IN, Account, Role, Token
 from lexarium.store.schema import account, token
@@ -37,6 +37,12 @@ def all_accounts(connection: Connection) -> list[Account]:
     """Every account, by name."""
     rows = connection.execute(select(account).order_by(account.c.name))
     return [Account(row.id, row.name, Role(row.role)) for row in rows]
+
+
+def has_other_admin(connection: Connection, identifier: str) -> bool:
+    """Whether someone is an admin but for this account."""
+    query = select(account.c.id).where(account.c.role == Role.ADMIN, account.c.id != identifier).limit(1)
+    return connection.execute(query).first() is not None
 
 
 def accounts_from(connection: Connection, name: str, limit: int) -> list[Account]:
@@ -134,6 +140,12 @@ def add_token(transaction: Transaction, new: Token, digest: str) -> None:
         "expires": new.expires,
     }
     transaction.connection.execute(insert(token).values(values))
+
+
+def forget_sessions(transaction: Transaction, account_id: str, *, before: int) -> None:
+    """Keep none of the tokens that an account has had for its password and that ended before a moment."""
+    theirs = (token.c.account == account_id) & (token.c.label == SIGNED_IN) & (token.c.expires < before)
+    transaction.connection.execute(delete(token).where(theirs))
 
 
 def note_use(transaction: Transaction, identifier: str, *, at: int) -> None:

@@ -4,11 +4,14 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from sqlalchemy import Connection, func, insert, select, tuple_, update
+from sqlalchemy import Connection, func, insert, literal_column, select, tuple_, update
 
 from lexarium.domain.proposals import Decision, Proposal, Queue
 from lexarium.store.schema import proposal
 from lexarium.store.transaction import Transaction
+
+# Spelt out, as the indexes of what is open have it: of a parameter a plan made beforehand does not know that.
+_OPEN = proposal.c.state == literal_column(f"'{Decision.OPEN}'")
 
 
 def add(transaction: Transaction, new: Proposal) -> None:
@@ -36,15 +39,16 @@ def page(
     return [_proposal(row) for row in connection.execute(query)]
 
 
-def count(connection: Connection, state: Decision) -> int:
-    """How many stand so."""
-    return connection.scalar(select(func.count()).where(proposal.c.state == state)) or 0
+def count(connection: Connection, state: Decision, most: int | None = None) -> int:
+    """How many stand so, counted no further than to `most`."""
+    found = select(proposal.c.id).where(proposal.c.state == state).limit(most).subquery()
+    return connection.scalar(select(func.count()).select_from(found)) or 0
 
 
 def waiting(connection: Connection, queue: Queue, after: tuple[int, str] | None, limit: int) -> Sequence[Proposal]:
     """The next open proposals of a queue; `after` is when the last of the page before was made, and its id."""
     place = tuple_(proposal.c.made, proposal.c.id)
-    query = select(proposal).where(proposal.c.state == Decision.OPEN).limit(limit)
+    query = select(proposal).where(_OPEN).limit(limit)
     order = (proposal.c.made.desc(), proposal.c.id.desc()) if queue.newest else (proposal.c.made, proposal.c.id)
     if queue.collection is not None:
         query = query.where(proposal.c.collection == queue.collection)
@@ -63,18 +67,25 @@ def made_by(connection: Connection, author: str, before: tuple[int, str] | None,
     return [_proposal(row) for row in connection.execute(query.order_by(proposal.c.made.desc(), proposal.c.id.desc()))]
 
 
-def about(connection: Connection, record: str, author: str | None) -> Sequence[Proposal]:
-    """The open proposals about a record, perhaps only someone's, the oldest first."""
-    query = select(proposal).where((proposal.c.state == Decision.OPEN) & (proposal.c.record == record))
+def about(connection: Connection, record: str, author: str | None, limit: int) -> Sequence[Proposal]:
+    """The open proposals about a record, perhaps only someone's, the oldest first, at most so many."""
+    query = select(proposal).where(_OPEN, proposal.c.record == record).limit(limit)
     if author is not None:
         query = query.where(proposal.c.author == author)
     return [_proposal(row) for row in connection.execute(query.order_by(proposal.c.made, proposal.c.id))]
 
 
-def authors(connection: Connection) -> Sequence[str]:
-    """Who has made proposals that are open."""
-    query = select(proposal.c.author).where(proposal.c.state == Decision.OPEN).distinct()
-    return connection.execute(query).scalars().all()
+def authors(connection: Connection, limit: int) -> Sequence[str]:
+    """Who has made proposals that are open, at most so many."""
+    # Each is looked for after the one before, so that of all that someone has made one is read.
+    found: list[str] = []
+    while len(found) < limit:
+        query = select(proposal.c.author).where(_OPEN, proposal.c.author > (found[-1] if found else ""))
+        following = connection.scalar(query.order_by(proposal.c.author).limit(1))
+        if following is None:
+            break
+        found.append(following)
+    return found
 
 
 def decide(transaction: Transaction, decided: Proposal) -> None:

@@ -109,6 +109,7 @@ account = Table(
     Column("role", Key, nullable=False),
     Column("password", Text, comment="argon2 hash"),
     Column("created", BigInteger, nullable=False),
+    Index("account_by_role", "role"),
 )
 
 token = Table(
@@ -123,6 +124,8 @@ token = Table(
     Column("expires", BigInteger),
     Column("used", BigInteger),
     Column("revoked", BigInteger),
+    Index("token_in_order", "created", "id"),
+    Index("token_of_account", "account", "created", "id"),
 )
 
 proposal = Table(
@@ -140,6 +143,16 @@ proposal = Table(
     Column("decided", BigInteger),
     Column("reason", Text, nullable=False),
     Index("proposal_by_state", "state", "made", "id"),
+    Index("proposal_by_state_of_author", "state", "author", "made", "id"),
+    Index("proposal_of_author", "author", "made", "id"),
+)
+Index(
+    "proposal_waits",
+    proposal.c.record,
+    proposal.c.made,
+    proposal.c.id,
+    sqlite_where=text("state = 'open'"),
+    postgresql_where=text("state = 'open'"),
 )
 
 release = Table(

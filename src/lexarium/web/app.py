@@ -43,6 +43,7 @@ from lexarium.web.traffic import Observed, Traffic
 from lexarium.web.valpha import endpoint
 
 _PUBLISH_SECONDS = 1.0
+_SWEEP_SECONDS = 300.0
 
 
 def make_app(settings: Settings, database: Database, figures: Path | None = None) -> ASGIApp:
@@ -58,7 +59,7 @@ def make_app(settings: Settings, database: Database, figures: Path | None = None
         deliverer = Deliverer(database, private=settings.webhooks_private == "yes")
         deliverer.start()
         indexer.start()
-        tasks = [asyncio.create_task(each) for each in (_publish(metrics), answers.go_along())]
+        tasks = [asyncio.create_task(each) for each in (_publish(metrics), answers.go_along(), _sweep(uploads))]
         yield {"streams": streams, "body_seconds": settings.body_seconds}  # for `protocol`
         for task in tasks:
             task.cancel()
@@ -76,6 +77,7 @@ def make_app(settings: Settings, database: Database, figures: Path | None = None
     traffic = Traffic(told=settings.log_requests == "yes")
     metrics = Metrics(database, indexer, answers, streams, traffic, figures)
     annotating = Annotating(database)
+    uploads = Uploads(database, settings.about)
     site = Site(
         database=database,
         finder=finder,
@@ -86,7 +88,7 @@ def make_app(settings: Settings, database: Database, figures: Path | None = None
         about=settings.about,
         callers=callers,
         answers=answers,
-        uploads=Uploads(database, settings.about),
+        uploads=uploads,
         settings=settings,
     )
     v1 = Lazy("lexarium.web.v1.app", lambda module: module.make_v1(site, callers, gate, streams, settings))
@@ -108,6 +110,13 @@ def make_app(settings: Settings, database: Database, figures: Path | None = None
     watched = Observed(Gated(app, gate, site) if gate.closed else app, traffic)
     # What is finished is sent without asking who wants it: in a closed catalogue nothing is.
     return FastPath(Forwarded(watched, settings.proxies), None if gate.closed else answers, traffic)
+
+
+async def _sweep(uploads: Uploads) -> None:
+    while True:
+        await asyncio.sleep(_SWEEP_SECONDS)
+        with suppress(OSError, StoreError):
+            await run_in_threadpool(uploads.sweep)
 
 
 async def _publish(metrics: Metrics) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 from lexarium.domain.accounts import Role
 from lexarium.domain.collections import COLLECTIONS
 from lexarium.domain.errors import Conflict, Forbidden, Invalid, LexariumError, NotFound, Problem
+from lexarium.domain.text import unstorable
 from lexarium.web.pages.wording import plural
 
 KINDS = [(name, plural(name)) for name in COLLECTIONS]
@@ -27,6 +28,13 @@ def whole_number(fields: Typed, name: str) -> int | None:
     """The number in a field; None where there is none."""
     typed = text(fields, name).strip()
     return int(typed) if typed.isascii() and typed.isdecimal() and len(typed) < 10 else None
+
+
+def place(told: str) -> tuple[int, str] | None:
+    """Where a page of a list begins, as an address tells it: a moment and an identifier; None where it does not."""
+    made, _, identifier = told.partition("-")
+    known_form = made.isascii() and made.isdecimal() and len(made) < 16 and not unstorable(identifier)
+    return (int(made), identifier) if known_form else None
 
 
 def given(fields: Typed, *names: str) -> dict[str, str]:

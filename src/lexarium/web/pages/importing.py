@@ -1,6 +1,5 @@
 """Importing files: sent, looked at, and only then imported."""
 
-import asyncio
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -43,10 +42,7 @@ def _form(site: Site, request: Request, typed: Typed, wrong: Mapping[str, str]) 
 async def receive(site: Site, request: Request) -> Response:
     """Keep the files that were sent, and begin to look at them."""
     async with read_upload(request, site.limits) as sent:
-        response = await run_in_threadpool(_receive, site, request, sent)
-    loop = asyncio.get_running_loop()
-    loop.call_later(KEPT_SECONDS + 1, loop.run_in_executor, None, site.uploads.sweep)
-    return response
+        return await run_in_threadpool(_receive, site, request, sent)
 
 
 def _receive(site: Site, request: Request, sent: Sent) -> Response:

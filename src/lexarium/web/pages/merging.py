@@ -6,7 +6,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from lexarium.domain.errors import Conflict, Invalid, NotFound
+from lexarium.domain.errors import Conflict, Invalid, NotFound, Stale
 from lexarium.service import dossiers, merging
 from lexarium.service.access import Deed
 from lexarium.service.desk import Desk, current, found, refuse_gone
@@ -39,8 +39,8 @@ def merge(site: Site, request: Request, fields: Typed) -> Response:
 
     try:
         return site.database.run(work)
-    except (Invalid, Conflict) as error:
-        return _page(site, request, into, mistakes_of(error))
+    except (Invalid, Conflict, NotFound) as error:
+        return _page(site, request, into, mistakes_of(error, "" if isinstance(error, Stale) else "into"))
 
 
 def _page(site: Site, request: Request, into: str, wrong: Mapping[str, str]) -> Response:
@@ -49,7 +49,9 @@ def _page(site: Site, request: Request, into: str, wrong: Mapping[str, str]) -> 
         gone = found(snapshot, identifier)
         refuse_gone(gone.whole)
         told: dict[str, Any] = {"whole": gone.whole, "version": gone.version, "into": None, "wrong": wrong}
-        if into and not wrong:
+        if into == identifier:
+            told["wrong"] = wrong = {"into": "A record cannot be merged into itself."}
+        elif into and "into" not in wrong:
             try:
                 kept = current(snapshot, gone.whole.collection, into)
                 forecast = merging.forecast(snapshot, gone.whole, kept.whole)

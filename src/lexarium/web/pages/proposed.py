@@ -4,11 +4,10 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from lexarium.domain.proposals import Proposal
-from lexarium.domain.text import unstorable
 from lexarium.service import proposals, reviewing
 from lexarium.service.access import Deed
 from lexarium.web.pages import drafts
-from lexarium.web.pages.fields import Typed
+from lexarium.web.pages.fields import Typed, place
 from lexarium.web.pages.session import known
 from lexarium.web.pages.site import Form, Page, Site
 from lexarium.web.pages.wording import with_query
@@ -26,7 +25,7 @@ def own(site: Site, request: Request) -> Response:
     """All that someone has proposed, the newest first."""
     caller, given = known(site, request), request.query_params
     with site.database.read() as snapshot:
-        several = proposals.own(snapshot, caller, _place(given.get("before", "")), _SHOWN + 1)
+        several = proposals.own(snapshot, caller, place(given.get("before", "")), _SHOWN + 1)
         cases = [reviewing.case(snapshot, each) for each in several[:_SHOWN]]
     last = several[_SHOWN - 1] if len(several) > _SHOWN else None
     told = {
@@ -43,12 +42,6 @@ def withdraw(site: Site, request: Request, fields: Typed) -> Response:
     caller, identifier = known(site, request), request.path_params["id"]
     site.database.run(lambda transaction: proposals.withdraw(transaction, caller, identifier))
     return RedirectResponse(with_query(_OWN, did=identifier), 303)
-
-
-def _place(before: str) -> tuple[int, str] | None:
-    made, _, identifier = before.partition("-")
-    known_form = made.isascii() and made.isdecimal() and len(made) < 16 and not unstorable(identifier)
-    return (int(made), identifier) if known_form else None
 
 
 PAGES = (Page(_OWN, own, Deed.PROPOSE), Form(_OWN + "/{id}/withdraw", withdraw, Deed.PROPOSE))

@@ -19,7 +19,7 @@ from lexarium.service.statistics import GAPS
 from lexarium.store.backend import Snapshot, read_position
 from lexarium.web.asked import Reject, formed
 from lexarium.web.pages import drafts
-from lexarium.web.pages.fields import KINDS, Typed, mistakes, text, whole_number
+from lexarium.web.pages.fields import KINDS, Typed, mistakes, place, text, whole_number
 from lexarium.web.pages.session import known
 from lexarium.web.pages.site import Form, Page, Site
 from lexarium.web.pages.wording import with_query
@@ -35,9 +35,9 @@ _OURS, _THEIRS, _MINE = "ours", "theirs", "mine"
 def queue(site: Site, request: Request) -> Response:
     """What waits to be decided, and records that are worth a look."""
     asked = request.query_params
-    wanted, place = _queue(asked), _place(asked.get("from", ""))
+    wanted, begun = _queue(asked), place(asked.get("from", ""))
     with site.database.read() as snapshot:
-        found = reviewing.queue(snapshot, wanted, place, _SHOWN + 1)
+        found = reviewing.queue(snapshot, wanted, begun, _SHOWN + 1)
         figures = site.statistics.figures(read_position(snapshot))
         repeated = () if figures is None else figures.gaps["repeated"].ids[:_NAMESAKES]
         last = found[_SHOWN - 1].proposal if len(found) > _SHOWN else None
@@ -46,9 +46,9 @@ def queue(site: Site, request: Request) -> Response:
             "wanted": wanted,
             "kept": _kept(wanted),
             "total": waiting(snapshot),
-            "begun": place is not None,
+            "begun": begun is not None,
             "next": last and with_query(_REVIEW, **_kept(wanted), from_=f"{last.made}-{last.id}"),
-            "authors": reviewing.authors(snapshot),
+            "authors": reviewing.authors(snapshot, wanted.author),
             "kinds": KINDS,
             "labels": drafts.LABELS,
             "figures": figures,
@@ -85,9 +85,22 @@ def _one(site: Site, request: Request, typed: Typed, wrong: Mapping[str, str]) -
         "entries": [] if found.kind == RETIRE else [entry(found.collection, name) for name in found.editable],
         "wrong": wrong,
         "kept": _kept(wanted),
-        "undone": bool(asked.get("undone")),
+        "written": _written(found, typed) if wrong and found.proposal.state != Decision.OPEN else {},
+        "undone": bool(asked.get("undone")) and found.version is not None and not found.undoable,
     }
     return site.render(request, "proposal.html", told, 422 if wrong else 200)
+
+
+def _written(case: Case, typed: Typed) -> dict[str, str]:
+    """What someone wrote who came too late, by what it is called."""
+    proposed = drafts.typed_of(case.draft)
+    names = ["reason"] if case.kind == RETIRE else [*case.editable, "reason"]
+    return {
+        drafts.LABELS.get(name, name.capitalize()): text(typed, name)
+        for name in names
+        if text(typed, name)
+        and (name not in proposed or is_touched(entry(case.collection, name), typed, proposed[name]))
+    }
 
 
 def accept(site: Site, request: Request, fields: Typed) -> Response:
@@ -183,12 +196,6 @@ def _kept(wanted: Queue) -> dict[str, object]:
         "author": wanted.author,
         "order": "newest" if wanted.newest else None,
     }
-
-
-def _place(after: str) -> tuple[int, str] | None:
-    made, _, identifier = after.partition("-")
-    known_form = made.isascii() and made.isdecimal() and len(made) < 16 and not unstorable(identifier)
-    return (int(made), identifier) if known_form else None
 
 
 _ONE = _REVIEW + "/{id}"

@@ -52,6 +52,8 @@ SECURITY_HEADERS = {
 }
 _FOR_PROGRAMS = "/api"
 """Below this every error is JSON, whatever a client accepts."""
+_COUNTED = 1_000
+"""How far those are counted that wait, on every page."""
 _YEAR = 31_536_000
 SIGN_IN = "/sign-in"
 
@@ -100,7 +102,12 @@ class Visitor:
 
     caller: Caller
     waiting: int
-    """How many proposals wait for them to be decided."""
+    """How many proposals wait for them to be decided, counted no further than is told."""
+
+    @property
+    def waiting_told(self) -> str:
+        """How many wait, in few characters."""
+        return str(self.waiting) if self.waiting < _COUNTED else f"{_COUNTED - 1}+"
 
     @property
     def name(self) -> str:
@@ -160,7 +167,7 @@ class Site:
             if not caller.may(Deed.PUBLISH):
                 return Visitor(caller, 0)
             with self.database.read() as snapshot:
-                return Visitor(caller, waiting(snapshot))
+                return Visitor(caller, waiting(snapshot, _COUNTED))
         except StoreError:  # A page that can be shown without knowing who asks is shown.
             return None
 

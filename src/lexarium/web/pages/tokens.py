@@ -9,13 +9,12 @@ from starlette.responses import RedirectResponse, Response
 
 from lexarium.domain.accounts import Token
 from lexarium.domain.errors import NotFound
-from lexarium.domain.text import unstorable
 from lexarium.service import access, accounts, passwords
 from lexarium.service.access import Caller, Deed
 from lexarium.service.accounts import tokens
 from lexarium.web.asked import NewToken, formed
 from lexarium.web.limits import address_of
-from lexarium.web.pages.fields import ROLES, Typed, given, mistakes, text
+from lexarium.web.pages.fields import ROLES, Typed, given, mistakes, place, text
 from lexarium.web.pages.session import known
 from lexarium.web.pages.site import Form, Page, Site
 from lexarium.web.pages.wording import with_query
@@ -42,7 +41,7 @@ def _list(site: Site, request: Request, typed: Typed, wrong: Mapping[str, str]) 
     account_id = (asked.get("of") or None) if of_all else caller.account.id
     ended = bool(asked.get("ended"))
     with site.database.read() as snapshot:
-        found = tokens(snapshot, _place(asked.get("before", "")), _SHOWN + 1, account_id=account_id, ended=ended)
+        found = tokens(snapshot, place(asked.get("before", "")), _SHOWN + 1, account_id=account_id, ended=ended)
         owner = accounts.find(snapshot, account_id) if of_all and account_id else None
     last = found[_SHOWN - 1] if len(found) > _SHOWN else None
     told = {
@@ -145,12 +144,6 @@ def _is_all(request: Request) -> bool:
 
 def _back(request: Request) -> str:
     return _ALL if _is_all(request) else _OWN
-
-
-def _place(before: str) -> tuple[int, str] | None:
-    made, _, identifier = before.partition("-")
-    known_form = made.isascii() and made.isdecimal() and len(made) < 16 and not unstorable(identifier)
-    return (int(made), identifier) if known_form else None
 
 
 def _pages(address: str, deed: Deed) -> tuple[Any, ...]:

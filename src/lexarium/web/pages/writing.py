@@ -13,7 +13,7 @@ from starlette.responses import RedirectResponse, Response
 from lexarium.domain.collections import COLLECTIONS, Collection
 from lexarium.domain.drafts import draft_model
 from lexarium.domain.editing import draft_of, rebased
-from lexarium.domain.errors import Invalid, NotFound, Stale
+from lexarium.domain.errors import Gone, Invalid, Moved, NotFound, Stale
 from lexarium.domain.proposals import Proposal
 from lexarium.service import curating, looking
 from lexarium.service.access import Deed
@@ -198,6 +198,9 @@ def save(site: Site, request: Request, fields: Typed) -> Response:
         return _page(site, request, _moved(site, identifier, base, draft, typed))
     except Invalid as error:
         return _page(site, request, Sheet(kind, typed, identifier, version, mistakes_of(error)))
+    except (Gone, Moved) as error:
+        told = f"{error} What you wrote is still here, so that you can take it elsewhere."
+        return _page(site, request, Sheet(kind, typed, identifier, version, {"": told}))
 
 
 def _moved(

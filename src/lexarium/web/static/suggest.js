@@ -113,7 +113,8 @@ function tick(input, id, name, kind) {
   told.append(`${name} `, more);
   label.append(radio, " ", told);
   const choices = document.getElementById(`${input.dataset.pick}-choices`);
-  choices.replaceChildren(choices.querySelector("legend"), label);
+  const nothing = choices.querySelector("input[value='']")?.closest("label") ?? "";
+  choices.replaceChildren(choices.querySelector("legend"), nothing, label);
 }
 
 function optionOf(each, place, list) {

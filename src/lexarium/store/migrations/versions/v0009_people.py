@@ -1,0 +1,18 @@
+"""Indexes for what is asked by account, by state or by record: tokens, proposals, and who is an admin."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0009"
+down_revision = "0008"
+
+
+def upgrade() -> None:
+    """Make the indexes."""
+    op.create_index("account_by_role", "account", ["role"])
+    op.create_index("token_in_order", "token", ["created", "id"])
+    op.create_index("token_of_account", "token", ["account", "created", "id"])
+    op.create_index("proposal_by_state_of_author", "proposal", ["state", "author", "made", "id"])
+    op.create_index("proposal_of_author", "proposal", ["author", "made", "id"])
+    waits = sa.text("state = 'open'")
+    op.create_index("proposal_waits", "proposal", ["record", "made", "id"], sqlite_where=waits, postgresql_where=waits)
