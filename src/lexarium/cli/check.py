@@ -22,7 +22,7 @@ def check_command(json_output: JsonOption = False, database: DatabaseOption = No
     store = opened(database, reading=True)
     found = check(store)
     if not found.problems:  # what does not agree with itself is nothing to hold an index against
-        index = compare(store, index_folder(store, Settings.read(os.environ).index))
+        index = compare(store, index_folder(store, Settings.of(os.environ).index))
         found.problems += index.problems
         found.remarks += index.remarks
     if json_output:
