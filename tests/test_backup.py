@@ -1,8 +1,10 @@
 """Backups: taken while others write, restored elsewhere."""
 
 import hashlib
+import random
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -12,31 +14,28 @@ from lexarium.store.backend import read_position
 from lexarium.store.database import Database
 from tests.conftest import ENGINES, NewUrl
 from tests.server import Server, run
+from tests.writers import wait_until
+from torture.crash import WRITERS, writers_of
+from torture.ledger import Ledger
 
 
 @pytest.fixture
 def written(url: str) -> Iterator[Server]:
-    """A server that is written to all the time."""
-    with Server(url) as server:
-        token = server.token("curator")
-        stop = threading.Event()
-        began = threading.Event()
-
-        def write() -> None:
-            number = 0
-            while not stop.is_set():
-                answer = server.post_json("/api/v-alpha/concept", {"name": f"concept {number}"}, token)
-                assert answer.status == 201
-                number += 1
-                if number > 3:
-                    began.set()
-
-        writer = threading.Thread(target=write)
-        writer.start()
-        assert began.wait(20)
-        yield server
-        stop.set()
-        writer.join()
+    """A server that is written to all the time, in every way."""
+    with Server(url) as server, ThreadPoolExecutor(WRITERS) as threads:
+        ledger, stop = Ledger(), threading.Event()
+        writers = writers_of(url, random.Random(1))
+        writing = [threads.submit(writer.write, server, ledger, stop, []) for writer in writers]
+        try:
+            wait_until(lambda: len(ledger.acknowledged) > 30)
+            before = len(ledger.acknowledged)
+            yield server
+            wait_until(lambda: len(ledger.acknowledged) > before)  # all the while
+        finally:
+            stop.set()
+        for each in writing:
+            each.result()
+        assert ledger.wrong == []
 
 
 @pytest.mark.parametrize("other", ENGINES)
@@ -55,8 +54,12 @@ def test_a_backup_taken_while_others_write_is_the_catalogue_at_a_revision(
         position = read_position(snapshot)
     assert check(restored).problems == []
     restored.close()
-    then = run("export", "--format", "v-alpha", "--as-of", position.revision, "--database", written.url)
-    assert run("export", "--format", "v-alpha", "--database", there).stdout == then.stdout != "[]\n"
+    for form in ("v-alpha", "jsonl", "skos"):
+        then = run("export", "--format", form, "--as-of", position.revision, "--database", written.url)
+        now = run("export", "--format", form, "--database", there)
+        assert now.returncode == then.returncode == 0
+        assert now.stdout == then.stdout
+        assert len(then.stdout) > 10_000
     assert f"revision {position.revision}:" in done.stdout
     source = Database(written.url)
     with source.read() as snapshot:
