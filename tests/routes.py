@@ -1,5 +1,6 @@
 """Every address of the service, as the application itself has them."""
 
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import import_module
@@ -25,7 +26,7 @@ class Address:
     def filled(self, **parts: str) -> str:
         """It with something in every place, of any kind."""
         path = self.path.replace(":path}", "}")
-        return path.format_map(parts)
+        return path.format_map(defaultdict(lambda: "x", parts))
 
 
 def every_address(url: str) -> list[Address]:

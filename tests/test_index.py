@@ -204,8 +204,8 @@ def test_the_index_of_another_catalogue_is_not_used(database: Database, folder: 
     before = Indexer(database, str(folder))
     before.catch_up()
     before.stop()
-    with database.write() as transaction:
-        transaction.connection.execute(update(catalogue).values(epoch="restored"))
+    with database.backend.engine.begin() as connection:
+        connection.execute(update(catalogue).values(epoch="restored"))
     after = Indexer(database, str(folder))
     after.start()
     assert found(database, after, "alpha") == ["alpha"]

@@ -319,7 +319,7 @@ def test_no_line_break_that_is_sent_becomes_one_in_a_header_or_in_the_log(new_ur
         token = server.token("admin")
         for address in every_address(server.url):
             for broken in BREAKS[:2] if "{" not in address.path else BREAKS:
-                parts = dict.fromkeys(("id", "name", "version", "rest", "path", "kind", "collection"), broken)
+                parts = dict.fromkeys(("id", "name", "version", "rest", "path", "kind", "collection", "ticket"), broken)
                 target = f"{address.filled(**parts)}?q={broken}&id={broken}&prefix={broken}&release={broken}"
                 for method in sorted(address.methods & {"GET", "POST", "DELETE"}):
                     headers = {"Authorization": f"Bearer {token}", "Accept": "text/html", "If-Match": "*"}

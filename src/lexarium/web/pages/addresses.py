@@ -27,11 +27,13 @@ from lexarium.web.pages import (
 )
 from lexarium.web.pages.site import Site, static_files
 
-_MODULES = (home, results, term, browse, annotation, statistics, changes, guide, signing, review, importing)
-_DESK = (writing, relating, retiring, merging, reverting, proposed)
+_READING = (home, results, term, browse, annotation, statistics, changes, guide)
+_DESK = (signing, writing, relating, retiring, merging, reverting, proposed, review, importing)
 _OFFICE = (admin, people, tokens, webhooks)
+PAGES = [page for module in (*_READING, *_DESK, *_OFFICE) for page in module.PAGES]
+"""Every page, and every form that is sent."""
 
 
 def routes(site: Site) -> list[BaseRoute]:
     """The addresses of pages and of what they load."""
-    return [*(page.route(site) for module in (*_MODULES, *_DESK, *_OFFICE) for page in module.PAGES), static_files()]
+    return [*(page.route(site) for page in PAGES), static_files()]
