@@ -505,7 +505,7 @@ def test_what_is_gone_cannot_be_edited(curator: Person) -> None:
     for path in (f"/edit/{record}", f"/edit/{record}/relations", f"/retire/{record}", f"/merge/{record}"):
         assert "is retired" in curator.open(path, 410)
     assert "name" in next(each for each in forms(stale) if "version" in each.fields).fields
-    assert "is retired" in curator.send(f"/edit/{record}", {"version": "1", "name": "x"}, 410)
+    assert "is retired" in curator.send(f"/edit/{record}", {"version": "1", "name": "x"}, 422)
     assert "There is no record" in curator.open("/edit/trm_nothing", 404)
     assert "There is no collection" in curator.open("/propose/nothing", 404)
 

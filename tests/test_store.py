@@ -261,8 +261,11 @@ def test_keys_that_are_too_long_are_cut_by_the_upgrade(new_url: NewUrl) -> None:
             cut = f"UPDATE {table} SET order_key = :whole, name_key = :whole WHERE length(name_key) > 1000"
             transaction.connection.execute(text(cut), {"whole": name})
     with database.backend.writing() as connection, connection.begin():
-        for later in ("INDEX change_by_class", "INDEX change_flagged", "TABLE upstream"):
-            connection.execute(text(f"DROP {later}"))
+        people = ("account_by_role", "token_in_order", "token_of_account")
+        proposed = ("proposal_by_state_of_author", "proposal_of_author", "proposal_waits")
+        for later in ("change_by_class", "change_flagged", *people, *proposed):
+            connection.execute(text(f"DROP INDEX {later}"))
+        connection.execute(text("DROP TABLE upstream"))
         for later in ("writes", "timeline", "parted"):
             connection.execute(text(f"ALTER TABLE catalogue DROP COLUMN {later}"))
         connection.execute(text("UPDATE alembic_version SET version_num = '0003'"))
