@@ -247,7 +247,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=random.randrange(10**9), help="of what is asked, and when")
     options = parser.parse_args()
     print(f"seed {options.seed}")
-    done = run(60 * options.minutes, 5, options.seed)
+    done = run(60 * options.minutes, 3, options.seed)
     over = done.overload
     grown = max(done.memory[len(done.memory) // 2 :]) / max(done.memory[: len(done.memory) // 2])
     print(f"one by one: {done.idle.answered:,} requests, p99 {1000 * done.idle.p99:.0f} ms")
