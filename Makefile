@@ -32,6 +32,7 @@ torture: develop
 	$(BIN)/python -m torture.crash
 	$(BIN)/python -m torture.inputs
 	$(BIN)/python -m torture.files
+	$(BIN)/python -m torture.load
 
 # What is known to be wrong with the locked packages, and a list of all of them.
 audit: develop

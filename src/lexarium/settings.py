@@ -28,6 +28,7 @@ _RANGES = {
     "write_burst": (1, 1_000_000),
     "sign_in_rate": (1, 1_000_000),
     "streams": (0, 1_000_000),
+    "requests": (1, 1_000_000),
 }
 
 
@@ -74,6 +75,9 @@ class Settings:
         5, "How many times a minute one address may try to sign in to an account at each worker process"
     )
     streams: int = _setting(1_000, "How many live streams of changes each worker process serves at once")
+    requests: int = _setting(
+        64, "How many requests each worker process has in work at once; one more is told to come again (503)"
+    )
     title: str = _setting("Lexarium", "What the catalogue is called")
     licence: str = _setting("", "Under which terms it may be used: an IRI or a short text")
     publisher: str = _setting("", "Who publishes it")

@@ -3,6 +3,7 @@
 import logging
 import logging.config
 import os
+import resource
 import socket
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -49,6 +50,7 @@ def serve(
     settings = Settings.of(os.environ, database=database, host=host, port=port, workers=workers)
     logs = logging_config(settings.log, err.is_terminal)
     logging.config.dictConfig(logs)
+    _allow_connections()
     listener = _listen(settings.host, settings.port)
     store = open_database(settings.database)
     if sample:
@@ -71,6 +73,13 @@ def _shared_file(ending: ExitStack) -> str:
         # Without a name of its own: nothing that tidies up can take it away, and a kill leaves nothing behind.
         return str(opened / str(ending.enter_context(TemporaryFile()).fileno()))
     return ending.enter_context(NamedTemporaryFile(prefix="lexarium-node-")).name
+
+
+def _allow_connections() -> None:
+    """Take as many open files as the system allows: each connection is one, and 1,024 are soon used up."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def _run(settings: Settings, place: str, listener: socket.socket, logs: dict[str, Any]) -> None:

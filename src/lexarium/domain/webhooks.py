@@ -7,7 +7,7 @@ from lexarium.domain.changes import Action, Change
 _SECOND = 1_000
 _FIRST_WAIT = 2 * _SECOND
 _GROWTH = 3
-_LONGEST_WAIT = 4 * 60 * 60 * _SECOND
+LONGEST_WAIT_MS = 4 * 60 * 60 * _SECOND
 _GIVE_UP_AFTER = 24 * 60 * 60 * _SECOND
 
 
@@ -51,7 +51,7 @@ class Webhook:
         """
         attempts = self.attempts + 1
         # The exponent is bounded too: nobody needs the exact value of a wait of many lifetimes.
-        wait = min(_FIRST_WAIT * _GROWTH ** min(attempts - 1, 20), _LONGEST_WAIT)
+        wait = min(_FIRST_WAIT * _GROWTH ** min(attempts - 1, 20), LONGEST_WAIT_MS)
         failing = at if self.failing is None else self.failing
         given_up = unwanted or at - failing >= _GIVE_UP_AFTER
         return replace(

@@ -90,12 +90,12 @@ class Deliverer:
     def _hold(self, present: Lease | None) -> bool:
         """Whether the lease is ours; taken where it is free, renewed where it would soon run out."""
         at = now()
-        if self._held_until - at >= _RENEWED_BELOW:
+        if _RENEWED_BELOW <= self._held_until - at <= _LEASE_MS:
             return True
-        if present is not None and present.holder != self._holder and present.until > at:
+        wanted = Lease(_LEASE, self._holder, at + _LEASE_MS)
+        if present is not None and present.is_kept_from(wanted, at=at):
             self._held_until = 0
             return False
-        wanted = Lease(_LEASE, self._holder, at + _LEASE_MS)
         held = self._database.run(lambda transaction: leases.take(transaction, wanted, at=at))
         self._held_until = wanted.until if held else 0
         return held

@@ -270,7 +270,7 @@ def _worth_waiting(view: View, position: Position) -> bool:
 
 
 def _tell(error: Exception) -> None:
-    if isinstance(error, LexariumError):
+    if isinstance(error, LexariumError | OSError):
         log.warning("The search index cannot be kept now, trying again: %s", error)
     else:
         log.exception("The search index cannot be kept now, trying again")

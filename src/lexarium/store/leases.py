@@ -16,6 +16,10 @@ class Lease:
     holder: str
     until: int
 
+    def is_kept_from(self, wanted: "Lease", *, at: int) -> bool:
+        """Whether another cannot have it yet. One that runs longer than any is given was left by another clock."""
+        return self.holder != wanted.holder and at < self.until <= at + 2 * (wanted.until - at)
+
 
 def find(connection: Connection, name: str) -> Lease | None:
     """The lease of this name, also one that has run out; None where nobody has it."""
@@ -26,7 +30,7 @@ def find(connection: Connection, name: str) -> Lease | None:
 def take(transaction: Transaction, wanted: Lease, *, at: int) -> bool:
     """Take a lease or renew it. False, and nothing done, where another has it and it has not run out."""
     present = find(transaction.connection, wanted.name)
-    if present is not None and present.holder != wanted.holder and present.until > at:
+    if present is not None and present.is_kept_from(wanted, at=at):
         return False
     transaction.connection.execute(delete(lease).where(lease.c.name == wanted.name))
     values = {"name": wanted.name, "holder": wanted.holder, "until": wanted.until}

@@ -1,5 +1,6 @@
 """SQLite in WAL mode: the embedded engine."""
 
+import logging
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -8,11 +9,14 @@ from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, Executable, Update, create_engine, event, text
 from sqlalchemy.dialects.sqlite.base import SQLiteDialect
+from sqlalchemy.engine import ExceptionContext
 from sqlalchemy.exc import DBAPIError
 
 from lexarium.domain.errors import NotACatalogue, SettingError, StoreError, Unavailable
 from lexarium.store.backend import POSITION, Position, Watch, read_position
 from lexarium.store.schema import change, record
+
+log = logging.getLogger(__name__)
 
 _WRITE = {"lexarium_write": True}
 """Execution options of a connection whose transaction begins as a writer's."""
@@ -81,6 +85,7 @@ class SqliteBackend:
         self._opened: tuple[int, int] | None = None
         event.listen(self.engine, "connect", _set_up)
         event.listen(self.engine, "begin", _begin)
+        event.listen(self.engine, "handle_error", _note_readonly)
 
     def exists(self) -> bool:
         return Path(self.place).exists()
@@ -194,6 +199,13 @@ def _set_up(connection: sqlite3.Connection, _record: Any) -> None:
     # What is erased is overwritten, where that costs no reading and no writing of its own.
     for pragma in ("synchronous=FULL", "foreign_keys=ON", "secure_delete=FAST", f"cache_size=-{_CACHE_KB}"):
         connection.execute(f"PRAGMA {pragma}").close()
+
+
+def _note_readonly(context: ExceptionContext) -> None:
+    # A connection that was opened while the file could not be written stays so; new ones can be had once it can be.
+    if "readonly" in str(context.original_exception):
+        log.warning("The database file cannot be written: %s.", context.original_exception)
+        context.is_disconnect = True
 
 
 def _begin(connection: Connection) -> None:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, case, delete, func, insert, select, update
 
 from lexarium.domain.changes import Action
-from lexarium.domain.webhooks import Delivery, Webhook
+from lexarium.domain.webhooks import LONGEST_WAIT_MS, Delivery, Webhook
 from lexarium.store.schema import catalogue, delivery, webhook
 from lexarium.store.transaction import Transaction
 
@@ -33,7 +33,9 @@ def all_webhooks(connection: Connection) -> list[Webhook]:
 def due(connection: Connection, *, at: int) -> list[Webhook]:
     """The webhooks that have changes to look at now, the one that waits longest first."""
     revision = select(catalogue.c.revision).scalar_subquery()
-    waiting = webhook.c.disabled.is_(None) & (webhook.c.due <= at) & (webhook.c.seq < revision)
+    # What is due later than any wait can last was put off by a clock that has been set back since.
+    now = (webhook.c.due <= at) | (webhook.c.due > at + 2 * LONGEST_WAIT_MS)
+    waiting = webhook.c.disabled.is_(None) & now & (webhook.c.seq < revision)
     return [_webhook(row) for row in connection.execute(select(webhook).where(waiting).order_by(webhook.c.seq))]
 
 

@@ -24,6 +24,7 @@ from lexarium.service.statistics import Statistics
 from lexarium.service.uploads import Uploads
 from lexarium.settings import Settings
 from lexarium.store.database import Database
+from lexarium.web.admission import Admitted
 from lexarium.web.answers import Answers
 from lexarium.web.fastpath import FastPath
 from lexarium.web.gate import Gate, Gated
@@ -40,6 +41,7 @@ from lexarium.web.reconcile import endpoint as reconcile
 from lexarium.web.streams import Streams
 from lexarium.web.suggest import Suggest
 from lexarium.web.traffic import Observed, Traffic
+from lexarium.web.turns import InTurn
 from lexarium.web.valpha import endpoint
 
 _PUBLISH_SECONDS = 1.0
@@ -107,7 +109,8 @@ def make_app(settings: Settings, database: Database, figures: Path | None = None
         lifespan=lifespan,
     )
     app.router.redirect_slashes = False
-    watched = Observed(Gated(app, gate, site) if gate.closed else app, traffic)
+    admitted = Admitted(InTurn(Gated(app, gate, site) if gate.closed else app), settings.requests)
+    watched = Observed(admitted, traffic)
     # What is finished is sent without asking who wants it: in a closed catalogue nothing is.
     return FastPath(Forwarded(watched, settings.proxies), None if gate.closed else answers, traffic)
 

@@ -1,6 +1,6 @@
 """The hottest reads: an answer that is finished is sent from here, in front of the framework.
 
-No routing table, no model, no JSON, no thread. Whatever has no finished answer falls through, writes in turns.
+No routing table, no model, no JSON, no thread. Whatever has no finished answer falls through.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,6 @@ from lexarium.domain.errors import StoreError
 from lexarium.web.answers import Answers, Reply, conditions
 from lexarium.web.encodings import chosen
 from lexarium.web.traffic import REQUEST_ID, Traffic
-from lexarium.web.turns import Turns
 
 
 class FastPath:
@@ -23,15 +22,12 @@ class FastPath:
         self._traffic = traffic
         self._app = app
         self._answers = answers
-        self._turns = Turns()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         reply = self.finished(scope) if scope["type"] == "http" else None
         if reply is not None:
             await reply.deliver(send)
             return
-        if scope["type"] == "http" and scope["method"] not in ("GET", "HEAD"):
-            await self._turns.take()
         await self._app(scope, receive, send)
 
     def finished(self, scope: Mapping[str, Any]) -> Reply | None:

@@ -4,12 +4,14 @@ A task, a coroutine and a header-by-header check cost uvicorn more than everythi
 (measured: twice the requests a second without them). Under another server the same replies go the usual way, through
 ASGI.
 
-uvicorn waits for the headers of a request without end, answers what is no HTTP in plain text, does not tell the
-application that a client has left which had sent another request meanwhile, and when it ends closes connections on
-which a request may just be coming. All four are mended here.
+uvicorn waits without end for the headers of a request and for a client that reads nothing of its answer, answers what
+is no HTTP in plain text, does not tell the application that a client has left which had sent another request meanwhile,
+and when it ends closes connections on which a request may just be coming. All five are mended here.
 """
 
 import asyncio
+import socket
+import struct
 
 from uvicorn._types import ASGI3Application
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
@@ -22,6 +24,8 @@ _LAST_WORD_SECONDS = 0.5
 """How long a connection that is idle stays open when the server ends."""
 _LONGEST_ADDRESS = 65_535
 """In bytes; the parser of addresses takes no more."""
+_AT_ONCE = struct.pack("ii", 1, 0)
+"""How a socket is told to be closed without waiting for anything."""
 
 
 class FinishedReplies(HttpToolsProtocol):
@@ -33,6 +37,7 @@ class FinishedReplies(HttpToolsProtocol):
     _reading_headers = False
     _ending = False
     _headers_due: asyncio.TimerHandle | None = None
+    _reader_due: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -40,6 +45,7 @@ class FinishedReplies(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_awaiting()
+        self._stop_awaiting_reader()
         if self._running is not None and not self._running.response_complete:
             self._running.disconnected = True
             self._running.message_event.set()
@@ -49,6 +55,14 @@ class FinishedReplies(HttpToolsProtocol):
         super().data_received(data)
         if self._reading_headers and self._headers_due is None:
             self._await_headers()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._await_reader()
+
+    def resume_writing(self) -> None:
+        self._stop_awaiting_reader()
+        super().resume_writing()
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -119,6 +133,29 @@ class FinishedReplies(HttpToolsProtocol):
             self._refuse(408, "The headers took too long.")
         else:
             self.transport.close()
+
+    def _await_reader(self) -> None:
+        """Give a client who is slow to read some time; more, as long as it has read something by then."""
+        seconds = self.app_state.get("body_seconds")
+        if seconds is not None:
+            self._reader_due = self.loop.call_later(seconds, self._reader_late, self._unread())
+
+    def _stop_awaiting_reader(self) -> None:
+        if self._reader_due is not None:
+            self._reader_due.cancel()
+            self._reader_due = None
+
+    def _reader_late(self, before: int) -> None:
+        if self._unread() < before:
+            self._await_reader()
+        else:
+            # Otherwise the system would go on offering what it has already, to a client who takes nothing.
+            connection: socket.socket = self.transport.get_extra_info("socket")
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
+            self.transport.abort()
+
+    def _unread(self) -> int:
+        return self.transport.get_write_buffer_size()
 
     def _refuse(self, status: int, detail: str) -> None:
         if self._idle():

@@ -3,6 +3,21 @@
 import asyncio
 from collections import deque
 
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+
+class InTurn:
+    """An ASGI application whose writes take turns."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+        self._turns = Turns()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["method"] not in ("GET", "HEAD"):
+            await self._turns.take()
+        await self._app(scope, receive, send)
+
 
 class Turns:
     """One turn for each round of the event loop.

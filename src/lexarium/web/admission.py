@@ -1,0 +1,53 @@
+"""Admission: past so many requests at a time the next is refused at once, so that those that are taken stay quick."""
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from lexarium.web.problems import HttpProblem, respond
+
+PROBES = frozenset({"/healthz", "/readyz", "/metrics"})
+"""Always taken: whoever watches must not take a server that is busy for one that is dead."""
+
+
+class Admitted:
+    """An ASGI application that has at most so many requests in work.
+
+    One counts from when it comes until its answer begins, but not while its client is waited for: however many are
+    slow to send, they keep nobody else out.
+    """
+
+    def __init__(self, app: ASGIApp, most: int) -> None:
+        self._app = app
+        self._most = most
+        self._in_work = 0
+        problem = HttpProblem(503, "The server has more to do than it can. Try again in a moment.")
+        self._refuse = respond(problem, {"access-control-allow-origin": "*"})
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["path"] in PROBES:
+            await self._app(scope, receive, send)
+        elif self._in_work >= self._most:
+            await self._refuse(scope, receive, send)
+        else:
+            await self._work(scope, receive, send)
+
+    async def _work(self, scope: Scope, receive: Receive, send: Send) -> None:
+        counted = True
+
+        async def heard() -> Message:
+            self._in_work -= counted
+            try:
+                return await receive()
+            finally:
+                self._in_work += counted
+
+        async def told(message: Message) -> None:
+            nonlocal counted
+            self._in_work -= counted
+            counted = False
+            await send(message)
+
+        self._in_work += 1
+        try:
+            await self._app(scope, heard, told)
+        finally:
+            self._in_work -= counted

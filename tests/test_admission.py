@@ -1,0 +1,42 @@
+"""More than a server can do: what is past that is refused at once, and what is taken is done."""
+
+import json
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+
+from tests.conftest import NewUrl
+from tests.server import Server
+from torture.load import run
+
+
+def test_past_the_most_requests_in_work_the_next_is_told_to_come_again(new_url: NewUrl) -> None:
+    with (
+        Server(new_url("sqlite"), LEXARIUM_REQUESTS="2", LEXARIUM_WRITE_BURST="1000") as server,
+        ThreadPoolExecutor(30) as threads,
+    ):
+        token = server.token("curator")
+        headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+
+        def create(number: int) -> tuple[int, str]:
+            answer = server.request("POST", "/api/v1/concept", headers, json.dumps({"name": f"concept {number}"}))
+            if answer.status == 503:
+                assert int(answer.headers["retry-after"]) > 0
+                assert answer.json["status"] == 503
+            return answer.status, f"concept {number}"
+
+        asked = list(threads.map(create, range(300)))
+        assert {status for status, _ in asked} == {201, 503}
+        taken = sorted(name for status, name in asked if status == 201)
+        assert sorted(record["name"] for record in server.get("/api/v-alpha/concept").json) == taken
+        probes = Counter(answer.status for answer in threads.map(server.get, ["/healthz"] * 100))
+        assert probes == {200: 100}
+        finished = Counter(answer.status for answer in threads.map(server.get, ["/api/v-alpha/concept"] * 100))
+        assert finished == {200: 100}
+
+
+def test_four_times_what_a_server_can_do_is_answered_or_refused_and_leaves_nothing_behind() -> None:
+    outcome = run(seconds=6, finding=2)
+    assert outcome.overload.unanswered == 0
+    assert set(outcome.overload.statuses) <= {200, 201, 429, 503}
+    assert outcome.overload.answered > 0
+    assert outcome.recovered is not None

@@ -1,0 +1,77 @@
+"""A thousand clients who are slow, in every way, keep nobody else from being served, and are dropped in time."""
+
+import resource
+import select
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+import pytest
+
+from tests.conftest import NewUrl
+from tests.server import Server
+
+SECONDS = 4
+EACH = 250
+TEXT = "much to read " * 3_500
+
+
+@contextmanager
+def many_files() -> Iterator[None]:
+    """As many open files as the system allows."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if before[1] < 4 * EACH + 500:
+        pytest.skip(f"only {before[1]} files may be open here (ulimit -n)")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (before[1], before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def connected(server: Server, sent: str) -> socket.socket:
+    """A client who has sent this much, and reads hardly anything."""
+    client = socket.socket()
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    client.connect(("127.0.0.1", server.port))
+    client.sendall(sent.encode())
+    return client
+
+
+def is_dropped(client: socket.socket) -> bool:
+    """Whether the server has closed the connection, without reading what it has sent."""
+    watched = select.poll()
+    watched.register(client, select.POLLRDHUP)
+    return bool(watched.poll(0))
+
+
+def test_a_thousand_slow_clients_stop_nobody_and_are_dropped(new_url: NewUrl) -> None:
+    with (
+        many_files(),
+        Server(new_url("sqlite"), LEXARIUM_BODY_SECONDS=str(SECONDS), LEXARIUM_WRITE_BURST="1000") as server,
+        ExitStack() as open_still,
+    ):
+        token = server.token("curator")
+        for number in range(150):  # more than what fits between the two ends of a connection
+            made = {"name": f"concept {number}", "definition_text": TEXT}
+            assert server.post_json("/api/v1/concept", made, token).status == 201
+        head = f"Host: x\r\nAuthorization: Bearer {token}\r\nContent-Type: application/json\r\n"
+        ways = {
+            "headers": f"POST /api/v1/concept HTTP/1.1\r\n{head}",
+            "body": f"POST /api/v1/concept HTTP/1.1\r\n{head}Content-Length: 1000\r\n\r\n{{",
+            "reading": f"GET /api/v-alpha/concept HTTP/1.1\r\n{head}\r\n",
+            "idle": f"GET /healthz HTTP/1.1\r\n{head}\r\n",
+        }
+        clients = [(way, connected(server, sent)) for _ in range(EACH) for way, sent in ways.items()]
+        for _, client in clients:
+            open_still.enter_context(client)
+        assert server.get("/api/v-alpha/concept?id=none").status == 404
+        assert server.post_json("/api/v1/concept", {"name": "among the slow"}, token).status == 201
+        assert server.get("/api/v1/search?q=among+the+slow").json["hits"][0]["name"] == "among the slow"
+        slow = [client for way, client in clients if way != "idle"]
+        end = time.monotonic() + 60
+        while not all(map(is_dropped, slow)):
+            assert time.monotonic() < end, [way for way, client in clients if way != "idle" and not is_dropped(client)]
+            time.sleep(0.2)
+        assert not any(is_dropped(client) for way, client in clients if way == "idle")  # those who wait cost nothing
+        assert len(server.get("/api/v-alpha/concept").json) == 151
+    assert "Traceback" not in server.log
