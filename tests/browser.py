@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import selenium_axe_python
+from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver import Chrome, ChromeOptions, ChromeService
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -100,7 +101,9 @@ class Browser:
 
     def wait(self, condition: Any, what: str = "") -> Any:
         """What a condition gives, once it gives something."""
-        waiting = WebDriverWait(self.driver, 10, poll_frequency=0.02)
+        # What was there when it was asked for may be gone with its page when it is looked at.
+        passing = (StaleElementReferenceException,)
+        waiting = WebDriverWait(self.driver, 10, poll_frequency=0.02, ignored_exceptions=passing)
         return waiting.until(lambda _: condition(), f"waited in vain for {what} at {self.driver.current_url}")
 
     def type(self, *keys: str) -> None:

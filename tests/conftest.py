@@ -1,6 +1,7 @@
 """What the tests share: fresh databases on both engines, and real servers over HTTP."""
 
 import os
+import signal
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,6 +17,9 @@ from lexarium.store.migrate import open_database
 from tests.browser import CHROMIUM, DRIVER, Browser, available, opened
 from tests.curator import work_a_little
 from tests.server import Server
+
+# Where this is run in the background of a shell, SIGINT is ignored, and would be by all that the tests start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ENGINES = ("sqlite", "postgres")
 REAL = Path(os.environ.get("LEXARIUM_REAL_CATALOGUE", Path(__file__).parents[1] / ".." / "shared" / "cognitive-atlas"))

@@ -121,6 +121,7 @@ class _Sending:
     """A form with files, of which nothing is read before it is known who sends them."""
 
     path: str
+    deed: Deed
 
     def route(self, site: Site) -> Route:
         """It as the framework has it."""
@@ -130,7 +131,7 @@ class _Sending:
             caller = await run_in_threadpool(caller_of, site, request)
             if caller is None:
                 return sent_to_sign_in(request)
-            caller.require(Deed.PUBLISH)
+            caller.require(self.deed)
             site.limits.writes.take(caller.token)
             return await receive(site, request)
 
@@ -140,7 +141,7 @@ class _Sending:
 _ONE = _IMPORT + "/{ticket}"
 PAGES = (
     Page(_IMPORT, form, Deed.PUBLISH),
-    _Sending(_IMPORT),
+    _Sending(_IMPORT, Deed.PUBLISH),
     Page(_ONE, look, Deed.PUBLISH),
     Form(_ONE, confirm, Deed.PUBLISH),
     Form(f"{_ONE}/look", look_again, Deed.PUBLISH),
