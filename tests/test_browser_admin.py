@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
@@ -124,7 +125,7 @@ def press(browser: Browser, label: str) -> None:
 def _is_gone(element: Any) -> bool:
     try:
         return not element.is_enabled()
-    except Exception:
+    except StaleElementReferenceException:
         return True
 
 
