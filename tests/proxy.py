@@ -10,6 +10,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from tests.postgres import HOST
 
+_COMMIT = b"COMMIT\x00"
 _NOTIFICATION = b"A"
 _HEAD = 5
 """A message of PostgreSQL begins with a letter and its length in four bytes."""
@@ -27,7 +28,7 @@ class Proxy:
         self.flowing.set()
         self.deaf = False
         """Whether word of commits is lost, as by a pooler that lends a connection only for a transaction."""
-        self._cutting: bytes | None = None
+        self._told: bytes | None = None
         self.cut = threading.Event()
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -45,10 +46,10 @@ class Proxy:
         server.connect(f"{host}/.s.PGSQL.{port}")
         return server
 
-    def cut_after(self, said: bytes) -> None:
-        """Let this through the next time a client says it, and nothing of the answer: the connection ends."""
+    def cut_after_commit_of(self, told: bytes) -> None:
+        """Let the commit of the transaction that says this through, and nothing of the answer: the connection ends."""
         self.cut.clear()
-        self._cutting = said
+        self._told = told
 
     def __enter__(self) -> Self:
         return self
@@ -70,10 +71,12 @@ class Proxy:
         with client, suppress(OSError), self._connected() as server:
             answers = threading.Thread(target=self._answer, args=(server, client), daemon=True)
             answers.start()
+            telling = False
             while said := client.recv(65_536):
                 self.flowing.wait()
-                if self._cutting is not None and self._cutting in said:
-                    self._cutting = None
+                telling |= self._told is not None and self._told in said
+                if telling and _COMMIT in said:
+                    self._told = None
                     client.shutdown(socket.SHUT_RDWR)  # first, so that no answer can get there
                     server.sendall(said)
                     answers.join()

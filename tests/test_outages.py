@@ -142,11 +142,11 @@ def test_a_batch_may_take_longer_than_a_statement_and_others_read_on_meanwhile(
 
 
 def test_a_write_whose_answer_was_lost_is_done_once_when_it_is_sent_again(client: Client, network: Proxy) -> None:
-    network.cut_after(b"COMMIT\x00")
-    assert client.create("unheard", "unheard").status == 503
+    network.cut_after_commit_of(b"unheard task")
+    assert client.create("unheard task", "unheard").status == 503
     assert network.cut.wait(DEADLINE)
     wait_until(lambda: len(client.named("unheard")) == 1)
-    again = client.create("unheard", "unheard")
+    again = client.create("unheard task", "unheard")
     assert again.status == 201
     assert list(client.named("unheard")) == [again.json["id"]]
 
