@@ -285,6 +285,29 @@ def test_a_server_takes_over_from_one_that_is_killed(url: str, folder: Path) -> 
         assert named(second, "beta") == ["beta"]
 
 
+def test_what_a_killed_process_left_in_the_index_stands_in_nobodys_way(
+    database: Database, folder: Path, tmp_path: Path
+) -> None:
+    """It was killed after it had written the files of a commit, and before it committed."""
+    write(database, "alpha", "beta")
+    indexer = Indexer(database, str(folder))
+    indexer.rebuild()
+    index = IndexFolder(folder).current()
+    assert index is not None
+    write(database, "delta", suffix="alpha", version=2)
+    shutil.copytree(index, tmp_path / "before")
+    indexer.catch_up()
+    indexer.stop()
+    for file in (tmp_path / "before").iterdir():
+        if file.name != ".managed.json":
+            shutil.copy(file, index)
+    another = Indexer(database, str(folder))
+    another.catch_up()
+    assert IndexFolder(folder).current() == index
+    assert found(database, another, "delta") == ["delta"]
+    another.stop()
+
+
 def test_reindex_gives_a_running_server_a_new_index(url: str, folder: Path) -> None:
     where = {"LEXARIUM_INDEX": str(folder)}
     with Server(url, "--sample", **where) as server:

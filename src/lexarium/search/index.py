@@ -31,6 +31,8 @@ _PANIC = "PanicException"
 """What tantivy raises where it does not know how to go on; it is no `Exception`, and cannot be imported."""
 _HERE = "here"
 """The one term of the document that says where the index stands."""
+_NOWHERE = "nowhere"
+"""A term that no document has."""
 
 
 class Broken(Exception):
@@ -100,6 +102,11 @@ class Writing:
         try:
             with explained():
                 self._writer: IndexWriter | None = index.writer(heap, 1)
+                # What a process that was killed has left behind stands in the way under the names that come next.
+                self._writer.garbage_collect_files()
+                # tantivy counts on from the number of the last commit, and may lose a deletion that has this number
+                # itself when it merges: so the first of them is of nothing.
+                self._writer.delete_documents_by_term("position", _NOWHERE)
         except Broken as error:
             if "LockBusy" in str(error):
                 raise Busy from None
