@@ -224,7 +224,7 @@ def test_someone_is_added_and_erased(browser: Browser, office: Office) -> None:
 def test_a_token_is_made_and_copied(browser: Browser) -> None:
     browser.open("/account")
     browser.find("#label").send_keys("a notebook")
-    browser.find("#token-password").send_keys(PASSWORD)
+    browser.find("#old_password").send_keys(PASSWORD)
     press(browser, "Make a token")
     assert re.match(r"lex_\S+$", browser.find("#secret").text)
     button = browser.find("[data-copy='#secret']")
