@@ -41,7 +41,7 @@ def test_an_upload_is_found_by_its_sender_and_ticket_alone(uploads: Uploads) -> 
     assert found.stage == Stage.LOOKED
     assert uploads.find(caller("ada"), found.ticket).report["created"] == {"concept": 1}
     for who, ticket in ((caller("bob"), found.ticket), (caller("ada"), "another"), (caller("ada"), "../..")):
-        with pytest.raises(NotFound):
+        with pytest.raises(NotFound, match="on the server that got them"):
             uploads.find(who, ticket)
     with pytest.raises(Forbidden):
         uploads.receive(caller("eve", Role.CONTRIBUTOR), [], How())
