@@ -639,7 +639,7 @@ def test_who_comes_too_late_to_undo_is_shown_what_was_done_since_and_where_the_w
     other.press("Publish", {"definition_text": "Theirs."})
     body = curator.press("Undo", status=409)
     assert "was not set back" in text(body)
-    assert "<ins>Theirs.</ins>" in body
+    assert "Theirs" in text(body)
     assert f'href="/id/{record}/history"' in body
     assert api(curator, f"/id/{record}")["definition_text"] == "Theirs."
 

@@ -128,7 +128,7 @@ class Finder:
             return [view.answer(each, partial(self._one, view, each)) for each in asked]
 
     def facets(self, asked: Sequence[Asked]) -> list[dict[str, dict[str, int]]]:
-        """How many hits many queries have, by `collection`, `class` and `state`: for less than their hits would cost."""
+        """How many hits many queries have, by `collection`, `class` and `state`: for less than the hits cost."""
         for each in asked:
             _refuse(each)
         if not asked:
