@@ -50,6 +50,14 @@ def _of_class(form: str) -> Draw:
     return lambda random, records: form.format(id=random.choice(records)["id_concept_class"])
 
 
+def _of_name_in_its_class(form: str) -> Draw:
+    def draw(random: Random, records: Sequence[Record]) -> str:
+        record = random.choice(records)
+        return form.format(name=quote(str(record["name"])), id=record["id_concept_class"])
+
+    return draw
+
+
 def _always(address: str) -> Draw:
     return lambda random, records: address
 
@@ -64,6 +72,7 @@ PAGES: dict[str, Draw] = {
     "its history": _of_record("/id/{id}/history"),
     "results": _of_name("/search?q={name}"),
     "results, one collection": _of_name("/search?q={name}&collection=concept"),
+    "results, one class": _of_name_in_its_class("/search?q={name}&class={id}"),
     "annotate": _always("/annotate"),
     "statistics": _always("/statistics"),
     "records without a definition": _always("/statistics/gaps/undefined"),
