@@ -263,7 +263,8 @@ class Form:
             try:
                 return await self._answered(site, request, fields)
             except (HttpProblem, StoreError, Unready) as error:
-                if explained(error).status not in _LATER or not _keepable(fields) or not wants_page(request):
+                refused = isinstance(error, HttpProblem) and error.status not in _LATER
+                if refused or not _keepable(fields) or not wants_page(request):
                     raise
                 return await run_in_threadpool(_send_later, site, request, fields, error)
 
@@ -279,7 +280,7 @@ class Form:
 
 
 _LATER = (429, 503)
-"""Answers after which the same form, sent a little later, may be taken."""
+"""What HTTP calls it where the same form, sent a little later, may be taken."""
 _UNKEPT = {"cache-control": "no-store"}
 
 
