@@ -21,8 +21,8 @@ from lexarium.store.backend import Position, Snapshot, read_position
 from lexarium.store.database import Database
 from lexarium.store.surveys import Logged, Surveyed
 
-_AT_ONCE = 100
-"""How many changes are read at a time: the work of a millisecond, after which other threads have their turn."""
+_AT_ONCE = 200
+"""How many changes are read at a time: the work of two milliseconds, after which other threads have their turn."""
 _REST_SECONDS = 0.001
 _SMALL = 20_000
 """A catalogue with so many changes is small: its figures are a matter of milliseconds, and worth waiting for."""
