@@ -24,5 +24,5 @@ class Lazy:
             async with self._loading:
                 if self._app is None:
                     self._app = await run_in_threadpool(lambda: self._make(import_module(self._module)))
-                    gc.freeze()  # as what was loaded before it
+                    gc.freeze()  # as at the start: it stays
         await self._app(scope, receive, send)
