@@ -119,6 +119,12 @@ class Browser:
             focused.send_keys(Keys.TAB)
         raise AssertionError(f"{selector} is not reached by the keyboard")
 
+    def press(self, label: str) -> None:
+        """Press a button of the page's own, and wait for the page after it."""
+        before = self.find("html")
+        self.driver.find_element(By.XPATH, f"//main//button[normalize-space()='{label}']").click()
+        self.wait(lambda: _is_gone(before), f"the page after {label}")
+
     @property
     def path(self) -> str:
         """Where it is."""
@@ -164,6 +170,13 @@ class Browser:
         clip = {"x": 0, "y": 0, "width": width, "height": min(height, 4000), "scale": 1}
         shot = self.driver.execute_cdp_cmd("Page.captureScreenshot", {"captureBeyondViewport": True, "clip": clip})
         (SCREENSHOTS / f"{name}.png").write_bytes(base64.b64decode(shot["data"]))
+
+
+def _is_gone(element: WebElement) -> bool:
+    try:
+        return not element.is_enabled()
+    except StaleElementReferenceException:
+        return True
 
 
 @contextmanager

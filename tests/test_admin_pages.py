@@ -83,8 +83,8 @@ def test_only_an_admin_sees_administration(office: Server, path: str) -> None:
 def test_a_contributor_cannot_import(office: Server) -> None:
     person = Person(office)
     person.sign_in("contributor")
-    person.open("/import", 403)
-    assert send_files(person, [("concept.json", b"[]")], 403)
+    for body in (person.open("/import", 403), send_files(person, [("concept.json", b"[]")], 403)):
+        assert "This is for people with the role curator, and you have the role contributor." in said(body)
 
 
 def test_the_overview_tells_how_the_service_stands(admin: Person) -> None:
@@ -132,6 +132,26 @@ def test_what_is_wrong_with_someone_is_told_beside_the_field_and_what_was_typed_
     admin.send("/admin/people", {"name": "", "role": "emperor"}, 422)
     assert 'id="name-wrong"' in admin.body
     assert 'id="role-wrong"' in admin.body
+
+
+@pytest.mark.parametrize(
+    ("path", "fields", "wrong"),
+    [
+        ("/admin/people", {"name": "", "role": "emperor"}, {"name", "role"}),
+        ("/admin/tokens", {"account": "x", "days": "x", "role": "emperor"}, {"days", "role"}),
+        ("/admin/webhooks", {"url": "gopher://x"}, {"url"}),
+        ("/account/tokens", {"days": "x"}, {"days"}),
+        ("/account/password", {"old_password": "wrong", "password": "short"}, {"own_old_password", "own_password"}),
+    ],
+)
+def test_all_that_is_wrong_is_listed_on_top_where_the_focus_is_with_the_way_to_each_field(
+    admin: Person, path: str, fields: dict[str, str], wrong: set[str]
+) -> None:
+    body = admin.send(path, fields, 422)
+    (top,) = re.findall(r'<div class="notice" role="alert" tabindex="-1" autofocus>.*?</div>', body, re.DOTALL)
+    assert set(re.findall(r'href="#([^"]+)"', top)) == wrong
+    for name in wrong:
+        assert re.search(rf'<(?:input|select) id="{name}"[^>]* aria-invalid="true"[^>]*="[^"]*{name}-wrong"', body)
 
 
 def test_the_last_admin_stays(server: Server) -> None:

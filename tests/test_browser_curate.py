@@ -56,10 +56,6 @@ def seen(browser: Browser, name: str) -> None:
     browser.resize(*WIDE)
 
 
-def press(browser: Browser, label: str) -> None:
-    next(each for each in browser.all("main button") if each.text == label).click()
-
-
 def test_a_term_is_added_by_keyboard_alone(browser: Browser, curated: Server) -> None:
     name = account(curated, "curator")
     browser.open("/")
@@ -101,10 +97,10 @@ def test_a_name_that_is_taken_is_told_while_it_is_typed(browser: Browser, curate
     browser.find("#definition_text").send_keys("One.\n\nTwo.")
     browser.wait(lambda: len(browser.all("[data-preview] .definition p")) == 2)
     seen(browser, "draft")
-    press(browser, "Propose")
+    browser.press("Propose")
     browser.wait(lambda: browser.path.startswith("/proposals?did="))
     seen(browser, "proposals")
-    press(browser, "Withdraw")
+    browser.press("Withdraw")
     browser.wait(lambda: "Withdrawn" in browser.text)
 
 
@@ -112,7 +108,7 @@ def test_mistakes_are_told_beside_their_fields_and_on_top(browser: Browser, cura
     enter(browser, curated, "curator", "/propose/disorder")
     browser.find("#flag_for_curator").send_keys("soon")
     browser.find("#aliases").send_keys("one | not a tag")
-    press(browser, "Publish")
+    browser.press("Publish")
     browser.find("#name-wrong")
     assert browser.driver.switch_to.active_element.get_attribute("role") == "alert"
     seen(browser, "mistakes")
@@ -129,17 +125,17 @@ def test_two_people_edit_the_same_term(browser: Browser, curated: Server) -> Non
     box = browser.find("#definition_text")
     box.clear()
     box.send_keys("What I wrote.")
-    press(browser, "Publish")
+    browser.press("Publish")
     browser.wait(lambda: "while you were writing" in browser.text)
     assert "What others wrote." in browser.text
     assert browser.find("#definition_text").get_attribute("value") == "What I wrote."
     seen(browser, "conflict")
-    press(browser, "Publish")
+    browser.press("Publish")
     browser.wait(lambda: "Saved." in browser.text)
     assert "What I wrote." in browser.text
     assert name in browser.find(".account").text
     seen(browser, "saved")
-    press(browser, "Undo")
+    browser.press("Undo")
     browser.wait(lambda: "Set back to what it was." in browser.text)
     assert "What others wrote." in browser.text
 
@@ -192,10 +188,10 @@ def test_a_term_is_retired_and_brought_back(browser: Browser, curated: Server) -
     browser.find("#replaced_by-list [role=option]").click()
     browser.find("#replaced_by-choices input:checked")
     seen(browser, "retire")
-    press(browser, "Retire it")
+    browser.press("Retire it")
     browser.wait(lambda: "In its place" in browser.text)
     seen(browser, "retired-notice")
-    press(browser, "Undo")
+    browser.press("Undo")
     browser.wait(lambda: "Set back to what it was." in browser.text)
 
 
@@ -211,10 +207,10 @@ def test_a_term_is_merged_and_parted_again(browser: Browser, curated: Server) ->
     browser.wait(lambda: "?into=" in browser.path)
     assert "twin" in browser.text
     seen(browser, "merge-preview")
-    press(browser, "Merge them")
+    browser.press("Merge them")
     browser.wait(lambda: "is merged into this." in browser.text)
     seen(browser, "merged")
-    press(browser, "Undo")
+    browser.press("Undo")
     browser.wait(lambda: browser.path.startswith(f"/id/{made}"))
     browser.open(f"/id/{made}/history")
     assert browser.find(".versions form button").text == "Revert to this"
@@ -226,7 +222,7 @@ def test_everything_is_done_without_scripts(browser: Browser, curated: Server) -
     with browser.without_scripts():
         enter(browser, curated, "curator", "/propose/concept")
         browser.find("#name").send_keys("working memry")
-        press(browser, "Preview")
+        browser.press("Preview")
         assert "nearly the same name" in browser.find("[data-preview]").text
         browser.open(f"/edit/{made}/relations")
         browser.find("#target").send_keys("working memory", Keys.ENTER)

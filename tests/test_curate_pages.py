@@ -4,7 +4,7 @@ import re
 import uuid
 from collections.abc import Iterator, Mapping
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import pytest
 
@@ -84,8 +84,22 @@ def test_the_cookie_is_for_this_site_alone_and_for_no_script(sample: Server) -> 
     assert {"HttpOnly", "Path=/", "SameSite=lax"} <= set(cookie.split("; "))
     assert "Secure" not in cookie
     assert 86_000 < int(re.findall(r"Max-Age=(\d+)", cookie)[0]) <= 86_400
+
+
+def test_under_https_the_cookie_can_come_from_this_very_host_alone(sample: Server) -> None:
+    name, visitor = account(sample, "contributor"), Person(sample)
     visitor.send("/sign-in", {"name": name, "password": PASSWORD}, 303, X_Forwarded_Proto="https")
-    assert "Secure" in visitor.answer.headers["set-cookie"].split("; ")
+    cookie, *marks = visitor.answer.headers["set-cookie"].split("; ")
+    assert {"Secure", "Path=/"} <= set(marks)
+    assert not any(each.startswith("Domain") for each in marks)
+    assert cookie.startswith("__Host-lexarium_session=")
+
+    def seen(cookie: str) -> bool:
+        answer = sample.get("/", Cookie=cookie, X_Forwarded_Proto="https", Accept="text/html")
+        return name.encode() in answer.body
+
+    assert seen(cookie)
+    assert not seen(cookie.removeprefix("__Host-")), "what a neighbouring host may have set counts for nothing"
 
 
 def test_a_wrong_name_and_a_wrong_password_are_told_alike(sample: Server) -> None:
@@ -585,12 +599,73 @@ def test_a_record_that_has_changed_since_one_looked_is_not_retired_or_merged(cur
     record = concept(curator.server)
     curator.open(f"/edit/{record}")
     curator.press("Publish", {"definition_text": "Changed."})
-    assert "at version 2 now" in curator.send(f"/retire/{record}", {"act": "retire", "version": "1"}, 422)
-    assert "at version 2 now" in curator.send(f"/merge/{record}", {"version": "1", "into": WORKING_MEMORY}, 422)
+    for path, fields in ((f"/retire/{record}", {"act": "retire"}), (f"/merge/{record}", {"into": WORKING_MEMORY})):
+        body = curator.send(path, {**fields, "version": "1"}, 422)
+        assert "Someone has changed it since you opened this page." in body
+        assert "<ins>Changed.</ins>" in body
     assert "Merge them" in curator.body, "the survivor is chosen still"
-    assert "at version 2 now" in curator.send(f"/revert/{record}", {"version": "1", "newest": "1"}, 412)
     bad = {"act": "retire", "version": "2", "replaced_by": "trm_nothing"}
     assert "Names no other published record." in curator.send(f"/retire/{record}", bad, 422)
+
+
+def test_what_others_changed_is_told_also_while_one_looks_for_a_stand_in(curator: Person) -> None:
+    record = concept(curator.server)
+    curator.open(f"/retire/{record}")
+    other = _with(curator.server, curator.cookies)
+    other.open(f"/edit/{record}")
+    other.press("Publish", {"definition_text": "Changed."})
+    assert "<ins>Changed.</ins>" in curator.press("Look", {"q": "working memory"})
+
+
+def test_a_survivor_that_has_changed_since_one_looked_is_looked_at_again(curator: Person) -> None:
+    gone, kept = concept(curator.server), concept(curator.server)
+    curator.open(f"/merge/{gone}?into={kept}")
+    other = _with(curator.server, curator.cookies)
+    other.open(f"/edit/{kept}")
+    other.press("Publish", {"definition_text": "Another thing."})
+    body = curator.press("Merge them", status=422)
+    assert "<ins>Another thing.</ins>" in body
+    assert api(curator, f"/id/{gone}")["state"] == "published"
+    curator.press("Merge them")
+    assert curator.path == f"/id/{kept}?merged={gone}"
+
+
+def test_who_comes_too_late_to_undo_is_shown_what_was_done_since_and_where_the_way_back_is(curator: Person) -> None:
+    record = concept(curator.server, definition_text="Before.")
+    curator.open(f"/edit/{record}")
+    curator.press("Publish", {"definition_text": "Mine."})
+    other = _with(curator.server, curator.cookies)
+    other.open(f"/edit/{record}")
+    other.press("Publish", {"definition_text": "Theirs."})
+    body = curator.press("Undo", status=409)
+    assert "was not set back" in text(body)
+    assert "Theirs" in text(body)
+    assert f'href="/id/{record}/history"' in body
+    assert api(curator, f"/id/{record}")["definition_text"] == "Theirs."
+
+
+def test_publishing_is_undone_by_retiring_and_that_too(curator: Person) -> None:
+    curator.open("/propose/concept")
+    assert "Published." in curator.press("Publish", unique({"name": "published in haste"}))
+    record = curator.path.partition("?")[0].removeprefix("/id/")
+    assert "Retired." in curator.press("Undo", status=410)
+    curator.press("Undo")
+    assert api(curator, f"/id/{record}")["state"] == "published"
+
+
+def test_a_form_that_cannot_be_taken_now_is_kept_to_be_sent_again(new_url: NewUrl) -> None:
+    written = {"name": 'fear "of" <spiders>', "definition_text": "One.\n\nTwo."}
+    with Server(new_url("sqlite"), LEXARIUM_WRITE_RATE="1", LEXARIUM_WRITE_BURST="1") as server:
+        person = Person(server)
+        person.sign_in("curator")
+        headers = {"Accept": "text/html", "Content-Type": "application/x-www-form-urlencoded"}
+        headers["Cookie"] = f"lexarium_session={person.cookies['lexarium_session']}"
+        answer = server.request("POST", "/propose/concept", headers, urlencode(written))
+        while answer.status != 429:
+            answer = server.request("POST", "/propose/concept", headers, urlencode(written))
+        assert int(answer.headers["retry-after"]) >= 1
+        kept = next(each for each in forms(answer.body.decode()) if each.buttons[0][0] == "Send it again")
+        assert (kept.action, kept.fields) == ("/propose/concept", written)
 
 
 def test_a_contributor_proposes_to_retire(contributor: Person) -> None:

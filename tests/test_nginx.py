@@ -196,7 +196,7 @@ class Asked(BaseHTTPRequestHandler):
         if self.command != "GET":
             self.close_connection = True
             return
-        self.send_response(200 if self.path == "/finished" else 503)
+        self.send_response(200 if self.path.endswith("/finished") else 503)
         self.send_header("content-length", "0")
         self.end_headers()
 
@@ -225,6 +225,26 @@ def test_nodes_that_refuse_one_thing_are_asked_for_others(nodes: tuple[list[Node
     assert [site.get("/unfinished").status for _ in range(4)] == [503] * 4
     assert [len(node.asked) for node in running] == [4, 4, 4]
     assert [site.get("/finished").status for _ in range(9)] == [200] * 9
+
+
+def test_who_imports_is_sent_to_one_node_from_any_address_and_others_to_others(
+    nodes: tuple[list[Node], Server],
+) -> None:
+    running, site = nodes
+
+    def asked_of(path: str, source: str, cookie: str) -> int:
+        connection = HTTPConnection(HOST, site.port, timeout=30, source_address=(source, 0))
+        connection.request("GET", path, headers={"Cookie": f"other=1; {cookie}; more=2"})
+        connection.getresponse().read()
+        connection.close()
+        (node,) = [number for number, each in enumerate(running) if each.asked]
+        running[node].asked.clear()
+        return node
+
+    for name in ("lexarium_session", "__Host-lexarium_session"):
+        sources = [f"127.0.0.{number}" for number in range(1, 9)]
+        assert len({asked_of("/import/finished", source, f"{name}=lex_one") for source in sources}) == 1
+        assert len({asked_of("/import/finished", HOST, f"{name}=lex_{number}") for number in range(20)}) > 1
 
 
 @pytest.mark.parametrize("method", ["POST", "PATCH", "PUT", "DELETE"])

@@ -1,14 +1,21 @@
 """The pages over HTTP, on both engines: what they say, and what they are sent with."""
 
+import asyncio
+import gc
 import json
 import re
 from collections.abc import Iterator
 from html import unescape
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
 
 import pytest
+from starlette.applications import Starlette
 
+from lexarium.settings import Settings
+from lexarium.store.database import Database
+from lexarium.web.app import make_app
 from tests.conftest import ENGINES, NewUrl
 from tests.server import Answer, Server
 
@@ -253,6 +260,21 @@ def test_a_form_of_another_site_is_refused(sample: Server) -> None:
         answer = sample.request("POST", "/annotate", form, "text=memory")
         assert answer.status == 403
         assert "another site" in answer.json["detail"]
+
+
+def test_what_a_server_has_loaded_is_not_looked_through_for_garbage_again(url: str) -> None:
+    app: Any = make_app(Settings(database=url), Database(url))  # which it closes itself
+    while not isinstance(app, Starlette):
+        app = app._app
+
+    async def frozen() -> int:
+        async with app.router.lifespan_context(app):
+            return gc.get_freeze_count()
+
+    try:
+        assert asyncio.run(frozen()) > 10_000
+    finally:
+        gc.unfreeze()
 
 
 def test_figures_follow_every_change(server: Server) -> None:

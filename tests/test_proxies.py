@@ -6,6 +6,8 @@ import pytest
 
 from lexarium.domain.errors import SettingError
 from lexarium.settings import Settings
+from lexarium.web.limits import SignIns
+from lexarium.web.problems import HttpProblem
 from tests.conftest import NewUrl
 from tests.server import Server
 
@@ -36,6 +38,26 @@ def test_headers_are_believed_only_where_the_proxy_is_trusted(new_url: NewUrl) -
             401,
             429,
         ]
+        # One line has all addresses of IPv6 that begin alike; an address of IPv4 is the same, however it is written.
+        assert statuses(server, "2001:db8::2", "2001:db8:0:1::1", "::ffff:203.0.113.8") == [429, 401, 429]
+
+
+def test_an_account_is_not_tried_without_end_from_many_addresses_and_its_owner_gets_in() -> None:
+    sign_ins = SignIns(2)
+
+    def let_in(address: str) -> bool:
+        try:
+            sign_ins.take("ada", address)
+        except HttpProblem:
+            return False
+        return True
+
+    assert let_in("198.51.100.1")
+    sign_ins.succeeded("ada", "198.51.100.1")
+    found = [let_in(f"203.0.113.{number}") for number in range(100)]
+    assert 30 < sum(found) < 50, "many more than from one address, and no end of them"
+    assert not let_in("198.51.100.2")
+    assert let_in("198.51.100.1"), "where its owner has signed in before"
 
 
 def test_lists_in_several_lines_and_addresses_with_ports_are_read(new_url: NewUrl) -> None:

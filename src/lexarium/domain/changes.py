@@ -79,7 +79,7 @@ class Whole:
         text: str = self.fields.get(self.collection.definition or "", "")
         return text
 
-    @property
+    @cached_property
     def alias_list(self) -> tuple[Alias, ...]:
         """Its other names."""
         return split(self.fields.get("alias", "")) if self.aliases is None else self.aliases

@@ -159,10 +159,19 @@ def addition(name: str, role: Role) -> Work[Account]:
     return work
 
 
-def create_token(
-    database: Database, name: str, role: Role | None = None, expires: int | None = None, label: str = ""
+def create_token(  # noqa: PLR0913 (all that a token is, and what it rests on)
+    database: Database,
+    name: str,
+    role: Role | None = None,
+    expires: int | None = None,
+    label: str = "",
+    *,
+    password: str | None = None,
 ) -> tuple[Token, str]:
-    """Make a token for an account, and its secret, which is kept nowhere and cannot be had again."""
+    """Make a token for an account, and its secret, which is kept nowhere and cannot be had again.
+
+    `password` is the hash of the one that it rests on: raises `Unauthenticated` where the account has another by now.
+    """
     secret = f"lex_{secrets.token_urlsafe(32)}"
     with database.write() as transaction:
         account = None if unstorable(name) else accounts.find_account(transaction.connection, name)
@@ -170,6 +179,8 @@ def create_token(
             raise NotFound(f"There is no account named {name!r}. Make it with `lexarium user add`.")
         if account.erased:
             raise Conflict(f"The account {name} is erased.")
+        if password is not None and accounts.password(transaction.connection, name) != password:
+            raise Unauthenticated("The password was changed just now.")
         if role is not None and role.rank > account.role.rank:
             raise Forbidden(f"{name} has the role {account.role}; a token of theirs cannot have the role {role}.")
         token = Token(

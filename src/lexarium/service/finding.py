@@ -127,6 +127,16 @@ class Finder:
             view = self._view(position)
             return [view.answer(each, partial(self._one, view, each)) for each in asked]
 
+    def facets(self, asked: Sequence[Asked]) -> list[dict[str, dict[str, int]]]:
+        """How many hits many queries have, by `collection`, `class` and `state`: for less than the hits cost."""
+        for each in asked:
+            _refuse(each)
+        if not asked:
+            return []
+        with self._trust():
+            view = self._view(None)
+            return [view.answer(("facets", each), partial(self._counted, view, each)) for each in asked]
+
     def alike(self, names: Sequence[str], collection: str, but: str | None = None) -> list[Hit]:
         """Records with one of these names, or but for case, accents or a typing mistake; none while there is no index.
 
@@ -179,9 +189,14 @@ class Finder:
                 position = read_position(snapshot)
         return self._indexer.at(position)
 
+    def _search(self, view: View, asked: Asked) -> Search:
+        return Search(view, asked.text, Filter(asked.collections, asked.states, self._class_id(asked.class_)))
+
+    def _counted(self, view: View, asked: Asked) -> dict[str, dict[str, int]]:
+        return self._search(view, asked).facets().by
+
     def _one(self, view: View, asked: Asked) -> Found:
-        wanted = Filter(asked.collections, asked.states, self._class_id(asked.class_))
-        search = Search(view, asked.text, wanted)
+        search = self._search(view, asked)
         page = search.page(asked.offset, asked.offset + asked.limit)
         facets = search.facets()
         needy = [each.record for each in page if _needs_more(each)]

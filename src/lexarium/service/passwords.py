@@ -66,7 +66,7 @@ def sign_in(database: Database, name: str, password: str) -> tuple[Token, str]:
     right = _verified(digest or _nobodys(), password) and digest is not None
     if not right:
         raise Unauthenticated("The name or the password is not right.")
-    return create_token(database, name, expires=in_days(_SESSION_DAYS), label=SIGNED_IN)
+    return create_token(database, name, expires=in_days(_SESSION_DAYS), label=SIGNED_IN, password=digest)
 
 
 def _verified(digest: str, password: str) -> bool:

@@ -21,13 +21,13 @@ from lexarium.store.backend import Position, Snapshot, read_position
 from lexarium.store.database import Database
 from lexarium.store.surveys import Logged, Surveyed
 
-_AT_ONCE = 500
-"""How many changes are read at a time: the work of a few milliseconds, after which other threads have their turn."""
+_AT_ONCE = 200
+"""How many changes are read at a time: the work of two milliseconds, after which other threads have their turn."""
 _REST_SECONDS = 0.001
 _SMALL = 20_000
 """A catalogue with so many changes is small: its figures are a matter of milliseconds, and worth waiting for."""
-_PATIENCE_SECONDS, _SMALL_PATIENCE_SECONDS = 0.02, 2.0
-"""How long a page waits for figures that are not there yet."""
+_PATIENCE_SECONDS = 2.0
+"""How long a page of a small catalogue waits for figures that are not there yet."""
 _MOST_LISTED = 10_000
 """How many records a survey lists; all are counted."""
 _SURVEY_REST = 20
@@ -151,12 +151,14 @@ class Statistics:
         self._thread: threading.Thread | None = None
 
     def figures(self, position: Position) -> Figures | None:
-        """The figures, of this position where they come in time, else earlier ones; None where there are none yet."""
+        """The figures, of this position where the catalogue is small, else those that there are; None: none yet."""
         known = self._figures
         if known is not None and known.hold_at(position):
             return known
-        with suppress(TimeoutError):
-            self._ask().result(_SMALL_PATIENCE_SECONDS if position.revision <= _SMALL else _PATIENCE_SECONDS)
+        asked = self._ask()
+        if position.revision <= _SMALL:
+            with suppress(TimeoutError):
+                asked.result(_PATIENCE_SECONDS)
         return self._figures
 
     def _ask(self) -> Future[None]:
@@ -190,12 +192,14 @@ class Statistics:
             return
         if self._position.epoch != now.epoch:
             self._ledger, self._position, self._survey_due = _Ledger(), now._replace(revision=0), 0.0
+        moved, due = self._position.revision < now.revision, time.monotonic() >= self._survey_due
         while self._position.revision < now.revision:
             self._follow(now.revision)
             time.sleep(_REST_SECONDS)
-        if time.monotonic() >= self._survey_due:
+        if due:
             self._survey()
-        self._figures = self._told()
+        if moved or due:
+            self._figures = self._told()
 
     def _follow(self, revision: int) -> None:
         """Go a little further, in a transaction of its own."""

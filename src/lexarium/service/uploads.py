@@ -53,6 +53,8 @@ class Stage(StrEnum):
     REFUSED = "refused"
     BROKEN = "broken"
     """Something went wrong that is not the files' fault; nothing was imported."""
+    UNCERTAIN = "uncertain"
+    """It broke off where all of it may have been imported, or nothing: to look at the files again tells."""
 
 
 _BUSY = (Stage.LOOKING, Stage.IMPORTING)
@@ -137,8 +139,7 @@ class Uploads:
             # Read again: it may have ended in between.
             found = _read(folder)
         if found.busy and not _is_locked(folder):
-            wrong = "The server was stopped in the midst of it. Nothing was imported."
-            return replace(found, stage=Stage.BROKEN, wrong=wrong)
+            return _broken_off(found, "The server was stopped in the midst of it.")
         return found
 
     def discard(self, caller: Caller, ticket: str) -> None:
@@ -193,7 +194,7 @@ class Uploads:
             told = replace(upload, stage=Stage.REFUSED, wrong=str(error), problems=notes_view(error.problems))
         except Exception as error:
             log.exception("The files of an upload could not be imported.")
-            told = replace(upload, stage=Stage.BROKEN, wrong=_reason(error))
+            told = _failed(upload, error)
         if told.stage == Stage.IMPORTED:
             shutil.rmtree(folder / _FILES, ignore_errors=True)
             log.info("%s imported %s.", caller.account.id, ", ".join(upload.names))
@@ -240,10 +241,20 @@ def _harmless(name: str) -> str:
     return plain.encode(errors="replace").decode() or "file"
 
 
-def _reason(error: Exception) -> str:
-    if isinstance(error, LexariumError) and not isinstance(error, StoreError):
-        return str(error)
-    return "The catalogue could not be written at this moment. Nothing was imported; try again."
+def _failed(upload: Upload, error: Exception) -> Upload:
+    """What is known of an upload after an error that is not the files' fault."""
+    if isinstance(error, StoreError):
+        return _broken_off(upload, "The catalogue's database could not be used at this moment.")
+    known = isinstance(error, LexariumError)
+    return replace(upload, stage=Stage.BROKEN, wrong=str(error) if known else "The server made a mistake.")
+
+
+def _broken_off(upload: Upload, why: str) -> Upload:
+    """An upload at which work has ended before its end; a commit may have been the last that was done."""
+    if upload.stage == Stage.IMPORTING:
+        sure = "Whether the files were imported is not known: all of them were, or nothing. Look again to see."
+        return replace(upload, stage=Stage.UNCERTAIN, wrong=f"{why} {sure}")
+    return replace(upload, stage=Stage.BROKEN, wrong=f"{why} Nothing was imported; look again.")
 
 
 def _watcher(folder: Path, upload: Upload) -> Progress:
@@ -286,7 +297,7 @@ def _read(folder: Path) -> Upload:
     try:
         values = orjson.loads((folder / _STATE).read_bytes())
     except FileNotFoundError:
-        kept = f"Files are kept for {KEPT_SECONDS // 60} minutes, for whoever sent them."
+        kept = f"They are kept for {KEPT_SECONDS // 60} minutes, for whoever sent them, on the server that got them."
         raise NotFound(f"There are no such files here. {kept} Send them again.") from None
     exact = {"names": tuple(values["names"]), "how": How(**values["how"]), "stage": Stage(values["stage"])}
     return Upload(**{**values, **exact})

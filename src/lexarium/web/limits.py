@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import ipaddress
 import math
 import threading
 import time
@@ -19,6 +20,8 @@ _CLIENTS = 100_000
 """How many clients' rates are kept; one that has not been heard of longest is forgotten, and so begins anew."""
 _ACCOUNTS_OF_AN_ADDRESS = 10
 """How many times the rate of one account an address may try to sign in, to whichever accounts."""
+_ADDRESSES_OF_AN_ACCOUNT = 20
+"""How many times that rate an account may be tried, from whichever addresses it has not signed in from of late."""
 _HASHED_AT_ONCE = 2
 """How many passwords are looked at at a time: each takes 64 MiB while it is."""
 
@@ -75,23 +78,57 @@ def address_of(request: Request) -> str:
     return request.client.host if request.client else ""
 
 
+def network_of(address: str) -> str:
+    """What counts as one address: of IPv6 the 64 bits in front, since one line has all that begin with them."""
+    try:
+        known = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    if isinstance(known, ipaddress.IPv4Address):
+        return address
+    return str(known.ipv4_mapped or ipaddress.IPv6Network((known.packed[:8] + bytes(8), 64)))
+
+
 class SignIns:
     """How often, and how many at a time, people may try to sign in."""
 
     def __init__(self, a_minute: int) -> None:
-        self._accounts = Rate(a_minute / 60, a_minute)
-        self._addresses = Rate(_ACCOUNTS_OF_AN_ADDRESS * a_minute / 60, _ACCOUNTS_OF_AN_ADDRESS * a_minute)
+        self._pairs = _a_minute(a_minute)
+        self._addresses = _a_minute(_ACCOUNTS_OF_AN_ADDRESS * a_minute)
+        self._accounts = _a_minute(_ADDRESSES_OF_AN_ACCOUNT * a_minute)
+        self._known: OrderedDict[str, None] = OrderedDict()
         self.hashing = asyncio.Semaphore(_HASHED_AT_ONCE)
         """To be held while a password is looked at."""
 
     def take(self, account: str, address: str) -> None:
-        """Count one try. Raises a 429 past the rate.
+        """Count one try. Raises a 429 past a rate: of an address, of it with an account, or of an account.
 
-        Each address has its own count of an account: who tries someone else's does not lock them out.
+        Where an account has signed in from an address, only those of that address count: who tries someone else's
+        account does not lock them out.
         """
-        self._addresses.take(address)
-        # By its hash: what someone types as a name may be long, and is kept.
-        self._accounts.take(hashlib.sha256(f"{address} {account}".encode(errors="replace")).hexdigest())
+        network = network_of(address)
+        pair = _key(account, network)
+        self._addresses.take(network)
+        self._pairs.take(pair)
+        if pair not in self._known:
+            self._accounts.take(_key(account))
+
+    def succeeded(self, account: str, address: str) -> None:
+        """Remember that an account has signed in from an address."""
+        pair = _key(account, network_of(address))
+        self._known[pair] = None
+        self._known.move_to_end(pair)
+        if len(self._known) > _CLIENTS:
+            self._known.popitem(last=False)
+
+
+def _a_minute(number: int) -> Rate:
+    return Rate(number / 60, number)
+
+
+def _key(account: str, network: str = "") -> str:
+    """A hash, to count by: what someone types as a name may be long, and is kept."""
+    return hashlib.sha256(f"{network} {account}".encode(errors="replace")).hexdigest()
 
 
 class Limits:

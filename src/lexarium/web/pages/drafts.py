@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from lexarium.domain.aliases import DEFAULT_LANGUAGE
-from lexarium.domain.collections import DEFINITIONS
 from lexarium.web.pages.fields import Typed, text, whole_number
 
 _BETWEEN = " | "
@@ -14,19 +13,6 @@ LINES = {
     "relations": "One a line: KINDOF trm_123",
 }
 """Fields that hold lists, and what to type there."""
-LABELS = {
-    "name": "Name",
-    **dict.fromkeys(DEFINITIONS, "Definition"),
-    "aliases": "Aliases",
-    "sources": "Sources",
-    "relations": "Relations",
-    "id_concept_class": "Class",
-    "id_protocol": "Source vocabulary",
-    "flag_for_curator": "Waits for a curator (1) or not (0)",
-    "state": "State",
-    "replaced_by": "To be used instead",
-}
-"""What the fields of a draft are called."""
 
 
 def typed_of(draft: Mapping[str, Any]) -> dict[str, str]:

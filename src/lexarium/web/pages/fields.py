@@ -1,6 +1,6 @@
 """What was typed into a form, and what is wrong with it."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from lexarium.domain.accounts import Role
@@ -13,6 +13,9 @@ KINDS = [(name, plural(name)) for name in COLLECTIONS]
 """The collections to choose from, and what they are called."""
 ROLES = [(role.value, role.value) for role in Role]
 """The roles to choose from, the least first."""
+
+MISTAKES = (Invalid, Conflict, Forbidden, NotFound)
+"""What tells that something is wrong with what was typed: the form is shown again, with that."""
 
 Typed = Mapping[str, Any]
 """The fields of a form: all text, unless a program has sent them as JSON."""
@@ -45,18 +48,6 @@ def given(fields: Typed, *names: str) -> dict[str, str]:
 def ticked(fields: Typed, name: str, choices: Iterable[str]) -> list[str]:
     """Which of several boxes are ticked."""
     return [each for each in choices if text(fields, f"{name}-{each}")]
-
-
-def mistakes(work: Callable[[], Any], field: str = "") -> dict[str, str]:
-    """Do a piece of work, and tell what is wrong with what was typed, field by field; nothing where it is done.
-
-    What is wrong with no field of its own stands at `field`.
-    """
-    try:
-        work()
-    except (Invalid, Conflict, Forbidden, NotFound) as error:
-        return mistakes_of(error, field)
-    return {}
 
 
 def mistakes_of(error: LexariumError, field: str = "") -> dict[str, str]:

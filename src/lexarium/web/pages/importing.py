@@ -15,9 +15,9 @@ from lexarium.domain.errors import Conflict, Invalid, Problem
 from lexarium.exchange.formats import FORMATS
 from lexarium.service.access import Deed
 from lexarium.service.uploads import KEPT_SECONDS, How, Upload
-from lexarium.web.pages.fields import KINDS, Typed, mistakes, text
-from lexarium.web.pages.session import caller_of, known
-from lexarium.web.pages.site import Form, Page, Site, refuse_foreign, sent_to_sign_in
+from lexarium.web.pages.fields import KINDS, MISTAKES, Typed, mistakes_of, text
+from lexarium.web.pages.session import known
+from lexarium.web.pages.site import Form, Page, Site, admitted, refuse_foreign, sent_to_sign_in
 from lexarium.web.uploads import Sent, read_upload
 
 _IMPORT = "/import"
@@ -46,14 +46,12 @@ async def receive(site: Site, request: Request) -> Response:
 
 
 def _receive(site: Site, request: Request, sent: Sent) -> Response:
-    caller, found = known(site, request), list[Upload]()
-
-    def work() -> None:
+    caller = known(site, request)
+    try:
         how = _how(sent.fields, [] if sent.files else [Problem("files", "must be chosen: one or several.")])
-        found.append(site.uploads.receive(caller, sent.files, how, _PATIENCE_SECONDS))
-
-    wrong = mistakes(work, "files")
-    return _form(site, request, sent.fields, wrong) if wrong else _seen(found[0])
+        return _seen(site.uploads.receive(caller, sent.files, how, _PATIENCE_SECONDS))
+    except MISTAKES as error:
+        return _form(site, request, sent.fields, mistakes_of(error, "files"))
 
 
 def look(site: Site, request: Request) -> Response:
@@ -69,11 +67,11 @@ def _look(site: Site, request: Request, upload: Upload, typed: Typed, wrong: Map
 
 def look_again(site: Site, request: Request, fields: Typed) -> Response:
     """Read the same files otherwise."""
-    caller, ticket, found = known(site, request), request.path_params["ticket"], list[Upload]()
-    wrong = mistakes(lambda: found.append(site.uploads.look(caller, ticket, _how(fields, []), _PATIENCE_SECONDS)))
-    if wrong:
-        return _look(site, request, site.uploads.find(caller, ticket), fields, wrong)
-    return _seen(found[0])
+    caller, ticket = known(site, request), request.path_params["ticket"]
+    try:
+        return _seen(site.uploads.look(caller, ticket, _how(fields, []), _PATIENCE_SECONDS))
+    except MISTAKES as error:
+        return _look(site, request, site.uploads.find(caller, ticket), fields, mistakes_of(error))
 
 
 def confirm(site: Site, request: Request, fields: Typed) -> Response:
@@ -128,12 +126,9 @@ class _Sending:
 
         async def endpoint(request: Request) -> Response:
             refuse_foreign(request)
-            caller = await run_in_threadpool(caller_of, site, request)
-            if caller is None:
-                return sent_to_sign_in(request)
-            caller.require(self.deed)
-            site.limits.writes.take(caller.token)
-            return await receive(site, request)
+            return (
+                await receive(site, request) if await admitted(site, request, self.deed) else sent_to_sign_in(request)
+            )
 
         return Route(self.path, endpoint, methods=["POST"])
 

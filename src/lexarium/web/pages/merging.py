@@ -11,7 +11,7 @@ from lexarium.service import dossiers, merging
 from lexarium.service.access import Deed
 from lexarium.service.desk import Desk, current, found, refuse_gone
 from lexarium.store.transaction import Transaction
-from lexarium.web.pages import drafts
+from lexarium.web.pages import meanwhile
 from lexarium.web.pages.fields import Typed, mistakes_of, text, whole_number
 from lexarium.web.pages.picking import choices
 from lexarium.web.pages.session import known
@@ -23,32 +23,38 @@ _PATH = "/merge/{id}"
 
 def ask(site: Site, request: Request) -> Response:
     """Into which one, and what that would do."""
-    return _page(site, request, request.query_params.get("into", ""), {})
+    return _page(site, request, request.query_params, {})
 
 
 def merge(site: Site, request: Request, fields: Typed) -> Response:
     """Merge it, and go to the survivor."""
     caller, identifier = known(site, request), request.path_params["id"]
-    into, version = text(fields, "into"), whole_number(fields, "version")
+    into = text(fields, "into")
 
     def work(transaction: Transaction) -> Response:
         desk = Desk(transaction, caller)
-        gone = desk.current(desk.any(identifier).whole.collection, identifier, version)
+        kind = desk.any(identifier).whole.collection
+        gone = desk.current(kind, identifier, whole_number(fields, "version"))
+        if into != identifier:
+            desk.current(kind, into, whole_number(fields, "survivor"))
         survivor = desk.merge(gone, into)
         return RedirectResponse(with_query(path_of(survivor.whole.id), merged=identifier), 303)
 
     try:
         return site.database.run(work)
+    except Stale:
+        return _page(site, request, fields, {"": meanwhile.CHANGED})
     except (Invalid, Conflict, NotFound) as error:
-        return _page(site, request, into, mistakes_of(error, "" if isinstance(error, Stale) else "into"))
+        return _page(site, request, fields, mistakes_of(error, "into"))
 
 
-def _page(site: Site, request: Request, into: str, wrong: Mapping[str, str]) -> Response:
-    identifier, words = request.path_params["id"], request.query_params.get("q", "")
+def _page(site: Site, request: Request, typed: Typed, wrong: Mapping[str, str]) -> Response:
+    identifier, into, words = request.path_params["id"], text(typed, "into"), request.query_params.get("q", "")
     with site.database.read() as snapshot:
         gone = found(snapshot, identifier)
         refuse_gone(gone.whole)
         told: dict[str, Any] = {"whole": gone.whole, "version": gone.version, "into": None, "wrong": wrong}
+        told["since"] = meanwhile.since(snapshot, gone, whole_number(typed, "version"))
         if into == identifier:
             told["wrong"] = wrong = {"into": "A record cannot be merged into itself."}
         elif into and "into" not in wrong:
@@ -59,12 +65,12 @@ def _page(site: Site, request: Request, into: str, wrong: Mapping[str, str]) -> 
                 told["wrong"] = wrong = {"into": str(error)}
             else:
                 gains = dossiers.alterations(snapshot, forecast.gains)
-                told |= {"into": kept.whole, "forecast": forecast, "gains": gains}
+                told |= {"into": kept.whole, "survivor_version": kept.version, "forecast": forecast, "gains": gains}
+                told["since"] = [*told["since"], *meanwhile.since(snapshot, kept, whole_number(typed, "survivor"))]
     told |= {
         "q": words,
         "looked": bool(words.strip()),
         "choices": choices(site, words, gone.whole.collection.name, identifier),
-        "fields": drafts.LABELS,
     }
     return site.render(request, "merge.html", told, 422 if wrong else 200)
 

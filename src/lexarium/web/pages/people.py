@@ -6,13 +6,11 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from lexarium.domain.accounts import Account
 from lexarium.service import access, accounts, passwords
 from lexarium.service.access import Deed
 from lexarium.service.accounts import tokens
-from lexarium.store.writer import Work
 from lexarium.web.asked import NewUser, UserChange, formed
-from lexarium.web.pages.fields import ROLES, Typed, given, mistakes, text
+from lexarium.web.pages.fields import MISTAKES, ROLES, Typed, given, mistakes_of, text
 from lexarium.web.pages.session import known
 from lexarium.web.pages.site import Form, Page, Site
 from lexarium.web.pages.wording import with_query
@@ -50,16 +48,12 @@ def _list(site: Site, request: Request, typed: Typed, wrong: Mapping[str, str]) 
 
 def add(site: Site, request: Request, fields: Typed) -> Response:
     """Make an account."""
-    made: list[Account] = []
-
-    def work() -> None:
+    try:
         asked = formed(NewUser, given(fields, "name", "role"), "This is not a valid account.")
-        made.append(access.add_account(site.database, asked.name, asked.role))
-
-    wrong = mistakes(work, "name")
-    if wrong:
-        return _list(site, request, fields, wrong)
-    return _seen(made[0].id, "added")
+        made = access.add_account(site.database, asked.name, asked.role)
+    except MISTAKES as error:
+        return _list(site, request, fields, mistakes_of(error, "name"))
+    return _seen(made.id, "added")
 
 
 def person(site: Site, request: Request) -> Response:
@@ -86,13 +80,12 @@ def _one(site: Site, request: Request, wrong: Mapping[str, str]) -> Response:
 def change_role(site: Site, request: Request, fields: Typed) -> Response:
     """Give an account another role."""
     identifier = request.path_params["id"]
-
-    def work() -> None:
+    try:
         asked = formed(UserChange, {"role": text(fields, "role")}, "The account cannot be changed so.")
         site.database.run(accounts.change(identifier, asked.role))
-
-    wrong = mistakes(work, "role")
-    return _one(site, request, wrong) if wrong else _seen(identifier, "role")
+    except MISTAKES as error:
+        return _one(site, request, mistakes_of(error, "role"))
+    return _seen(identifier, "role")
 
 
 async def set_password(site: Site, request: Request, fields: Typed) -> Response:
@@ -103,14 +96,11 @@ async def set_password(site: Site, request: Request, fields: Typed) -> Response:
 
 def _set_password(site: Site, request: Request, fields: Typed) -> Response:
     identifier = request.path_params["id"]
-
-    def work() -> None:
-        asked = text(fields, "password")
-        changed: Work[Account] = accounts.change(identifier, password=passwords.hashed(asked))
-        site.database.run(changed)
-
-    wrong = mistakes(work, "password")
-    return _one(site, request, wrong) if wrong else _seen(identifier, "password")
+    try:
+        site.database.run(accounts.change(identifier, password=passwords.hashed(text(fields, "password"))))
+    except MISTAKES as error:
+        return _one(site, request, mistakes_of(error, "password"))
+    return _seen(identifier, "password")
 
 
 def ask_erase(site: Site, request: Request) -> Response:
@@ -126,10 +116,10 @@ def _erasing(site: Site, request: Request, wrong: Mapping[str, str]) -> Response
 
 def erase(site: Site, request: Request, fields: Typed) -> Response:
     """Erase an account."""
-    identifier = request.path_params["id"]
-    wrong = mistakes(lambda: accounts.erase(site.database, identifier))
-    if wrong:
-        return _erasing(site, request, wrong)
+    try:
+        accounts.erase(site.database, request.path_params["id"])
+    except MISTAKES as error:
+        return _erasing(site, request, mistakes_of(error))
     return RedirectResponse(with_query(_PEOPLE, did="erased"), 303)
 
 

@@ -6,7 +6,6 @@ from starlette.responses import RedirectResponse, Response
 from lexarium.domain.proposals import Proposal
 from lexarium.service import proposals, reviewing
 from lexarium.service.access import Deed
-from lexarium.web.pages import drafts
 from lexarium.web.pages.fields import Typed, place
 from lexarium.web.pages.session import known
 from lexarium.web.pages.site import Form, Page, Site
@@ -30,7 +29,6 @@ def own(site: Site, request: Request) -> Response:
     last = several[_SHOWN - 1] if len(several) > _SHOWN else None
     told = {
         "cases": cases,
-        "labels": drafts.LABELS,
         "did": given.get("did"),
         "next": last and with_query(_OWN, before=f"{last.made}-{last.id}"),
     }

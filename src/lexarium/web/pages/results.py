@@ -40,8 +40,8 @@ def search(site: Site, request: Request) -> Response:
     if text:
         asked = Asked(text, limit=_SHOWN, offset=min(offset, DEEPEST - _SHOWN), class_=class_id or None)
         asked = replace(asked, states=_EVERY_STATE) if told["gone"] else asked
-        wanted = replace(asked, collections=(told["collection"],)) if told["collection"] else asked
-        found, facets = _found(site, wanted, asked)
+        asked = replace(asked, collections=(told["collection"],)) if told["collection"] else asked
+        found, facets = _found(site, asked)
         with site.database.read() as snapshot:
             classes = site.classes.at(snapshot)
             changes = log.latest(snapshot, [hit.id for hit in found.hits])
@@ -59,19 +59,13 @@ def search(site: Site, request: Request) -> Response:
     return site.render(request, "results.html", told)
 
 
-def _found(site: Site, wanted: Asked, anywhere: Asked) -> tuple[Found, dict[str, dict[str, int]]]:
+def _found(site: Site, wanted: Asked) -> tuple[Found, dict[str, dict[str, int]]]:
     """What was found; and, for each filter, how much there would be with another value of it."""
-    plain = replace(anywhere, class_=None, limit=1, offset=0)
-    queries = [wanted]
-    others = {
-        "collection": replace(plain, class_=wanted.class_),
-        "class": replace(plain, collections=wanted.collections),
-    }
-    needed = [name for name, other in others.items() if replace(wanted, limit=1, offset=0) != other]
-    answers = site.finder.search_many([*queries, *(others[name] for name in needed)])
-    found = answers[0]
-    facets = {name: found.facets.get(name, {}) for name in others}
-    return found, facets | {name: other.facets.get(name, {}) for name, other in zip(needed, answers[1:], strict=True)}
+    found, whole = site.finder.search(wanted), replace(wanted, offset=0)
+    others = {"collection": replace(whole, collections=()), "class": replace(whole, class_=None)}
+    narrowed = {name: other for name, other in others.items() if other != whole}
+    counted = dict(zip(narrowed, site.finder.facets([*narrowed.values()]), strict=True))
+    return found, {name: counted.get(name, found.facets).get(name, {}) for name in others}
 
 
 def _pieces(hit: Hit) -> Iterator[tuple[str, bool]]:

@@ -5,14 +5,14 @@ from collections.abc import Mapping
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from lexarium.domain.errors import Conflict, Invalid
+from lexarium.domain.errors import Conflict, Invalid, Stale
 from lexarium.domain.proposals import Proposal
 from lexarium.domain.text import unstorable
 from lexarium.service import curating, dossiers
 from lexarium.service.access import Deed
 from lexarium.service.desk import current, found, refuse_gone, still_named
 from lexarium.store.transaction import Transaction
-from lexarium.web.pages import reverting
+from lexarium.web.pages import meanwhile, reverting
 from lexarium.web.pages.fields import Typed, mistakes_of, text, whole_number
 from lexarium.web.pages.picking import choices, chosen
 from lexarium.web.pages.proposed import proposed_page
@@ -44,6 +44,8 @@ def retire(site: Site, request: Request, fields: Typed) -> Response:
 
     try:
         return site.database.run(work)
+    except Stale:
+        return _page(site, request, fields, {"": meanwhile.CHANGED})
     except (Invalid, Conflict) as error:
         return _page(site, request, fields, mistakes_of(error))
 
@@ -57,6 +59,7 @@ def _page(site: Site, request: Request, typed: Typed, wrong: Mapping[str, str]) 
         told = {
             "whole": there.whole,
             "version": there.version,
+            "since": meanwhile.since(snapshot, there, whole_number(typed, "version")),
             "uses": list(still_named(snapshot, there.whole)),
             "groups": [group for group in dossiers.dossier(snapshot, there.change).groups if not group.outward],
         }

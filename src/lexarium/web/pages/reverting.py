@@ -6,13 +6,14 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from lexarium.domain.changes import Action, Change, State
-from lexarium.domain.errors import Invalid, NotFound, Problem
+from lexarium.domain.errors import Invalid, NotFound, Problem, Stale
 from lexarium.service import dossiers, looking
 from lexarium.service.access import Caller, Deed
-from lexarium.service.desk import Desk, Saved
+from lexarium.service.desk import Desk, Saved, found
 from lexarium.store import versions
 from lexarium.store.backend import Snapshot
 from lexarium.store.transaction import Transaction
+from lexarium.web.pages import meanwhile
 from lexarium.web.pages.fields import Typed, whole_number
 from lexarium.web.pages.session import known
 from lexarium.web.pages.site import Form, Site
@@ -36,7 +37,7 @@ class Done:
     version: int = 0
     """The version that it made."""
     back: int | None = None
-    """The version to go back to; None where there is no way back."""
+    """The version to go back to; None where there is no way back, 0 where it was not there: then it is retired."""
 
 
 def told(before: Saved | None, after: Saved, path: str = "") -> RedirectResponse:
@@ -75,6 +76,8 @@ def _back(snapshot: Snapshot, change: Change, caller: Caller) -> int | None:
     """The version before a change, where the caller may go back to it."""
     if not caller.may(Deed.PUBLISH):
         return None
+    if change.action == Action.CREATE:
+        return 0
     before = versions.find_version(snapshot, change.record, change.version - 1)
     return None if before is None or before.whole().state == State.MERGED else before.version
 
@@ -92,7 +95,18 @@ def revert(site: Site, request: Request, fields: Typed) -> Response:
         past = looking.version(transaction.connection, before.whole.collection, identifier, to)
         return before, desk.revert(past, newest)
 
-    return told(*site.database.run(work))
+    try:
+        return told(*site.database.run(work))
+    except Stale:
+        return _late(site, request, newest)
+
+
+def _late(site: Site, request: Request, seen: int) -> Response:
+    """What someone gets who comes too late to undo something: what has been done since."""
+    with site.database.read() as snapshot:
+        there = found(snapshot, request.path_params["id"])
+        versions_since = meanwhile.since(snapshot, there, seen)
+    return site.render(request, "late.html", {"whole": there.whole, "since": versions_since}, 409)
 
 
 PAGES = (Form("/revert/{id}", revert, Deed.PUBLISH),)

@@ -19,10 +19,10 @@ from lexarium.service.statistics import GAPS
 from lexarium.store.backend import Snapshot, read_position
 from lexarium.web.asked import Reject, formed
 from lexarium.web.pages import drafts
-from lexarium.web.pages.fields import KINDS, Typed, mistakes, place, text, whole_number
+from lexarium.web.pages.fields import KINDS, MISTAKES, Typed, mistakes_of, place, text, whole_number
 from lexarium.web.pages.session import known
 from lexarium.web.pages.site import Form, Page, Site
-from lexarium.web.pages.wording import with_query
+from lexarium.web.pages.wording import label, with_query
 from lexarium.web.pages.writing import entry, is_touched
 
 _REVIEW = "/review"
@@ -50,7 +50,6 @@ def queue(site: Site, request: Request) -> Response:
             "next": last and with_query(_REVIEW, **_kept(wanted), from_=f"{last.made}-{last.id}"),
             "authors": reviewing.authors(snapshot, wanted.author),
             "kinds": KINDS,
-            "labels": drafts.LABELS,
             "figures": figures,
             "gaps": GAPS,
             "flaggable": [name for name, each in COLLECTIONS.items() if "flag_for_curator" in each.fields],
@@ -81,7 +80,6 @@ def _one(site: Site, request: Request, typed: Typed, wrong: Mapping[str, str]) -
     told |= {
         "similar": reviewing.similar(site.finder, found) if found.proposal.state == Decision.OPEN else [],
         "typed": {**drafts.typed_of(found.draft), **typed},
-        "labels": drafts.LABELS,
         "entries": [] if found.kind == RETIRE else [entry(found.collection, name) for name in found.editable],
         "wrong": wrong,
         "kept": _kept(wanted),
@@ -96,7 +94,7 @@ def _written(case: Case, typed: Typed) -> dict[str, str]:
     proposed = drafts.typed_of(case.draft)
     names = ["reason"] if case.kind == RETIRE else [*case.editable, "reason"]
     return {
-        drafts.LABELS.get(name, name.capitalize()): text(typed, name)
+        label(name): text(typed, name)
         for name in names
         if text(typed, name)
         and (name not in proposed or is_touched(entry(case.collection, name), typed, proposed[name]))
@@ -106,32 +104,29 @@ def _written(case: Case, typed: Typed) -> dict[str, str]:
 def accept(site: Site, request: Request, fields: Typed) -> Response:
     """Make it so, as it stands in the form."""
     caller, identifier = known(site, request), request.path_params["id"]
-
-    def work() -> None:
-        with site.database.read() as snapshot:
-            found = reviewing.case(snapshot, proposals.visible(snapshot, caller, identifier))
-        wanted = _wanted(found, fields)
-        version = whole_number(fields, "version")
+    with site.database.read() as snapshot:
+        found = reviewing.case(snapshot, proposals.visible(snapshot, caller, identifier))
+    try:
+        wanted, version = _wanted(found, fields), whole_number(fields, "version")
         site.database.run(lambda transaction: reviewing.accept(transaction, caller, identifier, wanted, version))
-
-    return _answer(site, request, fields, mistakes(work))
+    except MISTAKES as error:
+        return _one(site, request, fields, mistakes_of(error))
+    return _next(site, request)
 
 
 def reject(site: Site, request: Request, fields: Typed) -> Response:
     """Turn it down, with a reason."""
     caller, identifier = known(site, request), request.path_params["id"]
-
-    def work() -> None:
+    try:
         reason = formed(Reject, {"reason": text(fields, "reason").strip()}, "This is no reason.").reason
         site.database.run(lambda transaction: proposals.reject(transaction, caller, identifier, reason))
+    except MISTAKES as error:
+        return _one(site, request, fields, mistakes_of(error))
+    return _next(site, request)
 
-    return _answer(site, request, fields, mistakes(work))
 
-
-def _answer(site: Site, request: Request, fields: Typed, wrong: Mapping[str, str]) -> Response:
-    """The form again with what is wrong, or the next of the queue."""
-    if wrong:
-        return _one(site, request, fields, wrong)
+def _next(site: Site, request: Request) -> Response:
+    """To the next of the queue, which tells what was decided."""
     identifier, wanted = request.path_params["id"], _queue(request.query_params)
     with site.database.read() as snapshot:
         done = proposals.visible(snapshot, known(site, request), identifier)
@@ -143,7 +138,10 @@ def _answer(site: Site, request: Request, fields: Typed, wrong: Mapping[str, str
 def undo(site: Site, request: Request, fields: Typed) -> Response:
     """Take back what was published by accepting it."""
     caller, identifier = known(site, request), request.path_params["id"]
-    site.database.run(lambda transaction: reviewing.undo(transaction, caller, identifier))
+    try:
+        site.database.run(lambda transaction: reviewing.undo(transaction, caller, identifier))
+    except MISTAKES as error:
+        return _one(site, request, {}, mistakes_of(error))
     return RedirectResponse(with_query(f"{_REVIEW}/{identifier}", undone="1"), 303)
 
 

@@ -12,6 +12,8 @@ from lexarium.domain.stamps import now
 from lexarium.service.access import Caller, Callers
 
 COOKIE = "lexarium_session"
+_SECURE = "__Host-"
+"""What its name begins with under https: browsers take a cookie of that name from this very host alone."""
 HOME = "/"
 _HERE = re.compile(r"/(?!/)[^\s\\\x00-\x1f\x7f]*")
 _LONGEST = 2_000
@@ -24,13 +26,13 @@ class _Site(Protocol):
 
 def authorization(request: Request) -> str | None:
     """What a program would send as `Authorization` to be let in as whoever is signed in; None where nobody is."""
-    secret = request.cookies.get(COOKIE)
+    secret = request.cookies.get(_name(request))
     return f"Bearer {secret}" if secret else None
 
 
 def caller_of(site: _Site, request: Request) -> Caller | None:
     """Who is signed in; None where nobody is, or not any more. It reads the database: to be called in a thread."""
-    if not request.cookies.get(COOKIE):
+    if authorization(request) is None:
         return None
     if hasattr(request.state, "caller_unknown"):
         raise request.state.caller_unknown
@@ -58,12 +60,12 @@ def begin(request: Request, response: Response, token: Token, secret: str) -> No
     """Have a browser keep a token that was made just now, for as long as it is good, in place of any other."""
     del response.headers["set-cookie"]
     seconds = None if token.expires is None else max(0, (token.expires - now()) // 1000)
-    response.set_cookie(COOKIE, secret, max_age=seconds, secure=_secure(request), httponly=True)
+    response.set_cookie(_name(request), secret, max_age=seconds, secure=_secure(request), httponly=True)
 
 
 def end(request: Request, response: Response) -> None:
     """Have a browser forget its token."""
-    response.delete_cookie(COOKIE, secure=_secure(request), httponly=True)
+    response.delete_cookie(_name(request), secure=_secure(request), httponly=True)
 
 
 def local(address: object) -> str:
@@ -71,6 +73,10 @@ def local(address: object) -> str:
     if isinstance(address, str) and len(address) <= _LONGEST and _HERE.fullmatch(address):
         return address
     return HOME
+
+
+def _name(request: Request) -> str:
+    return _SECURE + COOKIE if _secure(request) else COOKIE
 
 
 def _secure(request: Request) -> bool:

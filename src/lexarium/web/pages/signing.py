@@ -35,6 +35,7 @@ async def sign_in(site: Site, request: Request, fields: Mapping[str, Any]) -> Re
             token, secret = await run_in_threadpool(passwords.sign_in, site.database, name, password)
     except (Unauthenticated, HttpProblem) as error:
         return await run_in_threadpool(_again, site, request, fields, error)
+    site.limits.sign_ins.succeeded(name, address_of(request))
     response = await run_in_threadpool(_welcome, site, request, fields)
     begin(request, response, token, secret)
     return response
@@ -42,8 +43,14 @@ async def sign_in(site: Site, request: Request, fields: Mapping[str, Any]) -> Re
 
 def _again(site: Site, request: Request, fields: Mapping[str, Any], error: Exception) -> Response:
     wrong = explained(error)
-    told = {"next": _after(fields.get("next")), "name": fields.get("name", ""), "kept": fields.get("kept", "")}
-    return site.render(request, "sign_in.html", {**told, "wrong": wrong.detail}, wrong.status, wrong.headers)
+    told = {
+        "next": _after(fields.get("next")),
+        "name": fields.get("name", ""),
+        "kept": fields.get("kept", ""),
+        "wrong": wrong.detail,
+        "refused": isinstance(error, Unauthenticated),
+    }
+    return site.render(request, "sign_in.html", told, wrong.status, wrong.headers)
 
 
 def _welcome(site: Site, request: Request, fields: Mapping[str, Any]) -> Response:

@@ -24,7 +24,7 @@ from starlette.types import Scope
 from lexarium import __version__
 from lexarium.domain.about import About
 from lexarium.domain.collections import COLLECTIONS
-from lexarium.domain.errors import StoreError, Unauthenticated
+from lexarium.domain.errors import StoreError, Unauthenticated, Unready
 from lexarium.service.access import LEAST_ROLE, Caller, Callers, Deed
 from lexarium.service.annotating import Annotating
 from lexarium.service.classes import Classes
@@ -71,6 +71,7 @@ def templates() -> Environment:
     environment.filters |= {
         "day": wording.day,
         "done": wording.done,
+        "label": wording.label,
         "minute": wording.minute,
         "month": wording.month,
         "number": wording.number,
@@ -259,21 +260,38 @@ class Form:
         async def endpoint(request: Request) -> Response:
             refuse_foreign(request)
             fields, _ = await read_fields(request, site.limits)
-            if self.deed is not None:
-                caller = await run_in_threadpool(caller_of, site, request)
-                if caller is None:
-                    return await run_in_threadpool(_sign_in_first, site, request, fields)
-                _refuse(caller, self.deed)
-                site.limits.writes.take(caller.token)
-            if iscoroutinefunction(self.answer):
-                waited: Response = await self.answer(site, request, fields)
-                return waited
-            return await run_in_threadpool(cast(_Plain, self.answer), site, request, fields)
+            try:
+                return await self._answered(site, request, fields)
+            except (HttpProblem, StoreError, Unready) as error:
+                refused = isinstance(error, HttpProblem) and error.status not in _LATER
+                if refused or not _keepable(fields) or not wants_page(request):
+                    raise
+                return await run_in_threadpool(_send_later, site, request, fields, error)
 
         return Route(self.path, endpoint, methods=["POST"])
 
+    async def _answered(self, site: Site, request: Request, fields: Mapping[str, Any]) -> Response:
+        if self.deed is not None and not await admitted(site, request, self.deed):
+            return await run_in_threadpool(_sign_in_first, site, request, fields)
+        if iscoroutinefunction(self.answer):
+            waited: Response = await self.answer(site, request, fields)
+            return waited
+        return await run_in_threadpool(cast(_Plain, self.answer), site, request, fields)
 
+
+_LATER = (429, 503)
+"""What HTTP calls it where the same form, sent a little later, may be taken."""
 _UNKEPT = {"cache-control": "no-store"}
+
+
+async def admitted(site: Site, request: Request, deed: Deed) -> bool:
+    """Whether whoever sends a form is signed in; then it counts as a write of theirs. Raises where they may not."""
+    caller = await run_in_threadpool(caller_of, site, request)
+    if caller is None:
+        return False
+    _refuse(caller, deed)
+    site.limits.writes.take(caller.token)
+    return True
 
 
 async def form_kept(site: Site, request: Request) -> Response:
@@ -289,11 +307,23 @@ def _sign_in_first(site: Site, request: Request, fields: Mapping[str, Any]) -> R
     But for a form with a password, which no page may show: that is to be filled in again, where it stands.
     """
     wrong = explained(Unauthenticated("You are not signed in any more."))
-    if any("password" in name for name in fields):
-        told = {"next": request.url.path.rpartition("/")[0], "wrong": wrong.detail}
+    if _keepable(fields):
+        told = {"next": address_of(request), "kept": orjson.dumps(dict(fields)).decode(), "wrong": wrong.detail}
     else:
-        told = {"next": request.url.path, "kept": orjson.dumps(dict(fields)).decode(), "wrong": wrong.detail}
+        told = {"next": request.url.path.rpartition("/")[0], "wrong": wrong.detail}
     return site.render(request, "sign_in.html", told, wrong.status, {**_sendable(wrong), **_UNKEPT})
+
+
+def _send_later(site: Site, request: Request, fields: Mapping[str, Any], error: Exception) -> Response:
+    """What someone gets whose form cannot be taken at this moment: nothing that they wrote is lost."""
+    wrong = explained(error)
+    told = {"next": address_of(request), "fields": fields, "wrong": wrong}
+    return site.render(request, "send_again.html", told, wrong.status, {**_sendable(wrong), **_UNKEPT})
+
+
+def _keepable(fields: Mapping[str, Any]) -> bool:
+    """Whether a page may hold what was sent: none may hold a password."""
+    return not any("password" in name for name in fields)
 
 
 def _refuse(caller: Caller, deed: Deed) -> None:

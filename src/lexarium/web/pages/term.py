@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from lexarium.domain.changes import Change, State, Whole
-from lexarium.domain.collections import COLLECTIONS, CONCEPT_CLASS, DEFINITIONS
+from lexarium.domain.collections import COLLECTIONS, CONCEPT_CLASS
 from lexarium.domain.stamps import text_of
 from lexarium.service import browsing, dossiers, reviewing
 from lexarium.service.browsing import Wanted
@@ -23,20 +23,6 @@ from lexarium.web.pages.wording import day, path_of, plural
 _FEW_VERSIONS = 5
 _VERSIONS = 50
 _FEW_MEMBERS = 30
-_FIELDS = {
-    "name": "name",
-    **dict.fromkeys(DEFINITIONS, "definition"),
-    "aliases": "aliases",
-    "sources": "sources",
-    "relations": "relations",
-    "id_concept_class": "class",
-    "id_protocol": "source vocabulary",
-    "flag_for_curator": "waits for a curator",
-    "state": "state",
-    "replaced_by": "replaced by",
-    "id_user": "author",
-}
-"""What fields are called in a history; others as they are."""
 
 
 def record_page(site: Site, request: Request, identifier: str) -> Response:
@@ -62,7 +48,6 @@ def history(site: Site, request: Request) -> Response:
             "whole": found.whole(),
             "versions": versions,
             "newest": found.version,
-            "fields": _FIELDS,
             "before": last if last > 1 else None,
         }
     return site.render(request, "history.html", told)
@@ -82,7 +67,6 @@ def _told(site: Site, snapshot: Snapshot, dossier: Dossier) -> dict[str, Any]:
         "members": _members(site, snapshot, whole.id) if collection == CONCEPT_CLASS.name else [],
         "versions": dossiers.history(snapshot, whole.id, change.version, _FEW_VERSIONS),
         "newest": change.version,
-        "fields": _FIELDS,
         "downloads": _downloads(whole),
         "citations": _citations(site, dossier),
         "own_shade": classes[whole.id].shade if whole.id in classes else None,

@@ -14,7 +14,7 @@ from lexarium.service.access import Caller, Deed
 from lexarium.service.accounts import tokens
 from lexarium.web.asked import NewToken, formed
 from lexarium.web.limits import address_of
-from lexarium.web.pages.fields import ROLES, Typed, given, mistakes, place, text
+from lexarium.web.pages.fields import MISTAKES, ROLES, Typed, given, mistakes_of, place, text
 from lexarium.web.pages.session import known
 from lexarium.web.pages.site import Form, Page, Site
 from lexarium.web.pages.wording import with_query
@@ -68,26 +68,25 @@ async def make(site: Site, request: Request, fields: Typed) -> Response:
 
 
 def _make(site: Site, request: Request, caller: Caller, fields: Typed) -> Response:
-    made: list[tuple[Token, str]] = []
-
-    def work() -> None:
-        asked = formed(NewToken, given(fields, "account", "label", "role", "days"), "This is not a valid token.")
-        name = asked.account or caller.account.name
-        if name != caller.account.name:
-            caller.require(Deed.ADMINISTER)
-        maker = caller
-        if caller.expires is not None:
-            maker = passwords.proven(site.database, caller, text(fields, "old_password"))
-        role = asked.role or (caller.role if name == caller.account.name else None)
-        expires = access.lent(maker, role, access.in_days(asked.days))
-        made.append(access.create_token(site.database, name, role, expires, asked.label))
-
-    wrong = mistakes(work, "account" if _is_all(request) else "label")
-    if wrong:
-        return _list(site, request, fields, wrong)
-    token, secret = made[0]
+    try:
+        token, secret = _made(site, caller, fields)
+    except MISTAKES as error:
+        return _list(site, request, fields, mistakes_of(error, "account" if _is_all(request) else "label"))
     told = {"token": token, "secret": secret, "back": _ALL if _is_all(request) else _OWN}
     return site.render(request, "new_token.html", told, 201, _SECRET)
+
+
+def _made(site: Site, caller: Caller, fields: Typed) -> tuple[Token, str]:
+    asked = formed(NewToken, given(fields, "account", "label", "role", "days"), "This is not a valid token.")
+    name = asked.account or caller.account.name
+    if name != caller.account.name:
+        caller.require(Deed.ADMINISTER)
+    maker = caller
+    if caller.expires is not None:
+        maker = passwords.proven(site.database, caller, text(fields, "old_password"))
+    role = asked.role or (caller.role if name == caller.account.name else None)
+    expires = access.lent(maker, role, access.in_days(asked.days))
+    return access.create_token(site.database, name, role, expires, asked.label)
 
 
 def ask_revoke(site: Site, request: Request) -> Response:
@@ -107,10 +106,10 @@ def _revoking(site: Site, request: Request, wrong: Mapping[str, str]) -> Respons
 
 def revoke(site: Site, request: Request, fields: Typed) -> Response:
     """Make a token useless."""
-    caller = known(site, request)
-    wrong = mistakes(lambda: access.revoke_token(site.database, request.path_params["id"], caller))
-    if wrong:
-        return _revoking(site, request, wrong)
+    try:
+        access.revoke_token(site.database, request.path_params["id"], known(site, request))
+    except MISTAKES as error:
+        return _revoking(site, request, mistakes_of(error))
     return RedirectResponse(with_query(_back(request), did="revoked"), 303)
 
 
@@ -123,16 +122,17 @@ async def change_password(site: Site, request: Request, fields: Typed) -> Respon
 
 
 def _change_password(site: Site, request: Request, caller: Caller, fields: Typed) -> Response:
-    def prove() -> None:
+    wrong: dict[str, str] = {}
+    try:
+        digest = passwords.hashed(text(fields, "password"))
+    except MISTAKES as error:
+        wrong |= mistakes_of(error, "password")
+    try:
         passwords.prove(site.database, caller, text(fields, "old_password"))
-
-    digest: list[str] = []
-    wrong = {
-        **mistakes(prove, "old_password"),
-        **mistakes(lambda: digest.append(passwords.hashed(text(fields, "password"))), "password"),
-    }
-    if not wrong:
-        wrong = mistakes(lambda: site.database.run(accounts.change(caller.account.id, password=digest[0])), "password")
+        if not wrong:
+            site.database.run(accounts.change(caller.account.id, password=digest))
+    except MISTAKES as error:
+        wrong |= mistakes_of(error, "old_password")
     if wrong:
         return _list(site, request, {}, {f"own_{name}": told for name, told in wrong.items()})
     return RedirectResponse(with_query(_OWN, did="password"), 303)

@@ -16,7 +16,7 @@ from lexarium.service.webhooks import Wish
 from lexarium.store.backend import read_position
 from lexarium.store.transaction import Transaction
 from lexarium.web.asked import wish
-from lexarium.web.pages.fields import KINDS, Typed, mistakes, text, ticked
+from lexarium.web.pages.fields import KINDS, MISTAKES, Typed, mistakes_of, text, ticked
 from lexarium.web.pages.site import Form, Page, Site
 from lexarium.web.pages.wording import done, with_query
 
@@ -51,14 +51,12 @@ def _list(site: Site, request: Request, typed: Typed, wrong: Mapping[str, str]) 
 
 def add(site: Site, request: Request, fields: Typed) -> Response:
     """Make a webhook. Its secret stands on the page that answers, and nowhere else."""
-    made: list[Webhook] = []
-
-    def work() -> None:
+    try:
         wished = _wish(site, fields)
-        made.append(site.database.run(lambda transaction: webhooks.create(transaction, wished)))
-
-    wrong = mistakes(work, "url")
-    return _list(site, request, fields, wrong) if wrong else _with_secret(site, request, made[0])
+        made = site.database.run(lambda transaction: webhooks.create(transaction, wished))
+    except MISTAKES as error:
+        return _list(site, request, fields, mistakes_of(error, "url"))
+    return _with_secret(site, request, made)
 
 
 def one(site: Site, request: Request) -> Response:
@@ -91,13 +89,12 @@ def change(site: Site, request: Request, fields: Typed) -> Response:
     identifier = request.path_params["id"]
     with site.database.read() as snapshot:
         present = webhooks.find(snapshot, identifier)
-
-    def work() -> None:
+    try:
         wished = _wish(site, fields, present.url)
         site.database.run(lambda transaction: webhooks.change(transaction, identifier, wished))
-
-    wrong = mistakes(work, "url")
-    return _one(site, request, {"typed": fields, "wrong": wrong}) if wrong else _seen(identifier, "changed")
+    except MISTAKES as error:
+        return _one(site, request, {"typed": fields, "wrong": mistakes_of(error, "url")})
+    return _seen(identifier, "changed")
 
 
 def enable(site: Site, request: Request, fields: Typed) -> Response:

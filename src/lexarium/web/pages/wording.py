@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 from urllib.parse import quote, urlencode
 
 from lexarium.domain.changes import Action
+from lexarium.domain.collections import DEFINITIONS
 from lexarium.domain.stamps import milliseconds_of, text_of
 
 _DONE = {
@@ -13,6 +14,15 @@ _DONE = {
     Action.MERGE: "merged",
     Action.REVERT: "set back",
 }
+_LABELS = {
+    **dict.fromkeys(DEFINITIONS, "Definition"),
+    "id_concept_class": "Class",
+    "id_protocol": "Source vocabulary",
+    "flag_for_curator": "Waits for a curator",
+    "replaced_by": "To be used instead",
+    "id_user": "Author",
+}
+"""What those fields are called whose names do not say it."""
 
 
 def singular(collection: str) -> str:
@@ -24,6 +34,11 @@ def plural(collection: str) -> str:
     """What the records of a collection are called."""
     word = singular(collection)
     return word + ("es" if word.endswith("s") else "s")
+
+
+def label(field: str) -> str:
+    """What a field of a record, or of a form, is called."""
+    return _LABELS.get(field) or field.replace("_", " ").capitalize()
 
 
 def number(value: int) -> str:

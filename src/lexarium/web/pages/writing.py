@@ -42,7 +42,6 @@ class Entry:
     name: str
     kind: str
     """What it is filled in with: a `line`, a `long` text, `lines`, or a `choice`."""
-    label: str
     hint: str
 
 
@@ -77,15 +76,13 @@ def entries(collection: Collection) -> list[Entry]:
 
 def entry(collection: Collection, name: str) -> Entry:
     """One of the fields of a draft, as forms have it."""
-    label = drafts.LABELS.get(name, name.replace("_", " ").capitalize())
     if name in drafts.LINES:
-        return Entry(name, "lines", label, drafts.LINES[name])
+        return Entry(name, "lines", drafts.LINES[name])
     if name in collection.class_fields:
-        return Entry(name, "choice", label, "")
+        return Entry(name, "choice", "")
     if name == collection.definition:
-        return Entry(name, "long", label, "An empty line begins a new paragraph.")
-    told = collection.types[name] is str and name != "name"
-    return Entry(name, "line", label, (collection.fields[name].description or "") if told else "")
+        return Entry(name, "long", "An empty line begins a new paragraph.")
+    return Entry(name, "line", "" if name == "name" else collection.fields[name].description or "")
 
 
 def _place(collection: Collection, name: str) -> int:
@@ -237,7 +234,6 @@ def _page(site: Site, request: Request, sheet: Sheet, key: str = "") -> Response
         "sheet": sheet,
         "entries": entries(sheet.collection),
         "classes": sorted(classes, key=lambda each: each[1].casefold()),
-        "labels": drafts.LABELS,
         "key": key,
         **_seen(site, sheet),
     }

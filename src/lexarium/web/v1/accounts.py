@@ -37,6 +37,7 @@ async def sign_in(request: Request, database: StoreOf, limits: LimitsOf, body: B
     limits.sign_ins.take(given.name, address_of(request))
     async with limits.sign_ins.hashing:
         token, secret = await run_in_threadpool(passwords.sign_in, database, given.name, given.password)
+    limits.sign_ins.succeeded(given.name, address_of(request))
     return answers.told(Outcome(200, {**token_view(token), "token": secret}))
 
 
