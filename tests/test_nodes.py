@@ -101,14 +101,6 @@ def test_a_write_is_served_by_all_within_a_second(nodes: list[Server], clients: 
     wait_until(soon)
 
 
-def test_a_place_in_the_feed_that_one_node_told_is_known_to_all(nodes: list[Server], clients: list[Client]) -> None:
-    for number in range(5):
-        clients[0].create_at_last(f"told by one {number}")
-        last = nodes[0].get("/api/v1").json["revision"]
-        answers = everywhere(nodes, f"/api/v1/changes?since={last}")
-        assert [answer.status for answer in answers] == [200, 200, 200]
-
-
 @pytest.mark.parametrize("encoding", ["identity", "gzip", "zstd"])
 def test_every_node_gives_the_same_etag_for_the_same_bytes(
     nodes: list[Server], clients: list[Client], encoding: str

@@ -12,6 +12,7 @@ from lexarium.domain.accounts import Role
 from lexarium.domain.errors import Unavailable
 from lexarium.service.access import Callers
 from lexarium.service.checking import check
+from lexarium.service.looking import changes_after
 from lexarium.store.database import Database
 from lexarium.store.migrate import open_database
 from tests.conftest import NewUrl
@@ -114,6 +115,16 @@ def test_a_token_that_another_node_has_just_made_is_good_here_though_the_standby
     # A node that has heard of nothing yet, and so would take what the standby has.
     node = Database(primary.url(NAME), standbys=paused.url(NAME))
     assert Callers(node).identify(f"Bearer {secret}").role == Role.CURATOR
+    node.close()
+
+
+def test_a_place_in_the_feed_that_another_node_told_is_known_here_though_the_standby_lags(
+    server: Server, client: Client, primary: Postgres, paused: Postgres
+) -> None:
+    client.create_at_last("told elsewhere")
+    last = server.get("/api/v1").json["revision"]
+    node = Database(primary.url(NAME), standbys=paused.url(NAME))  # which has heard of nothing yet
+    assert changes_after(node, last, 10) == []
     node.close()
 
 

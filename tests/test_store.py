@@ -158,7 +158,8 @@ def test_what_was_before_a_loss_never_comes_back(new_url: NewUrl, tmp_path: Path
     node = Database(url, mark=Mark(path))
     node.position()
     for name in ("kept", "lost", "lost too"):
-        node.run(lambda transaction, name=name: save(transaction, entry(name)))
+        with node.write() as transaction:
+            save(transaction, entry(name))
     before = node.position()
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("UPDATE catalogue SET writes = writes - 2")

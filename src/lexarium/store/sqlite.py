@@ -49,6 +49,7 @@ class SqliteWatch:
         """`using` is held while it connects, or uses its connection: whoever holds it may close that."""
         self._connect = connect
         self._using = using
+        self._commits = -1
         self._position = Position("", -1, -1, -1)
         self._open()
 

@@ -12,8 +12,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response, StreamingResponse
 
 from lexarium.domain.changes import Change
-from lexarium.domain.errors import Conflict, Invalid, Unauthenticated
-from lexarium.service.looking import changes_since
+from lexarium.domain.errors import Conflict, Unauthenticated
+from lexarium.service.looking import changes_after, changes_since
 from lexarium.service.views import change_view
 from lexarium.store.backend import read_position
 from lexarium.store.database import Database
@@ -58,7 +58,7 @@ async def changes(
     """
     wanted = [] if collection is None else [collection]
     if "text/event-stream" not in request.headers.get("accept", ""):
-        found = await run_in_threadpool(_read, database, since or 0, limit, wanted)
+        found = await run_in_threadpool(changes_after, database, since or 0, limit, wanted)
         last = found[-1].seq if found else since or 0
         return answers.read({"items": [change_view(change) for change in found], "next": last})
     start, epoch = (since, None) if last_event_id is None else _place_of(last_event_id)
@@ -66,7 +66,7 @@ async def changes(
         start = database.position().revision
     else:
         await run_in_threadpool(_refuse_lost, database, epoch)
-        await run_in_threadpool(_read, database, start, 1, wanted)
+        await run_in_threadpool(changes_after, database, start, 1, wanted)
     headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
     if getattr(request.state, "head", False):
         return Response(media_type="text/event-stream", headers=headers)
@@ -95,16 +95,6 @@ def _refuse_lost(database: Database, epoch: str | None) -> None:
             "Read it anew, and follow from its present revision on.",
             revision=present.revision,
         )
-
-
-def _read(database: Database, since: int, limit: int, collections: list[str]) -> list[Change]:
-    try:
-        with database.read() as snapshot:
-            return changes_since(snapshot, since, limit, collections)
-    except Invalid:
-        # Another node may have told of it, and this one not have heard of it yet.
-        with database.read(newest=True) as snapshot:
-            return changes_since(snapshot, since, limit, collections)
 
 
 def _read_to(database: Database, epoch: str, since: int, collections: list[str]) -> tuple[list[Change], int] | None:
