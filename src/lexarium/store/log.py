@@ -89,8 +89,8 @@ def append(transaction: Transaction, news: Sequence[New], *, actor: str, at: int
         )
         told = get("id_concept_class", ""), get("id_user", ""), bool(get("flag_for_curator")), document
         changes.append((seq, at, actor, batch, action, collection, identifier, 1, state, order, key, *told))
-    _insert(transaction.connection, record, records)
-    _insert(transaction.connection, change, changes)
+    _insert(transaction, record, records)
+    _insert(transaction, change, changes)
     transaction.loaded(len(news))
 
 
@@ -139,7 +139,7 @@ def retell(transaction: Transaction, told: Sequence[Retold]) -> None:
 
 def relate(transaction: Transaction, added: Iterable[Edge], removed: Iterable[Edge]) -> None:
     """Add and remove relations. Those added must not be there; the records they belong to are saved by `save`."""
-    _insert(transaction.connection, relation, [(edge.source, edge.relation, edge.target) for edge in added])
+    _insert(transaction, relation, [(edge.source, edge.relation, edge.target) for edge in added])
     _execute(
         transaction,
         _UNRELATE,
@@ -192,9 +192,10 @@ def change_row(made: Change, whole: Whole) -> dict[str, Any]:
     }
 
 
-def _insert(connection: Connection, table: Table, rows: list[tuple[Any, ...]]) -> None:
+def _insert(transaction: Transaction, table: Table, rows: list[tuple[Any, ...]]) -> None:
     """Insert rows that have a value for every column, in the order of columns."""
     if rows:
+        connection = transaction.connection
         mark = "?" if connection.dialect.paramstyle == "qmark" else "%s"
         names, marks = ", ".join(f'"{column.name}"' for column in table.c), ", ".join(mark for _ in table.c)
         connection.exec_driver_sql(f"INSERT INTO {table.name} ({names}) VALUES ({marks})", rows)  # noqa: S608 (our own)
