@@ -46,6 +46,7 @@ def test_a_backup_taken_while_others_write_is_the_catalogue_at_a_revision(
     done = run("backup", file, "--database", written.url)
     assert done.returncode == 0, done.stderr
     assert [path.name for path in tmp_path.iterdir()] == [file.name]
+    assert file.stat().st_mode & 0o777 == 0o600
     before = hashlib.sha256(file.read_bytes()).digest()
     assert run("restore", file, "--database", there).returncode == 0
     assert hashlib.sha256(file.read_bytes()).digest() == before
@@ -89,11 +90,33 @@ def test_only_an_empty_database_is_restored_into(tmp_path: Path, sample_paths: l
     refused = run("restore", file, "--database", at)
     assert refused.returncode == 1
     assert "is not empty" in refused.stderr
-    nothing = run("restore", tmp_path / "mistyped", "--database", f"sqlite:///{tmp_path}/new.db")
-    assert nothing.returncode == 1
-    assert "There is no backup at" in nothing.stderr
-    file.write_bytes(b"no database at all" * 100)
-    broken = run("restore", file, "--database", f"sqlite:///{tmp_path}/new.db")
-    assert broken.returncode == 1
-    assert "Traceback" not in broken.stderr
-    assert "made a mistake" not in broken.stderr
+
+
+def test_a_file_that_is_no_good_backup_is_named_and_nothing_is_made_of_it(
+    tmp_path: Path, sample_paths: list[Path]
+) -> None:
+    at = f"sqlite:///{tmp_path}/catalogue.db"
+    assert run("import", *sample_paths, "--database", at).returncode == 0
+    file = tmp_path / "backup"
+    assert run("backup", file, "--database", at).returncode == 0
+    whole = file.read_bytes()
+    wrong = {
+        "mistyped": None,
+        "empty": b"",
+        "text": b"no database at all" * 100,
+        "cut short": whole[: len(whole) // 2],
+        "overwritten": whole[:40_960] + bytes(8_192) + whole[49_152:],
+    }
+    folder = tmp_path / "new"
+    folder.mkdir()
+    for name, content in wrong.items():
+        bad = tmp_path / name
+        if content is not None:
+            bad.write_bytes(content)
+        refused = run("restore", bad, "--database", f"sqlite:///{folder}/new.db")
+        assert refused.returncode == 1, name
+        assert str(bad) in " ".join(refused.stderr.split())
+        assert "lexarium-restore" not in refused.stderr
+        assert "made a mistake" not in refused.stderr
+        assert "Made a new catalogue" not in refused.stderr
+        assert list(folder.iterdir()) == [], name

@@ -20,6 +20,7 @@ from lexarium.store.migrate import open_database
 from lexarium.store.schema import metadata
 from tests.conftest import ENGINES, NewUrl
 from tests.server import Server, run
+from tests.test_upgrade import old_file
 from tests.test_webhooks import HOOKS, Receiver
 from tests.writers import Client, wait_until
 
@@ -135,8 +136,11 @@ def test_what_arrives_changed_is_noticed_and_nothing_is_kept(small: Database, ne
     target.close()
 
 
-def test_a_source_that_is_written_to_meanwhile_is_told_of(small: Database, new_url: NewUrl) -> None:
-    target = open_database(new_url("sqlite"))
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_source_that_is_written_to_meanwhile_is_told_of_and_nothing_is_kept(
+    small: Database, new_url: NewUrl, engine: str
+) -> None:
+    target = open_database(new_url(engine))
     once = threading.Event()
 
     def write(what: str, done: int, total: int) -> None:
@@ -144,10 +148,11 @@ def test_a_source_that_is_written_to_meanwhile_is_told_of(small: Database, new_u
             once.set()
             small.run(lambda transaction: transaction.accounts_changed())
 
-    copied, found, moved = copy(small, target, write)
-    assert moved
+    with pytest.raises(Conflict, match="was written to meanwhile"):
+        copy(small, target, write)
+    copied, found = copy(small, target, write)  # into the same, which is as empty as it was
     assert not found.problems
-    assert copied.position.accounts + 1 == small.position().accounts
+    assert copied.position == small.position()
     target.close()
 
 
@@ -156,3 +161,25 @@ def test_a_source_that_is_not_there_is_not_made(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "There is no catalogue" in done.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_empty_database_that_is_named_as_the_source_is_left_empty(new_url: NewUrl, tmp_path: Path) -> None:
+    url = new_url("postgres")
+    for command in (["copy", url, f"sqlite:///{tmp_path}/new.db"], ["check", "--database", url]):
+        done = run(*command)
+        assert done.returncode == 1
+        assert "There is no catalogue" in done.stderr
+    with psycopg.connect(url) as connection:
+        assert connection.execute("SELECT * FROM pg_tables WHERE schemaname = 'public'").fetchall() == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_source_of_an_earlier_version_is_named_and_left_as_it_is(tmp_path: Path) -> None:
+    file = tmp_path / "old.db"
+    old = old_file("0005", file)
+    before = file.read_bytes()
+    done = run("copy", old, f"sqlite:///{tmp_path}/new.db")
+    assert done.returncode == 1
+    assert "`lexarium migrate` upgrades" in done.stderr
+    assert file.read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == [file.name]

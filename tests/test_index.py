@@ -22,6 +22,7 @@ from lexarium.store.database import Database
 from lexarium.store.schema import catalogue
 from tests.server import Server, run
 from tests.test_store import entry, save
+from tests.writers import Client, wait_until
 
 
 @pytest.fixture
@@ -401,3 +402,29 @@ def test_an_answer_is_kept_only_as_long_as_the_index_stands(database: Database, 
     write(database, "alpha two")
     assert finder.search(Asked("alpha")).total == 2
     assert len(finder.suggest("alpha")) == 2
+
+
+def test_a_search_that_the_index_is_behind_for_has_the_bytes_that_its_etag_stands_for(url: str, folder: Path) -> None:
+    path = "/api/v-alpha/search?q=lagging"
+    with Server(url, LEXARIUM_INDEX=str(folder)) as server:
+        client = Client(server)
+        made = client.send("POST", "/api/v1/concept", json.dumps({"name": "lagging behind"})).json["id"]
+        wait_until(lambda: len(server.get(path).json) == 1)
+        before = server.get(path)
+    current = IndexFolder(folder).current()
+    assert current is not None
+    writing = OpenIndex(current).write()  # so that no server can follow
+    try:
+        with Server(url, LEXARIUM_INDEX=str(folder)) as server:
+            edit = json.dumps({"definition_text": "No longer what it was."})
+            written = Client(server, client.token).send("PATCH", f"/api/v1/concept/{made}", edit, If_Match='"1"')
+            assert written.status == 200
+            answers = [server.get(path) for _ in range(2)]
+            assert {(answer.headers["etag"], answer.body) for answer in answers} == {
+                (before.headers["etag"], before.body)
+            }
+    finally:
+        writing.close()
+    with Server(url, LEXARIUM_INDEX=str(folder)) as server:
+        wait_until(lambda: b"No longer" in server.get(path).body)
+        assert server.get(path).headers["etag"] != before.headers["etag"]

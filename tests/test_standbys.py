@@ -6,17 +6,20 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from sqlalchemy import text
 
 from lexarium.domain.accounts import Role
-from lexarium.domain.errors import SettingError
+from lexarium.domain.errors import Unavailable
 from lexarium.service.access import Callers
 from lexarium.service.checking import check
+from lexarium.service.looking import changes_after
 from lexarium.store.database import Database
+from lexarium.store.migrate import open_database
 from tests.conftest import NewUrl
 from tests.postgres import HOST, Postgres
 from tests.proxy import Proxy
-from tests.server import Server
-from tests.writers import LIST, Client, Load, wait_until
+from tests.server import Server, run
+from tests.writers import DEADLINE, LIST, Client, Load, wait_until
 
 NAME = "catalogue"
 
@@ -115,6 +118,16 @@ def test_a_token_that_another_node_has_just_made_is_good_here_though_the_standby
     node.close()
 
 
+def test_a_place_in_the_feed_that_another_node_told_is_known_here_though_the_standby_lags(
+    server: Server, client: Client, primary: Postgres, paused: Postgres
+) -> None:
+    client.create_at_last("told elsewhere")
+    last = server.get("/api/v1").json["revision"]
+    node = Database(primary.url(NAME), standbys=paused.url(NAME))  # which has heard of nothing yet
+    assert changes_after(node, last, 10) == []
+    node.close()
+
+
 def test_while_the_primary_is_gone_a_standby_serves_what_the_node_has_seen_or_nothing(
     server: Server, client: Client, primary: Postgres, standby: Postgres
 ) -> None:
@@ -148,9 +161,39 @@ def test_a_standby_that_is_silent_is_not_waited_for(client: Client, primary: Pos
             with ThreadPoolExecutor(12) as pool:
                 answers = list(pool.map(node.get, [f"/api/v1/task/{made}"] * 24))
             assert {answer.status for answer in answers} == {200}
-            # One that was in the midst of reading may wait for as long as a statement may take, and the end for it.
-            network.flowing.set()
             assert "The standbys cannot be read now" in node.stop()
+
+
+def test_who_reads_from_a_silent_standby_does_not_hold_up_the_end(primary: Postgres, standby: Postgres) -> None:
+    with Proxy(standby.url(NAME)) as network, ThreadPoolExecutor(1) as pool:
+        node = Database(primary.url(NAME), standbys=network.url, seconds=300)
+
+        def read() -> None:
+            with node.read() as snapshot:
+                snapshot.execute(text("SELECT pg_sleep(200)"))
+
+        reading = pool.submit(read)
+        sleeping = "SELECT count(*) FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(200)'"
+        wait_until(lambda: standby.execute(sleeping) == [(1,)])
+        network.flowing.clear()
+        node.leave_standbys()
+        with pytest.raises(Unavailable):
+            reading.result(DEADLINE)
+        with node.read() as snapshot:  # from now on at the primary
+            assert not snapshot.execute(text("SELECT pg_is_in_recovery()")).scalar_one()
+        node.close()
+
+
+def test_another_catalogue_that_is_named_as_a_standby_is_not_read_and_that_is_said(
+    client: Client, primary: Postgres
+) -> None:
+    other = primary.new_database("other")
+    open_database(other).close()
+    made = client.create_at_last("not there")
+    with Server(primary.url(NAME), LEXARIUM_DATABASE_READ=other) as node:
+        wait_until(lambda: node.get("/readyz").status == 200)
+        assert all(node.get(f"/api/v1/task/{made}").status == 200 for _ in range(5))
+        assert node.stop().count("holds another catalogue than LEXARIUM_DATABASE") == 1
 
 
 def test_a_standby_that_is_gone_is_not_missed(
@@ -217,6 +260,18 @@ def records(postgres: Postgres) -> int:
     return count
 
 
-def test_only_postgresql_has_standbys(new_url: NewUrl) -> None:
-    with pytest.raises(SettingError, match="Only a catalogue on PostgreSQL has standbys"):
-        Database(new_url("sqlite"), standbys="postgresql://localhost/any")
+@pytest.mark.parametrize(
+    ("engine", "named", "said"),
+    [
+        ("sqlite", "postgresql://localhost/any", "Only a catalogue on PostgreSQL has standbys"),
+        ("postgres", "sqlite:///any.db", "Only a catalogue on PostgreSQL has standbys"),
+        ("postgres", "postgresql://localhost/any?nonsense=1", "is not one that PostgreSQL knows"),
+    ],
+)
+def test_standbys_that_cannot_be_are_refused_before_anything_is_served(
+    new_url: NewUrl, engine: str, named: str, said: str
+) -> None:
+    done = run("serve", "--port", "0", "--database", new_url(engine), LEXARIUM_DATABASE_READ=named)
+    assert done.returncode == 1
+    assert said in " ".join(done.stderr.split())
+    assert "Serving" not in done.stderr

@@ -16,6 +16,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import event, select, text
+from sqlalchemy.exc import DBAPIError
 
 from lexarium.domain.accounts import Role
 from lexarium.domain.changes import Action, Whole
@@ -35,6 +36,7 @@ from lexarium.store.schema import change, metadata
 from lexarium.store.transaction import Transaction
 from lexarium.store.versions import Listing, Place
 from tests.conftest import NewUrl
+from tests.writers import wait_until
 
 
 def entry(name: str, *, kind: str = "concept", suffix: str = "", version: int = 1) -> log.Entry:
@@ -148,6 +150,75 @@ def test_processes_of_a_node_stand_where_any_of_them_does(new_url: NewUrl, tmp_p
     one.close()
     for each in (database, worker):
         each.close()
+
+
+def test_what_was_before_a_loss_never_comes_back(new_url: NewUrl, tmp_path: Path) -> None:
+    """As by a promotion that lost writes, and by an older backup that is put in its place."""
+    url = new_url("postgres")
+    path = tmp_path / "mark"
+    path.touch()
+    open_database(url).close()
+    node = Database(url, mark=Mark(path))
+    node.position()
+    for name in ("kept", "lost", "lost too"):
+        with node.write() as transaction:
+            save(transaction, entry(name))
+    before = node.position()
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("UPDATE catalogue SET writes = writes - 2")
+        wait_until(lambda: node.position().epoch != before.epoch)
+        after = node.position()
+        node.notice(before)  # by whoever began to read in time
+        assert node.position() == after
+        connection.execute("UPDATE catalogue SET epoch = %s", [before.epoch])
+        wait_until(lambda: node.position().epoch not in (before.epoch, after.epoch))
+        last = node.position()
+        for earlier in (before, after):
+            node.notice(earlier)
+        assert node.position() == last
+    node.close()
+
+
+def test_a_write_that_cannot_be_written_takes_only_those_with_it_that_share_its_rows(
+    database: Database, url: str
+) -> None:
+    """What is new is written when a later write of the same turn needs to see it: both fail, the next does not."""
+    with database.backend.writing() as connection, connection.begin():
+        for statement in STUCK[database.embedded]:
+            connection.exec_driver_sql(statement)
+    waiting = threading.Event()
+
+    def first(transaction: Transaction) -> None:
+        assert waiting.wait(60)
+        save(transaction, entry("before"), entry("stuck"))
+
+    def second(transaction: Transaction) -> None:
+        records.find(transaction.connection, "trm_any")
+
+    def third(transaction: Transaction) -> None:
+        save(transaction, entry("unconcerned"))
+
+    futures = [database.submit(each) for each in (first, second, third)]
+    waiting.set()
+    for future in futures[:2]:
+        with pytest.raises((DBAPIError, Unavailable), match="no room"):
+            future.result()
+    futures[2].result()
+    with database.read() as snapshot:
+        assert [change.whole().fields["name"] for change in versions.since(snapshot, 0, 10)] == ["unconcerned"]
+
+
+STUCK = {
+    True: [
+        "CREATE TRIGGER stuck BEFORE INSERT ON record WHEN NEW.name = 'stuck' BEGIN SELECT RAISE(ABORT, 'no room'); END"
+    ],
+    False: [
+        "CREATE FUNCTION stuck() RETURNS trigger LANGUAGE plpgsql AS "
+        "$$ BEGIN RAISE 'no room' USING ERRCODE = '53100'; END $$",
+        "CREATE TRIGGER stuck BEFORE INSERT ON record FOR EACH ROW WHEN (NEW.name = 'stuck') EXECUTE FUNCTION stuck()",
+    ],
+}
+"""What refuses one record as a full disk would, on SQLite and on PostgreSQL."""
 
 
 def test_order_is_by_code_point(database: Database) -> None:

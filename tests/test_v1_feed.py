@@ -4,7 +4,11 @@ import socket
 import time
 
 import pytest
+from sqlalchemy import select, update
 
+from lexarium.store.backend import epoch_after
+from lexarium.store.database import Database
+from lexarium.store.schema import catalogue
 from tests.server import Server
 from tests.test_v1 import Client
 from tests.test_v1_concurrency import Events, wait_until
@@ -87,3 +91,28 @@ def test_live_streams_do_not_hold_up_the_end(url: str, workers: str) -> None:
             stream.close()
     # The server waits for ten seconds for what does not end.
     assert took < 8
+
+
+def test_who_resumes_after_the_catalogue_has_lost_changes_is_told(server: Server) -> None:
+    """However much was written since: the numbers of what was lost may have been given out again."""
+    curator = Client(server, "curator")
+    events = Events(server, "/api/v1/changes?since=0")
+    curator.create(name="before")
+    events.take(1)
+    resumed = Events(server, Last_Event_ID=events.last_id)
+    database = Database(server.url)
+    with database.backend.writing() as connection, connection.begin():
+        present = connection.execute(select(catalogue.c.epoch)).scalar_one()
+        connection.execute(update(catalogue).values(epoch=epoch_after(present)))
+    database.close()
+    assert (events.rest(), resumed.rest()) == (b"", b"\n")  # neither is left waiting
+    events.close()
+    resumed.close()
+    for name in ("after", "after that"):
+        curator.create(name=name)
+    refused = server.request("GET", "/api/v1/changes", {**STREAM, "Last-Event-ID": events.last_id})
+    assert (refused.status, refused.json["revision"]) == (409, 3)
+    assert "has lost changes" in refused.json["detail"]
+    following = Events(server, Last_Event_ID="1")
+    assert [change["record"]["name"] for change in following.take(2)] == ["after", "after that"]
+    following.close()

@@ -5,8 +5,10 @@ import signal
 import socket
 from pathlib import Path
 
+import pytest
+
 from tests.conftest import NewUrl
-from tests.server import Server
+from tests.server import Server, run
 from tests.writers import wait_until
 
 
@@ -57,3 +59,22 @@ def test_workers_start_anew_though_temporary_files_were_swept_away(new_url: NewU
         os.kill(server.pid, signal.SIGHUP)
         wait_until(lambda: len(workers(server)) == 2 and not before & workers(server))
         assert server.get("/healthz").status == 200
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_server_tells_when_it_stops_and_when_it_is_reloaded(new_url: NewUrl, workers: str) -> None:
+    with Server(new_url("sqlite"), "--workers", workers) as server:
+        wait_until(lambda: server.get("/readyz").status == 200)
+        server.listen()
+        if workers == "2":
+            os.kill(server.pid, signal.SIGHUP)
+            wait_until(lambda: "Reloading" in server.log)
+        # Also while the new workers start: that is not waited for.
+        assert "Stopping" in server.stop()
+
+
+def test_a_host_that_cannot_be_listened_on_is_named_as_what_is_wrong(new_url: NewUrl) -> None:
+    for host in ("nosuch.invalid", "192.0.2.1"):
+        done = run("serve", "--host", host, "--port", "0", "--database", new_url("sqlite"))
+        assert done.returncode == 1
+        assert "--host or LEXARIUM_HOST takes another" in " ".join(done.stderr.split())

@@ -8,10 +8,9 @@ import typer
 
 from lexarium.cli.terminal import err
 from lexarium.domain.collections import COLLECTIONS, Collection
-from lexarium.domain.errors import NotFound
 from lexarium.settings import Settings
 from lexarium.store.database import Database
-from lexarium.store.migrate import migrate
+from lexarium.store.migrate import migrate, refuse_none
 
 HELP = {each.name: each.metadata["help"] for each in fields(Settings)}
 
@@ -53,8 +52,8 @@ def opened(database: str | None, *, reading: bool = False) -> Database:
     A command that only reads does not make a new one: whoever asks what is in it has mistyped its name.
     """
     store = Database(Settings.of(os.environ, database=database).database)
-    if reading and not store.backend.exists():
-        raise NotFound(f"There is no catalogue at {store.place}. `lexarium import` or `lexarium serve` make one.")
+    if reading:
+        refuse_none(store)
     before, _ = migrate(store)
     if before is None:
         err.print(f"Made a new catalogue: {store.place}", markup=False)

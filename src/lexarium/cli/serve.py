@@ -1,10 +1,13 @@
 """`lexarium serve`"""
 
+import errno
 import logging
 import logging.config
 import os
 import resource
+import signal
 import socket
+import threading
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from tempfile import NamedTemporaryFile, TemporaryDirectory, TemporaryFile
@@ -20,6 +23,7 @@ from lexarium.cli.terminal import err
 from lexarium.domain.errors import LexariumError
 from lexarium.service.sample import load_sample
 from lexarium.settings import Settings
+from lexarium.store.database import Database
 from lexarium.store.migrate import open_database
 from lexarium.web.logs import logging_config
 from lexarium.web.protocol import FinishedReplies
@@ -34,6 +38,7 @@ _START_SECONDS = 60
 """How long a worker may take to start, or to answer its parent, before it is given up."""
 _BACKLOG = 2048
 _UNIX = "unix:"
+_STOPPING = "Stopping: what is under way is finished"
 
 
 @app.command()
@@ -52,6 +57,7 @@ def serve(
     logging.config.dictConfig(logs)
     _allow_connections()
     listener = _listen(settings.host, settings.port)
+    Database(settings.database, standbys=settings.database_read).close()  # refuses addresses that cannot be
     store = open_database(settings.database)
     if sample:
         loaded = load_sample(store)
@@ -102,13 +108,36 @@ def _run(settings: Settings, place: str, listener: socket.socket, logs: dict[str
         _Workers(config, sockets=[listener]).run()
     else:
         with suppress(KeyboardInterrupt):  # Ctrl-C has been heeded: it is how a server is meant to end
-            uvicorn.Server(config).run(sockets=[listener])
+            _Alone(config).run(sockets=[listener])
+
+
+class _Alone(uvicorn.Server):
+    """A process that serves by itself."""
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        log.info(_STOPPING)
+        await super().shutdown(sockets)
 
 
 class _Workers(Multiprocess):
     """The processes that serve."""
 
+    def __init__(self, config: uvicorn.Config, sockets: list[socket.socket]) -> None:
+        super().__init__(config, sockets)
+        for each in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(each, lambda *_: self._end())
+
+    def _end(self) -> None:
+        """End at once, also in the midst of a reload, and not when signals are next looked for."""
+        # In a thread: where a signal finds this process about to wait for the very same event, it could never be set.
+        threading.Thread(target=self.should_exit.set).start()
+
+    def handle_hup(self) -> None:
+        log.info("Reloading: new workers take the place of the old ones")
+        super().handle_hup()
+
     def terminate_all(self) -> None:
+        log.info(_STOPPING)
         # First of all: while the listener is open here, clients are let in whom no worker takes any more.
         for each in self.sockets:
             each.close()
@@ -155,9 +184,13 @@ def _listen(host: str, port: int) -> socket.socket:
         # Before anything else is done, so that a second server fails here.
         listener.listen(_BACKLOG)
     except OSError as error:
+        another = "--host or LEXARIUM_HOST" if _is_of_host(error) else "--port or LEXARIUM_PORT"
         reason = error.strerror or error
-        raise LexariumError(
-            f"Cannot listen on {host} port {port}: {reason}. --port or LEXARIUM_PORT takes another."
-        ) from None
+        raise LexariumError(f"Cannot listen on {host} port {port}: {reason}. {another} takes another.") from None
     listener.set_inheritable(True)
     return listener
+
+
+def _is_of_host(error: OSError) -> bool:
+    """Whether it is the host that cannot be listened on, whatever the port."""
+    return isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL

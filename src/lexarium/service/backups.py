@@ -2,15 +2,17 @@
 
 import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from lexarium.domain.errors import Conflict, NotFound, StoreError
+from lexarium.domain.errors import Conflict, NotACatalogue, NotFound, StoreError
 from lexarium.domain.progress import Progress
 from lexarium.service.checking import check
 from lexarium.store.copying import Copied, copy_all
 from lexarium.store.database import Database
-from lexarium.store.migrate import open_database
+from lexarium.store.migrate import migrate, open_database, refuse_none
 
 
 def backup(database: Database, file: Path, told: Progress) -> Copied:
@@ -24,6 +26,7 @@ def backup(database: Database, file: Path, told: Progress) -> Copied:
         with TemporaryDirectory(prefix=f".{file.name}-", dir=file.parent) as folder:
             part = Path(folder) / file.name
             copied = _copied(database, f"sqlite:///{part}", told)
+            part.chmod(0o600)  # it holds what nobody else should read
             _make_durable(part)
             os.link(part, file)  # unlike a rename, this refuses a file that has come to be meanwhile
             _make_durable(file.parent)
@@ -32,23 +35,43 @@ def backup(database: Database, file: Path, told: Progress) -> Copied:
     return copied
 
 
-def restore(file: Path, database: Database, told: Progress) -> Copied:
-    """Put what a backup holds into an empty database, under a new epoch: what clients keep of the old one is void.
-
-    Raises `Conflict` where the database holds anything. The backup itself is not touched, however old it is.
-    """
+@contextmanager
+def opened_backup(file: Path) -> Iterator[Database]:
+    """What a backup holds, once it is known to be whole. The file itself is not touched, however old it is."""
     if not file.is_file():
         raise NotFound(f"There is no backup at {file}.")
     with TemporaryDirectory(prefix="lexarium-restore-") as folder:
         copy = Path(folder) / "backup.db"
-        shutil.copyfile(file, copy)
-        source = open_database(f"sqlite:///{copy}")
         try:
-            copied = copy_all(source, database, told, new_epoch=True)
+            shutil.copyfile(file, copy)
+        except OSError as error:
+            raise StoreError(f"The backup {file} cannot be read: {error.strerror or error}.") from None
+        source = Database(f"sqlite:///{copy}")
+        try:
+            _make_ready(source)
+            yield source
+        except StoreError as error:
+            # Of the copy nobody knows.
+            raise type(error)(str(error).replace(str(copy), str(file))) from error
         finally:
             source.close()
-    _refuse_problems(database)
-    return copied
+
+
+def _make_ready(source: Database) -> None:
+    try:
+        refuse_none(source)
+    except NotFound:
+        raise NotACatalogue(f"{source.place} is empty, and no backup.") from None
+    migrate(source)
+    _refuse_problems(source)
+
+
+def restore(source: Database, database: Database, told: Progress) -> Copied:
+    """Put what a backup holds into an empty database, under a new epoch: what clients keep of the old one is void.
+
+    Raises `Conflict` where the database holds anything.
+    """
+    return copy_all(source, database, told, new_epoch=True)
 
 
 def _copied(source: Database, url: str, told: Progress) -> Copied:
@@ -64,7 +87,7 @@ def _copied(source: Database, url: str, told: Progress) -> Copied:
 def _refuse_problems(database: Database) -> None:
     problems = check(database).problems
     if problems:
-        raise StoreError(f"What was copied does not agree with itself: {problems[0]}; {len(problems)} such in all.")
+        raise StoreError(f"{database.place} does not agree with itself: {problems[0]}; {len(problems)} such in all.")
 
 
 def _make_durable(path: Path) -> None:

@@ -97,6 +97,8 @@ class Deliverer:
             self._held_until = 0
             return False
         held = self._database.run(lambda transaction: leases.take(transaction, wanted, at=at))
+        if held and not self._held_until:
+            log.info("This process delivers to webhooks now.")
         self._held_until = wanted.until if held else 0
         return held
 

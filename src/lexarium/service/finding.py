@@ -13,7 +13,7 @@ from lexarium.domain.identifiers import has_prefix
 from lexarium.domain.text import unstorable
 from lexarium.search.documents import identifiers_of
 from lexarium.search.gathering import Candidate, Search
-from lexarium.search.index import Broken, View
+from lexarium.search.index import Broken, Standing, View
 from lexarium.search.queries import Filter, Typed
 from lexarium.search.ranking import Span
 from lexarium.search.snippets import snippet
@@ -164,12 +164,11 @@ class Finder:
             view = self._view(position)
             return view.answer((prefix, wanted, limit), lambda: _suggested(view, prefix, wanted, limit))
 
-    def every(self, text: str, collections: Sequence[str], position: Position) -> tuple[Position, Iterator[str]]:
-        """The identifiers of every hit, best first, and the position at which it was so: if need be an earlier one."""
-        view = self._indexer.at(position)
-        revision = min(position.revision, view.standing.revision)
+    def every(self, text: str, collections: Sequence[str]) -> tuple[Standing, Iterator[str]]:
+        """The identifiers of every hit, best first, and when it was so: a little ago, where the index is behind."""
+        view = self._view(None)
         search = Search(view, text[:LONGEST_QUERY], Filter(tuple(collections)))
-        return position._replace(revision=revision), self._trusted(search.all())
+        return view.standing, self._trusted(search.all())
 
     def _trusted(self, found: Iterator[str]) -> Iterator[str]:
         with self._trust():

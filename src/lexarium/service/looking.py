@@ -19,6 +19,7 @@ from lexarium.service import releases
 from lexarium.service.desk import refuse_gone
 from lexarium.store import edges, records, versions
 from lexarium.store.backend import Snapshot, read_position
+from lexarium.store.database import Database
 from lexarium.store.tallies import Tallies
 from lexarium.store.versions import Listing, Place
 
@@ -181,3 +182,13 @@ def changes_since(snapshot: Snapshot, since: int, limit: int, collections: Seque
     if since > present:
         raise Invalid("There are no such changes yet.", [Problem("since", f"is past the present revision, {present}.")])
     return versions.since(snapshot, since, limit, collections)
+
+
+def changes_after(database: Database, since: int, limit: int, collections: Sequence[str] = ()) -> list[Change]:
+    """The same, where another node may have told of a change that this one, or a standby, has not heard of yet."""
+    try:
+        with database.read() as snapshot:
+            return changes_since(snapshot, since, limit, collections)
+    except Invalid:
+        with database.read(newest=True) as snapshot:
+            return changes_since(snapshot, since, limit, collections)

@@ -42,17 +42,17 @@ class Reading:
         self._rests_on_hits()
         return _array(_numbered(records.hits(self._snapshot)))
 
-    def hits_of(self, identifiers: Iterable[str]) -> Iterator[bytes]:
-        """The search hits among these records, in their order, likewise."""
+    def hits_of(self, identifiers: Iterable[str], revision: int) -> Iterator[bytes]:
+        """The search hits among these records, in their order and as they were at a revision, likewise."""
         self._rests_on_hits()
-        return _array(_numbered(filter(None, self._hits_of(iter(identifiers)))))
+        return _array(_numbered(filter(None, self._hits_of(iter(identifiers), revision))))
 
     def _rests_on_hits(self) -> None:
         self.grounds |= {grounds.of_collection(each.name) for each in COLLECTIONS.values() if each.searched_prefix}
 
-    def _hits_of(self, identifiers: Iterator[str]) -> Iterator[Sequence[bytes]]:
+    def _hits_of(self, identifiers: Iterator[str], revision: int) -> Iterator[Sequence[bytes]]:
         while batch := list(islice(identifiers, BATCH)):
-            found = records.hits_of(self._snapshot, batch)
+            found = versions.hits_of(self._snapshot, batch, revision)
             yield [found[each] for each in batch if each in found]
 
     def one(self, collection: Collection, identifier: str) -> bytes:

@@ -24,7 +24,7 @@ class Position(NamedTuple):
     """A state of a catalogue."""
 
     epoch: str
-    """Which database."""
+    """Which database; and where it has lost writes, in which life of it."""
     revision: int
     """The last change in it."""
     accounts: int
@@ -37,8 +37,14 @@ class Position(NamedTuple):
     """How much had been written when this timeline began: so much, and no more, it has of what was before."""
 
     def follows(self, other: "Position") -> bool:
-        """Whether it is later than another, and has all of it; or is of another database."""
-        return self.epoch != other.epoch or (self.writes > other.writes and self.holds_all_of(other))
+        """Whether it is later than another, and has all of it; or of a later epoch, or of another database."""
+        if self.epoch == other.epoch:
+            return self.writes > other.writes and self.holds_all_of(other)
+        return not self.is_of_the_same_database_as(other) or _lives(self.epoch) > _lives(other.epoch)
+
+    def is_of_the_same_database_as(self, other: "Position") -> bool:
+        """Whether both are of one database, in whichever epoch."""
+        return _origin(self.epoch) == _origin(other.epoch)
 
     def holds_all_of(self, other: "Position") -> bool:
         """Whether all that was written up to another is there."""
@@ -47,12 +53,37 @@ class Position(NamedTuple):
         return self.epoch == other.epoch and self.timeline > other.timeline and self.parted >= other.writes
 
     def lacks_some_of(self, other: "Position") -> bool:
-        """Whether it is of the same epoch, and not all that was written up to another is there."""
-        return self.epoch == other.epoch and not self.holds_all_of(other)
+        """Whether it is of the same database, and not all that was written up to another is there."""
+        if self.epoch == other.epoch:
+            return not self.holds_all_of(other)
+        return self.is_of_the_same_database_as(other) and not self.follows(other)
 
     def is_of_before(self, other: "Position") -> bool:
         """Whether it is of a server in whose place another was promoted, and the other position of that one."""
-        return self.epoch == other.epoch and self.timeline < other.timeline
+        return self.is_of_the_same_database_as(other) and self.timeline < other.timeline
+
+
+_PART = "."
+
+
+def first_epoch() -> str:
+    """The epoch of a database that is made."""
+    return secrets.token_hex(4)
+
+
+def epoch_after(epoch: str) -> str:
+    """Another epoch of the same database, which tells that it comes later."""
+    return _PART.join((_origin(epoch), str(_lives(epoch) + 1), secrets.token_hex(4)))
+
+
+def _origin(epoch: str) -> str:
+    return epoch.partition(_PART)[0]
+
+
+def _lives(epoch: str) -> int:
+    """How many epochs of this database were before."""
+    _, _, after = epoch.partition(_PART)
+    return int(after.partition(_PART)[0] or 0)
 
 
 class Move(NamedTuple):
@@ -84,7 +115,7 @@ def going_on(found: Position, seen: Position | None, place: str) -> Position:
     if found.is_of_before(seen):
         raise Unavailable(f"The database {place} is an old primary, in whose place another was promoted.")
     log.error("The database %s has lost writes that were there; a new epoch begins.", place)
-    return found._replace(epoch=secrets.token_hex(4))
+    return found._replace(epoch=epoch_after(seen.epoch))
 
 
 POSITION = select(*(catalogue.c[name] for name in Position._fields))
@@ -152,6 +183,9 @@ class Backend(Protocol):
 
     def watch(self) -> Watch:
         """Start to watch the catalogue's position."""
+
+    def hang_up(self) -> None:
+        """Let nobody wait any longer for an answer to what was read or written: they get an error."""
 
     def explain(self, error: DBAPIError) -> StoreError | None:
         """The error as a sentence for people, or None where it is a fault of ours."""

@@ -26,11 +26,13 @@ class Copied:
     rows: dict[str, int]
 
 
-def copy_all(source: Database, target: Database, told: Progress, *, new_epoch: bool = False) -> Copied:
+def copy_all(
+    source: Database, target: Database, told: Progress, *, new_epoch: bool = False, at_rest: bool = False
+) -> Copied:
     """Take everything across, the epoch too unless a new one is wanted, and look whether it arrived.
 
-    Both have the present schema. Raises `Conflict` where the target holds anything, `StoreError` where what arrived is
-    not what was sent; nothing is kept then.
+    Both have the present schema. Raises `Conflict` where the target holds anything, or where the source should be at
+    rest and has moved on meanwhile, `StoreError` where what arrived is not what was sent; nothing is kept then.
     """
     with (
         source.read() as snapshot,
@@ -55,6 +57,8 @@ def copy_all(source: Database, target: Database, told: Progress, *, new_epoch: b
         values = snapshot.execute(select(catalogue)).one()._asdict()
         connection.execute(update(catalogue).values({name: values[name] for name in values.keys() - staying}))
         target.backend.go_on(connection)
+        if at_rest:
+            _refuse_if_moved(source, read_position(snapshot))
         return Copied(read_position(snapshot), totals)
 
 
@@ -96,4 +100,12 @@ def _count(connection: Connection, table: Table) -> int:
 def _refuse_if_used(connection: Connection, place: str) -> None:
     used = [table.name for table in _TABLES if connection.execute(select(exists(select(table)))).scalar()]
     if used:
-        raise Conflict(f"{place} is not empty: it has rows in {', '.join(used)}. Copy into a new database.")
+        raise Conflict(f"{place} is not empty: it has rows in {', '.join(used)}. Choose a new database.")
+
+
+def _refuse_if_moved(source: Database, then: Position) -> None:
+    with source.read(newest=True) as snapshot:
+        if read_position(snapshot) != then:
+            raise Conflict(
+                f"{source.place} was written to meanwhile. Nothing was copied: stop its servers, and copy again."
+            )

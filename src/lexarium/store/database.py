@@ -180,6 +180,11 @@ class Database:
                 raise
             raise explained from error
 
+    def leave_standbys(self) -> None:
+        """Read from the primary alone from now on: whoever reads from a standby at this moment gets an error."""
+        if self._standbys is not None:
+            self._standbys.leave()
+
     def close(self) -> None:
         """Finish what waits to be written, and let go of every connection."""
         self._writer.close()

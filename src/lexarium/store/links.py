@@ -1,9 +1,12 @@
 """Connections to PostgreSQL: which of the servers that an address names, and how long one is waited for."""
 
 import logging
-import time
+import os
+import socket
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
+from weakref import WeakSet
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
@@ -16,24 +19,14 @@ TIMELINE = "('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bi
 """The timeline that a server writes on: a promotion begins a new one."""
 _TIMELINE = f"SELECT CASE WHEN pg_is_in_recovery() THEN 0 ELSE {TIMELINE} END"
 _ENCODING = "UTF8"
-_AT_ONCE_SECONDS = 1.0
-"""A server that refuses does so sooner; one that takes longer to fail is not there."""
 _BY_HOST = ("host", "hostaddr", "port")
 """The parts of an address that may name several, one for each host."""
-
-
-class Reach:
-    """Whether the server answers at all: while it is silent, only the watch waits for it, and all others are told."""
-
-    silent = False
 
 
 class Link(psycopg.Connection[Any]):
     """A connection that is given up where its server does not answer in time."""
 
     patience: float | None = None
-    reach: Reach | None = None
-    """Where it is the watch's: what its patience is the measure of."""
     timeline = 0
     """That which its server wrote on when it was made; 0 for a standby."""
 
@@ -45,9 +38,12 @@ class Link(psycopg.Connection[Any]):
         except psycopg.errors._WaitTimeout:
             # Not cancelled: whether a commit that hangs comes to be is the server's to decide, and must stay so.
             self.pgconn.finish()
-            if self.reach is not None:
-                self.reach.silent = True
             raise psycopg.OperationalError(f"the server did not answer within {self.patience:g} s") from None
+
+    def hang_up(self) -> None:
+        """Let whoever waits for it, in whatever thread, wait no longer: they get an error."""
+        with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(self.fileno())) as line:
+            line.shutdown(socket.SHUT_RDWR)
 
 
 class Links:
@@ -63,25 +59,29 @@ class Links:
         self._standby = standby
         self._newest = 0
         self._passed_by: set[str] = set()
-        self.reach = Reach()
+        self._made: WeakSet[Link] = WeakSet()
 
     def new(self) -> Link:
         """A connection to the first server that is there."""
         # The first time, and when the watch begins anew, every server is looked at: then it is known which is meant.
-        return self._connected(all_of_them=self._newest == 0)
+        link = self._connected(all_of_them=self._newest == 0)
+        self._made.add(link)
+        return link
 
     def for_watch(self) -> Link:
         """A connection to the newest of all."""
-        link = self._connected(all_of_them=True)
-        link.reach = self.reach
-        return link
+        return self._connected(all_of_them=True)
+
+    def hang_up(self) -> None:
+        """Let nobody wait any longer for an answer to what was asked by `new` connections."""
+        for link in list(self._made):
+            link.hang_up()
 
     def outdated(self, link: Link) -> bool:
         """Whether another server has been promoted since this connection was made."""
         return not self._standby and link.timeline < self._newest
 
     def _connected(self, *, all_of_them: bool) -> Link:
-        began = time.monotonic()
         found: list[Link] = []
         failures = []
         for host in self._hosts:
@@ -92,7 +92,6 @@ class Links:
             if found and not all_of_them:
                 break
         if not found:
-            self.reach.silent = time.monotonic() - began > _AT_ONCE_SECONDS
             raise psycopg.OperationalError("; ".join(failures))
         newest = max(found, key=lambda link: link.timeline)
         for link in found:

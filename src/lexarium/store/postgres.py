@@ -60,6 +60,8 @@ _SCHEMA_LOCK = 0x1E7A
 _POLL_SECONDS = 0.4
 """A node learns of others' writes at once; after this long it looks by itself, where word cannot come or was lost."""
 _TROUBLE_SECONDS = 0.5
+_AT_ONCE_SECONDS = 1.0
+"""A server that refuses does so sooner; one that takes longer to fail is not there."""
 _HELD = "60s"
 """How long a process that serves may hold the catalogue's lock without a word."""
 # A peer that has vanished is noticed within seconds, by either side, not when the operating system gives up: a node
@@ -70,13 +72,23 @@ _THE_PRIMARY = {"target_session_attrs": "read-write"}
 _ANY_STANDBY = {"target_session_attrs": "prefer-standby", "load_balance_hosts": "random"}
 
 
+class Reach:
+    """Whether the server answers at all, as those who watch it tell: while it is silent, only they wait for it."""
+
+    silent = False
+
+
 class PostgresWatch:
     """Listens, in a thread, for word of commits on other nodes; this node's own are told to it."""
 
-    def __init__(self, links: Links, place: str, mark: Mark | None) -> None:
+    def __init__(self, links: Links, reach: Reach, place: str, mark: Mark | None) -> None:
         self._links = links
+        self._reach = reach
         self._place = place
         self._mark = mark
+        self._link: Link | None = None
+        self._asked = 0.0
+        """When the server was last asked for anything."""
         self._position: Position | None = None
         self._troubled = False
         self._closed = threading.Event()
@@ -104,6 +116,8 @@ class PostgresWatch:
 
     def close(self) -> None:
         self._closed.set()
+        if self._link is not None:
+            self._link.hang_up()
         self._thread.join()
 
     def _follow(self) -> None:
@@ -112,6 +126,9 @@ class PostgresWatch:
             try:
                 self._listen()
             except Exception as error:
+                if self._closed.is_set():
+                    return
+                self._reach.silent = time.monotonic() - self._asked > _AT_ONCE_SECONDS
                 if not self._troubled:
                     log.warning("The database cannot be watched now, trying again: %s", _reason(error))
                 self._troubled = True
@@ -121,9 +138,11 @@ class PostgresWatch:
     def _listen(self) -> None:
         # A connection of its own: waiting for one of the pool's could take long when readers are many.
         engine = create_engine(_DIALECT, creator=self._links.for_watch, poolclass=NullPool)
+        self._asked = time.monotonic()
         with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
             driver = connection.connection.driver_connection
-            assert isinstance(driver, psycopg.Connection)
+            assert isinstance(driver, Link)
+            self._link = driver
             try:
                 driver.execute(f"LISTEN {_CHANNEL}")
             except psycopg.Error:
@@ -132,14 +151,20 @@ class PostgresWatch:
                 # A standby takes no listeners. Looking now and then is all there is to do.
             while not self._closed.is_set():
                 seen = self._seen()
+                self._asked = time.monotonic()
                 found = read_position(connection)
                 self.advance(found)
-                self._links.reach.silent = self._troubled = False
-                self._tried.set()
+                self._be_well()
                 if seen is not None and found.lacks_some_of(seen):
                     _mourn(engine, seen, self._place)
                 for heard in driver.notifies(timeout=_POLL_SECONDS):
                     self.advance(_position_of(heard.payload))
+
+    def _be_well(self) -> None:
+        if self._troubled:
+            log.info("The database %s is there again.", self._place)
+        self._reach.silent = self._troubled = False
+        self._tried.set()
 
 
 def _mourn(engine: Engine, seen: Position, place: str) -> None:
@@ -244,10 +269,10 @@ class PostgresBackend:
         # Should a process that serves be stopped in the midst of a write, the others get their turn.
         held = [] if seconds is None else [func.set_config("idle_in_transaction_session_timeout", _HELD, True)]
         self._lock = _POSITION_NOW.add_columns(*held).with_for_update()
-        self._watched = False
         self._patience = None if seconds is None else seconds + _MORE_PATIENCE
         self._patience_at_first = _STANDBY_SECONDS if standby else self._patience
         self._links = Links(complete, self._patience_at_first, standby=standby)
+        self._reach = Reach()
         self.place = _place(parts)
         self.file: Path | None = None
         self.engine = create_engine(
@@ -293,7 +318,7 @@ class PostgresBackend:
         return self.engine.connect()
 
     def _refuse_if_silent(self) -> None:
-        if self._watched and self._links.reach.silent:
+        if self._reach.silent:
             raise Unavailable(f"The database {self.place} does not answer.")
 
     def settle(self) -> None:
@@ -331,8 +356,10 @@ class PostgresBackend:
         connection.execute(text("ANALYZE"))
 
     def watch(self) -> Watch:
-        self._watched = True
-        return PostgresWatch(self._links, self.place, self._mark)
+        return PostgresWatch(self._links, self._reach, self.place, self._mark)
+
+    def hang_up(self) -> None:
+        self._links.hang_up()
 
     def explain(self, error: DBAPIError) -> StoreError | None:
         code = getattr(error.orig, "sqlstate", None) or ""

@@ -30,6 +30,8 @@ class Transaction:
         """From where on what is put off belongs to the present write."""
         self._undoable: bool | None = None
         """Whether there is a savepoint before the present write; None: none is wanted."""
+        self.broken = False
+        """Whether rows of the writes before could not be written: then nothing of all of them can be kept."""
         self._touched = self._written = False
         """Whether the present write may have written anything; whether any did."""
         self._loaded = False
@@ -41,7 +43,7 @@ class Transaction:
         """To read and write through. What was put off is written before, so that it is seen."""
         self._touched = True
         if self._undoable is False:
-            self._flush(self._own)
+            self._flush_others()
             # As plain SQL: SQLAlchemy compiles a savepoint of its own anew each time, which takes as long as a write.
             self._connection.exec_driver_sql("SAVEPOINT one")
             self._undoable = True
@@ -107,6 +109,12 @@ class Transaction:
             self._position = self._position._replace(writes=self._start.writes + 1)
         told = self.revision - self._start.revision <= MOST_CHANGES and not self._loaded
         return Move(self._start, self._position, self._shaken if told else None)
+
+    def _flush_others(self) -> None:
+        """Write what the writes before this one have put off."""
+        self.broken = True
+        self._flush(self._own)
+        self.broken = False
 
     def _flush(self, until: int) -> None:
         by_statement: dict[Executable, list[dict[str, Any]]] = {}

@@ -1,6 +1,5 @@
 """Making and upgrading a database, step by step."""
 
-import secrets
 from pathlib import Path
 
 from alembic import command
@@ -10,6 +9,7 @@ from sqlalchemy import inspect, update
 
 from lexarium.domain.errors import NotACatalogue, TooNew
 from lexarium.store import migrations
+from lexarium.store.backend import first_epoch
 from lexarium.store.database import Database
 from lexarium.store.migrate import version_of
 from lexarium.store.schema import catalogue
@@ -37,7 +37,7 @@ def upgrade(database: Database) -> str | None:
         config.attributes["connection"] = connection
         command.upgrade(config, "head")
         if before is None:
-            connection.execute(catalogue.insert().values(id=1, epoch=secrets.token_hex(4), revision=0))
+            connection.execute(catalogue.insert().values(id=1, epoch=first_epoch(), revision=0))
         elif before != migrations.HEAD:
             # It counts as a write: a standby that has not followed it yet is not to be read.
             connection.execute(update(catalogue).values(writes=catalogue.c.writes + 1))

@@ -22,6 +22,7 @@ from sqlalchemy import (
 
 from lexarium.domain.changes import Action, Change, State, labels_of, whole_of
 from lexarium.domain.grounds import Ground
+from lexarium.store import records
 from lexarium.store.backend import read_position
 from lexarium.store.records import BATCH
 from lexarium.store.schema import change, record
@@ -260,6 +261,15 @@ def rendered(connection: Connection, listing: Listing, after: Place | None, limi
             past = whole_of(listing.collection, document_then).rendering
             found.append(Rendered(key, identifier, past.body, past.hit_length))
     return found
+
+
+def hits_of(connection: Connection, identifiers: Sequence[str], revision: int) -> dict[str, bytes]:
+    """Those of these records (at most BATCH) that were search hits at a revision, as rendered, by identifier."""
+    if read_position(connection).revision == revision:
+        return records.hits_of(connection, identifiers)
+    then = (each.whole() for each in at(connection, identifiers, revision))
+    published = {whole.id: whole.rendering for whole in then if whole.state == State.PUBLISHED}
+    return {each: past.body[: past.hit_length] for each, past in published.items() if past.hit_length}
 
 
 def _rendered_now(connection: Connection, collection: str, after: Place | None, limit: int) -> list[Rendered]:

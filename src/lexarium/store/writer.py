@@ -111,6 +111,8 @@ class Writer:
             with self._explained():
                 result = work(transaction)
         except Exception as error:
+            if transaction.broken:
+                raise
             transaction.undo()
             future.set_exception(error)
         else:

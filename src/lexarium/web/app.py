@@ -67,6 +67,7 @@ def make_app(settings: Settings, database: Database, figures: Path | None = None
         yield {"streams": streams, "body_seconds": settings.body_seconds}  # for `protocol`
         for task in tasks:
             task.cancel()
+        database.leave_standbys()  # first: what follows may be in the midst of reading there
         await run_in_threadpool(indexer.stop)
         await run_in_threadpool(deliverer.stop)
         await run_in_threadpool(database.close)

@@ -12,8 +12,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response, StreamingResponse
 
 from lexarium.domain.changes import Change
-from lexarium.domain.errors import Unauthenticated
-from lexarium.service.looking import changes_since
+from lexarium.domain.errors import Conflict, Unauthenticated
+from lexarium.service.looking import changes_after, changes_since
 from lexarium.service.views import change_view
 from lexarium.store.backend import read_position
 from lexarium.store.database import Database
@@ -31,12 +31,14 @@ _DIGITS = len(str(_LARGEST))
 _LOOK_SECONDS = 0.1
 _HEARTBEAT_SECONDS = 15.0
 _AT_ONCE = 100
+_BETWEEN = "-"
+"""What stands between the seq and the epoch in the id of an event."""
 
 
 @router.get(
     "/changes",
     summary="The changes after one, in order; with `Accept: text/event-stream` live",
-    responses=live(answered("Changes")),
+    responses=live(answered("Changes", 409)),
 )
 async def changes(
     request: Request,
@@ -50,19 +52,21 @@ async def changes(
 ) -> Response:
     """Without `since`, JSON begins with the first change of all; a live stream with the next that is made.
 
-    A live stream resumes after `Last-Event-ID`, whatever `since` says. It ends by itself now and then: its client is
-    to come back after the second that `retry` tells.
+    A live stream resumes after `Last-Event-ID`, whatever `since` says: the `id` of an event, or a `seq`. It ends by
+    itself now and then: its client is to come back after the second that `retry` tells. Where the catalogue has lost
+    changes since, or was restored, that is refused with 409: what the client holds may not be there any more.
     """
     wanted = [] if collection is None else [collection]
     if "text/event-stream" not in request.headers.get("accept", ""):
-        found = await run_in_threadpool(_read, database, since or 0, limit, wanted)
+        found = await run_in_threadpool(changes_after, database, since or 0, limit, wanted)
         last = found[-1].seq if found else since or 0
         return answers.read({"items": [change_view(change) for change in found], "next": last})
-    start = since if last_event_id is None else _seq_of(last_event_id)
+    start, epoch = (since, None) if last_event_id is None else _place_of(last_event_id)
     if start is None:
         start = database.position().revision
     else:
-        await run_in_threadpool(_read, database, start, 1, wanted)
+        await run_in_threadpool(_refuse_lost, database, epoch)
+        await run_in_threadpool(changes_after, database, start, 1, wanted)
     headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
     if getattr(request.state, "head", False):
         return Response(media_type="text/event-stream", headers=headers)
@@ -71,22 +75,36 @@ async def changes(
     return StreamingResponse(events, media_type="text/event-stream", headers=headers)
 
 
-def _seq_of(last_event_id: str) -> int:
-    if not (last_event_id.isascii() and last_event_id.isdecimal() and len(last_event_id) < _DIGITS):
-        raise HttpProblem(400, "Last-Event-ID must be the id of an event of this stream: a whole number.")
-    return int(last_event_id)
+def _place_of(last_event_id: str) -> tuple[int, str | None]:
+    """The seq of an event's id, and the epoch where it tells that."""
+    seq, _, epoch = last_event_id.partition(_BETWEEN)
+    if not (seq.isascii() and seq.isdecimal() and len(seq) < _DIGITS):
+        raise HttpProblem(400, "Last-Event-ID must be the id of an event of this stream, or its seq: a whole number.")
+    return int(seq), epoch or None
 
 
-def _read(database: Database, since: int, limit: int, collections: list[str]) -> list[Change]:
+def _refuse_lost(database: Database, epoch: str | None) -> None:
+    """Raise `Conflict` where an event was told of in another epoch."""
+    if epoch is None:
+        return
+    with database.read(newest=True) as snapshot:
+        present = read_position(snapshot)
+    if present.epoch != epoch:
+        raise Conflict(
+            "The catalogue has lost changes since, or was restored: some that you were told of may not be there. "
+            "Read it anew, and follow from its present revision on.",
+            revision=present.revision,
+        )
+
+
+def _read_to(database: Database, epoch: str, since: int, collections: list[str]) -> tuple[list[Change], int] | None:
+    """Some changes, and the seq up to which there are no others; None where it is another epoch."""
     with database.read() as snapshot:
-        return changes_since(snapshot, since, limit, collections)
-
-
-def _read_to(database: Database, since: int, collections: list[str]) -> tuple[list[Change], int]:
-    """Some changes, and the seq up to which there are no others."""
-    with database.read() as snapshot:
+        present = read_position(snapshot)
+        if present.epoch != epoch:
+            return None
         found = changes_since(snapshot, since, _AT_ONCE, collections)
-        return found, found[-1].seq if len(found) == _AT_ONCE else read_position(snapshot).revision
+        return found, found[-1].seq if len(found) == _AT_ONCE else present.revision
 
 
 Check = Callable[[], Awaitable[None]]
@@ -115,9 +133,13 @@ async def _events(
     while stream.goes_on and database.position().epoch == epoch:
         if database.position().revision > since:
             await check()
-            found, since = await run_in_threadpool(_read_to, database, since, collections)
+            read = await run_in_threadpool(_read_to, database, epoch, since, collections)
+            if read is None:
+                return
+            found, since = read
             for change in found:
-                yield b"id: %d\nevent: change\ndata: %b\n\n" % (change.seq, orjson.dumps(change_view(change)))
+                name = f"{change.seq}{_BETWEEN}{epoch}".encode()
+                yield b"id: %b\nevent: change\ndata: %b\n\n" % (name, orjson.dumps(change_view(change)))
             if found:
                 silent = 0.0
                 continue

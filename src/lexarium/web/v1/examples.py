@@ -226,7 +226,7 @@ def _of_lines(identifier: str, other: str, change: Change) -> dict[str, Any]:
         {"op": "relate", "id": other, "relation": "exactMatch", "target": f"{_BASE}/vocabulary/2"},
     ]
     results = [{"id": identifier, "version": 2, "state": change.whole().state}]
-    event = f"id: {change.seq}\nevent: change\ndata: {orjson.dumps(change_view(change)).decode()}\n\n"
+    event = f"id: {change.seq}-5f0c21d9\nevent: change\ndata: {orjson.dumps(change_view(change)).decode()}\n\n"
     return {"Batch": _joined(lines), "BatchResults": _joined(results), "Events": event}
 
 

@@ -107,7 +107,7 @@ LINES = {
     "PlainText": "A text to find terms in, in UTF-8.",
     "Batch": "One `BatchLine` a line; `limits` of `GET /api/v1` tells how many.",
     "BatchResults": "One `BatchResult` a line, in the order of the lines that were sent.",
-    "Events": "Server-sent events: each with `id` (the seq), `event: change`, and a `Change` as `data`.",
+    "Events": "Server-sent events: each with an `id` to resume after, `event: change`, and a `Change` as `data`.",
     **{
         document_name(each): f"{each.description}."
         for each in FORMATS.values()

@@ -10,6 +10,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from lexarium.domain.collections import COLLECTIONS
+from lexarium.domain.errors import Unready
 from lexarium.service.finding import Finder
 from lexarium.service.reading import Reading, reading, stream_hits, stream_whole
 from lexarium.store.backend import Position
@@ -117,9 +118,13 @@ class Reads:
 
     def _search(self, query: str) -> Answer:
         collections = [name for name, each in COLLECTIONS.items() if each.searched_prefix]
+        then, found = self._finder.every(query, collections)
+        # Opened after it, so that all is there that the index knows of; read as it was then, as the ETag says.
         with reading(self._database) as now:
-            position, found = self._finder.every(query, collections, now.position)
-            body = b"".join(now.hits_of(found))
+            if now.position.epoch != then.epoch:
+                raise Unready("The search index is being built. Try again in a moment.")
+            body = b"".join(now.hits_of(found, then.revision))
+            position = now.position._replace(revision=then.revision)
             return Answer(position, body, self._headers(), IDENTITY, frozenset(now.grounds))
 
     def _pieces(self, now: Reading, parameter: str, value: str) -> Iterator[bytes]:
