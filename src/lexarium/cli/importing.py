@@ -1,5 +1,6 @@
 """`lexarium import`"""
 
+import gc
 import json
 import os
 from collections.abc import Iterator
@@ -23,6 +24,8 @@ from lexarium.settings import Settings
 
 app = typer.Typer(add_completion=False)
 
+_COLLECTED = 100_000
+"""How many objects are made before Python looks for rings among them: of what is read none is left by then."""
 _FORMATS = ", ".join(each.name for each in FORMATS.values() if each.reads)
 
 
@@ -63,6 +66,7 @@ def import_command(
     meanings = read_map(map or [])
     about = Settings.of(os.environ, database=database).about
     store = opened(database)
+    gc.set_threshold(_COLLECTED)
     with refusal_told(json_output), progress_bar() as progress:
         report = import_files(
             store,
