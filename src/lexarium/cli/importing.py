@@ -1,6 +1,5 @@
 """`lexarium import`"""
 
-import gc
 import json
 import os
 from collections.abc import Iterator
@@ -11,7 +10,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from lexarium.cli.options import CollectionOption, DatabaseOption, JsonOption, opened
+from lexarium.cli.options import CollectionOption, DatabaseOption, JsonOption, collect_seldom, opened
 from lexarium.cli.terminal import err, out, progress_bar, say_lines
 from lexarium.domain.collections import COLLECTIONS
 from lexarium.domain.editions import Preference
@@ -24,8 +23,6 @@ from lexarium.settings import Settings
 
 app = typer.Typer(add_completion=False)
 
-_COLLECTED = 100_000
-"""How many objects are made before Python looks for rings among them: of what is read none is left by then."""
 _FORMATS = ", ".join(each.name for each in FORMATS.values() if each.reads)
 
 
@@ -66,7 +63,7 @@ def import_command(
     meanings = read_map(map or [])
     about = Settings.of(os.environ, database=database).about
     store = opened(database)
-    gc.set_threshold(_COLLECTED)
+    collect_seldom()
     with refusal_told(json_output), progress_bar() as progress:
         report = import_files(
             store,

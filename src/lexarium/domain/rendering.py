@@ -40,18 +40,10 @@ def rendering_of(collection: Collection, identifier: str, name: str, body: bytes
     )
 
 
-class Filing(NamedTuple):
-    """What else a record is found by in the log."""
-
-    class_id: str
-    owner: str
-    flagged: bool
-
-
-def filing(fields: Fields) -> Filing:
-    """What a record with these fields is filed under; nothing where its collection has no such field."""
+def filed_under(fields: Fields) -> tuple[str, str, bool]:
+    """What else a record is found by in the log: its class, its owner, whether it waits for a curator."""
     get = fields.get
-    return Filing(get("id_concept_class", ""), get("id_user", ""), bool(get("flag_for_curator")))
+    return get("id_concept_class", ""), get("id_user", ""), bool(get("flag_for_curator"))
 
 
 def parse(body: bytes) -> Fields:

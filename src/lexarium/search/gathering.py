@@ -5,7 +5,6 @@ order by how they match, always the same; the others follow as their queries fin
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
@@ -28,8 +27,7 @@ _MOST_CLOSE_WORDS = 8
 """Up to how many words typing mistakes are looked for in each of them: it takes milliseconds a word."""
 
 
-@dataclass(frozen=True)
-class Candidate:
+class Candidate(NamedTuple):
     """A record that was found, and how it matched."""
 
     record: str
@@ -199,7 +197,7 @@ class Search:
     def _labels(self) -> Iterator[_Stage]:
         queries, known = self._queries, self.typed
         yield _Stage(Tier.ID, Source.ID, queries.identifier())
-        if known.folded.key:
+        if known.key:
             yield _Stage(Tier.FOLDED, Source.WHOLE, queries.key("name_key"))
             yield _Stage(Tier.ALIAS, Source.WHOLE, queries.key("alias_key"))
         if not known.words:
@@ -216,7 +214,7 @@ class Search:
                     yield _Stage(tier, Source.WORDS, make(words, whole=whole))
 
     def _close_steps(self) -> Iterator[list[_Stage]]:
-        key, words = self.typed.folded.key, self.typed.telling
+        key, words = self.typed.key, self.typed.telling
         if allowed_in_key(key):
             yield self._close_keys(1)
         if len(words) <= _MOST_CLOSE_WORDS and any(allowed(word.forms[0]) for word in words):
@@ -233,7 +231,7 @@ class Search:
         queries, known = self._queries, self.typed
         stages = [*self._close, *self._text]
         found = [queries.identifier(), *(stage.query for stage in stages)]
-        if known.folded.key:
+        if known.key:
             found += [queries.key("name_key"), queries.key("alias_key")]
         if known.words:
             fields = ("name_grams", "alias_grams")

@@ -17,7 +17,7 @@ from lexarium.domain.merging import turned
 from lexarium.domain.progress import Progress
 from lexarium.domain.records import Fields
 from lexarium.domain.relations import RELATIONS, Edge
-from lexarium.domain.rendering import Filing, filing, rendering_of
+from lexarium.domain.rendering import filed_under, rendering_of
 from lexarium.domain.stamps import now
 from lexarium.service.identities import identify
 from lexarium.service.merging import CIRCLE, impossible, not_merged, survivors
@@ -256,15 +256,14 @@ class Application:
         """A record that is not there, ready to be written. One whose fields are all told is as it was read."""
         if item.name is None or item.class_id in self._classes:
             whole = self._new(item, shift)
-            filed = filing(whole.fields)
-            name = whole.fields["name"]
+            name, filed = whole.fields["name"], filed_under(whole.fields)
             return log.New(item.id, item.collection, whole.state.value, name, whole.rendering, *filed, whole.document())
         self._report.created[item.collection] += 1
         if item.class_id and item.class_id not in self._references:
             self._references[item.class_id] = self._place(item)
         rendering = rendering_of(COLLECTIONS[item.collection], item.id, item.name, item.fields)
         document = plain_document(item.fields, _NONE if shift is _UNMOVED else shift.edges)
-        filed = Filing(item.class_id, item.owner, bool(item.flagged))
+        filed = item.class_id, item.owner, bool(item.flagged)
         return log.New(item.id, item.collection, _PUBLISHED, item.name, rendering, *filed, document)
 
     def _new(self, item: Staged, shift: "_Shift") -> Whole:

@@ -12,12 +12,14 @@ from lexarium.exchange import jsonl, valpha
 from lexarium.exchange.formats import FORMATS, Format
 from lexarium.service.looking import revision_of
 from lexarium.service.past import Past
-from lexarium.store import edges, versions
+from lexarium.store import edges, records, versions
 from lexarium.store.backend import read_position
 from lexarium.store.database import Database
 from lexarium.store.records import BATCH
 from lexarium.store.versions import Listing, Place
 
+_HELD = 150_000
+"""Of so many records the names are held while relations are exported, in some 35 MB; of more they are looked up."""
 _PIECE = 1 << 16
 """In bytes: what an export comes in, or a little more, so that little is spent on handing it on."""
 
@@ -77,6 +79,10 @@ class _Source:
         """Every published record, in order, with its relations, also those that wait for a record."""
         past = Past(self.revision)
         done, total = 0, self.count(State.PUBLISHED)
+        with self.database.read() as snapshot:
+            # Both hold as long as nothing is written, and are not asked for after that.
+            some = edges.any_there(snapshot)
+            names = records.all_named(snapshot, _HELD) if some else None
         for collection in self.collections:
             listing = Listing(collection.name, self.revision)
             after, last = None, ("", "")
@@ -86,10 +92,12 @@ class _Source:
                     if not batch:
                         break
                     first, last = last, (batch[-1].key, batch[-1].record)
-                    if read_position(snapshot).revision == self.revision:
-                        related = edges.related_between(snapshot, collection.name, first, last)
-                    else:
+                    if read_position(snapshot).revision != self.revision:
                         related = past.related(snapshot, [each.record for each in batch])
+                    elif some:
+                        related = edges.related_between(snapshot, collection.name, first, last, names)
+                    else:
+                        related = {}
                 for each in batch:
                     yield valpha.shape(collection, each.body, related.get(each.record, ()))
                 done += len(batch)

@@ -10,7 +10,7 @@ from lexarium.domain.collections import COLLECTIONS
 from lexarium.domain.identifiers import LONGEST, is_too_long
 from lexarium.domain.records import Fields
 from lexarium.domain.relations import RELATIONS, Edge, why_not_outside
-from lexarium.domain.rendering import filing
+from lexarium.domain.rendering import filed_under
 from lexarium.domain.text import name_key, unstorable
 from lexarium.exchange.incoming import Incoming
 from lexarium.exchange.notions import label_key
@@ -52,7 +52,7 @@ class Intake:
             data = _json(fields, problems)
             rest = _rest(incoming, problems)
             if whole and rest is None:
-                filed = fields["name"], *filing(fields)
+                filed = fields["name"], *filed_under(fields)
             _check_key(fields.get("id"), incoming.foreign, key, problems)
         if problems or incoming.warnings:
             self._note(incoming)

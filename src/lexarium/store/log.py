@@ -8,7 +8,7 @@ from sqlalchemy import Connection, Table, bindparam, delete, insert, select, upd
 
 from lexarium.domain.changes import Action, Change, Proposed, Whole
 from lexarium.domain.relations import Edge
-from lexarium.domain.rendering import Rendering, filing
+from lexarium.domain.rendering import Rendering, filed_under
 from lexarium.store.records import BATCH
 from lexarium.store.schema import change, record, relation
 from lexarium.store.transaction import Transaction
@@ -172,7 +172,7 @@ def _record_row(entry: Entry) -> dict[str, Any]:
 
 def change_row(made: Change, whole: Whole) -> dict[str, Any]:
     """A change as its row in the log, filed under what the record is from then on."""
-    filed = filing(whole.fields)
+    class_id, owner, flagged = filed_under(whole.fields)
     return {
         "seq": made.seq,
         "at": made.at,
@@ -185,9 +185,9 @@ def change_row(made: Change, whole: Whole) -> dict[str, Any]:
         "state": whole.state,
         "order_key": whole.rendering.order_key,
         "name_key": whole.rendering.name_key,
-        "class_id": filed.class_id,
-        "owner": filed.owner,
-        "flagged": filed.flagged,
+        "class_id": class_id,
+        "owner": owner,
+        "flagged": flagged,
         "document": made.document,
     }
 
