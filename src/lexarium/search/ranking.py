@@ -227,9 +227,7 @@ def _joined(word: Sought, label: Folded) -> _Match | None:
     None of them begins like the word of the query: so that must begin like the first of them.
     """
     words = label.words
-    for first in range(len(words) - 1):
-        if not any([form.startswith(words[first]) for form in word.forms]):
-            continue
+    for first in [at for at, there in enumerate(words[:-1]) for form in word.forms if form.startswith(there)]:
         together = words[first]
         for last in range(first + 1, min(len(words), first + _MOST_JOINED)):
             together += words[last]
