@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from tantivy import DocAddress, Order, Query
 
-from lexarium.domain.collections import SEARCHED
+from lexarium.domain.collections import COLLECTIONS, SEARCHED
 from lexarium.search.documents import SEPARATOR
 from lexarium.search.index import View, explained
 from lexarium.search.queries import Filter, Queries, Typed, allowed, allowed_in_key, some, typed
@@ -133,7 +133,7 @@ class Search:
     def facets(self) -> Facets:
         """How many hits there are, and how many by collection, class and state."""
         # A facet that can have but one value is not counted: counting is most of what a search costs.
-        known = {"collection": self._wanted.collections, "class": (), "state": self._wanted.states}
+        known = {"collection": self._held(), "class": (), "state": self._wanted.states}
         wanted = {name: {"terms": {"field": name, "size": _MOST_VALUES}} for name in known if len(known[name]) != 1}
         with explained():
             counted: dict[str, Any] = self._searcher.aggregate(some(self._everything()), wanted)
@@ -145,6 +145,13 @@ class Search:
             else:
                 facets[name] = {values[0]: total}
         return Facets(total, {name: _told(counts) for name, counts in facets.items()})
+
+    def _held(self) -> tuple[str, ...]:
+        """The collections that are looked at and of which the index holds any: mostly a large catalogue has one."""
+        by_identifier = any(found.stage.source is Source.ID for found in self._places.values())
+        looked_at = self._wanted.collections or (tuple(COLLECTIONS) if by_identifier else SEARCHED)
+        with explained():
+            return tuple(name for name in looked_at if self._searcher.doc_freq("collection", name))
 
     @cached_property
     def _head(self) -> list[Candidate]:
