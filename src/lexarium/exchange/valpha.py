@@ -20,7 +20,7 @@ from lexarium.exchange.json_stream import objects
 
 _LEAST, _MOST = -(2**63), 2**63 - 1
 _TYPE_NAMES = {str: "text", int: "a whole number"}
-_FORMS = {
+_FORMS: dict[str, tuple[Fields, list[type], list[str]]] = {
     name: (
         dict.fromkeys(collection.names),
         list(collection.types.values()),
