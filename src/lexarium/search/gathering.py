@@ -105,6 +105,8 @@ class Search:
     @property
     def did_you_mean(self) -> str | None:
         """The name or alias that comes first among those that were meant perhaps, where none has all words."""
+        if self._labelled:
+            return None
         close = (each.grade.text for each in self.first if each.grade.tier in (Tier.TYPO, Tier.TYPO_WORDS))
         return next((" ".join(text.split()) for text in close), None)
 
@@ -148,7 +150,8 @@ class Search:
 
     def _held(self) -> tuple[str, ...]:
         """The collections that are looked at and of which the index holds any: mostly a large catalogue has one."""
-        by_identifier = any(found.stage.source is Source.ID for found in self._places.values())
+        best = next(iter(self._places.values()), None)
+        by_identifier = best is not None and best.stage.source is Source.ID
         looked_at = self._wanted.collections or (tuple(COLLECTIONS) if by_identifier else SEARCHED)
         with explained():
             return tuple(name for name in looked_at if self._searcher.doc_freq("collection", name))
@@ -160,6 +163,8 @@ class Search:
 
     def _hits(self, count: int) -> list[Candidate | _Found]:
         """So many of the hits, in order: those put in order, and the others as their queries find them."""
+        if len(self._head) >= count:
+            return [*self._head[:count]]
         stages = [] if len(self._places) < self._ranked else [*self._labels()] if self._labelled else self._close
         seen = set(self._places)
         hits: list[Candidate | _Found] = [*self._head]
