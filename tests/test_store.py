@@ -17,13 +17,16 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import event, select, text
 
+from lexarium.domain.accounts import Role
 from lexarium.domain.changes import Action, Whole
 from lexarium.domain.collections import COLLECTIONS, Collection
 from lexarium.domain.completion import complete
 from lexarium.domain.errors import NotACatalogue, SettingError, StoreError, TooNew, Unavailable
 from lexarium.domain.proposals import Queue
 from lexarium.domain.relations import Edge
+from lexarium.service.access import Caller, add_account
 from lexarium.service.checking import check
+from lexarium.service.desk import Desk
 from lexarium.store import accounts, edges, integrity, log, migrations, proposals, records, versions
 from lexarium.store.database import Database
 from lexarium.store.mark import Mark
@@ -336,6 +339,20 @@ def test_records_of_the_past_are_counted_once(database: Database) -> None:
                 assert versions.total(connection, Listing("concept", revision), database.tallies) == revision
     counting = [statement for statement, _ in said if "count(" in statement]
     assert len(counting) == 3  # of the oldest; of the present and what came since the other, which is the nearer
+
+
+def test_new_records_are_written_together_and_none_by_a_statement_of_its_own(database: Database) -> None:
+    caller = Caller(add_account(database, "Ada", Role.CURATOR), Role.CURATOR, "tok_test")
+    said = statements(database)
+    with database.write() as transaction:
+        begun = len(said)
+        for number in range(3):
+            transaction.begin()
+            Desk(transaction, caller).create(COLLECTIONS["concept"], {"name": f"new {number}"})
+            transaction.end()
+        assert len(said) == begun
+    inserts = [values for statement, values in said if statement.startswith("INSERT")]
+    assert [len(rows) for rows in inserts] == [3, 3]  # records, and rows of the log
 
 
 def test_a_role_that_may_make_no_tables_is_told_what_it_lacks(new_url: NewUrl) -> None:

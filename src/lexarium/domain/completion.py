@@ -24,7 +24,7 @@ def complete(collection: Collection, given: Fields, at: int) -> Fields:
 def _created(given: Fields, at: int) -> int:
     if "creation_time" in given:
         return int(given["creation_time"])
-    stamp = milliseconds_of(given.get("event_stamp", ""))
+    stamp = milliseconds_of(given["event_stamp"]) if "event_stamp" in given else None
     return at if stamp is None else stamp
 
 

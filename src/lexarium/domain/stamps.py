@@ -3,6 +3,7 @@
 import re
 import time
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 # The ends of what `datetime` can say; numbers beyond are kept in records but have no text form of their own.
 _FIRST = datetime.min.replace(tzinfo=UTC)
@@ -16,6 +17,7 @@ def now() -> int:
     return time.time_ns() // 1_000_000
 
 
+@lru_cache(maxsize=256)  # what is written at one moment tells it several times
 def text_of(milliseconds: int) -> str:
     """`YYYY-MM-DDThh:mm:ss`, with no zone designator."""
     try:

@@ -4,7 +4,7 @@ from typing import Any
 
 import orjson
 
-from lexarium.domain.changes import Change
+from lexarium.domain.changes import Change, Whole
 from lexarium.domain.collections import Collection
 from lexarium.domain.editing import Difference
 from lexarium.domain.proposals import Proposal
@@ -20,9 +20,9 @@ def record_fields(collection: Collection) -> tuple[str, ...]:
     return (*first, *own, "aliases", "sources", "relations", "updated", "updated_by")
 
 
-def record_view(change: Change) -> dict[str, Any]:
-    """A record at a version."""
-    whole = change.whole()
+def record_view(change: Change, known: Whole | None = None) -> dict[str, Any]:
+    """A record at a version; `known` is what the change made of it, where that need not be read from it."""
+    whole = known or change.whole()
     return {
         "id": whole.id,
         "collection": change.collection,

@@ -88,8 +88,8 @@ def append(transaction: Transaction, news: Sequence[New], *, actor: str, at: int
         identifier, collection, state, name, (body, hit_length, order, key), *filed = new
         records.append((identifier, collection, state, 1, name, order, key, hit_length, body))
         changes.append((seq, at, actor, batch, action, collection, identifier, 1, state, order, key, *filed))
-    _insert(transaction.connection, record, records)
-    _insert(transaction.connection, change, changes)
+    _insert(transaction, record, records)
+    _insert(transaction, change, changes)
     transaction.loaded(len(news))
 
 
@@ -138,7 +138,7 @@ def retell(transaction: Transaction, told: Sequence[Retold]) -> None:
 
 def relate(transaction: Transaction, added: Iterable[Edge], removed: Iterable[Edge]) -> None:
     """Add and remove relations. Those added must not be there; the records they belong to are saved by `save`."""
-    _insert(transaction.connection, relation, [(edge.source, edge.relation, edge.target) for edge in added])
+    _insert(transaction, relation, [(edge.source, edge.relation, edge.target) for edge in added])
     _execute(
         transaction,
         _UNRELATE,
@@ -192,9 +192,10 @@ def change_row(made: Change, whole: Whole) -> dict[str, Any]:
     }
 
 
-def _insert(connection: Connection, table: Table, rows: list[tuple[Any, ...]]) -> None:
+def _insert(transaction: Transaction, table: Table, rows: list[tuple[Any, ...]]) -> None:
     """Insert rows that have a value for every column, in the order of columns."""
     if rows:
+        connection = transaction.connection
         mark = "?" if connection.dialect.paramstyle == "qmark" else "%s"
         names, marks = ", ".join(f'"{column.name}"' for column in table.c), ", ".join(mark for _ in table.c)
         connection.exec_driver_sql(f"INSERT INTO {table.name} ({names}) VALUES ({marks})", rows)  # noqa: S608 (our own)

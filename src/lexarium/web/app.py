@@ -1,6 +1,7 @@
 """The application: what answers where, handed to one constructor."""
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -62,6 +63,7 @@ def make_app(settings: Settings, database: Database, figures: Path | None = None
         deliverer.start()
         indexer.start()
         tasks = [asyncio.create_task(each) for each in (_publish(metrics), answers.go_along(), _sweep(uploads))]
+        gc.freeze()  # What is there by now stays: whoever collects garbage holds up everyone, and need not look at it.
         yield {"streams": streams, "body_seconds": settings.body_seconds}  # for `protocol`
         for task in tasks:
             task.cancel()
@@ -96,9 +98,10 @@ def make_app(settings: Settings, database: Database, figures: Path | None = None
     v1 = Lazy("lexarium.web.v1.app", lambda module: module.make_v1(site, callers, gate, streams, settings))
     app = Starlette(
         routes=[
-            *endpoint.routes(database, callers, answers, limits, finder),
+            # The first are found first: what is asked for most, and is not finished.
             Suggest(finder).route(),
-            *(Route(path, v1) for path in ("/api/v1", "/api/v1/{rest:path}", "/openapi.json", "/docs")),
+            *(Route(path, v1) for path in ("/api/v1/{rest:path}", "/api/v1", "/openapi.json", "/docs")),
+            *endpoint.routes(database, callers, answers, limits, finder),
             *reconcile.routes(settings.about, Reconciler(database, finder), limits),
             metrics.route(),
             *Probes(database, indexer).routes(),

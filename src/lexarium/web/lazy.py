@@ -1,6 +1,7 @@
 """An application that is loaded with the first request for it."""
 
 import asyncio
+import gc
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
@@ -23,4 +24,5 @@ class Lazy:
             async with self._loading:
                 if self._app is None:
                     self._app = await run_in_threadpool(lambda: self._make(import_module(self._module)))
+                    gc.freeze()  # as at the start: it stays
         await self._app(scope, receive, send)

@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 
 from lexarium.settings import Settings
 from lexarium.web.problems import HttpProblem
@@ -122,19 +122,18 @@ class Limits:
             raise too_large
         start = asyncio.get_running_loop().time()
         size = 0
-        stream = request.stream()
+        more = True
         try:
-            while True:
+            while more:
                 # What is larger may take longer, in proportion.
                 async with asyncio.timeout_at(start + self.body_seconds * max(1.0, size / _MEBIBYTE)):
-                    piece = await anext(stream, None)
-                if piece is None:
-                    return
+                    message = await request.receive()
+                if message["type"] == "http.disconnect":
+                    raise HttpProblem(400, "The body ended too early.")
+                piece, more = message.get("body", b""), message.get("more_body", False)
                 size += len(piece)
                 if size > most:
                     raise too_large
                 yield piece
-        except ClientDisconnect:
-            raise HttpProblem(400, "The body ended too early.") from None
         except TimeoutError:
             raise HttpProblem(408, "The body took too long.", {"Connection": "close"}) from None

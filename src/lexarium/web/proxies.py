@@ -1,6 +1,7 @@
 """Who a request comes from where a proxy passes it on: told by its headers, where the proxy is one to be trusted."""
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -65,6 +66,7 @@ def _without_port(text: str) -> str:
     return text.partition(":")[0] if text.count(":") == 1 else text
 
 
+@lru_cache(maxsize=1024)  # the same few ask again and again
 def _address(text: str) -> IPv4Address | IPv6Address | None:
     try:
         address = ip_address(text)

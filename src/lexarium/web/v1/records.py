@@ -273,7 +273,7 @@ def _writable(before: Saved, given: Mapping[str, Any]) -> dict[str, Any]:
 
     A record that was read and is sent back has them all.
     """
-    view, draft = record_view(before.change), draft_of(before.whole)
+    view, draft = record_view(before.change, before.whole), draft_of(before.whole)
     return {
         name: value
         for name, value in given.items()
@@ -292,7 +292,7 @@ def published(saved: Saved, status: int = 200) -> Outcome:
     change = saved.change
     warnings = {"warnings": saved.warnings} if saved.warnings else {}
     location = answers.address(change.collection, change.record) if status == 201 else None
-    return Outcome(status, {**record_view(change), **warnings}, location, answers.etag_of(change.version))
+    return Outcome(status, {**record_view(change, saved.whole), **warnings}, location, answers.etag_of(change.version))
 
 
 def proposed(proposal: Proposal) -> Outcome:
