@@ -94,9 +94,11 @@ def all_named(connection: Connection, most: int) -> Names | None:
     if total(connection) > most:
         return None
     found: Names = defaultdict(dict)
-    with connection.execute(select(record.c.id, record.c.collection, record.c.name).where(_PUBLISHED)) as result:
-        for identifier, collection, name in result:
-            found[collection][identifier] = name
+    query = select(record.c.id, record.c.collection, record.c.name).where(_PUBLISHED)
+    with connection.execute(query, execution_options=STREAMED) as result:
+        for rows in result.partitions():
+            for identifier, collection, name in rows:
+                found[collection][identifier] = name
     return dict(found)
 
 
