@@ -21,7 +21,6 @@ from lexarium.domain.accounts import Role
 from lexarium.domain.changes import Change
 from lexarium.domain.collections import COLLECTIONS
 from lexarium.exchange.formats import FORMATS, Format
-from lexarium.service import exporting
 from lexarium.service.access import Caller, add_account
 from lexarium.service.desk import Desk
 from lexarium.service.exporting import export
@@ -85,31 +84,6 @@ def test_an_export_stays_of_one_state_while_others_write(grown: Database, name: 
     assert begun + b"".join(pieces) == before
     assert b"".join(export(grown, ABOUT, wanted)) != before
     assert b"".join(export(grown, ABOUT, wanted, as_of=2_499)) == before
-
-
-def test_relations_are_the_same_whether_names_are_held_or_looked_up(
-    grown: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rewrite(grown)
-    contrast = {"id": "cnt_1", "name": "c", "concepts": [{"id": "trm_t", "name": "t", "relationship": "MEASUREDBY"}]}
-    waiting = {
-        "id": "tsk_2",
-        "name": "u",
-        "type": "task",
-        "concepts": [{"concept_id": "trm_x", "relationship": "ASSERTS"}],
-    }
-    for name, record in (("contrast", contrast), ("task", {**term("t"), "type": "task"}), ("task", waiting)):
-        path = tmp_path / f"{name}.json"
-        path.write_text(json.dumps([record]))
-        import_files(grown, [path])
-    held = b"".join(export(grown, ABOUT, FORMATS["v-alpha"]))
-    monkeypatch.setattr(exporting, "_HELD", 0)
-    assert b"".join(export(grown, ABOUT, FORMATS["v-alpha"])) == held
-    told = {record["id"]: record for record in json.loads(held)}
-    assert [each["concept_id"] for each in told["tsk_2"]["concepts"]] == ["trm_x"], "it is not there yet"
-    assert told["cnt_1"]["concepts"] == [], "it is no concept"
-    (parent,) = told["trm_n0002"]["relationships"]
-    assert parent["name"] == "another name"
 
 
 def test_only_the_collections_that_are_asked_for_are_exported(database: Database, sample_paths: list[Path]) -> None:

@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import product
 from operator import itemgetter
 from typing import Any, BinaryIO
 
@@ -12,7 +11,7 @@ import orjson
 from lexarium.domain.collections import COLLECTIONS, HIT_NUMBER, Collection
 from lexarium.domain.identifiers import LONGEST, has_prefix, is_too_long
 from lexarium.domain.records import Fields
-from lexarium.domain.relations import Edge, Related, RelationView, Side
+from lexarium.domain.relations import Edge, Related, RelationView
 from lexarium.domain.stamps import is_stamp
 from lexarium.domain.text import unstorable
 from lexarium.exchange.incoming import Incoming, Reading, no_collection
@@ -72,29 +71,12 @@ def _shown(collection: Collection, related: Sequence[Related]) -> bytes:
     """What the shape has after a record's fields."""
     extra: dict[str, Any] = {"type": collection.name}
     for view in collection.views:
-        extra[view.key] = []
-    forms = _ENTRIES[collection.name]
-    for other in related:
-        for key, id_key, form in forms.get((other.relation, other.side), ()):
-            extra[key].append({**form, id_key: other.id, "name": other.name or ""})
+        extra[view.key] = [
+            _entry(view, other) for other in related if other.relation in view.names and other.side in view.sides
+        ]
     return b"," + orjson.dumps(extra)[1:]
 
 
-def _entries(collection: Collection) -> dict[tuple[str, Side], list[tuple[str, str, dict[str, str]]]]:
-    """In which lists a relation is shown, by its name and side: the list's key, and what is the same in each entry."""
-    found: dict[tuple[str, Side], list[tuple[str, str, dict[str, str]]]] = {}
-    for view in collection.views:
-        for name, side in product(view.names, view.sides):
-            form = {view.id_key: "", "name": ""}
-            if view.named:
-                form["relationship"] = name
-            if view.directions:
-                form["direction"] = view.directions[side]
-            found.setdefault((name, side), []).append((view.key, view.id_key, form))
-    return found
-
-
-_ENTRIES = {name: _entries(collection) for name, collection in COLLECTIONS.items()}
 _UNRELATED = {name: _shown(collection, ()) for name, collection in COLLECTIONS.items()}
 
 
@@ -105,6 +87,15 @@ def join(shapes: Iterable[bytes]) -> Iterator[bytes]:
         yield before + each
         before = b",\n"
     yield b"[]\n" if before == b"[\n" else b"\n]\n"
+
+
+def _entry(view: RelationView, other: Related) -> dict[str, str]:
+    entry = {view.id_key: other.id, "name": other.name or ""}
+    if view.named:
+        entry["relationship"] = other.relation
+    if view.directions:
+        entry["direction"] = view.directions[other.side]
+    return entry
 
 
 def _kind(given: dict[str, Any], fallback: Collection | None, incoming: Incoming) -> Collection | None:

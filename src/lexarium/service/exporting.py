@@ -12,14 +12,12 @@ from lexarium.exchange import jsonl, valpha
 from lexarium.exchange.formats import FORMATS, Format
 from lexarium.service.looking import revision_of
 from lexarium.service.past import Past
-from lexarium.store import edges, records, versions
+from lexarium.store import edges, versions
 from lexarium.store.backend import read_position
 from lexarium.store.database import Database
 from lexarium.store.records import BATCH
 from lexarium.store.versions import Listing, Place
 
-_HELD = 150_000
-"""Of so many records the names are held while relations are exported, in some 35 MB; of more they are looked up."""
 _PIECE = 1 << 16
 """In bytes: what an export comes in, or a little more, so that little is spent on handing it on."""
 
@@ -80,9 +78,8 @@ class _Source:
         past = Past(self.revision)
         done, total = 0, self.count(State.PUBLISHED)
         with self.database.read() as snapshot:
-            # Both hold as long as nothing is written, and are not asked for after that.
+            # It holds as long as nothing is written, and is not asked after that.
             some = edges.any_there(snapshot)
-            names = records.all_named(snapshot, _HELD) if some else None
         for collection in self.collections:
             listing = Listing(collection.name, self.revision)
             after, last = None, ("", "")
@@ -95,7 +92,7 @@ class _Source:
                     if read_position(snapshot).revision != self.revision:
                         related = past.related(snapshot, [each.record for each in batch])
                     elif some:
-                        related = edges.related_between(snapshot, collection.name, first, last, names)
+                        related = edges.related_between(snapshot, collection.name, first, last)
                     else:
                         related = {}
                 for each in batch:

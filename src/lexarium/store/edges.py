@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, Connection, Select, bindparam, exists, fun
 
 from lexarium.domain.changes import State
 from lexarium.domain.relations import EXACT, RELATIONS, Edge, Related, Side, in_order
-from lexarium.store.records import BATCH, STREAMED, Names
+from lexarium.store.records import BATCH, STREAMED
 from lexarium.store.schema import record, relation
 
 Stop = tuple[str, str]
@@ -99,25 +99,13 @@ def related(connection: Connection, identifiers: Items[str]) -> dict[str, list[R
     return _related(connection, _OF_THESE, {"identifiers": list(identifiers)})
 
 
-def related_between(
-    connection: Connection, collection: str, after: Stop, until: Stop, names: Names | None = None
-) -> dict[str, list[Related]]:
+def related_between(connection: Connection, collection: str, after: Stop, until: Stop) -> dict[str, list[Related]]:
     """The same, of the published records of a collection that come after one in its order, up to another.
 
-    Much faster than by their identifiers, each of which would have to be handed over; faster still with the names
-    of all published records, which are looked up one by one otherwise.
+    Much faster than by their identifiers, each of which would have to be handed over.
     """
     ends = {"after_key": after[0], "after_id": after[1], "until_key": until[0], "until_id": until[1]}
-    if names is None:
-        return _related(connection, _OF_THOSE_BETWEEN, {"collection": collection, **ends})
-    found: dict[str, list[Related]] = defaultdict(list)
-    for side, query in _ENDS_BETWEEN.items():
-        expected = {name: names.get(other or "", {}) for name, other in _EXPECTED[side].items()}
-        for near, far, relation_name in connection.execute(query, {"collection": collection, **ends}).all():
-            name = expected[relation_name].get(far)
-            if name is not None or not any(far in several for several in names.values()):
-                found[near].append(Related(far, name, relation_name, side))
-    return {identifier: in_order(others) for identifier, others in found.items()}
+    return _related(connection, _OF_THOSE_BETWEEN, {"collection": collection, **ends})
 
 
 def _related(
@@ -143,10 +131,11 @@ def _of_these(near: Side, far: Side) -> Select[Any]:
     return _ends(near, far).where(relation.c[near].in_(bindparam("identifiers", expanding=True)))
 
 
-def _between(ends: Select[Any], near: Side) -> Select[Any]:
+def _of_those_between(near: Side, far: Side) -> Select[Any]:
     place = tuple_(_own.c.order_key, _own.c.id)
     return (
-        ends.join(_own, _own.c.id == relation.c[near])
+        _ends(near, far)
+        .join(_own, _own.c.id == relation.c[near])
         .where(_own.c.collection == bindparam("collection"), _own.c.state == State.PUBLISHED)
         .where(place > tuple_(bindparam("after_key"), bindparam("after_id")))
         .where(place <= tuple_(bindparam("until_key"), bindparam("until_id")))
@@ -166,12 +155,8 @@ _OF_THESE: dict[Side, Select[Any]] = {
     "target": _of_these("target", "source"),
 }
 _OF_THOSE_BETWEEN: dict[Side, Select[Any]] = {
-    "source": _between(_ends("source", "target"), "source"),
-    "target": _between(_ends("target", "source"), "target"),
-}
-_ENDS_BETWEEN: dict[Side, Select[Any]] = {
-    "source": _between(select(relation.c.source, relation.c.target, relation.c.relation), "source"),
-    "target": _between(select(relation.c.target, relation.c.source, relation.c.relation), "target"),
+    "source": _of_those_between("source", "target"),
+    "target": _of_those_between("target", "source"),
 }
 
 

@@ -1,6 +1,5 @@
 """Reading records. Each function takes a connection within a transaction and sees what that transaction sees."""
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -83,23 +82,6 @@ def named(connection: Connection, identifiers: Sequence[str]) -> dict[str, tuple
         rows = connection.execute(query.where(record.c.id.in_(identifiers[start : start + BATCH])))
         found.update({identifier: (collection, name) for identifier, collection, name in rows})
     return found
-
-
-Names = dict[str, dict[str, str]]
-"""The names of all published records, by collection and identifier."""
-
-
-def all_named(connection: Connection, most: int) -> Names | None:
-    """The names of all published records; None where there are more records than so many."""
-    if total(connection) > most:
-        return None
-    found: Names = defaultdict(dict)
-    query = select(record.c.id, record.c.collection, record.c.name).where(_PUBLISHED)
-    with connection.execute(query, execution_options=STREAMED) as result:
-        for rows in result.partitions():
-            for identifier, collection, name in rows:
-                found[collection][identifier] = name
-    return dict(found)
 
 
 def find_named(connection: Connection, collection: Collection, name: str) -> Stored | None:
