@@ -251,6 +251,15 @@ def test_what_a_server_holds_is_taken_with_a_warning(database: Database, tmp_pat
     assert one(database, "trm_a")["relationships"][0]["id"] == "trm_a"
 
 
+def test_a_stamp_is_odd_where_there_is_no_such_day(database: Database, tmp_path: Path) -> None:
+    days = ("01-31", "02-28", "04-30", "12-29", "02-30", "04-31", "06-00", "13-01")
+    records = [term(day.replace("-", ""), event_stamp=f"2023-{day}T00:00:00") for day in (*days, "02-29")]
+    records.append(term("leap", event_stamp="2024-02-29T00:00:00"))
+    report = imported(database, tmp_path, "concept.json", records)
+    told = [note.detail.rpartition(": ")[2][5:10] for note in report.warnings.kept]
+    assert told == ["02-30", "04-31", "06-00", "13-01", "02-29"]
+
+
 @pytest.mark.parametrize(
     ("text", "line", "reason"),
     [

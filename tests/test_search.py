@@ -264,6 +264,25 @@ def test_facets_count_all_hits_and_pages_show_them_all_once(catalogue: Catalogue
     assert paged[4] == []
 
 
+def test_facets_are_right_where_terms_are_of_one_collection_alone(new_url: NewUrl) -> None:
+    with Server(new_url("sqlite")) as server:
+        token = {"Authorization": f"Bearer {server.token('admin')}", "Content-Type": "application/json"}
+        made = [
+            server.request("POST", f"/api/v1/{collection}", token, json.dumps({"name": name})).json["id"]
+            for collection, name in (("concept", "recall"), ("concept", "recall of names"), ("concept_class", "recall"))
+        ]
+        facets = [
+            server.get(f"/api/v1/search?{urlencode(query)}").json["facets"]["collection"]
+            for query in (
+                {"q": "recall"},
+                {"q": made[2]},
+                {"q": "nothing"},
+                {"q": "recall", "collection": "concept,concept_class"},
+            )
+        ]
+    assert facets == [{"concept": 2}, {"concept_class": 1}, {}, {"concept": 2, "concept_class": 1}]
+
+
 def test_a_class_is_a_filter_and_a_facet(catalogue: Catalogue) -> None:
     label = catalogue.ids["Memory and more"]
     made = catalogue.create("concept", name="zebra crossing", id_concept_class=label)

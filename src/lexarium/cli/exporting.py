@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from lexarium.cli.options import CollectionOption, DatabaseOption, opened
+from lexarium.cli.options import CollectionOption, DatabaseOption, collect_seldom, opened
 from lexarium.cli.output import OutputOption, write
 from lexarium.cli.terminal import progress_bar
 from lexarium.domain.collections import COLLECTIONS
@@ -64,6 +64,7 @@ def export_command(
     chosen = format or _told_by(output)
     about = Settings.of(os.environ).about
     store = opened(database, reading=True)
+    collect_seldom()
     with progress_bar() as bar:
         progress = None if output is None else bar
         write(output, export(store, about, chosen, wanted, release=release, as_of=as_of, progress=progress))

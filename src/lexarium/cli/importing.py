@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from lexarium.cli.options import CollectionOption, DatabaseOption, JsonOption, opened
+from lexarium.cli.options import CollectionOption, DatabaseOption, JsonOption, collect_seldom, opened
 from lexarium.cli.terminal import err, out, progress_bar, say_lines
 from lexarium.domain.collections import COLLECTIONS
 from lexarium.domain.editions import Preference
@@ -63,6 +63,7 @@ def import_command(
     meanings = read_map(map or [])
     about = Settings.of(os.environ, database=database).about
     store = opened(database)
+    collect_seldom()
     with refusal_told(json_output), progress_bar() as progress:
         report = import_files(
             store,

@@ -25,20 +25,25 @@ class Rendering(NamedTuple):
 
 def render(collection: Collection, fields: Fields) -> Rendering:
     """The record as bytes. `fields` must hold every field of the collection, in the collection's order."""
-    return rendering_of(collection, fields, orjson.dumps(fields))
+    return rendering_of(collection, fields["id"], fields["name"], orjson.dumps(fields))
 
 
-def rendering_of(collection: Collection, fields: Fields, body: bytes) -> Rendering:
+def rendering_of(collection: Collection, identifier: str, name: str, body: bytes) -> Rendering:
     """The same, of fields that are these bytes already."""
-    name: str = fields["name"]
     key = order_key(name)
-    is_hit = collection.searched_prefix and fields["id"].startswith(collection.searched_prefix + "_")
+    is_hit = collection.searched_prefix and identifier.startswith(collection.searched_prefix + "_")
     return Rendering(
         body=body,
         hit_length=body.index(collection.hit_end) if is_hit else 0,
         order_key=key if collection.ordered_by_name else "",
         name_key=key if name.isascii() else name_key(name),
     )
+
+
+def filed_under(fields: Fields) -> tuple[str, str, bool]:
+    """What else a record is found by in the log: its class, its owner, whether it waits for a curator."""
+    get = fields.get
+    return get("id_concept_class", ""), get("id_user", ""), bool(get("flag_for_curator"))
 
 
 def parse(body: bytes) -> Fields:

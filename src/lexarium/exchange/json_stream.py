@@ -78,14 +78,17 @@ class _Text:
 
         Most hold none, and so are read twice as fast. What cannot be read is left to `take_object`, which tells why.
         """
-        for between in _BETWEEN.finditer(self._window, self._place):
+        window, place, line = self._window, self._place, self.line
+        for between in _BETWEEN.finditer(window, place):
             try:
-                value = orjson.loads(self._window[self._place : between.start() + 1])
+                value = orjson.loads(window[place : between.start() + 1])
             except ValueError:
-                return
-            line = self.line
-            self._go_to(between.end() - 1)
+                break
             yield line, value
+            after = between.end() - 1
+            line += window.count("\n", place, after)
+            place = after
+        self._go_to(place)
 
     def take_object(self) -> dict[str, Any]:
         """Take the object that begins here."""

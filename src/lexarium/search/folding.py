@@ -124,7 +124,7 @@ def fold(text: str) -> Folded:
     low = text.casefold().replace("_", " ")
     if low.isascii() and "`" not in low and "''" not in low:
         plain = low.translate(_SIGNS).split()
-        if max(map(len, plain), default=0) > LONGEST_WORD:
+        if len(low) > LONGEST_WORD and max(map(len, plain), default=0) > LONGEST_WORD:
             plain = [word[:LONGEST_WORD] for word in plain]
         hyphened = "-" in low or "/" in low
         joined = [each for each in _ASCII_PIECE.findall(low) if "-" in each or "/" in each] if hyphened else []

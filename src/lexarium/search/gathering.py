@@ -5,13 +5,12 @@ order by how they match, always the same; the others follow as their queries fin
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 from tantivy import DocAddress, Order, Query
 
-from lexarium.domain.collections import SEARCHED
+from lexarium.domain.collections import COLLECTIONS, SEARCHED
 from lexarium.search.documents import SEPARATOR
 from lexarium.search.index import View, explained
 from lexarium.search.queries import Filter, Queries, Typed, allowed, allowed_in_key, some, typed
@@ -28,8 +27,7 @@ _MOST_CLOSE_WORDS = 8
 """Up to how many words typing mistakes are looked for in each of them: it takes milliseconds a word."""
 
 
-@dataclass(frozen=True)
-class Candidate:
+class Candidate(NamedTuple):
     """A record that was found, and how it matched."""
 
     record: str
@@ -107,6 +105,8 @@ class Search:
     @property
     def did_you_mean(self) -> str | None:
         """The name or alias that comes first among those that were meant perhaps, where none has all words."""
+        if self._labelled:
+            return None
         close = (each.grade.text for each in self.first if each.grade.tier in (Tier.TYPO, Tier.TYPO_WORDS))
         return next((" ".join(text.split()) for text in close), None)
 
@@ -135,7 +135,7 @@ class Search:
     def facets(self) -> Facets:
         """How many hits there are, and how many by collection, class and state."""
         # A facet that can have but one value is not counted: counting is most of what a search costs.
-        known = {"collection": self._wanted.collections, "class": (), "state": self._wanted.states}
+        known = {"collection": self._held(), "class": (), "state": self._wanted.states}
         wanted = {name: {"terms": {"field": name, "size": _MOST_VALUES}} for name in known if len(known[name]) != 1}
         with explained():
             counted: dict[str, Any] = self._searcher.aggregate(some(self._everything()), wanted)
@@ -148,6 +148,14 @@ class Search:
                 facets[name] = {values[0]: total}
         return Facets(total, {name: _told(counts) for name, counts in facets.items()})
 
+    def _held(self) -> tuple[str, ...]:
+        """The collections that are looked at and of which the index holds any: mostly a large catalogue has one."""
+        best = next(iter(self._places.values()), None)
+        by_identifier = best is not None and best.stage.source is Source.ID
+        looked_at = self._wanted.collections or (tuple(COLLECTIONS) if by_identifier else SEARCHED)
+        with explained():
+            return tuple(name for name in looked_at if self._searcher.doc_freq("collection", name))
+
     @cached_property
     def _head(self) -> list[Candidate]:
         """The hits put in order that go before those in definitions."""
@@ -155,6 +163,8 @@ class Search:
 
     def _hits(self, count: int) -> list[Candidate | _Found]:
         """So many of the hits, in order: those put in order, and the others as their queries find them."""
+        if len(self._head) >= count:
+            return [*self._head[:count]]
         stages = [] if len(self._places) < self._ranked else [*self._labels()] if self._labelled else self._close
         seen = set(self._places)
         hits: list[Candidate | _Found] = [*self._head]
@@ -199,7 +209,7 @@ class Search:
     def _labels(self) -> Iterator[_Stage]:
         queries, known = self._queries, self.typed
         yield _Stage(Tier.ID, Source.ID, queries.identifier())
-        if known.folded.key:
+        if known.key:
             yield _Stage(Tier.FOLDED, Source.WHOLE, queries.key("name_key"))
             yield _Stage(Tier.ALIAS, Source.WHOLE, queries.key("alias_key"))
         if not known.words:
@@ -216,7 +226,7 @@ class Search:
                     yield _Stage(tier, Source.WORDS, make(words, whole=whole))
 
     def _close_steps(self) -> Iterator[list[_Stage]]:
-        key, words = self.typed.folded.key, self.typed.telling
+        key, words = self.typed.key, self.typed.telling
         if allowed_in_key(key):
             yield self._close_keys(1)
         if len(words) <= _MOST_CLOSE_WORDS and any(allowed(word.forms[0]) for word in words):
@@ -233,7 +243,7 @@ class Search:
         queries, known = self._queries, self.typed
         stages = [*self._close, *self._text]
         found = [queries.identifier(), *(stage.query for stage in stages)]
-        if known.folded.key:
+        if known.key:
             found += [queries.key("name_key"), queries.key("alias_key")]
         if known.words:
             fields = ("name_grams", "alias_grams")

@@ -67,6 +67,11 @@ class Typed:
     """Whether something was between quotation marks: then typing mistakes are not allowed for."""
 
     @cached_property
+    def key(self) -> str:
+        """The key of the whole."""
+        return self.folded.key
+
+    @cached_property
     def telling(self) -> tuple[Sought, ...]:
         """The words without those that say little, unless there are no others."""
         return tuple(word for word in self.words if not word.is_little) or self.words
@@ -168,7 +173,7 @@ class Queries:
 
     def key(self, field: str) -> Query:
         """Records whose name or alias is the whole text."""
-        return self._exactly(field, self._typed.folded.key)
+        return self._exactly(field, self._typed.key)
 
     def beginning(self, words: Sequence[Sought], *, whole: bool) -> Query:
         """Records whose name has the first word first, and the others somewhere."""
@@ -191,8 +196,7 @@ class Queries:
 
     def close_key(self, field: str, distance: int) -> Query:
         """Records whose name or alias is the whole text but for some letters."""
-        key = self._typed.folded.key
-        return self._filtered(self._some_close(field, key, distance), exact=False)
+        return self._filtered(self._some_close(field, self._typed.key, distance), exact=False)
 
     def close_words(self) -> Query:
         """Records that have all words, or words that begin so, in name and aliases, but for some letters in each."""

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
+from itertools import chain
+from operator import lt
 from typing import NamedTuple
 
 from lexarium.domain.text import name_key
@@ -10,6 +12,7 @@ from lexarium.search.folding import Folded, fold, singular_of, spans
 from lexarium.search.queries import Sought, Typed, allowed
 from lexarium.search.tiers import Tier
 
+_TIERS = len(Tier)
 _MOST_EDITS = 2
 _MOST_JOINED = 5
 """Up to how many words may be written as one."""
@@ -59,7 +62,7 @@ class Grade(NamedTuple):
     @property
     def score(self) -> float:
         """One number for tier and quality, from 0 to 1."""
-        return (len(Tier) - 1 - self.tier + self.quality) / len(Tier)
+        return (_TIERS - 1 - self.tier + self.quality) / _TIERS
 
     @property
     def highlight(self) -> tuple[Span, ...]:
@@ -97,7 +100,8 @@ def grade(sought: Typed, labels: Sequence[str], weight: float, source: Source) -
         return Grade(Tier.ID, 1.0, "id", labels[0], None, ("the identifier itself",))
     if source is Source.WORDS:
         # Mostly the name has them, and then no alias need be taken apart.
-        return _by_words(sought, _taken_apart(labels)) or _scattered(sought, [*_taken_apart(labels)])
+        apart: list[Label] = []
+        return _by_words(sought, _remembered(_taken_apart(labels), apart)) or _scattered(sought, apart)
     known = [*_taken_apart(labels)]
     if source is Source.WHOLE:
         return _exact(sought, known) or _by_words(sought, known) or _scattered(sought, known)
@@ -123,8 +127,15 @@ def _taken_apart(labels: Iterable[str]) -> Iterator[Label]:
     return (Label(text, not place, fold(text)) for place, text in enumerate(labels))
 
 
+def _remembered(labels: Iterable[Label], apart: list[Label]) -> Iterator[Label]:
+    """The same, each added to those that are taken apart when it is asked for."""
+    for label in labels:
+        apart.append(label)
+        yield label
+
+
 def _exact(sought: Typed, labels: Sequence[Label]) -> Grade | None:
-    key = sought.folded.key
+    key = sought.key
     if not key:
         return None
     for label in labels:
@@ -141,7 +152,7 @@ def _exact(sought: Typed, labels: Sequence[Label]) -> Grade | None:
 def _by_words(sought: Typed, labels: Iterable[Label]) -> Grade | None:
     for label in labels:
         folded = label.folded
-        if not _has_phrases(sought, folded.words):
+        if sought.phrases and not _has_phrases(sought, folded.words):
             continue
         match = _match(sought.words, folded)
         if match is None and len(sought.telling) < len(sought.words):
@@ -153,10 +164,10 @@ def _by_words(sought: Typed, labels: Iterable[Label]) -> Grade | None:
 
 def _graded(sought: Typed, label: Label, match: _Match) -> Grade:
     places, count = match.places, len(sought.words)
-    in_order = places == sorted(set(places))
+    in_order = len(places) == 1 or all(map(lt, places, places[1:]))
     begins = in_order and _begins(places, label.folded.words)
     tier = Tier.ALIAS_WORDS if not label.is_name else Tier.BEGINNING if begins else Tier.NAME_WORDS
-    covered = min(1.0, len(sought.folded.key) / max(1, len(label.folded.key)))
+    covered = min(1.0, len(sought.key) / max(1, len(label.folded.key)))
     quality = (0.5 if begins else 0.25 if in_order else 0.0) + 0.3 * match.whole / count + 0.2 * covered
     order = "from the beginning" if begins else "in order" if in_order else "in another order"
     reason = "words {}, {:g} of {} whole, {:.0%} of its length", order, match.whole, count, covered
@@ -164,7 +175,9 @@ def _graded(sought: Typed, label: Label, match: _Match) -> Grade:
 
 
 def _begins(places: Sequence[int], words: Sequence[str]) -> bool:
-    """Whether words stand at the beginning, with at most little words between them."""
+    """Whether words, in order, stand at the beginning, with at most little words between them."""
+    if places[-1] < len(places):
+        return True
     return all(place in places or (place and words[place] in LITTLE_WORDS) for place in range(places[-1]))
 
 
@@ -201,17 +214,20 @@ def _index(words: Sequence[str], word: str, after: int) -> int:
 
 
 def _beginning(word: Sought, label: Folded, after: int) -> _Match | None:
-    forms, words = word.forms, label.words
-    for place in (*range(after, len(words)), *range(min(after, len(words)))):
-        if words[place].startswith(forms) or label.plain[place].startswith(forms):
+    forms, words, plain = word.forms, label.words, label.plain
+    for place in chain(range(after, len(words)), range(min(after, len(words)))):
+        if words[place].startswith(forms) or plain[place].startswith(forms):
             return _Match([place], 0.0)
     return None
 
 
 def _joined(word: Sought, label: Folded) -> _Match | None:
-    """Where words stand that are one with or without a hyphen or a space: `nback`, `n-back`, `n back`."""
+    """Where words stand that are one with or without a hyphen or a space: `nback`, `n-back`, `n back`.
+
+    None of them begins like the word of the query: so that must begin like the first of them.
+    """
     words = label.words
-    for first in range(len(words) - 1):
+    for first in [at for at, there in enumerate(words[:-1]) for form in word.forms if form.startswith(there)]:
         together = words[first]
         for last in range(first + 1, min(len(words), first + _MOST_JOINED)):
             together += words[last]
@@ -251,7 +267,7 @@ def _some_places(sought: Typed, label: Folded) -> tuple[int, ...]:
 
 
 def _by_mistake(sought: Typed, labels: Sequence[Label]) -> Grade:
-    key = sought.folded.key
+    key = sought.key
     for edits in range(1, _MOST_EDITS + 1):
         for label in labels:
             of_label = label.folded.key

@@ -17,7 +17,7 @@ from lexarium.domain.merging import turned
 from lexarium.domain.progress import Progress
 from lexarium.domain.records import Fields
 from lexarium.domain.relations import RELATIONS, Edge
-from lexarium.domain.rendering import rendering_of
+from lexarium.domain.rendering import filed_under, rendering_of
 from lexarium.domain.stamps import now
 from lexarium.service.identities import identify
 from lexarium.service.merging import CIRCLE, impossible, not_merged, survivors
@@ -32,6 +32,7 @@ from lexarium.store.transaction import Transaction
 _RELATIONS = "relations"
 """Under which name relations stand among what imports told."""
 _NONE: frozenset[Edge] = frozenset()
+_PUBLISHED = State.PUBLISHED.value
 _CLASS_COLLECTIONS = {
     refers.collection for each in COLLECTIONS.values() for refers in each.references.values() if refers.collection
 }
@@ -124,7 +125,8 @@ class Application:
                     self._report.warnings.add(where, what)
                 fields = {**whole.told_fields(), **item.told_fields()}
                 rest = {**whole.told_rest(), **item.told_rest()}
-                whole = item._replace(fields=orjson.dumps(fields), rest=orjson.dumps(rest) if rest else None)
+                told = orjson.dumps(rest) if rest else None
+                whole = item._replace(fields=orjson.dumps(fields), rest=told, name=None)
             self._stage.replace(whole)
 
     def _drop_untold_edges(self) -> None:
@@ -196,8 +198,13 @@ class Application:
         staged = self._stage.staged(first, last)
         before = log.latest(connection, identifiers) if self._present else {}
         present = edges.of_sources(connection, identifiers) if self._related else {}
-        bases = self._bases(before)
         told, dropped = _by_source(self._stage.edges(first, last)), _by_source(self._stage.dropped(first, last))
+        if self._loading and not (before or present or told or dropped):
+            # Nothing but new records that no relation touches, as most of what is loaded.
+            new = [self._loaded(staged[identifier], _UNMOVED) for identifier in identifiers]
+            log.append(self._transaction, new, actor=SYSTEM_USER, at=self._at)
+            return
+        bases = self._bases(before)
         news: list[log.New] = []
         entries: list[log.Entry] = []
         shifts: list[_Shift] = []
@@ -247,16 +254,17 @@ class Application:
 
     def _loaded(self, item: Staged, shift: "_Shift") -> log.New:
         """A record that is not there, ready to be written. One whose fields are all told is as it was read."""
-        fields, collection = item.told_fields(), COLLECTIONS[item.collection]
-        plain = item.rest is None and tuple(fields) == collection.names
-        if not plain or (self._classes and any(fields[name] in self._classes for name in collection.class_fields)):
+        if item.name is None or item.class_id in self._classes:
             whole = self._new(item, shift)
-            return log.New(collection.name, whole.state.value, whole.fields, whole.rendering, whole.document())
+            name, filed = whole.fields["name"], filed_under(whole.fields)
+            return log.New(item.id, item.collection, whole.state.value, name, whole.rendering, *filed, whole.document())
         self._report.created[item.collection] += 1
-        self._note_references(collection, fields, item)
-        rendering = rendering_of(collection, fields, item.fields)
+        if item.class_id and item.class_id not in self._references:
+            self._references[item.class_id] = self._place(item)
+        rendering = rendering_of(COLLECTIONS[item.collection], item.id, item.name, item.fields)
         document = plain_document(item.fields, _NONE if shift is _UNMOVED else shift.edges)
-        return log.New(collection.name, State.PUBLISHED.value, fields, rendering, document)
+        filed = item.class_id, item.owner, bool(item.flagged)
+        return log.New(item.id, item.collection, _PUBLISHED, item.name, rendering, *filed, document)
 
     def _new(self, item: Staged, shift: "_Shift") -> Whole:
         self._report.created[item.collection] += 1

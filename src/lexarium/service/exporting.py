@@ -77,6 +77,9 @@ class _Source:
         """Every published record, in order, with its relations, also those that wait for a record."""
         past = Past(self.revision)
         done, total = 0, self.count(State.PUBLISHED)
+        with self.database.read() as snapshot:
+            # It holds as long as nothing is written, and is not asked after that.
+            some = edges.any_there(snapshot)
         for collection in self.collections:
             listing = Listing(collection.name, self.revision)
             after, last = None, ("", "")
@@ -86,10 +89,12 @@ class _Source:
                     if not batch:
                         break
                     first, last = last, (batch[-1].key, batch[-1].record)
-                    if read_position(snapshot).revision == self.revision:
+                    if read_position(snapshot).revision != self.revision:
+                        related = past.related(snapshot, [each.record for each in batch])
+                    elif some:
                         related = edges.related_between(snapshot, collection.name, first, last)
                     else:
-                        related = past.related(snapshot, [each.record for each in batch])
+                        related = {}
                 for each in batch:
                     yield valpha.shape(collection, each.body, related.get(each.record, ()))
                 done += len(batch)

@@ -7,9 +7,8 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, Table, bindparam, delete, insert, select, update
 
 from lexarium.domain.changes import Action, Change, Proposed, Whole
-from lexarium.domain.records import Fields
 from lexarium.domain.relations import Edge
-from lexarium.domain.rendering import Rendering
+from lexarium.domain.rendering import Rendering, filed_under
 from lexarium.store.records import BATCH
 from lexarium.store.schema import change, record, relation
 from lexarium.store.transaction import Transaction
@@ -70,10 +69,14 @@ def save(
 class New(NamedTuple):
     """A new record, ready to be written."""
 
+    id: str
     collection: str
     state: str
-    fields: Fields
+    name: str
     rendering: Rendering
+    class_id: str
+    owner: str
+    flagged: bool
     document: bytes
 
 
@@ -81,14 +84,10 @@ def append(transaction: Transaction, news: Sequence[New], *, actor: str, at: int
     """Write new records and log them, of a load: by the driver itself, which is much faster than `save`."""
     batch, action = transaction.batch, Action.CREATE.value
     records, changes = [], []
-    for seq, (collection, state, fields, rendering, document) in enumerate(news, transaction.revision + 1):
-        identifier, get = fields["id"], fields.get
-        order, key = rendering.order_key, rendering.name_key
-        records.append(
-            (identifier, collection, state, 1, fields["name"], order, key, rendering.hit_length, rendering.body)
-        )
-        told = get("id_concept_class", ""), get("id_user", ""), bool(get("flag_for_curator")), document
-        changes.append((seq, at, actor, batch, action, collection, identifier, 1, state, order, key, *told))
+    for seq, new in enumerate(news, transaction.revision + 1):
+        identifier, collection, state, name, (body, hit_length, order, key), *filed = new
+        records.append((identifier, collection, state, 1, name, order, key, hit_length, body))
+        changes.append((seq, at, actor, batch, action, collection, identifier, 1, state, order, key, *filed))
     _insert(transaction, record, records)
     _insert(transaction, change, changes)
     transaction.loaded(len(news))
@@ -173,6 +172,7 @@ def _record_row(entry: Entry) -> dict[str, Any]:
 
 def change_row(made: Change, whole: Whole) -> dict[str, Any]:
     """A change as its row in the log, filed under what the record is from then on."""
+    class_id, owner, flagged = filed_under(whole.fields)
     return {
         "seq": made.seq,
         "at": made.at,
@@ -185,9 +185,9 @@ def change_row(made: Change, whole: Whole) -> dict[str, Any]:
         "state": whole.state,
         "order_key": whole.rendering.order_key,
         "name_key": whole.rendering.name_key,
-        "class_id": whole.fields.get("id_concept_class", ""),
-        "owner": whole.fields.get("id_user", ""),
-        "flagged": bool(whole.fields.get("flag_for_curator")),
+        "class_id": class_id,
+        "owner": owner,
+        "flagged": flagged,
         "document": made.document,
     }
 

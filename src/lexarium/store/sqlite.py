@@ -192,12 +192,15 @@ class SqliteBackend:
 
     @contextmanager
     def loading(self, connection: Connection) -> Iterator[None]:
-        """Indexes by name are made once at the end, sorted, and not row by row. Readers go on in the state before."""
+        """Indexes by name are made once at the end, sorted, and not row by row. Readers go on in the state before.
+
+        But for that of flagged records, which are few.
+        """
         indexes = [
             index
             for table in (record, change)
             for index in table.indexes
-            if "name_key" in index.c or "order_key" in index.c
+            if ("name_key" in index.c or "order_key" in index.c) and index.name != "change_flagged"
         ]
         for index in indexes:
             index.drop(connection)

@@ -15,7 +15,10 @@ from lexarium.store.retold import RetoldVersions
 
 # Rows are only added while files are read, in the order of reading; what finds them is made once, by `arrange`.
 _TABLES = """
-CREATE TABLE staged (id TEXT, collection TEXT, source INTEGER, line INTEGER, fields BLOB, rest BLOB);
+CREATE TABLE staged (
+    id TEXT, collection TEXT, source INTEGER, line INTEGER, fields BLOB, rest BLOB,
+    name TEXT, class_id TEXT, owner TEXT, flagged INTEGER
+);
 CREATE TABLE edge (source TEXT, relation TEXT, target TEXT);
 CREATE TABLE told (id TEXT, what INTEGER);
 CREATE TABLE dropped (source TEXT, relation TEXT, target TEXT, PRIMARY KEY (source, relation, target)) WITHOUT ROWID;
@@ -49,6 +52,11 @@ class Staged(NamedTuple):
     """As JSON."""
     rest: bytes | None
     """What is told besides fields, as JSON; None: nothing."""
+    name: str | None
+    """Where it is all of its fields, in their order, and nothing besides: its name, and what it is filed under."""
+    class_id: str
+    owner: str
+    flagged: bool
 
     def told_fields(self) -> Fields:
         """Its fields."""
@@ -59,6 +67,11 @@ class Staged(NamedTuple):
         """What is told besides."""
         rest: dict[str, Any] = {} if self.rest is None else orjson.loads(self.rest)
         return rest
+
+
+Filed = tuple[str | None, str, str, bool]
+"""The last four of what is staged of a record."""
+UNFILED: Filed = (None, "", "", False)
 
 
 class Named(NamedTuple):
@@ -90,6 +103,8 @@ class Stage:
         self._db.execute("BEGIN")
         self.added = 0
         """How often a record was added."""
+        self._some_rest = False
+        """Whether of any record something is told besides fields."""
         self.has_names = False
         """Whether some record is told of, or named, by what is no id of ours."""
 
@@ -108,11 +123,20 @@ class Stage:
         return f"{self._sources[source]}, line {line}" if line else self._sources[source]
 
     def add(  # noqa: PLR0913, PLR0917 (a row has what it has)
-        self, identifier: str, collection: str, source: int, line: int, fields: bytes, rest: bytes | None
+        self,
+        identifier: str,
+        collection: str,
+        source: int,
+        line: int,
+        fields: bytes,
+        rest: bytes | None,
+        filed: Filed = UNFILED,
     ) -> None:
         """Add what a file tells of a record: its fields, and what there is besides, as JSON."""
         self.added += 1
-        self._put("staged", (identifier, collection, source, line, fields, rest))
+        if rest is not None:
+            self._some_rest = True
+        self._put("staged", (identifier, collection, source, line, fields, rest, *filed))
 
     def add_named(self, name: str, collection: str, label: str | None = None) -> None:
         """Note that a record is added under what is no id of ours; with the key of its own name, if it is that."""
@@ -194,7 +218,8 @@ class Stage:
         # An id of ours that looks like a name.
         here = "name IN (SELECT id FROM staged)"
         self._db.execute(f"UPDATE named SET id = name WHERE collection IS NULL AND id IS NULL AND {here}")
-        self._db.execute("UPDATE staged SET id = n.id FROM named n WHERE n.name = staged.id AND n.id IS NOT NULL")
+        other = "n.name = staged.id AND n.id <> staged.id"
+        self._db.execute(f"UPDATE staged SET id = n.id, name = NULL FROM named n WHERE {other}")
         self._db.execute("UPDATE told SET id = n.id FROM named n WHERE n.name = told.id AND n.id IS NOT NULL")
         ends = """
             FROM loose
@@ -225,7 +250,7 @@ class Stage:
     def replace(self, item: Staged) -> None:
         """Put this in place of all that was told of its record."""
         self._db.execute("DELETE FROM staged WHERE id = ?", (item.id,))
-        self._db.execute("INSERT INTO staged VALUES (?, ?, ?, ?, ?, ?)", item)
+        self._db.execute(f"INSERT INTO staged VALUES ({', '.join('?' * len(item))})", item)
 
     def told(self) -> Iterator[list[tuple[str, str, Side]]]:
         """What records tell of completely, as (id, relation, side), some at a time, by id."""
@@ -260,6 +285,8 @@ class Stage:
 
     def gone(self) -> Iterator[Staged]:
         """The records that are told to have another in their place."""
+        if not self._some_rest:
+            return iter(())
         return self._staged("json_extract(CAST(rest AS TEXT), '$.replaced_by') IS NOT NULL", [])
 
     def collections(self, identifiers: Iterable[str]) -> Iterator[tuple[str, str]]:
@@ -284,7 +311,8 @@ class Stage:
 
     def count(self) -> int:
         """How many records the import touches: those it holds, and those it changes a relation of."""
-        number: int = self._db.execute(f"SELECT count(*) FROM ({_TOUCHED})").fetchone()[0]
+        # In order, as the indexes have them: else all of them would be sorted.
+        number: int = self._db.execute(f"SELECT count(*) FROM ({_TOUCHED} ORDER BY 1)").fetchone()[0]
         return number
 
     def touched(self, size: int) -> Iterator[list[str]]:
@@ -329,7 +357,7 @@ class Stage:
         return (Edge(*row) for row in self._db.execute(query, [first, last]))
 
     def _staged(self, condition: str, values: list[str]) -> Iterator[Staged]:
-        query = f"SELECT id, collection, source, line, fields, rest FROM staged WHERE {condition}"
+        query = f"SELECT {', '.join(Staged._fields)} FROM staged WHERE {condition}"
         return map(Staged._make, self._db.execute(query, values))
 
 
