@@ -66,6 +66,6 @@ def opened(database: str | None, *, reading: bool = False) -> Database:
 def collect_seldom() -> None:
     """Have Python look for rings of objects seldom: among records that go through a command one by one there are none.
 
-    For commands that end with it: it takes a twentieth of their time otherwise.
+    For commands that end with it.
     """
     gc.set_threshold(_COLLECTED)
