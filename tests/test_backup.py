@@ -13,6 +13,7 @@ from lexarium.service.checking import check
 from lexarium.store.backend import read_position
 from lexarium.store.database import Database
 from tests.conftest import ENGINES, NewUrl
+from tests.disks import small_disk
 from tests.server import Server, run
 from tests.writers import wait_until
 from torture.crash import WRITERS, writers_of
@@ -36,6 +37,23 @@ def written(url: str) -> Iterator[Server]:
         for each in writing:
             each.result()
         assert ledger.wrong == []
+
+
+def test_a_backup_that_finds_no_room_is_not_there(sample_paths: list[Path], tmp_path: Path) -> None:
+    """Also where there was room for all that was written, but not to bring it to where it belongs."""
+    catalogue = tmp_path / "catalogue.db"
+    url = f"sqlite:///{catalogue}"
+    run("import", *sample_paths, "--database", url)
+    size = catalogue.stat().st_size // 1024
+    with small_disk(tmp_path / "disk", size // 2) as disk:
+        file = disk.path / "catalogue.backup"
+        codes = []
+        while 0 not in codes and len(codes) < 20:
+            assert list(disk.path.iterdir()) == []
+            disk.resize(size * (len(codes) + 1) // 2)
+            codes.append(run("backup", file, "--database", url).returncode)
+        assert len(codes) > 2
+        assert run("restore", file, "--database", f"sqlite:///{tmp_path / 'restored.db'}").returncode == 0
 
 
 @pytest.mark.parametrize("other", ENGINES)

@@ -174,3 +174,19 @@ def test_many_that_became_one_are_left_out_together(database: Database, curator:
     assert report.refused == 4
     assert [note.field for note in report.warnings.kept] == [f"somewhere, line {line}" for line in range(2, 6)]
     assert is_a(ids(database)["x:other"], "dso_1") in whole(database, ids(database)["x:other"]).edges
+
+
+def test_a_table_names_the_parents_of_its_rows_by_their_names_in_the_catalogue(
+    database: Database, tmp_path: Path
+) -> None:
+    table = tmp_path / "concept.csv"
+    table.write_text("name,parent\nanger,emotion\nemotion,\n")
+    assert dict(import_files(database, [table]).created) == {"concept": 2}
+    table.write_text("name,parent\nANGER,Emotion\n")
+    again = import_files(database, [table])
+    assert (again.relations_added, again.relations_removed, again.warnings.count) == (0, 0, 0)
+    table.write_text("name,parent\nanger,nothing\n")
+    lost = import_files(database, [table])
+    assert (lost.relations_added, lost.relations_removed) == (0, 1)
+    assert "'anger' kind of 'nothing' is left out" in str(lost.warnings.kept)
+    assert check(database).problems == []

@@ -426,6 +426,25 @@ def test_new_records_are_written_together_and_none_by_a_statement_of_its_own(dat
     assert [len(rows) for rows in inserts] == [3, 3]  # records, and rows of the log
 
 
+def test_a_disk_that_is_full_in_the_midst_of_a_write_is_told_as_that(tmp_path: Path) -> None:
+    """SQLite then undoes the whole transaction by itself, and what was to undo one write finds nothing."""
+    database = open_database(f"sqlite:///{tmp_path / 'catalogue.db'}")
+    engine = database.backend.engine
+    with engine.connect() as connection:
+        pages = connection.exec_driver_sql("PRAGMA page_count").scalar_one()
+    event.listen(engine, "connect", lambda driver, _: driver.execute(f"PRAGMA max_page_count={pages + 2}").close())
+    engine.dispose()
+
+    def fill(transaction: Transaction) -> None:
+        save(transaction, *(entry(f"{number} {'x' * 1_000}", suffix=str(number)) for number in range(100)))
+        assert transaction.connection  # so that it is written
+
+    with pytest.raises(Unavailable, match="full"):
+        database.submit(fill).result()
+    assert ids_in_order(database, "concept") == []
+    database.close()
+
+
 def test_a_role_that_may_make_no_tables_is_told_what_it_lacks(new_url: NewUrl) -> None:
     url = new_url("postgres")
     role = f"poor_{uuid.uuid4().hex}"

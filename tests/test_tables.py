@@ -203,13 +203,11 @@ def test_a_name_means_the_row_of_the_collection_that_the_relation_asks_for() -> 
     assert records(text)[0].edges == [Edge("A:1", "ASSERTS", "A:2")]
 
 
-def test_a_parent_that_no_row_or_several_rows_are_called_is_left_out() -> None:
+def test_a_parent_that_several_rows_are_called_is_left_out_and_one_that_none_is_may_be_in_the_catalogue() -> None:
     text = "id,name,parent\nA:1,one,nobody\nA:2,two,same\nA:3,same,\nA:4,Same,\n"
-    assert [each.edges for each in records(text)] == [[], [], [], []]
-    assert warnings(text) == [
-        "parent of A:1 names 'nobody': it is no id, and no row is called so; it was left out",
-        "parent of A:2 names 'same': several rows are called so; it was left out",
-    ]
+    elsewhere = Edge("A:1", "KINDOF", label_key("concept", "nobody"))
+    assert [each.edges for each in records(text)] == [[elsewhere], [], [], []]
+    assert warnings(text) == ["parent of A:2 names 'same': several rows are called so; it was left out"]
 
 
 def test_a_map_says_what_a_column_means_and_goes_before_its_name() -> None:

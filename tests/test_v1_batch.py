@@ -1,11 +1,13 @@
 """Batches over HTTP on both engines: names for what is made on the way, and every mistake at once."""
 
 import json
+from contextlib import ExitStack, closing
 from typing import Any
 
 import pytest
 
 from lexarium.service.batches import MOST_TOLD
+from lexarium.store.database import Database
 from tests.server import Server
 from tests.test_v1 import Client, ndjson, path
 
@@ -39,6 +41,20 @@ def test_a_line_names_what_an_earlier_one_has_made(shared_server: Server, curato
     seen = shared_server.get(f"/api/v1/concept/{leaf}").json
     assert seen["relations"] == {"KINDOF": [top], "PARTOF": [other]}
     assert shared_server.get(f"/api/v1/concept/{other}").json["id_concept_class"] == label
+
+
+def test_others_are_answered_however_many_batches_wait_for_their_turn(server: Server) -> None:
+    headers = {"Authorization": f"Bearer {server.token('curator')}", "Content-Type": "application/x-ndjson"}
+    database = Database(server.url)
+    with ExitStack() as closing_all:
+        # More than a worker has threads.
+        connections = [closing_all.enter_context(closing(server.connect())) for _ in range(45)]
+        with database.write():
+            for number, connection in enumerate(connections):
+                connection.request("POST", "/api/v1/batch", json.dumps(create(f"batch {number}")), headers)
+            assert server.get("/api/v1/concept").status == 200
+        database.close()
+        assert {connection.getresponse().status for connection in connections} == {200}
 
 
 def test_every_mistake_of_every_kind_is_told_at_once(shared_server: Server, curator: Client) -> None:

@@ -17,7 +17,7 @@ from lexarium.domain.accounts import Role
 from lexarium.domain.changes import State
 from lexarium.domain.collections import COLLECTIONS
 from lexarium.domain.errors import Conflict, Gone, Invalid, LexariumError, Moved, NotFound, Stale
-from lexarium.domain.relations import RELATIONS
+from lexarium.domain.relations import HIERARCHICAL, RELATIONS
 from lexarium.domain.text import name_key
 from lexarium.exchange.formats import FORMATS
 from lexarium.service import looking
@@ -172,7 +172,7 @@ class Writes(RuleBasedStateMachine):
                     here = ways.pop()
                     if here not in reached:
                         reached.add(here)
-                        ways += [end for name, end in edges.get(here, set()) if name == relation]
+                        ways += [end for name, end in edges.get(here, set()) if name in HIERARCHICAL]
                 if source in reached:
                     return True
         return False

@@ -93,6 +93,9 @@ RELATIONS: dict[str, Relation] = {
     relation.name: relation for relation in (KINDOF, PARTOF, RELATED, ISA, ASSERTS, HASCONTRAST, MEASUREDBY, *MAPPINGS)
 }
 
+HIERARCHICAL = tuple(relation.name for relation in RELATIONS.values() if relation.hierarchical)
+"""Those that make up the hierarchy of a collection, together."""
+
 LONGEST_TARGET = 2_000
 """In bytes: what an index of every engine can hold beside the source."""
 

@@ -12,6 +12,7 @@ _PREFIXES = tuple(prefix for collection in COLLECTIONS.values() for prefix in co
 # What a mapping may hold beside letters and digits.
 _SAFE = "!#$%&'()*+,-./:;=?@[]_~"
 _WHOLE = re.compile(r"([+-]?[0-9]{1,19})(?:[.,]0*)?")
+_LABEL = "\x1f"
 _INTEGERS = range(-(2**63), 2**63)
 
 
@@ -42,4 +43,10 @@ def whole_number(text: str) -> int | None:
 
 def label_key(collection: str, name: str) -> str:
     """What stands for a record, within an import, that a file knows only by its name; like no other id or name."""
-    return f"\x1f{collection}\x1f{name_key(name)}"
+    return f"{_LABEL}{collection}{_LABEL}{name_key(name)}"
+
+
+def label_of(key: str) -> tuple[str, str] | None:
+    """The collection, and the key of the name, of which `label_key` made this; None where it did not."""
+    collection, label, name = key.removeprefix(_LABEL).partition(_LABEL)
+    return (collection, name) if label and key.startswith(_LABEL) else None

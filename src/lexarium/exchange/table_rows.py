@@ -260,11 +260,12 @@ class _Record:
         if known is not None:
             return known
         rows = self._table.called(text, collection)
-        if len(rows) == 1:
-            return next(iter(rows))
-        why = "several rows are called so" if rows else "it is no id, and no row is called so"
-        self._incoming.warnings.append(f"{column.title} of {self._who} names {text[:100]!r}: {why}; it was left out")
-        return None
+        if len(rows) > 1:
+            what = f"{column.title} of {self._who} names {text[:100]!r}: several rows are called so; it was left out"
+            self._incoming.warnings.append(what)
+            return None
+        # Where no row is called so, a record of the catalogue may be.
+        return next(iter(rows), label_key(collection or self._collection.name, text))
 
 
 _TAKERS: dict[str, Callable[[_Record, Column, str], None]] = {

@@ -78,10 +78,21 @@ def _copied(source: Database, url: str, told: Progress) -> Copied:
     target = open_database(url)
     try:
         copied = copy_all(source, target, told)
-        _refuse_problems(target)
     finally:
         target.close()
+    # What SQLite could not bring into the file when it was closed, for want of room, lies beside it still.
+    if Path(f"{target.place}-wal").exists():
+        raise StoreError("The backup is not whole: there may be no room for all of it.")
+    _check_closed(target.place)
     return copied
+
+
+def _check_closed(place: str) -> None:
+    database = Database(f"sqlite:///{place}")
+    try:
+        _refuse_problems(database)
+    finally:
+        database.close()
 
 
 def _refuse_problems(database: Database) -> None:

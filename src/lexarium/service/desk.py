@@ -13,7 +13,7 @@ from lexarium.domain.editing import created, draft_of, edited, merge_patch
 from lexarium.domain.errors import Conflict, Gone, Invalid, Moved, NotFound, Problem, Stale
 from lexarium.domain.merging import merged, named, survivor, turned
 from lexarium.domain.proposals import Proposal
-from lexarium.domain.relations import RELATIONS, Edge, Relation, why_not_outside
+from lexarium.domain.relations import HIERARCHICAL, Edge, Relation, why_not_outside
 from lexarium.domain.stamps import now
 from lexarium.domain.text import unstorable
 from lexarium.service.access import Caller, Deed
@@ -223,9 +223,9 @@ class Desk:
     def _refuse_circles(self, added: Iterable[Edge]) -> None:
         """Raise where one of these relations, which are written already, closes a circle."""
         for edge in sorted(added):
-            if RELATIONS[edge.relation].hierarchical:
+            if edge.relation in HIERARCHICAL:
                 above = edges.walk(
-                    self._transaction.connection, edge.target, [edge.relation], upward=True, deepest=_DEEPEST
+                    self._transaction.connection, edge.target, HIERARCHICAL, upward=True, deepest=_DEEPEST
                 )
                 if edge.source in above or edge.source == edge.target:
                     raise Conflict(f"{edge.source} {edge.relation} {edge.target} would close a circle.")
@@ -360,7 +360,7 @@ def _unrelatable(transaction: Transaction, relation: Relation, source: str | Non
     if source == target:
         return "is the record itself, which cannot be related to itself."
     if relation.hierarchical and source is not None:
-        above = edges.walk(transaction.connection, target, [relation.name], upward=True, deepest=_DEEPEST)
+        above = edges.walk(transaction.connection, target, HIERARCHICAL, upward=True, deepest=_DEEPEST)
         if source in above:
             return f"would close a circle: {target} is below {source} already."
     return None

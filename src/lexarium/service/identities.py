@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from lexarium.domain.collections import COLLECTIONS
 from lexarium.domain.identifiers import mint
 from lexarium.domain.relations import EXACT, RELATIONS, Edge
+from lexarium.exchange.notions import label_of
 from lexarium.service.reports import Notes
 from lexarium.store import edges, records, upstream
 from lexarium.store.backend import Snapshot
@@ -13,8 +14,8 @@ from lexarium.store.staging import Named, Stage
 
 
 def may_be_name(text: str) -> bool:
-    """Whether a text that names a record may be no id of ours, but an IRI or a CURIE."""
-    return ":" in text
+    """Whether a text that names a record may be no id of ours, but an IRI or a CURIE, or stands for its name."""
+    return ":" in text or label_of(text) is not None
 
 
 def identify(snapshot: Snapshot, stage: Stage, warnings: Notes) -> int:
@@ -50,7 +51,9 @@ def _found(snapshot: Snapshot, stage: Stage, some: Sequence[Named], warnings: No
             if match.collection != wanted:
                 warnings.add(name, f"is an exact match of {match.id}, which is a {match.collection}, not a {wanted}")
     for collection in COLLECTIONS:
-        labels = {each.label: each.name for each in some if each.label is not None and each.collection == collection}
+        labels = {
+            key: each.name for each in some for kind, key in [label_of(each.name) or ("", "")] if kind == collection
+        }
         called = records.called(snapshot, collection, list(labels)) if labels else {}
         found |= {labels[label]: identifier for label, identifier in called.items()}
     for each in some:
@@ -73,4 +76,9 @@ def _second(snapshot: Snapshot, identifier: str, names: Sequence[str]) -> list[s
 
 
 def _sentence(edge: Edge) -> str:
-    return f"{edge.source} {RELATIONS[edge.relation].label} {edge.target}"
+    return f"{_shown(edge.source)} {RELATIONS[edge.relation].label} {_shown(edge.target)}"
+
+
+def _shown(name: str) -> str:
+    label = label_of(name)
+    return name if label is None else repr(label[1])

@@ -13,7 +13,7 @@ from lexarium.domain.changes import Change, State
 from lexarium.domain.collections import Collection
 from lexarium.domain.editing import Difference, differences
 from lexarium.domain.errors import Invalid, NotFound, Problem
-from lexarium.domain.relations import RELATIONS
+from lexarium.domain.relations import HIERARCHICAL, RELATIONS
 from lexarium.domain.text import unstorable
 from lexarium.service import releases
 from lexarium.service.desk import refuse_gone
@@ -161,7 +161,7 @@ def reached(
 
     A way goes on through a retired record, which counts as a step.
     """
-    names = [name for name, each in RELATIONS.items() if each.hierarchical and relation in (None, name)]
+    names = [name for name in HIERARCHICAL if relation in (None, name)]
     if not names:
         raise Invalid("That is no hierarchy.", [Problem("relation", "is not the name of a hierarchy.")])
     depths = edges.walk(snapshot, change.record, names, upward=upward, deepest=_DEEPEST)

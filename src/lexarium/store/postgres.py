@@ -3,8 +3,8 @@
 import logging
 import threading
 import time
-from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -332,9 +332,14 @@ class PostgresBackend:
         """Nothing to do."""
         return nullcontext()
 
-    def loading(self, connection: Connection) -> AbstractContextManager[None]:
-        """Nothing to do: without an index others could not even read until the end."""
-        return nullcontext()
+    @contextmanager
+    def loading(self, connection: Connection) -> Iterator[None]:
+        """Indexes stay: without one others could not even read until the end.
+
+        How much there is now is told at once: until PostgreSQL counts by itself it would plan as for a few rows.
+        """
+        yield
+        connection.execute(text("ANALYZE record, change, relation"))
 
     def lock_schema(self, connection: Connection) -> None:
         # Another node's upgrade may take longer than anything else that is waited for.

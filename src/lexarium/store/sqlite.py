@@ -1,21 +1,16 @@
 """SQLite in WAL mode: the embedded engine."""
 
 import logging
-import os
 import sqlite3
-import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
-from weakref import WeakSet
 
-from sqlalchemy import URL, Connection, Executable, Update, create_engine, event, text
+from sqlalchemy import URL, Connection, Engine, Executable, Update, create_engine, event, text
 from sqlalchemy.dialects.sqlite.base import SQLiteDialect
 from sqlalchemy.engine import ExceptionContext
 from sqlalchemy.exc import DBAPIError
-from sqlalchemy.pool import QueuePool
 
 from lexarium.domain.errors import NotACatalogue, SettingError, StoreError, Unavailable
 from lexarium.store.backend import POSITION, Position, Watch, read_position
@@ -34,55 +29,37 @@ _POSITION = str(POSITION.compile(dialect=SQLiteDialect()))
 _CACHE_KB = 4_000
 _LOADING_CACHE_KB = 64_000
 
-_CONNECTIONS = 50
+_CONNECTIONS = 64
 """More than there are threads to use them."""
-
-_REOPENING_SECONDS = 1.0
-"""How long those who read are waited for, where the file is to be opened anew."""
-_LOOK_SECONDS = 0.005
 
 
 class SqliteWatch:
     """Asks SQLite's own counter of commits, on a connection that does nothing else: microseconds a call."""
 
-    def __init__(self, connect: Callable[[], Connection], using: threading.RLock) -> None:
-        """`using` is held while it connects, or uses its connection: whoever holds it may close that."""
-        self._connect = connect
-        self._using = using
-        self._commits = -1
-        self._position = Position("", -1, -1, -1)
-        self._open()
-
-    def current(self) -> Position:
-        with self._using:
-            try:
-                if self._connection is None:
-                    self._open()
-                commits = self._execute("PRAGMA data_version").fetchone()[0]
-                if commits != self._commits:
-                    # Not through SQLAlchemy: this one statement is a transaction of its own, run after every commit.
-                    self._position = Position._make(self._execute(_POSITION).fetchone())
-                    self._commits = commits
-            except (sqlite3.Error, DBAPIError) as error:
-                raise Unavailable(f"The database cannot be read now: {error}.") from error
-        return self._position
-
-    def _open(self) -> None:
-        self._connection: Connection | None = self._connect()
+    def __init__(self, engine: Engine) -> None:
+        self._connection = engine.connect()
         driver = self._connection.connection.driver_connection
         assert isinstance(driver, sqlite3.Connection)
         self._execute = driver.execute
         self._commits = -1
+        self._position = Position("", -1, -1, -1)
+
+    def current(self) -> Position:
+        try:
+            commits = self._execute("PRAGMA data_version").fetchone()[0]
+            if commits != self._commits:
+                # Not through SQLAlchemy: this one statement is a transaction of its own, and is run after every commit.
+                self._position = Position._make(self._execute(_POSITION).fetchone())
+                self._commits = commits
+        except sqlite3.Error as error:
+            raise Unavailable(f"The database cannot be read now: {error}.") from error
+        return self._position
 
     def advance(self, position: Position) -> None:
         """Nothing to hear: this connection sees commits of every other."""
 
     def close(self) -> None:
-        """Let go of its connection, until it is asked again."""
-        with self._using:
-            if self._connection is not None:
-                self._connection.close()
-                self._connection = None
+        self._connection.close()
 
 
 class SqliteBackend:
@@ -106,54 +83,22 @@ class SqliteBackend:
         )
         self.file: Path | None = Path(self.place)
         self._opened: tuple[int, int] | None = None
-        self._watches: WeakSet[SqliteWatch] = WeakSet()
-        self._connecting = threading.RLock()
-        self._readonly = False
-        """Whether a write was refused since the file was opened."""
         event.listen(self.engine, "connect", _set_up)
         event.listen(self.engine, "begin", _begin)
-        event.listen(self.engine, "handle_error", self._note_readonly)
+        event.listen(self.engine, "handle_error", _note_readonly)
 
     def exists(self) -> bool:
         return Path(self.place).exists()
 
     def reading(self) -> Connection:
         self._refuse_if_gone()
-        connection = self._connected()
+        connection = self.engine.connect()
         connection.begin()
         return connection
 
     def writing(self) -> Connection:
         self._refuse_if_gone()
-        if self._readonly and self._may_be_written():
-            self._open_anew()
-        return self._connected().execution_options(**_WRITE)
-
-    def _connected(self) -> Connection:
-        with self._connecting:
-            return self.engine.connect()
-
-    def _may_be_written(self) -> bool:
-        parts = (Path(self.place + suffix) for suffix in ("", "-wal", "-shm"))
-        return all(os.access(part, os.W_OK) for part in parts if part.exists())
-
-    def _open_anew(self) -> None:
-        """Close every connection of this process, and only then open others, so that they may write.
-
-        What they share of the file stays as the first of them has opened it. Where some are in use for long, nothing
-        is done: the next write tries again.
-        """
-        with self._connecting:
-            for watch in self._watches:
-                watch.close()
-            pool = self.engine.pool
-            assert isinstance(pool, QueuePool)
-            until = time.monotonic() + _REOPENING_SECONDS
-            while pool.checkedout() and time.monotonic() < until:
-                time.sleep(_LOOK_SECONDS)
-            if not pool.checkedout():
-                self.engine.dispose()
-                self._readonly = False
+        return self.engine.connect().execution_options(**_WRITE)
 
     def settle(self) -> None:
         with self.engine.connect() as connection:
@@ -230,12 +175,6 @@ class SqliteBackend:
     def lock(self, connection: Connection) -> Position:
         return read_position(connection)  # a writing transaction begins with the lock
 
-    def _note_readonly(self, context: ExceptionContext) -> None:
-        if "readonly" in str(context.original_exception):
-            log.warning("The database file cannot be written: %s.", context.original_exception)
-            context.is_disconnect = True
-            self._readonly = True
-
     def announced(self, move: Update) -> Executable:
         return move  # SQLite counts commits for every reader
 
@@ -243,9 +182,7 @@ class SqliteBackend:
         """Nothing to do: SQLite counts on from the largest number."""
 
     def watch(self) -> Watch:
-        watch = SqliteWatch(self._connected, self._connecting)
-        self._watches.add(watch)
-        return watch
+        return SqliteWatch(self.engine)
 
     def hang_up(self) -> None:
         """Nothing to do: a file answers."""
@@ -268,6 +205,13 @@ def _set_up(connection: sqlite3.Connection, _record: Any) -> None:
     # What is erased is overwritten, where that costs no reading and no writing of its own.
     for pragma in ("synchronous=FULL", "foreign_keys=ON", "secure_delete=FAST", f"cache_size=-{_CACHE_KB}"):
         connection.execute(f"PRAGMA {pragma}").close()
+
+
+def _note_readonly(context: ExceptionContext) -> None:
+    # A connection that was opened while the file could not be written stays so; new ones can be had once it can be.
+    if "readonly" in str(context.original_exception):
+        log.warning("The database file cannot be written: %s.", context.original_exception)
+        context.is_disconnect = True
 
 
 def _begin(connection: Connection) -> None:

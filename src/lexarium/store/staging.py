@@ -141,7 +141,7 @@ class Stage:
     def add_named(self, name: str, collection: str, label: str | None = None) -> None:
         """Note that a record is added under what is no id of ours; with the key of its own name, if it is that."""
         self.has_names = True
-        update = "ON CONFLICT (name) DO UPDATE SET collection = excluded.collection"
+        update = "ON CONFLICT (name) DO UPDATE SET collection = excluded.collection, label = excluded.label"
         row = (name, collection, label)
         self._db.execute(f"INSERT INTO named (name, collection, label) VALUES (?, ?, ?) {update}", row)
 

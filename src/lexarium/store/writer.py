@@ -111,9 +111,8 @@ class Writer:
             with self._explained():
                 result = work(transaction)
         except Exception as error:
-            if transaction.broken:
+            if transaction.broken or not _undone(transaction):
                 raise
-            transaction.undo()
             future.set_exception(error)
         else:
             transaction.end()
@@ -125,6 +124,15 @@ class Writer:
         if None in taken:
             self._waiting.put(None)
         return [item[1] for item in taken if item is not None]
+
+
+def _undone(transaction: Transaction) -> bool:
+    """Whether a write was undone by itself. Where a disk is full, the engine has undone the whole transaction."""
+    try:
+        transaction.undo()
+    except Exception:
+        return False
+    return True
 
 
 def _fail(futures: list["Future[Any]"], error: Exception) -> None:

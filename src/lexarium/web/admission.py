@@ -31,23 +31,28 @@ class Admitted:
             await self._work(scope, receive, send)
 
     async def _work(self, scope: Scope, receive: Receive, send: Send) -> None:
-        counted = True
+        counted = begun = False
+
+        def count(*, now: bool) -> None:
+            nonlocal counted
+            self._in_work += now - counted
+            counted = now
 
         async def heard() -> Message:
-            self._in_work -= counted
+            count(now=False)
             try:
                 return await receive()
             finally:
-                self._in_work += counted
+                count(now=not begun)
 
         async def told(message: Message) -> None:
-            nonlocal counted
-            self._in_work -= counted
-            counted = False
+            nonlocal begun
+            begun = True
+            count(now=False)
             await send(message)
 
-        self._in_work += 1
+        count(now=True)
         try:
             await self._app(scope, heard, told)
         finally:
-            self._in_work -= counted
+            count(now=False)

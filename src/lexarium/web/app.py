@@ -128,5 +128,6 @@ async def _sweep(uploads: Uploads) -> None:
 
 async def _publish(metrics: Metrics) -> None:
     while True:
-        await run_in_threadpool(metrics.publish)
+        with suppress(OSError):  # where there is no room for them now, there may be later
+            await run_in_threadpool(metrics.publish)
         await asyncio.sleep(_PUBLISH_SECONDS)

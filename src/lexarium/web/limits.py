@@ -142,6 +142,8 @@ class Limits:
         self.upload_bytes = settings.upload_mb * _MEBIBYTE
         self.writes = Rate(settings.write_rate, settings.write_burst)
         self.sign_ins = SignIns(settings.sign_in_rate)
+        self.batches = asyncio.Semaphore(1)
+        """To be held while a batch is written: only one can be, and those that wait take no thread from others."""
         self.long_work = asyncio.Semaphore(2)
         """To be held while a piece of long work is done in a thread: however many ask, others find threads too."""
 

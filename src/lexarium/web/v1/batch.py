@@ -65,7 +65,8 @@ async def batch(
         return Outcome(200, [_result(saved) for saved in run_batch(transaction, caller, lines)])
 
     ask = asked(request, idempotency_key, digest.digest())
-    outcome = await run_in_threadpool(_done, database, once(caller, ask, work))
+    async with limits.batches:
+        outcome = await run_in_threadpool(_done, database, once(caller, ask, work))
     return Lines(b"".join(orjson.dumps(result) + b"\n" for result in outcome.content))
 
 
