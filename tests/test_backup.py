@@ -47,7 +47,7 @@ def test_a_backup_that_finds_no_room_is_not_there(sample_paths: list[Path], tmp_
     size = catalogue.stat().st_size // 1024
     with small_disk(tmp_path / "disk", size // 2) as disk:
         file = disk.path / "catalogue.backup"
-        codes = []
+        codes: list[int] = []
         while 0 not in codes and len(codes) < 20:
             assert list(disk.path.iterdir()) == []
             disk.resize(size * (len(codes) + 1) // 2)

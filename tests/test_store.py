@@ -381,6 +381,17 @@ def test_a_page_by_id_is_read_from_its_place_on(new_url: NewUrl) -> None:
     database.close()
 
 
+def test_a_page_of_named_records_is_read_by_their_ids(tmp_path: Path) -> None:
+    database = open_database(f"sqlite:///{tmp_path / 'catalogue.db'}")
+    said = statements(database)
+    with database.read() as connection:
+        versions.page(connection, Listing("concept", 1, ids=("trm_1",)), None, 10)
+        statement, values = said[-1]
+        plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", values).all()
+    assert "change_of_record (record=?" in plan[0][-1]
+    database.close()
+
+
 def statements(database: Database) -> list[tuple[str, Any]]:
     """What is said to a database from now on."""
     said: list[tuple[str, Any]] = []

@@ -307,8 +307,10 @@ def _newer(revision: int) -> Exists:
 
 
 def _conditions(wanted: Listing) -> Iterator[ColumnElement[bool]]:
-    # Not by an index of the collection where the newest come first, or last: the log is in that order already.
-    collection = change.c.collection + literal("") if wanted.sort == "updated" else change.c.collection
+    # Not by an index of the collection where the newest come first, or last: the log is in that order already. Nor
+    # where a few records are asked for: all of the collection would be gone through.
+    elsewhere = wanted.sort == "updated" or wanted.ids is not None
+    collection = change.c.collection + literal("") if elsewhere else change.c.collection
     yield collection == wanted.collection
     if wanted.ids is not None:
         yield change.c.record.in_(wanted.ids)
