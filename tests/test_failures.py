@@ -17,6 +17,7 @@ from lexarium.store.migrate import open_database
 from lexarium.store.transaction import Transaction
 from tests.conftest import NewUrl
 from tests.server import Server
+from tests.writers import wait_until
 
 
 def test_a_write_that_was_answered_survives_a_kill(url: str) -> None:
@@ -90,7 +91,7 @@ def test_a_postgresql_that_cannot_be_read_is_not_ready(new_url: NewUrl, postgres
             assert server.get("/readyz").status == 503
             assert server.get("/healthz").status == 200
             other.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS true")
-        assert server.get("/readyz").status == 200
+        wait_until(lambda: server.get("/readyz").status == 200)
 
 
 def test_an_expired_token_is_good_no_more(database: Database, monkeypatch: pytest.MonkeyPatch, url: str) -> None:

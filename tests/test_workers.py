@@ -3,6 +3,7 @@
 import os
 import signal
 import socket
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,12 @@ from tests.writers import wait_until
 def workers(server: Server) -> set[int]:
     """The processes that serve."""
     children = Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text().split()
-    return {int(each) for each in children if b"spawn_main" in Path(f"/proc/{each}/cmdline").read_bytes()}
+    found = set()
+    for each in children:
+        with suppress(FileNotFoundError, ProcessLookupError):  # it may have ended just now
+            if b"spawn_main" in Path(f"/proc/{each}/cmdline").read_bytes():
+                found.add(int(each))
+    return found
 
 
 def test_a_server_that_is_stopped_refuses_whom_it_cannot_serve_and_finishes_what_is_under_way(new_url: NewUrl) -> None:
