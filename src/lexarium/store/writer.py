@@ -8,7 +8,9 @@ from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
-from lexarium.domain.errors import Unavailable
+from sqlalchemy.exc import SQLAlchemyError
+
+from lexarium.domain.errors import StoreError, Unavailable
 from lexarium.store.transaction import Transaction
 
 Result = TypeVar("Result")
@@ -130,7 +132,7 @@ def _undone(transaction: Transaction) -> bool:
     """Whether a write was undone by itself. Where a disk is full, the engine has undone the whole transaction."""
     try:
         transaction.undo()
-    except Exception:
+    except (SQLAlchemyError, StoreError):
         return False
     return True
 
