@@ -92,10 +92,6 @@ class Reading:
         self.grounds |= {grounds.of_record(each) for each in (stored.id, *(other.id for other in related))}
         return valpha.shape(collection, stored.body, [other for other in related if other.name is not None])
 
-    def counts(self) -> dict[str, int]:
-        """How many published records each collection has."""
-        return records.count(self._snapshot)
-
 
 @contextmanager
 def reading(database: Database) -> Iterator[Reading]:

@@ -1,11 +1,23 @@
 """Reading relations."""
 
 from collections import defaultdict
+from collections.abc import Callable, Iterator
 from collections.abc import Collection as Items
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Select, bindparam, exists, func, select, tuple_
+from sqlalchemy import (
+    ColumnElement,
+    CompoundSelect,
+    Connection,
+    Select,
+    bindparam,
+    exists,
+    func,
+    literal_column,
+    select,
+    tuple_,
+    union_all,
+)
 
 from lexarium.domain.changes import State
 from lexarium.domain.relations import EXACT, RELATIONS, Edge, Related, Side, in_order
@@ -108,23 +120,19 @@ def related_between(connection: Connection, collection: str, after: Stop, until:
     return _related(connection, _OF_THOSE_BETWEEN, {"collection": collection, **ends})
 
 
-def _related(
-    connection: Connection, queries: dict[Side, Select[Any]], values: dict[str, Any]
-) -> dict[str, list[Related]]:
+def _related(connection: Connection, query: CompoundSelect[Any], values: dict[str, Any]) -> dict[str, list[Related]]:
     found: dict[str, list[Related]] = defaultdict(list)
-    for side, query in queries.items():
-        expected = _EXPECTED[side]
-        for near, far, relation_name, name, collection in connection.execute(query, values).all():
-            if collection is None or collection == expected[relation_name]:
-                found[near].append(Related(far, name, relation_name, side))
+    for side, near, far, relation_name, name, collection in connection.execute(query, values).all():
+        if collection is None or collection == _EXPECTED[side][relation_name]:
+            found[near].append(Related(far, name, relation_name, side))
     return {identifier: in_order(others) for identifier, others in found.items()}
 
 
 def _ends(near: Side, far: Side) -> Select[Any]:
     there = (record.c.id == relation.c[far]) & (record.c.state == State.PUBLISHED)
-    return select(relation.c[near], relation.c[far], relation.c.relation, record.c.name, record.c.collection).join_from(
-        relation, record, there, isouter=True
-    )
+    side: ColumnElement[str] = literal_column(f"'{near}'")
+    edge = relation.c[near], relation.c[far], relation.c.relation
+    return select(side, *edge, record.c.name, record.c.collection).join_from(relation, record, there, isouter=True)
 
 
 def _of_these(near: Side, far: Side) -> Select[Any]:
@@ -149,15 +157,15 @@ _EXPECTED: dict[Side, dict[str, str | None]] = {
 }
 """Of which collection the record at the other end is, by the side on which one stands."""
 
+
+def _from_both_sides(select_ends: Callable[[Side, Side], Select[Any]]) -> CompoundSelect[Any]:
+    """One statement: where the database is a server, each is a trip."""
+    return union_all(select_ends("source", "target"), select_ends("target", "source"))
+
+
 # Built once: to build a statement costs more than to run it.
-_OF_THESE: dict[Side, Select[Any]] = {
-    "source": _of_these("source", "target"),
-    "target": _of_these("target", "source"),
-}
-_OF_THOSE_BETWEEN: dict[Side, Select[Any]] = {
-    "source": _of_those_between("source", "target"),
-    "target": _of_those_between("target", "source"),
-}
+_OF_THESE = _from_both_sides(_of_these)
+_OF_THOSE_BETWEEN = _from_both_sides(_of_those_between)
 
 
 def _edges(connection: Connection, condition: ColumnElement[bool]) -> Iterator[Edge]:
