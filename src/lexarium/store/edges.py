@@ -1,7 +1,7 @@
 """Reading relations."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Collection as Items
 from typing import Any, NamedTuple
 
@@ -14,6 +14,7 @@ from sqlalchemy import (
     exists,
     func,
     literal_column,
+    null,
     select,
     tuple_,
     union_all,
@@ -21,13 +22,14 @@ from sqlalchemy import (
 
 from lexarium.domain.changes import State
 from lexarium.domain.relations import EXACT, RELATIONS, Edge, Related, Side, in_order
-from lexarium.store.records import BATCH, STREAMED
+from lexarium.store.records import BATCH, STREAMED, Stored
 from lexarium.store.schema import record, relation
 
 Stop = tuple[str, str]
 """Where a record stands in its collection: its key and its identifier."""
 
 _EDGE = (relation.c.source, relation.c.relation, relation.c.target)
+_THESE = bindparam("identifiers", expanding=True)
 
 
 def of_sources(connection: Connection, sources: Items[str]) -> dict[str, frozenset[Edge]]:
@@ -111,6 +113,17 @@ def related(connection: Connection, identifiers: Items[str]) -> dict[str, list[R
     return _related(connection, _OF_THESE, {"identifiers": list(identifiers)})
 
 
+def with_related(connection: Connection, identifier: str) -> tuple[Stored, list[Related]] | None:
+    """A record, in whatever collection and state, and its `related`; None where there is none."""
+    stored, ends = None, []
+    for *end, state, version, body in connection.execute(_WITH_RELATED, {"identifiers": [identifier]}):
+        if body is None:
+            ends.append(end)
+        else:
+            stored = Stored(identifier, end[-1], state, version, body)
+    return None if stored is None else (stored, _gathered(ends).get(identifier, []))
+
+
 def related_between(connection: Connection, collection: str, after: Stop, until: Stop) -> dict[str, list[Related]]:
     """The same, of the published records of a collection that come after one in its order, up to another.
 
@@ -121,8 +134,12 @@ def related_between(connection: Connection, collection: str, after: Stop, until:
 
 
 def _related(connection: Connection, query: CompoundSelect[Any], values: dict[str, Any]) -> dict[str, list[Related]]:
+    return _gathered(connection.execute(query, values).all())
+
+
+def _gathered(rows: Iterable[Sequence[Any]]) -> dict[str, list[Related]]:
     found: dict[str, list[Related]] = defaultdict(list)
-    for side, near, far, relation_name, name, collection in connection.execute(query, values).all():
+    for side, near, far, relation_name, name, collection in rows:
         if collection is None or collection == _EXPECTED[side][relation_name]:
             found[near].append(Related(far, name, relation_name, side))
     return {identifier: in_order(others) for identifier, others in found.items()}
@@ -136,7 +153,7 @@ def _ends(near: Side, far: Side) -> Select[Any]:
 
 
 def _of_these(near: Side, far: Side) -> Select[Any]:
-    return _ends(near, far).where(relation.c[near].in_(bindparam("identifiers", expanding=True)))
+    return _ends(near, far).where(relation.c[near].in_(_THESE))
 
 
 def _of_those_between(near: Side, far: Side) -> Select[Any]:
@@ -151,6 +168,7 @@ def _of_those_between(near: Side, far: Side) -> Select[Any]:
 
 
 _own = record.alias("own")
+_BOTH_SIDES: tuple[tuple[Side, Side], ...] = (("source", "target"), ("target", "source"))
 _EXPECTED: dict[Side, dict[str, str | None]] = {
     "source": {name: each.target for name, each in RELATIONS.items()},
     "target": {name: each.source for name, each in RELATIONS.items()},
@@ -160,12 +178,18 @@ _EXPECTED: dict[Side, dict[str, str | None]] = {
 
 def _from_both_sides(select_ends: Callable[[Side, Side], Select[Any]]) -> CompoundSelect[Any]:
     """One statement: where the database is a server, each is a trip."""
-    return union_all(select_ends("source", "target"), select_ends("target", "source"))
+    return union_all(*(select_ends(near, far) for near, far in _BOTH_SIDES))
 
 
 # Built once: to build a statement costs more than to run it.
 _OF_THESE = _from_both_sides(_of_these)
 _OF_THOSE_BETWEEN = _from_both_sides(_of_those_between)
+_WITH_RELATED = union_all(
+    select(*[null()] * 5, record.c.collection, record.c.state, record.c.version, record.c.body).where(
+        record.c.id.in_(_THESE)
+    ),
+    *(_of_these(near, far).add_columns(null(), null(), null()) for near, far in _BOTH_SIDES),
+)
 
 
 def _edges(connection: Connection, condition: ColumnElement[bool]) -> Iterator[Edge]:
