@@ -6,6 +6,7 @@ from collections.abc import Collection as Items
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
+    BindParameter,
     ColumnElement,
     CompoundSelect,
     Connection,
@@ -29,7 +30,7 @@ Stop = tuple[str, str]
 """Where a record stands in its collection: its key and its identifier."""
 
 _EDGE = (relation.c.source, relation.c.relation, relation.c.target)
-_THESE = bindparam("identifiers", expanding=True)
+_THESE: BindParameter[str] = bindparam("identifiers", expanding=True)
 
 
 def of_sources(connection: Connection, sources: Items[str]) -> dict[str, frozenset[Edge]]:
@@ -184,7 +185,7 @@ def _from_both_sides(select_ends: Callable[[Side, Side], Select[Any]]) -> Compou
 # Built once: to build a statement costs more than to run it.
 _OF_THESE = _from_both_sides(_of_these)
 _OF_THOSE_BETWEEN = _from_both_sides(_of_those_between)
-_WITH_RELATED = union_all(
+_WITH_RELATED: CompoundSelect[Any] = union_all(
     select(*[null()] * 5, record.c.collection, record.c.state, record.c.version, record.c.body).where(
         record.c.id.in_(_THESE)
     ),
