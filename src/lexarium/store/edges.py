@@ -30,7 +30,7 @@ Stop = tuple[str, str]
 """Where a record stands in its collection: its key and its identifier."""
 
 _EDGE = (relation.c.source, relation.c.relation, relation.c.target)
-_THESE: BindParameter[str] = bindparam("identifiers", expanding=True)
+_THIS: BindParameter[str] = bindparam("identifier")
 
 
 def of_sources(connection: Connection, sources: Items[str]) -> dict[str, frozenset[Edge]]:
@@ -117,7 +117,7 @@ def related(connection: Connection, identifiers: Items[str]) -> dict[str, list[R
 def with_related(connection: Connection, identifier: str) -> tuple[Stored, list[Related]] | None:
     """A record, in whatever collection and state, and its `related`; None where there is none."""
     stored, ends = None, []
-    for *end, state, version, body in connection.execute(_WITH_RELATED, {"identifiers": [identifier]}):
+    for *end, state, version, body in connection.execute(_WITH_RELATED, {"identifier": identifier}):
         if body is None:
             ends.append(end)
         else:
@@ -154,7 +154,7 @@ def _ends(near: Side, far: Side) -> Select[Any]:
 
 
 def _of_these(near: Side, far: Side) -> Select[Any]:
-    return _ends(near, far).where(relation.c[near].in_(_THESE))
+    return _ends(near, far).where(relation.c[near].in_(bindparam("identifiers", expanding=True)))
 
 
 def _of_those_between(near: Side, far: Side) -> Select[Any]:
@@ -187,9 +187,12 @@ _OF_THESE = _from_both_sides(_of_these)
 _OF_THOSE_BETWEEN = _from_both_sides(_of_those_between)
 _WITH_RELATED: CompoundSelect[Any] = union_all(
     select(*[null()] * 5, record.c.collection, record.c.state, record.c.version, record.c.body).where(
-        record.c.id.in_(_THESE)
+        record.c.id == _THIS
     ),
-    *(_of_these(near, far).add_columns(null(), null(), null()) for near, far in _BOTH_SIDES),
+    *(
+        _ends(near, far).add_columns(null(), null(), null()).where(relation.c[near] == _THIS)
+        for near, far in _BOTH_SIDES
+    ),
 )
 
 
