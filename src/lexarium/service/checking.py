@@ -9,7 +9,7 @@ from lexarium.domain.hierarchy import cycles
 from lexarium.domain.merging import ends
 from lexarium.domain.relations import RELATIONS, Edge
 from lexarium.domain.rendering import Rendering, parse, render
-from lexarium.store import edges, integrity, log
+from lexarium.store import edges, integrity, log, references
 from lexarium.store.backend import read_position
 from lexarium.store.database import Database
 from lexarium.store.records import Stored
@@ -28,7 +28,10 @@ class Findings:
 
 
 def check(database: Database) -> Findings:
-    """Hold the records against the log, the relations against the records, the log and the file against themselves."""
+    """Hold the records against the log, the relations against the records, the log and the file against themselves.
+
+    And what stands beside them, people and proposals say, against what it names.
+    """
     found = Findings()
     with database.read() as connection:
         found.problems += database.backend.damage(connection)
@@ -58,6 +61,10 @@ def check(database: Database) -> Findings:
         found.problems += [
             f"{gone} is in the log but not in the catalogue" for gone in integrity.only_in_log(connection)
         ]
+        found.problems += [f"{table} {key}: {why}" for table, key, why in references.odd(connection, revision)]
+        undigested = integrity.undigested(connection)
+        if undigested:
+            found.remarks.append(f"{undigested} changes have no digest: an older Lexarium wrote them")
         dangling = integrity.dangling(connection)
         if dangling:
             found.remarks.append(f"{dangling} relations name a record that is not in the catalogue")
