@@ -88,7 +88,7 @@ def append(transaction: Transaction, news: Sequence[New], *, actor: str, at: int
         identifier, collection, state, name, (body, hit_length, order, key), *filed, document = new
         records.append((identifier, collection, state, 1, name, order, key, hit_length, body))
         told = (seq, at, actor, batch, action, collection, identifier, 1)
-        changes.append((*told, state, order, key, *filed, digest_of(*told, document), document))
+        changes.append((*told, state, order, key, *filed, digest_of(told, document), document))
     _insert(transaction, record, records)
     _insert(transaction, change, changes)
     transaction.loaded(len(news))
