@@ -162,7 +162,8 @@ def pages(mean: Hostile) -> Iterator[tuple[str, str]]:
         for collection, identifier in mean.ids.items():
             for kind in ("undefined", "repeated", quote(MEAN, safe="")):
                 own = {"id": quote(identifier, safe=""), **parts, **about_no_record(mean, address.path)}
-                yield address.filled(collection=collection, kind=kind, **own), address.path
+                of = collection if collection in COLLECTIONS else "concept"
+                yield address.filled(collection=of, kind=kind, **own), address.path
         yield address.filled(id=quote(MEAN, safe=""), collection=quote(MEAN, safe=""), kind="x", **parts), address.path
     into = f"into={quote(mean.ids['concept'])}"
     for query in (
@@ -203,7 +204,7 @@ OFFICES = ("/edit", "/merge", "/retire", "/propose", "/review", "/import", "/adm
 
 
 def test_what_a_form_is_sent_is_markup_on_no_page(mean: Hostile) -> None:
-    """As it comes back, where a form is refused: left out are those that end the session, or send something elsewhere."""
+    """As it comes back, where a form is refused. Left out are those that end the session, or send something away."""
     back = 0
     for target, path in forms_of(mean):
         if path == "/sign-out" or path.endswith(("/erase", "/revoke", "/test")):

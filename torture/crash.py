@@ -48,7 +48,7 @@ _LEAST_ACKNOWLEDGED = 20
 _KILLS_OF_ONE = 10
 """How many servers of one catalogue are killed. All of it is looked at after each, so it must stay small."""
 _CATCHING_UP = 60
-_SETTINGS = {
+SETTINGS = {
     "LEXARIUM_WRITE_RATE": "1000000",
     "LEXARIUM_WRITE_BURST": "1000000",
     "LEXARIUM_WEBHOOKS_PRIVATE": "yes",
@@ -87,7 +87,7 @@ class Crash:
     def live(self, *, killed: bool, what: str) -> list[str]:
         """Start a server and look at the catalogue through it; then write to it until it is killed."""
         options = ("--workers", str(self.workers)) if self.workers > 1 else ()
-        with Forked(self.url, *options, LEXARIUM_INDEX=str(self.index), **_SETTINGS) as server:
+        with Forked(self.url, *options, LEXARIUM_INDEX=str(self.index), **SETTINGS) as server:
             if killed and self.chance.random() < _STILLBORN:
                 _kill(server.pid)
                 return []

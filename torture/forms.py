@@ -219,7 +219,7 @@ class Forms:
         return {}
 
     def _record(self) -> str:
-        return self._v1("POST", "concept", {"name": uuid.uuid4().hex})["id"]
+        return self._id_of("concept", {"name": uuid.uuid4().hex})
 
     def _edited(self) -> str:
         record = self._record()
@@ -228,7 +228,7 @@ class Forms:
 
     def _proposal(self) -> str:
         change = {"collection": "concept", "record": self._record(), "change": {"definition_text": "Better."}}
-        return self._v1("POST", "proposals", change)["id"]
+        return self._id_of("proposals", change)
 
     def _accepted(self) -> str:
         proposal = self._proposal()
@@ -236,7 +236,7 @@ class Forms:
         return proposal
 
     def _account(self) -> str:
-        return self._v1("POST", "users", {"name": uuid.uuid4().hex, "role": "curator"})["id"]
+        return self._id_of("users", {"name": uuid.uuid4().hex, "role": "curator"})
 
     def _token(self) -> str:
         database = Database(self.server.url)
@@ -246,10 +246,10 @@ class Forms:
         return token.id
 
     def _webhook(self) -> str:
-        hooks = [each["id"] for each in self._v1("GET", "webhooks", None)["items"]]
+        hooks: list[str] = [each["id"] for each in self._v1("GET", "webhooks", None)["items"]]
         for each in hooks[_MOST_HOOKS:]:
             self._v1("DELETE", f"webhooks/{each}", None)
-        return hooks[0] if hooks else self._v1("POST", "webhooks", {"url": _HOOK})["id"]
+        return hooks[0] if hooks else self._id_of("webhooks", {"url": _HOOK})
 
     def _paused(self) -> str:
         hook = self._webhook()
@@ -268,6 +268,11 @@ class Forms:
         sent = self.server.request("POST", "/import", headers, body)
         assert sent.status == 303, sent.body
         return sent.headers["location"].rpartition("/")[2]
+
+    def _id_of(self, path: str, new: object) -> str:
+        """Have something made: its id."""
+        identifier: str = self._v1("POST", path, new)["id"]
+        return identifier
 
     def _v1(self, method: str, path: str, body: object) -> Any:
         (secret,) = self._person("admin").cookies.values()

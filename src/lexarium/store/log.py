@@ -85,10 +85,11 @@ def append(transaction: Transaction, news: Sequence[New], *, actor: str, at: int
     batch, action = transaction.batch, Action.CREATE.value
     records, changes = [], []
     for seq, new in enumerate(news, transaction.revision + 1):
-        identifier, collection, state, name, (body, hit_length, order, key), *filed, document = new
+        identifier, collection, state, name, (body, hit_length, order, key), class_id, owner, flagged, document = new
         records.append((identifier, collection, state, 1, name, order, key, hit_length, body))
         told = (seq, at, actor, batch, action, collection, identifier, 1)
-        changes.append((*told, state, order, key, *filed, digest_of(told, document), document))
+        filed = (state, order, key, class_id, owner, flagged)
+        changes.append((*told, *filed, digest_of(told, document), document))
     _insert(transaction, record, records)
     _insert(transaction, change, changes)
     transaction.loaded(len(news))

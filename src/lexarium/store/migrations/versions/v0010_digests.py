@@ -1,6 +1,7 @@
 """A digest of every change, so that a check tells whether what the log says was altered."""
 
 import hashlib
+from typing import Any
 
 import sqlalchemy as sa
 from alembic import op
@@ -28,7 +29,7 @@ def upgrade() -> None:
         connection.execute(sa.text(f"ALTER TABLE change ALTER COLUMN digest TYPE bytea USING {digest}"))
 
 
-def digest_of(*given: bytes) -> bytes:
+def digest_of(*given: Any) -> bytes:
     """What the parts of a change, the document last, come to."""
     *told, document = given
     return hashlib.sha256("".join(f"{each}\n" for each in told).encode() + document).digest()[:DIGEST_BYTES]
