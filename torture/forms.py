@@ -91,6 +91,7 @@ class Forms:
         """The next form: rightly filled in the first time and every other time after that."""
         right, number = divmod(self._turn, len(self.paths))
         self._turn += 1
+        self._be_signed_in()
         path = self.paths[number]
         return self._right(path) if right % 2 == 0 else self._wrong(path)
 
@@ -104,7 +105,7 @@ class Forms:
         return [f"{path} was never {told[way]}" for path in self.paths for way in told if not self.answers[path, way]]
 
     def cookie(self) -> str:
-        """The cookie of someone who is signed in."""
+        """The cookie of someone who is signed in, or was."""
         return _cookies(self._person("admin"))
 
     def _right(self, path: str) -> Filled:
@@ -186,13 +187,18 @@ class Forms:
         spoilt = self._turn > len(self.paths) and self.chance.random() < 0.5
         return {name: mutated(_FILES[name], self.chance) if spoilt else _FILES[name] for name in some}
 
+    def _be_signed_in(self) -> None:
+        """Forget who is not signed in any more: forms end sessions, and then there is a new one."""
+        for role, person in list(self._people.items()):
+            if self.server.get("/account", Cookie=_cookies(person), Accept="text/html").status != 200:
+                del self._people[role]
+
     def _person(self, role: str) -> Person:
-        """Someone of this role who is signed in: forms end sessions, and then there is a new one."""
-        person = self._people.setdefault(role, Person(self.server))
-        if self.server.get("/account", Cookie=_cookies(person), Accept="text/html").status != 200:
-            person.cookies.clear()
-            self._names[role] = person.sign_in(role)
-        return person
+        """Someone of this role."""
+        if role not in self._people:
+            self._people[role] = Person(self.server)
+            self._names[role] = self._people[role].sign_in(role)
+        return self._people[role]
 
     def _made(self, path: str) -> dict[str, str]:
         """What a form is about, made anew, so that it is there and such that the form may be sent."""

@@ -117,6 +117,8 @@ class Inputs:
         kind = self.chance.random()
         if kind < 0.05:
             self._raw()
+        elif kind < 0.06:
+            self._live()
         elif kind < 0.25:
             self.form()
         else:
@@ -154,6 +156,13 @@ class Inputs:
             raise Wrong(f"{status} {why} to {said}: {content[:500]!r}")
         return status
 
+    def _live(self) -> None:
+        """Follow the changes for a moment, from anywhere on."""
+        last = self.chance.choice(["0", "1", "1-x", self._text()])
+        since = self.chance.choice(["", "?since=0", f"?since={quote(self._text(), safe='')}"])
+        headers = {"Accept": "text/event-stream", "Last-Event-ID": quote(last)}
+        self._asked("live", "GET", f"/api/v1/changes{since}", headers, None)
+
     def _sent(self, method: str, target: str, headers: dict[str, str], body: bytes | None) -> tuple[int, str, bytes]:
         for fresh in (False, True):
             if self._connection is None or fresh:
@@ -179,7 +188,6 @@ class Inputs:
         with suppress(TimeoutError):
             content = response.read1()
         self.close()
-        self.counts["live streams"] += 1
         return content
 
     def _wrong(self, method: str, target: str, status: int, kind: str, content: bytes) -> str:
