@@ -86,10 +86,11 @@ def append(transaction: Transaction, news: Sequence[New], *, actor: str, at: int
     records, changes = [], []
     for seq, new in enumerate(news, transaction.revision + 1):
         identifier, collection, state, name, (body, hit_length, order, key), class_id, owner, flagged, document = new
-        records.append((identifier, collection, state, 1, name, order, key, hit_length, body))
         told = (seq, at, actor, batch, action, collection, identifier, 1)
-        filed = (state, order, key, class_id, owner, flagged)
-        changes.append((*told, *filed, digest_of(told, document), document))
+        # Arrays of bytes, since a driver takes them as they are; for bytes it looks first whether it should.
+        records.append((identifier, collection, state, 1, name, order, key, hit_length, bytearray(body)))
+        kept = bytearray(digest_of(told, document)), bytearray(document)
+        changes.append((*told, state, order, key, class_id, owner, flagged, *kept))
     _insert(transaction, record, records)
     _insert(transaction, change, changes)
     transaction.loaded(len(news))
