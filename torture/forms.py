@@ -11,9 +11,11 @@ from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
 from lexarium.domain.collections import COLLECTIONS
+from lexarium.domain.stamps import now
 from lexarium.service.access import create_token
 from lexarium.store.database import Database
-from tests.person import PASSWORD, Person, forms
+from lexarium.web.pages.session import COOKIE
+from tests.person import PASSWORD, Person, account, forms
 from tests.routes import Address
 from tests.server import Server
 from torture.files import OWL
@@ -24,6 +26,7 @@ _PROGRAMS = ("/api", "/reconcile")
 _HOOK = "http://127.0.0.1:9/"
 """Where nobody listens."""
 _MOST_HOOKS = 5
+_DAY_MS = 86_400_000
 _FORM, _MULTIPART = "application/x-www-form-urlencoded", "multipart/form-data"
 _KINDS = ("text/plain", "application/json", "multipart/form-data", "multipart/form-data; boundary=", "")
 _BOUNDARY = "----x"
@@ -87,22 +90,24 @@ class Forms:
     _names: dict[str, str] = field(default_factory=dict)
     _turn: int = 0
 
-    def next(self) -> Filled:
-        """The next form: rightly filled in the first time and every other time after that."""
-        right, number = divmod(self._turn, len(self.paths))
+    def next(self, path: str | None = None) -> Filled:
+        """The next form, or that of a path: rightly filled in, or not."""
         self._turn += 1
         self._be_signed_in()
-        path = self.paths[number]
-        return self._right(path) if right % 2 == 0 else self._wrong(path)
+        path = path or self.paths[self._turn % len(self.paths)]
+        return self._right(path) if self.chance.random() < 0.5 else self._wrong(path)
 
     def answered(self, path: str, status: int) -> None:
         """Note what was answered to a form."""
         self.answers[path, status < 400] += 1
+        if path == "/account/password" and status < 400:
+            self._people.clear()
+            self._names.clear()
 
-    def untried(self) -> list[str]:
-        """The forms that were never taken, or never refused."""
+    def untried(self) -> dict[str, str]:
+        """The forms that were never taken, or never refused, and which of the two."""
         told = {True: "taken", False: "refused"}
-        return [f"{path} was never {told[way]}" for path in self.paths for way in told if not self.answers[path, way]]
+        return {path: told[way] for path in self.paths for way in told if not self.answers[path, way]}
 
     def cookie(self) -> str:
         """The cookie of someone who is signed in, or was."""
@@ -127,7 +132,7 @@ class Forms:
         if self.chance.random() < 0.2:
             headers["Origin"] = self.chance.choice(["null", "https://evil.example", "::"])
         if self.chance.random() < 0.1:
-            headers["Cookie"] = f"lexarium_session={quote(self.text())}"
+            headers["Cookie"] = f"{COOKIE}={quote(self.text())}"
         return Filled(path, target, headers, body)
 
     def _headers(self, kind: str, role: str = "admin") -> dict[str, str]:
@@ -147,7 +152,7 @@ class Forms:
         form = self.chance.choice(there or shown)
         written = {
             "name": uuid.uuid4().hex,
-            "account": self._names["admin"],
+            "account": self._name("admin"),
             "password": PASSWORD,
             "old_password": PASSWORD,
             "text": "Working memory and attention.",
@@ -159,7 +164,7 @@ class Forms:
             "days": "1",
         }
         if path == "/sign-in":
-            written["name"] = self._names["admin"]
+            written["name"] = self._name("admin")
         fields = {name: value or written.get(name, "") for name, value in form.fields.items() if name != _FILE}
         _, name, value = self.chance.choice(form.buttons)
         return address, {**fields, **({name: value} if name else {})}
@@ -182,9 +187,9 @@ class Forms:
         return _FORM, urlencode(fields, errors="replace").encode()
 
     def _files(self) -> dict[str, bytes]:
-        """One or several files, some of them spoilt from the second time on."""
+        """One or several files, some of them spoilt."""
         some = self.chance.sample(sorted(_FILES), self.chance.choice([1, 1, 1, 2, 4]))
-        spoilt = self._turn > len(self.paths) and self.chance.random() < 0.5
+        spoilt = self.chance.random() < 0.5
         return {name: mutated(_FILES[name], self.chance) if spoilt else _FILES[name] for name in some}
 
     def _be_signed_in(self) -> None:
@@ -194,11 +199,17 @@ class Forms:
                 del self._people[role]
 
     def _person(self, role: str) -> Person:
-        """Someone of this role."""
+        """Someone of this role, with a session like one that was had for a password, which takes longer."""
         if role not in self._people:
+            name = self._names[role] = self._names.get(role) or account(self.server, role)
             self._people[role] = Person(self.server)
-            self._names[role] = self._people[role].sign_in(role)
+            self._people[role].cookies[COOKIE] = self._token_of(name, now() + _DAY_MS)[1]
         return self._people[role]
+
+    def _name(self, role: str) -> str:
+        """What they are called."""
+        self._person(role)
+        return self._names[role]
 
     def _made(self, path: str) -> dict[str, str]:
         """What a form is about, made anew, so that it is there and such that the form may be sent."""
@@ -245,11 +256,14 @@ class Forms:
         return self._id_of("users", {"name": uuid.uuid4().hex, "role": "curator"})
 
     def _token(self) -> str:
+        return self._token_of(self._name("admin"))[0]
+
+    def _token_of(self, name: str, expires: int | None = None) -> tuple[str, str]:
+        """Have a token made: its id, and its secret."""
         database = Database(self.server.url)
-        self._person("admin")
-        token, _ = create_token(database, self._names["admin"])
+        token, secret = create_token(database, name, expires=expires)
         database.close()
-        return token.id
+        return token.id, secret
 
     def _webhook(self) -> str:
         hooks: list[str] = [each["id"] for each in self._v1("GET", "webhooks", None)["items"]]

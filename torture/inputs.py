@@ -36,6 +36,8 @@ _UNLIMITED = {
     "LEXARIUM_WEBHOOKS_PRIVATE": "yes",
 }
 _SECONDS = 20
+_TRIES = 40
+"""How often a form is sent that should be taken, or refused, at least once."""
 _LIVE_SECONDS = 0.1
 """How long a live stream is read, which has no end."""
 _EVENTS = re.compile(rb"(?:(?:id|event|data|retry)?:[^\n]*\n|\n)*[^\n]*")
@@ -120,13 +122,21 @@ class Inputs:
         elif kind < 0.06:
             self._live()
         elif kind < 0.25:
-            self.form()
+            self._form()
         else:
             self._request()
 
-    def form(self) -> None:
-        """Send the next form of a page. Raises `Wrong`."""
-        filled = self.forms.next()
+    def finish(self) -> None:
+        """See to it that every form of a page was taken, and was refused. Raises `Wrong`."""
+        for _ in range(_TRIES):
+            for path in self.forms.untried():
+                self._form(path)
+        for path, told in self.forms.untried().items():
+            raise Wrong(f"the form at {path} was never {told}")
+
+    def _form(self, path: str | None = None) -> None:
+        """Send the next form of a page, or that of a path."""
+        filled = self.forms.next(path)
         status = self._asked("forms", "POST", filled.target, filled.headers, filled.body)
         self.forms.answered(filled.path, status)
 
@@ -335,11 +345,9 @@ def main() -> int:
             while sent < options.requests and time.monotonic() < until:
                 inputs.one()
                 sent += 1
+            inputs.finish()
             for told, count in sorted(inputs.counts.items()):
                 print(f"{told}: {count:,}")
-            untried = inputs.forms.untried()
-            if untried:
-                raise Wrong(untried[0])
     except Wrong as wrong:
         print(f"After {sent:,} requests: {wrong}")
         return 1
