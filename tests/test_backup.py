@@ -16,14 +16,14 @@ from tests.conftest import ENGINES, NewUrl
 from tests.disks import small_disk
 from tests.server import Server, run
 from tests.writers import wait_until
-from torture.crash import WRITERS, writers_of
+from torture.crash import SETTINGS, WRITERS, writers_of
 from torture.ledger import Ledger
 
 
 @pytest.fixture
 def written(url: str) -> Iterator[Server]:
     """A server that is written to all the time, in every way."""
-    with Server(url) as server, ThreadPoolExecutor(WRITERS) as threads:
+    with Server(url, **SETTINGS) as server, ThreadPoolExecutor(WRITERS) as threads:
         ledger, stop = Ledger(), threading.Event()
         writers = writers_of(url, random.Random(1))
         writing = [threads.submit(writer.write, server, ledger, stop, []) for writer in writers]

@@ -2,12 +2,15 @@
 
 import json
 import shutil
+import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, Table, delete, func, insert, select, text, update
 
 from lexarium.domain.changes import Change
 from lexarium.domain.relations import Edge
@@ -19,7 +22,22 @@ from lexarium.store import log, versions
 from lexarium.store.backend import read_position
 from lexarium.store.database import Database
 from lexarium.store.migrate import open_database
-from lexarium.store.schema import catalogue, change, record, relation
+from lexarium.store.schema import (
+    account,
+    catalogue,
+    change,
+    delivery,
+    idempotency,
+    lease,
+    metadata,
+    proposal,
+    record,
+    relation,
+    release,
+    token,
+    upstream,
+    webhook,
+)
 from tests.conftest import ENGINES, NewUrl
 from tests.server import run
 from tests.test_store import entry, save
@@ -27,7 +45,58 @@ from tests.test_store import entry, save
 Break = Callable[[Connection], object]
 
 ONE = record.c.id == "trm_one"
-TABLES = (record, relation, change, catalogue)
+FIRST = change.c.seq == 1
+TABLES = [table for table in metadata.sorted_tables if table is not lease]
+BESIDE: dict[Table, list[dict[str, Any]]] = {
+    account: [{"id": "usr_1", "name": "Ada", "role": "admin", "created": 1}],
+    token: [{"id": "tok_1", "account": "usr_1", "label": "", "role": "admin", "hash": "x", "created": 1}],
+    proposal: [
+        {
+            "id": "prp_1",
+            "collection": "concept",
+            "record": "trm_one",
+            "base_version": 1,
+            "change": b"{}",
+            "author": "usr_1",
+            "made": 1,
+            "state": "accepted",
+            "decider": "usr_1",
+            "decided": 1,
+            "reason": "",
+        },
+        {
+            "id": "prp_2",
+            "collection": "concept",
+            "record": None,
+            "base_version": None,
+            "change": b"{}",
+            "author": "usr_1",
+            "made": 1,
+            "state": "open",
+            "decider": None,
+            "decided": None,
+            "reason": "",
+        },
+    ],
+    release: [{"name": "2026.1", "revision": 4, "note": "", "author": "usr_1", "made": 1}],
+    idempotency: [{"account": "usr_1", "key": "k", "request": "x", "answer": b"{}", "made": 1}],
+    webhook: [
+        {
+            "id": "whk_1",
+            "url": "https://example.org",
+            "secret": "x",
+            "collections": "concept task",
+            "actions": "create",
+            "seq": 4,
+            "created": 1,
+            "attempts": 0,
+            "due": 0,
+        }
+    ],
+    delivery: [{"id": 1, "webhook": "whk_1", "seq": 4, "at": 1, "status": 200, "error": ""}],
+    upstream: [{"record": "trm_one", "untaken": b"{}"}],
+}
+"""What stands beside records, relations and log."""
 
 
 @pytest.fixture(scope="module", params=ENGINES)
@@ -47,8 +116,26 @@ def whole(address: str) -> Iterator[Database]:
         log.relate(transaction, [edge], [])
     with database.write() as transaction:
         save(transaction, entry("first", suffix="one", version=2))
+    with altered(database) as connection:
+        for table, rows in BESIDE.items():
+            connection.execute(insert(table), rows)
     yield database
     database.close()
+
+
+@contextmanager
+def altered(database: Database) -> Iterator[Connection]:
+    """A transaction in which nothing is held to foreign keys."""
+    with database.backend.writing() as connection:
+        driver = connection.connection.driver_connection
+        if isinstance(driver, sqlite3.Connection):
+            driver.execute("PRAGMA foreign_keys=OFF")
+        with connection.begin():
+            if not isinstance(driver, sqlite3.Connection):
+                connection.execute(text("SET LOCAL session_replication_role = replica"))
+            yield connection
+        if isinstance(driver, sqlite3.Connection):
+            driver.execute("PRAGMA foreign_keys=ON")
 
 
 @pytest.fixture
@@ -57,7 +144,7 @@ def database(whole: Database) -> Iterator[Database]:
     with whole.read() as connection:
         rows = {table: [row._asdict() for row in connection.execute(select(table))] for table in TABLES}
     yield whole
-    with whole.backend.writing() as connection, connection.begin():
+    with altered(whole) as connection:
         for table in TABLES:
             connection.execute(delete(table))
             connection.execute(insert(table), rows[table])
@@ -71,6 +158,22 @@ def changed_body(connection: Connection) -> None:
 def cut_document(connection: Connection) -> None:
     document = connection.execute(select(change.c.document).where(change.c.seq == 4)).scalar_one()
     connection.execute(update(change).where(change.c.seq == 4).values(document=document[:100]))
+
+
+def altered_past(connection: Connection) -> None:
+    """Alter a text in a version that is not the last, such that it is as well formed as before."""
+    document = connection.execute(select(change.c.document).where(FIRST)).scalar_one()
+    said = document.replace(b'"definition_text":""', b'"definition_text":"altered"')
+    assert said != document
+    connection.execute(update(change).where(FIRST).values(document=said))
+
+
+def to(table: Table, **values: Any) -> Break:
+    """The first row of a table says something else."""
+    first = next(iter(table.primary_key.columns))
+    return lambda connection: connection.execute(
+        update(table).where(first == select(func.min(first)).scalar_subquery()).values(values)
+    )
 
 
 BREAKS: list[tuple[Break, str]] = [
@@ -94,15 +197,57 @@ BREAKS: list[tuple[Break, str]] = [
         lambda to: to.execute(update(change).where(change.c.seq == 1).values(document=b"{")),
         "change 1 in the log is not",
     ),
+    (altered_past, "change 1 in the log is not as it should be"),
+    (to(change, at=2), "change 1 in the log is not as it should be"),
+    (to(change, actor="usr_2"), "change 1 in the log is not as it should be"),
+    (to(change, batch=2), "change 1 in the log is not as it should be"),
+    (to(change, action="merge"), "change 1 in the log is not as it should be"),
+    (to(change, digest=b"x"), "change 1 in the log is not as it should be"),
+    (lambda to: to.execute(delete(account)), "token tok_1: account 'usr_1' is not there"),
+    (to(account, role="boss"), "account usr_1: role 'boss' is none that there is"),
+    (to(token, account="usr_9"), "token tok_1: account 'usr_9' is not there"),
+    (to(token, role="boss"), "token tok_1: role 'boss' is none that there is"),
+    (to(proposal, author="usr_9"), "proposal prp_1: author 'usr_9' is not there"),
+    (to(proposal, decider="usr_9"), "proposal prp_1: decider 'usr_9' is not there"),
+    (to(proposal, decider=None), "proposal prp_1: state 'accepted' does not go with its decider"),
+    (to(proposal, state="open"), "proposal prp_1: state 'open' does not go with its decider"),
+    (to(proposal, state="odd"), "proposal prp_1: state 'odd' is none that there is"),
+    (to(proposal, collection="odd"), "proposal prp_1: collection 'odd' is none that there is"),
+    (to(proposal, record="trm_9"), "proposal prp_1: record 'trm_9' is not there"),
+    (to(proposal, base_version=9), "proposal prp_1: base_version 9 is no version of its record"),
+    (to(proposal, change=b"{"), "proposal prp_1: change cannot be read"),
+    (to(release, author="usr_9"), "release 2026.1: author 'usr_9' is not there"),
+    (to(release, revision=5), "release 2026.1: revision 5 is not in the log"),
+    (to(idempotency, account="usr_9"), "idempotency usr_9 k: account 'usr_9' is not there"),
+    (to(idempotency, answer=b"[]"), "idempotency usr_1 k: answer cannot be read"),
+    (to(webhook, seq=5), "webhook whk_1: seq 5 is not in the log"),
+    (to(webhook, collections="concept odd"), "webhook whk_1: collections has 'odd'"),
+    (to(webhook, actions="odd"), "webhook whk_1: actions has 'odd'"),
+    (to(delivery, webhook="whk_9"), "delivery 1: webhook 'whk_9' is not there"),
+    (to(delivery, seq=5), "delivery 1: seq 5 is not in the log"),
+    (to(upstream, record="trm_9"), "upstream trm_9: record 'trm_9' is not there"),
+    (to(upstream, untaken=b""), "upstream trm_one: untaken cannot be read"),
 ]
 
 
 @pytest.mark.parametrize(("broken", "told"), BREAKS, ids=[told for _, told in BREAKS])
 def test_a_catalogue_that_does_not_agree_with_itself_is_told_of(database: Database, broken: Break, told: str) -> None:
     assert check(database).problems == []
-    with database.backend.writing() as connection, connection.begin():
+    with altered(database) as connection:
         broken(connection)
     assert any(told in problem for problem in check(database).problems)
+
+
+def test_every_table_is_looked_at() -> None:
+    assert {record, relation, change, catalogue, *BESIDE} == set(TABLES)
+
+
+def test_changes_that_an_older_version_wrote_during_an_upgrade_are_no_fault_and_told_of(database: Database) -> None:
+    with altered(database) as connection:
+        to(change, digest=None)(connection)
+    found = check(database)
+    assert found.problems == []
+    assert "1 changes have no digest" in found.remarks[0]
 
 
 @pytest.fixture

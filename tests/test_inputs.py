@@ -10,7 +10,7 @@ from lexarium.exchange.formats import FORMATS
 from lexarium.store.database import Database
 from torture import files, inputs
 
-REQUESTS = 1_500
+REQUESTS = 800
 ROUNDS = 6
 
 
@@ -18,7 +18,11 @@ def test_whatever_is_sent_the_server_answers_as_it_says(capsys: pytest.CaptureFi
     with inputs.made(random.Random(1)) as sent:
         for _ in range(REQUESTS):
             sent.one()
-    assert {told.partition(" ")[0] for told in sent.counts} == {"v-alpha", "v1", "reconcile", "pages", "malformed"}
+        sent.finish()
+    kinds = {"v-alpha", "v1", "reconcile", "pages", "forms", "live", "malformed"}
+    assert {told.partition(" ")[0] for told in sent.counts} == kinds
+    assert sent.forms.untried() == {}
+    assert len(sent.forms.paths) > 30
 
 
 def test_a_spoilt_file_of_any_format_is_taken_whole_or_not_at_all() -> None:

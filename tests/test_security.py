@@ -14,7 +14,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 
 import psycopg
 import pytest
@@ -28,6 +28,7 @@ from lexarium.store.migrate import open_database
 from lexarium.web.limits import SignIns
 from lexarium.web.pages.session import COOKIE
 from tests.conftest import NewUrl
+from tests.person import forms
 from tests.routes import every_address
 from tests.server import Answer, Server, run
 
@@ -93,6 +94,8 @@ class Hostile:
     ids: dict[str, str]
     cookie: str
     """Of who is signed in as an admin with a mean name."""
+    parts: dict[str, dict[str, str]]
+    """What to put into addresses that begin so, and are about no record."""
 
 
 @pytest.fixture(scope="module")
@@ -106,46 +109,145 @@ def mean(new_url: NewUrl, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         admin = server.post_json("/api/v1/users", {"name": MEAN, "role": "admin"}, token)
         assert admin.status == 201
         ids = {name: server.get(f"/api/v1/{name}").json["items"][0]["id"] for name in COLLECTIONS}
-        own = server.post_json("/api/v1/tokens", {"account": MEAN, "label": MEAN}, token).json["token"]
+        lent = server.post_json("/api/v1/tokens", {"account": MEAN, "label": MEAN}, token).json
+        own, cookie = lent["token"], f"{COOKIE}={lent['token']}"
         draft = {"name": MEAN, "definition_text": MEAN, "aliases": [{"text": MEAN}], "sources": [MEAN, "javascript:x"]}
         made = server.post_json("/api/v1/concept", draft, own)
         assert made.status == 201, made.body
         proposal = {"collection": "concept", "record": made.json["id"], "change": {"name": f"{MEAN} two"}}
-        assert server.post_json("/api/v1/proposals", proposal, own).status == 202
-        server.post_json("/api/v1/releases", {"name": MEAN, "note": MEAN}, own)
-        yield Hostile(server, {**ids, "made": made.json["id"]}, f"{COOKIE}={own}")
+        proposed = server.post_json("/api/v1/proposals", proposal, own)
+        assert proposed.status == 202
+        assert server.post_json("/api/v1/releases", {"name": "2026.1", "note": MEAN}, own).status == 201
+        # Nothing is sent there: there are no such changes.
+        wish = {"url": f"https://93.184.215.14/?{MEAN}".replace(" ", ""), "collections": ["contrast"]}
+        hook = server.post_json("/api/v1/webhooks", wish, own)
+        assert hook.status == 201, hook.body
+        parts = {
+            "/admin/people": {"id": admin.json["id"]},
+            "/admin/tokens": {"id": lent["id"]},
+            "/account/tokens": {"id": lent["id"]},
+            "/admin/webhooks": {"id": hook.json["id"]},
+            "/review": {"id": proposed.json["id"]},
+            "/proposals": {"id": proposed.json["id"]},
+            "/import": {"ticket": sent_to_import(server, cookie)},
+        }
+        yield Hostile(server, {**ids, "made": made.json["id"]}, cookie, parts)
 
 
-def pages(mean: Hostile) -> Iterator[str]:
-    """Every page, about every record where it is about one, and asked for something mean where it takes a query."""
+def sent_to_import(server: Server, cookie: str) -> str:
+    """The ticket of a mean file with a mean name that waits to be imported."""
+    file = json.dumps([{"id": f"trm_{MEAN}3", "name": MEAN}])
+    name = MEAN.replace('"', "%22")
+    form = f'--b\r\nContent-Disposition: form-data; name="files"; filename="{name}.json"\r\n\r\n{file}\r\n--b--\r\n'
+    headers = {"Cookie": cookie, "Content-Type": "multipart/form-data; boundary=b"}
+    sent = server.request("POST", "/import", headers, form)
+    assert sent.status == 303, sent.body
+    return sent.headers["location"].rpartition("/")[2]
+
+
+def about_no_record(mean: Hostile, path: str) -> dict[str, str]:
+    """What to put into an address that is about something else than a record."""
+    return next((parts for begin, parts in mean.parts.items() if path.startswith(begin)), {})
+
+
+def pages(mean: Hostile) -> Iterator[tuple[str, str]]:
+    """Every page, about every record where it is about one, and asked for something mean where it takes a query.
+
+    Each as its address, and as the application has that.
+    """
     parts = {"version": "1", "name": "x", "rest": "x", "path": "style.css"}
     for address in every_address(mean.server.url):
         if "GET" not in address.methods or address.path.startswith(("/api/v1", "/static")):
             continue
         for collection, identifier in mean.ids.items():
             for kind in ("undefined", "repeated", quote(MEAN, safe="")):
-                yield address.filled(id=quote(identifier, safe=""), collection=collection, kind=kind, **parts)
-        yield address.filled(id=quote(MEAN, safe=""), collection=quote(MEAN, safe=""), kind="x", **parts)
-    for query in (f"?q={quote(MEAN)}", f"?id={quote(mean.ids['concept'])}", f"?from={quote(MEAN)}&class={quote(MEAN)}"):
+                own = {"id": quote(identifier, safe=""), **parts, **about_no_record(mean, address.path)}
+                of = collection if collection in COLLECTIONS else "concept"
+                yield address.filled(collection=of, kind=kind, **own), address.path
+        yield address.filled(id=quote(MEAN, safe=""), collection=quote(MEAN, safe=""), kind="x", **parts), address.path
+    into = f"into={quote(mean.ids['concept'])}"
+    for query in (
+        f"q={quote(MEAN)}",
+        f"id={quote(mean.ids['concept'])}",
+        f"from={quote(MEAN)}&class={quote(MEAN)}",
+        into,
+    ):
         for path in ("/search", "/browse/concept", "/reconcile/preview", "/reconcile/flyout/entity", "/changes"):
-            yield path + query
+            yield f"{path}?{query}", path
+        for path in ("/admin/people", "/admin/tokens", "/review", "/proposals", f"/merge/{mean.ids['made']}"):
+            yield f"{path}?{query}", path
 
 
 @pytest.mark.parametrize("signed_in", [False, True])
 def test_what_a_record_says_is_markup_on_no_page(mean: Hostile, *, signed_in: bool) -> None:
-    shown = 0
+    shown, seen, paths = 0, set(), set()
     who = {"Cookie": mean.cookie} if signed_in else {}
-    for target in dict.fromkeys(pages(mean)):
+    for target, path in dict.fromkeys(pages(mean)):
         answer = mean.server.get(target, Accept="text/html", **who)
         assert answer.status < 500, target
+        paths.add(path)
         if answer.headers.get("content-type", "").startswith("text/html"):
             assert "default-src 'none'" in answer.headers["content-security-policy"], target
             assert answer.headers["x-content-type-options"] == "nosniff", target
             assert harmless(answer.body.decode()), target
             shown += b"&lt;script&gt;alert(2)" in answer.body
+            seen |= {path} if answer.status == 200 else set()
         elif "flyout" in target and answer.status == 200:
             assert harmless(answer.json["html"]), target
     assert shown >= (60 if signed_in else 15)  # else the pages that say it were not asked
+    if signed_in:
+        assert {path for path in paths if path.startswith(OFFICES)} - seen == set()
+
+
+OFFICES = ("/edit", "/merge", "/retire", "/propose", "/review", "/import", "/admin", "/account", "/id", "/browse")
+"""Where pages are that were all to be seen."""
+
+
+def test_what_a_form_is_sent_is_markup_on_no_page(mean: Hostile) -> None:
+    """As it comes back, where a form is refused. Left out are those that end the session, or send something away."""
+    back = 0
+    for target, path in forms_of(mean):
+        if path == "/sign-out" or path.endswith(("/erase", "/revoke", "/test")):
+            continue
+        shown = mean.server.get(target, Accept="text/html", Cookie=mean.cookie)
+        fields = {name: MEAN for form in forms(shown.body.decode(errors="replace")) for name in form.fields}
+        body = urlencode({"name": MEAN, "reason": MEAN, "version": MEAN, **fields})
+        headers = {"Accept": "text/html", "Cookie": mean.cookie, "Content-Type": "application/x-www-form-urlencoded"}
+        answer = mean.server.request("POST", target, headers, body)
+        assert answer.status < 500, target
+        if answer.headers.get("content-type", "").startswith("text/html"):
+            assert harmless(answer.body.decode()), target
+            back += b"&lt;script&gt;alert(2)" in answer.body
+    assert back >= 10
+
+
+# Other sites
+
+
+def forms_of(mean: Hostile) -> Iterator[tuple[str, str]]:
+    """Where every form of a page is sent, about something that is there, and as the application has that."""
+    record = {"id": quote(mean.ids["made"], safe=""), "collection": "concept"}
+    for address in every_address(mean.server.url):
+        if "POST" in address.methods and not address.path.startswith(("/api", "/reconcile")):
+            yield address.filled(**{**record, **about_no_record(mean, address.path)}), address.path
+
+
+@pytest.mark.parametrize(
+    "sign", [{"Origin": "https://evil.example"}, {"Origin": "null"}, {"Sec-Fetch-Site": "cross-site"}]
+)
+def test_no_form_is_taken_from_a_page_of_another_site(mean: Hostile, sign: dict[str, str]) -> None:
+    before = mean.server.get("/api/v1").json["revision"]
+    sent = list(forms_of(mean))
+    assert len(sent) >= 30
+    for target, _ in sent:
+        for kind, body in (
+            ("application/x-www-form-urlencoded", "name=x"),
+            ("multipart/form-data; boundary=b", "--b--"),
+        ):
+            headers = {"Cookie": mean.cookie, "Content-Type": kind, "Accept": "text/html", **sign}
+            assert mean.server.request("POST", target, headers, body).status == 403, target
+    assert mean.server.get("/api/v1").json["revision"] == before
+    assert mean.server.get("/account", Cookie=mean.cookie).status == 200  # and so the session was not ended
 
 
 def test_what_is_no_page_is_never_taken_for_one(mean: Hostile) -> None:
@@ -328,6 +430,8 @@ def test_no_line_break_that_is_sent_becomes_one_in_a_header_or_in_the_log(new_ur
                 target = f"{address.filled(**parts)}?q={broken}&id={broken}&prefix={broken}&release={broken}"
                 for method in sorted(address.methods & {"GET", "POST", "DELETE"}):
                     headers = {"Authorization": f"Bearer {token}", "Accept": "text/html", "If-Match": "*"}
+                    if address.path != "/sign-out":  # which would end the session
+                        headers["Cookie"] = f"{COOKIE}={token}"
                     answer = server.request(method, target, headers)
                     assert answer.status < 500, (method, target)
                     assert "x-injected" not in answer.headers, (method, target)

@@ -30,20 +30,29 @@ from lexarium.store.migrate import open_database
 from tests.nursery import Child
 from tests.postgres import Postgres
 from tests.server import Server
-from torture.ledger import Json, Ledger
+from torture.affairs import Affairs, everything, facts_besides
+from torture.ledger import Json, Ledger, by_key
 from torture.writers import Term, Writer
 
 ENGINES = ("sqlite", "postgres")
 WRITERS = 8
 _LONGEST_START = 60
-_LIFE = (0.0, 0.9)
+_LIFE, _LONG_LIFE = (0.0, 0.9), (0.9, 10.0)
 """In seconds: how long after its first answer to a writer a server is killed, at the least and at the most."""
 _STILLBORN = 0.1
 """The share of servers that are killed as soon as they listen."""
-_KILLS_OF_ONE = 20
+_LONG_LIVED = 0.25
+"""The share of servers that live long: merges of the index, and checkpoints, come only after a while."""
+_LEAST_ACKNOWLEDGED = 20
+"""How many writes are acknowledged for each kill, on average; else too few were under way to show anything."""
+_KILLS_OF_ONE = 10
 """How many servers of one catalogue are killed. All of it is looked at after each, so it must stay small."""
 _CATCHING_UP = 60
-_SETTINGS = {"LEXARIUM_WRITE_RATE": "1000000", "LEXARIUM_WRITE_BURST": "1000000"}
+SETTINGS = {
+    "LEXARIUM_WRITE_RATE": "1000000",
+    "LEXARIUM_WRITE_BURST": "1000000",
+    "LEXARIUM_WEBHOOKS_PRIVATE": "yes",
+}
 
 NewUrl = Callable[[], str]
 
@@ -78,7 +87,7 @@ class Crash:
     def live(self, *, killed: bool, what: str) -> list[str]:
         """Start a server and look at the catalogue through it; then write to it until it is killed."""
         options = ("--workers", str(self.workers)) if self.workers > 1 else ()
-        with Forked(self.url, *options, LEXARIUM_INDEX=str(self.index), **_SETTINGS) as server:
+        with Forked(self.url, *options, LEXARIUM_INDEX=str(self.index), **SETTINGS) as server:
             if killed and self.chance.random() < _STILLBORN:
                 _kill(server.pid)
                 return []
@@ -90,8 +99,12 @@ class Crash:
     def _problems(self, server: Server) -> Iterator[str]:
         """What is wrong, in feed, record, log and index."""
         changes = list(_feed(server))
-        yield from self.ledger.problems(changes)
+        things = list(everything(server, self.writers[0].token))
+        facts = [fact for thing in things for fact in facts_besides(thing)]
+        yield from self.ledger.problems(changes, by_key(things), facts)
         yield from _unlisted(server, changes)
+        for writer in self.writers:
+            yield from writer.affairs.misjudged(server)
         database = Database(self.url)
         yield from check(database).problems
         yield from self._unindexed(server, database)
@@ -112,14 +125,14 @@ class Crash:
         """Send again what had no answer, then go on; kill the server at a random moment."""
         self.ledger.heard.clear()
         stop = threading.Event()
-        again, self.ledger.unanswered = self.ledger.unanswered, []
+        again = self.ledger.again()
         with ThreadPoolExecutor(WRITERS) as threads:
             writing = [
                 threads.submit(writer.write, server, self.ledger, stop, again[number::WRITERS])
                 for number, writer in enumerate(self.writers)
             ]
             answered = self.ledger.heard.wait(_LONGEST_START)
-            time.sleep(self.chance.uniform(*_LIFE))
+            time.sleep(self.chance.uniform(*(_LONG_LIFE if self.chance.random() < _LONG_LIVED else _LIFE)))
             _kill(server.pid)
             stop.set()
         for each in writing:
@@ -130,11 +143,12 @@ class Crash:
 def writers_of(url: str, chance: random.Random) -> list[Writer]:
     """Those who write to a catalogue, which is made where it is not there."""
     database = open_database(url)
-    add_account(database, "curator", Role.CURATOR)
-    _, token = create_token(database, "curator")
+    for role in (Role.CONTRIBUTOR, Role.ADMIN):
+        add_account(database, role, role)
+    contributor, admin = (create_token(database, role)[1] for role in (Role.CONTRIBUTOR, Role.ADMIN))
     database.close()
     contested: list[Term] = []
-    return [Writer(chance, token, contested) for _ in range(WRITERS)]
+    return [Writer(chance, admin, contested, Affairs(chance, contributor)) for _ in range(WRITERS)]
 
 
 def _feed(server: Server) -> Iterator[Json]:
@@ -217,6 +231,8 @@ def main() -> int:
             began = time.monotonic()
             done = run(engine, workers, options.kills, options.seed)
             seconds = (time.monotonic() - began) / max(1, done.kills)
+            if done.acknowledged < _LEAST_ACKNOWLEDGED * done.kills:
+                done.problems.append(f"fewer than {_LEAST_ACKNOWLEDGED} writes were acknowledged for each kill")
             told = f"{done.acknowledged:,} acknowledged, {done.refused:,} refused, {len(done.problems)} problems"
             print(f"{engine}, {workers} workers, {done.kills} kills: {told}; {seconds:.1f} s a kill", flush=True)
             for problem in done.problems[:20]:

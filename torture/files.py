@@ -44,7 +44,7 @@ _PACKED = 0.1
 """The share of files that are compressed after they are spoilt, or spoilt after they are compressed."""
 _PACKS: tuple[Callable[[bytes], bytes], ...] = (gzip.compress, bz2.compress)
 _CHECKED_EVERY = 50
-_OWL = b"""<?xml version="1.0"?>
+OWL = b"""<?xml version="1.0"?>
 <!DOCTYPE rdf:RDF [<!ENTITY obo "http://purl.obolibrary.org/obo/">]>
 <rdf:RDF xmlns:owl="http://www.w3.org/2002/07/owl#" xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"
     xmlns:rdfs="http://www.w3.org/2000/01/rdf-schema#" xmlns:obo="http://purl.obolibrary.org/obo/"
@@ -157,7 +157,7 @@ def made(limit: int = 12) -> Iterator[Files]:
         pristine = folder / "pristine.db"
         database = open_database(f"sqlite:///{pristine}")
         import_files(database, [few])
-        originals = {name: _exported(database, name) if each.writes else _OWL for name, each in FORMATS.items()}
+        originals = {name: _exported(database, name) if each.writes else OWL for name, each in FORMATS.items()}
         database.close()
         files = Files(folder, originals, pristine)
         files.begin_anew()

@@ -13,7 +13,7 @@ import time
 from argparse import ArgumentParser
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException, HTTPResponse
 from pathlib import Path
@@ -26,14 +26,21 @@ from lexarium.service.checking import check
 from lexarium.store.database import Database
 from tests.routes import METHODS, Address, every_address
 from tests.server import Server
+from torture.forms import Forms, paths_of
 from torture.mutations import TOKENS, mutated
 
 _UNLIMITED = {
     "LEXARIUM_WRITE_RATE": "1000000",
     "LEXARIUM_WRITE_BURST": "1000000",
     "LEXARIUM_SIGN_IN_RATE": "1000000",
+    "LEXARIUM_WEBHOOKS_PRIVATE": "yes",
 }
 _SECONDS = 20
+_TRIES = 40
+"""How often a form is sent that should be taken, or refused, at least once."""
+_LIVE_SECONDS = 0.1
+"""How long a live stream is read, which has no end."""
+_EVENTS = re.compile(rb"(?:(?:id|event|data|retry)?:[^\n]*\n|\n)*[^\n]*")
 _TEXTS = (
     *("memory", "", " ", "0", "-1", "1", "2026.1", "trm_x", "*", "%", "a" * 3_000, "\u202e", "🧠", "\x00", "é"),
     "json",
@@ -69,6 +76,7 @@ _ACCEPTED = (
     "x",
     "text/html;q=x",
     "application/ld+json",
+    "text/event-stream",
     "",
 )
 _RAW = (
@@ -99,15 +107,38 @@ class Inputs:
     ids: list[str]
     tokens: list[str]
     documented: list[tuple[re.Pattern[str], dict[str, Any]]]
+    forms: Forms = field(init=False)
     counts: Counter[str] = field(default_factory=Counter)
     _connection: HTTPConnection | None = None
 
+    def __post_init__(self) -> None:
+        self.forms = Forms(self.server, self.chance, paths_of(self.addresses), self._text)
+
     def one(self) -> None:
         """Send one request of any kind. Raises `Wrong`."""
-        if self.chance.random() < 0.05:
+        kind = self.chance.random()
+        if kind < 0.05:
             self._raw()
+        elif kind < 0.06:
+            self._live()
+        elif kind < 0.25:
+            self._form()
         else:
             self._request()
+
+    def finish(self) -> None:
+        """See to it that every form of a page was taken, and was refused. Raises `Wrong`."""
+        for _ in range(_TRIES):
+            for path in self.forms.untried():
+                self._form(path)
+        for path, told in self.forms.untried().items():
+            raise Wrong(f"the form at {path} was never {told}")
+
+    def _form(self, path: str | None = None) -> None:
+        """Send the next form of a page, or that of a path."""
+        filled = self.forms.next(path)
+        status = self._asked("forms", "POST", filled.target, filled.headers, filled.body)
+        self.forms.answered(filled.path, status)
 
     def close(self) -> None:
         """Let go of the connection."""
@@ -120,15 +151,27 @@ class Inputs:
         method = self.chance.choice([*sorted(address.methods), *METHODS[:4]])
         target = self._target(address)
         headers, body = self._headers(), self._body() if method in ("POST", "PUT", "PATCH") else None
+        self._asked(_area(address.path), method, target, headers, body)
+
+    def _asked(self, area: str, method: str, target: str, headers: dict[str, str], body: bytes | None) -> int:
+        """Send a request: the status of its answer. Raises `Wrong`."""
         said = f"{method} {target} {headers} {body!r}"
         try:
             status, told, content = self._sent(method, target, headers, body)
         except (OSError, HTTPException) as error:
             raise Wrong(f"no answer ({type(error).__name__}: {error}) to {said}") from None
-        self.counts[f"{_area(address.path)} {status // 100}xx"] += 1
+        self.counts[f"{area} {status // 100}xx"] += 1
         why = self._wrong(method, target, status, told, content)
         if why:
             raise Wrong(f"{status} {why} to {said}: {content[:500]!r}")
+        return status
+
+    def _live(self) -> None:
+        """Follow the changes for a moment, from anywhere on."""
+        last = self.chance.choice(["0", "1", "1-x", self._text()])
+        since = self.chance.choice(["", "?since=0", f"?since={quote(self._text(), safe='')}"])
+        headers = {"Accept": "text/event-stream", "Last-Event-ID": quote(last)}
+        self._asked("live", "GET", f"/api/v1/changes{since}", headers, None)
 
     def _sent(self, method: str, target: str, headers: dict[str, str], body: bytes | None) -> tuple[int, str, bytes]:
         for fresh in (False, True):
@@ -138,12 +181,24 @@ class Inputs:
             try:
                 self._connection.request(method, target, body, headers)
                 response: HTTPResponse = self._connection.getresponse()
-                content = response.read()
-                return response.status, response.headers.get("content-type", ""), content
+                kind = response.headers.get("content-type", "")
+                live = kind.startswith("text/event-stream")
+                return response.status, kind, self._begun(response) if live else response.read()
             except ConnectionError:  # the server may close what is idle
                 if fresh:
                     raise
         raise AssertionError
+
+    def _begun(self, response: HTTPResponse) -> bytes:
+        """What a live stream says in its first moments; then it is left."""
+        assert self._connection is not None
+        content = b""
+        if self._connection.sock is not None:
+            self._connection.sock.settimeout(_LIVE_SECONDS)
+        with suppress(TimeoutError):
+            content = response.read1()
+        self.close()
+        return content
 
     def _wrong(self, method: str, target: str, status: int, kind: str, content: bytes) -> str:
         """What is wrong with an answer; nothing where it is as it should be."""
@@ -155,6 +210,8 @@ class Inputs:
                     return "is not the status that its body tells"
             elif not kind.startswith("text/html") or target.startswith("/api"):
                 return f"comes as {kind}"
+        if kind.startswith("text/event-stream") and not _EVENTS.fullmatch(content):
+            return "is no stream of events"
         path = target.partition("?")[0]
         for pattern, operations in self.documented:
             operation = operations.get(method.lower())
@@ -193,6 +250,8 @@ class Inputs:
         headers = {"Accept": self.chance.choice(_ACCEPTED), "Accept-Encoding": self.chance.choice(encodings)}
         if self.chance.random() < 0.7:
             headers["Authorization"] = f"Bearer {self.chance.choice(self.tokens)}"
+        if self.chance.random() < 0.3:
+            headers["Cookie"] = self.forms.cookie()
         for name, values in {
             "Content-Type": _KINDS,
             "If-Match": ("*", '"1"', '"', "W/", "x" * 100),
@@ -286,6 +345,7 @@ def main() -> int:
             while sent < options.requests and time.monotonic() < until:
                 inputs.one()
                 sent += 1
+            inputs.finish()
             for told, count in sorted(inputs.counts.items()):
                 print(f"{told}: {count:,}")
     except Wrong as wrong:

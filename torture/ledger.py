@@ -2,8 +2,9 @@
 
 import json
 import threading
+import uuid
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,7 +24,9 @@ class Ask:
     expected: tuple[int, ...] = (200, 201)
     """What may be answered."""
     then: Callable[[list[Json]], None] = lambda told: None
-    """Is told of the records that an answer tells of, where the write was taken."""
+    """Is told of what an answer tells of, where the write was taken."""
+    repeatable: bool = True
+    """Whether it may be sent again where it had no answer."""
 
 
 @dataclass
@@ -38,6 +41,8 @@ class Ledger:
     """Answers that nobody should get."""
     answers: dict[tuple[str, int], Json] = field(default_factory=dict)
     """What was told of versions of records, in answers."""
+    made: dict[str, Json] = field(default_factory=dict)
+    """What was told of all else, by what it is known by: at first, of all that was told."""
     heard: threading.Event = field(default_factory=threading.Event)
     """Set with every answer."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -52,17 +57,31 @@ class Ledger:
             elif status < 400:
                 told = [json.loads(line) for line in body.splitlines()]
                 self.acknowledged.append(ask)
-                self.answers |= {(each["id"], each["version"]): each for each in told}
+                for each in told:
+                    if "version" in each:
+                        self.answers[each["id"], each["version"]] = each
+                    else:
+                        self.made.setdefault(_key(each), each)
                 ask.then(told)
             else:
                 self.refused.append(ask)
         if status:
             self.heard.set()
 
-    def problems(self, changes: Iterable[Json]) -> Iterator[str]:
-        """How the whole feed of the catalogue disagrees with what was answered."""
+    def again(self) -> list[Ask]:
+        """Take away what may be sent again of all that had no answer."""
+        again = [ask for ask in self.unanswered if ask.repeatable]
+        self.unanswered = [ask for ask in self.unanswered if not ask.repeatable]
+        return again
+
+    def problems(self, changes: Iterable[Json], besides: Mapping[str, Json], facts: Iterable[str]) -> Iterator[str]:
+        """How the whole feed of the catalogue, and what there is besides, disagree with what was answered.
+
+        `facts` are those that come of what there is besides.
+        """
         yield from self.wrong
-        true: Counter[str] = Counter()
+        true: Counter[str] = Counter(facts)
+        yield from self._unmade(besides)
         records: dict[str, Json] = {}
         told = dict(self.answers)
         last = 0
@@ -89,10 +108,20 @@ class Ledger:
             if times not in ([0], [1]):
                 yield f"of “{'”, “'.join(sorted(ask.facts))}”, which had no answer, some is so: {times} times"
 
+    def _unmade(self, besides: Mapping[str, Json]) -> Iterator[str]:
+        for key, answer in self.made.items():
+            there = besides.get(key)
+            if there is None:
+                yield f"{key} was acknowledged, and is not there"
+            elif any(there[name] != answer[name] for name in _FIXED if name in answer):
+                yield f"{key} is not what was answered"
+
 
 def facts_of(change: Json, before: dict[str, Json]) -> Iterator[str]:
     """What a change made true, given the records as they were; records go by their names, which stay as they are."""
     record = change["record"]
+    if change["proposal"] is not None:
+        yield f"{change['proposal']} is made so"
     old = before.get(change["id"])
     name = record["name"]
     if old is None:
@@ -110,6 +139,33 @@ def facts_of(change: Json, before: dict[str, Json]) -> Iterator[str]:
         survivor = before[record["replaced_by"]]["name"] if record["replaced_by"] else None
         yield f"{name} is {record['state']}" + (f" into {survivor}" if survivor else "")
     yield from (f"{name} is also called {alias['text']}" for alias in record["aliases"] if alias not in old["aliases"])
+
+
+_FIXED = ("id", "name", "revision", "note", "by", "at", "label", "account", "url", "collections", "change", "created")
+"""What stays as it is, of all that is no record."""
+
+
+def by_key(things: Iterable[Json]) -> dict[str, Json]:
+    """Things that are no records, by what they are known by."""
+    return {_key(each): each for each in things}
+
+
+def _key(thing: Json) -> str:
+    """What something is known by that is no record: its id, or its name where it has none."""
+    key: str = thing.get("id") or thing["name"]
+    return key
+
+
+def asked(method: str, path: str, lines: list[Json], facts: list[str]) -> Ask:
+    """A write that is done once, however often it is sent."""
+    headers = {"Content-Type": "application/json", "Idempotency-Key": uuid.uuid4().hex}
+    body = b"\n".join(json.dumps(line).encode() for line in lines)
+    return Ask(method, path, headers, body, tuple(facts))
+
+
+def unheard_of() -> str:
+    """A name that nothing has."""
+    return uuid.uuid4().hex
 
 
 def definition(marker: str) -> str:

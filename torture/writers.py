@@ -1,8 +1,9 @@
-"""What writers ask of a server: records made, changed, related, retired and merged, one by one and in batches."""
+"""What writers ask of a server: records made, changed, related, retired and merged, one by one and in batches.
 
-import json
+And what there is besides: see `affairs`.
+"""
+
 import random
-import uuid
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -10,11 +11,14 @@ from http.client import HTTPException
 from threading import Event
 
 from tests.server import Server
-from torture.ledger import Ask, Json, Ledger, definition
+from torture.affairs import Affairs
+from torture.ledger import Ask, Json, Ledger, asked, definition, unheard_of
 
 _CONCEPTS = "/api/v1/concept"
 _CONTESTED = 3
 """How many records all writers change."""
+_BESIDES = 0.4
+"""The share of what is asked that is about no record, or not at first."""
 
 Then = Callable[[list[Json]], None]
 
@@ -43,6 +47,8 @@ class Writer:
     token: str
     contested: list[Term]
     """The records that all writers change."""
+    affairs: Affairs
+    """What it does besides."""
     free: list[Term] = field(default_factory=list)
     """Records of its own that no request is under way for."""
     families: list[tuple[Term, Term]] = field(default_factory=list)
@@ -57,6 +63,8 @@ class Writer:
             kinds += [self._merge, self._merge]
         if self.contested:
             kinds += [self._contest]
+        if self.chance.random() < _BESIDES:
+            return self.chance.choice(self.affairs.kinds())()
         return self.chance.choice(kinds)()
 
     def write(self, server: Server, ledger: Ledger, stop: Event, again: list[Ask]) -> None:
@@ -73,9 +81,9 @@ class Writer:
             ledger.answered(ask, 0)
 
     def _create(self) -> Ask:
-        term = Term(_unheard_of())
+        term = Term(unheard_of())
         place = self.contested if len(self.contested) < _CONTESTED else self.free
-        return replace(_asked("POST", _CONCEPTS, [_draft(term)], [_is_there(term)]), then=_known([term], place))
+        return replace(asked("POST", _CONCEPTS, [_draft(term)], [_is_there(term)]), then=_known([term], place))
 
     def _edit(self) -> Ask:
         term = self._taken()
@@ -109,7 +117,7 @@ class Writer:
 
     def _family(self) -> Ask:
         """Make two records that are to be merged, and one that is related to the first."""
-        first, second = Term(_unheard_of()), Term(_unheard_of())
+        first, second = Term(unheard_of()), Term(unheard_of())
         related = Term(f"{first.name}-related")
         lines = [{**_creation(first), "as": "first"}, _creation(second), _creation(related)]
         lines[2]["record"]["relations"] = {"RELATED": ["$first"]}
@@ -131,26 +139,32 @@ class Writer:
         return _asked_of(first, "POST", "/merge", {"into": second.id}, facts)
 
     def _batch(self) -> Ask:
-        terms = [Term(_unheard_of()) for _ in range(4)]
+        terms = [Term(unheard_of()) for _ in range(4)]
+        first, second = terms[:2]
         lines, facts = list(map(_creation, terms)), list(map(_is_there, terms))
+        lines[0]["as"], lines[1]["as"] = "first", "second"
         if len(self.free) > 2:
-            edited, retired, marker = self._taken(), self._taken(), _unheard_of()
+            edited, retired, marker = self._taken(), self._taken(), unheard_of()
             lines.append({"op": "update", "id": edited.id, "change": {"definition_text": definition(marker)}})
             lines.append({"op": "retire", "id": retired.id, "version": retired.version})
             facts += [f"{edited.name} says {marker}", f"{retired.name} is retired"]
             terms.append(edited)
+        lines.append({"op": "relate", "id": "$first", "relation": "RELATED", "target": "$second"})
+        facts.append(f"{first.name} RELATED {second.name}")
 
         def then(told: list[Json]) -> None:
             _known(terms, self.free)(told[: len(terms)])
+            first.heard(told[-1])
+            first.related.add(second.id)
 
         return replace(_batch(lines, facts), then=then)
 
     def _wrong_batch(self) -> Ask:
         """Nothing of it may be kept: its last line is wrong."""
-        term = Term(_unheard_of())
+        term = Term(unheard_of())
         lines, facts = [_creation(term)], [_is_there(term)]
         if self.free:
-            edited, marker = self.chance.choice(self.free), _unheard_of()
+            edited, marker = self.chance.choice(self.free), unheard_of()
             lines.append({"op": "update", "id": edited.id, "change": {"definition_text": definition(marker)}})
             facts.append(f"{edited.name} says {marker}")
         lines.append({"op": "create", "collection": "concept", "record": {"name": ""}})
@@ -171,10 +185,6 @@ def _known(terms: Sequence[Term], place: list[Term]) -> Then:
     return then
 
 
-def _unheard_of() -> str:
-    return uuid.uuid4().hex
-
-
 def _is_there(term: Term) -> str:
     return f"{term.name} is there"
 
@@ -188,24 +198,18 @@ def _creation(term: Term) -> Json:
 
 
 def _edit_of(term: Term) -> Ask:
-    marker = _unheard_of()
+    marker = unheard_of()
     return _asked_of(term, "PATCH", "", {"definition_text": definition(marker)}, [f"{term.name} says {marker}"])
 
 
 def _asked_of(term: Term, method: str, rest: str, body: Json | None, facts: list[str]) -> Ask:
     """A write to a record, at the version that is known."""
-    ask = _asked(method, f"{_CONCEPTS}/{term.id}{rest}", [] if body is None else [body], facts)
+    ask = asked(method, f"{_CONCEPTS}/{term.id}{rest}", [] if body is None else [body], facts)
     ask.headers["If-Match"] = f'"{term.version}"'
     return ask
 
 
 def _batch(lines: list[Json], facts: list[str]) -> Ask:
-    ask = _asked("POST", "/api/v1/batch", lines, facts)
+    ask = asked("POST", "/api/v1/batch", lines, facts)
     ask.headers["Content-Type"] = "application/x-ndjson"
     return ask
-
-
-def _asked(method: str, path: str, lines: list[Json], facts: list[str]) -> Ask:
-    headers = {"Content-Type": "application/json", "Idempotency-Key": uuid.uuid4().hex}
-    body = b"\n".join(json.dumps(line).encode() for line in lines)
-    return Ask(method, path, headers, body, tuple(facts))

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
+from hashlib import sha256
 from typing import Any
 
 import orjson
@@ -184,3 +185,22 @@ class Change:
         """What it goes back to, where that is a proposal."""
         told = orjson.loads(self.document).get("proposed")
         return None if told is None else Proposed(**told)
+
+    def digest(self) -> bytes:
+        """What all that it says comes to."""
+        told = (self.seq, self.at, self.actor, self.batch, self.action, self.collection, self.record, self.version)
+        return digest_of(told, self.document)
+
+
+Told = tuple[int, int, str, int, str, str, str, int]
+"""All that a change says besides its document: from `seq` to `version`, in this order."""
+
+_DIGEST_BYTES = 16
+"""Enough to tell an accident."""
+
+
+def digest_of(told: Told, document: bytes) -> bytes:
+    """What all that a change says comes to. An upgrade of the store made it of older changes: it stays as it is."""
+    seq, at, actor, batch, action, collection, record, version = told
+    said = f"{seq}\n{at}\n{actor}\n{batch}\n{action}\n{collection}\n{record}\n{version}\n"
+    return sha256(said.encode() + document).digest()[:_DIGEST_BYTES]

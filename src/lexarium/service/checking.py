@@ -9,8 +9,8 @@ from lexarium.domain.hierarchy import cycles
 from lexarium.domain.merging import ends
 from lexarium.domain.relations import RELATIONS, Edge
 from lexarium.domain.rendering import Rendering, parse, render
-from lexarium.store import edges, integrity, log
-from lexarium.store.backend import read_position
+from lexarium.store import edges, integrity, log, references
+from lexarium.store.backend import Snapshot, read_position
 from lexarium.store.database import Database
 from lexarium.store.records import Stored
 
@@ -28,7 +28,10 @@ class Findings:
 
 
 def check(database: Database) -> Findings:
-    """Hold the records against the log, the relations against the records, the log and the file against themselves."""
+    """Hold the records against the log, the relations against the records, the log and the file against themselves.
+
+    And what stands beside them, people and proposals say, against what it names.
+    """
     found = Findings()
     with database.read() as connection:
         found.problems += database.backend.damage(connection)
@@ -43,21 +46,14 @@ def check(database: Database) -> Findings:
             )
         found.problems += [f"the log lacks a version of {record}" for record in integrity.lacking_versions(connection)]
         found.problems += [f"change {seq} in the log is not as it should be" for seq in integrity.misfiled(connection)]
-        into: dict[str, str] = {}
-        for batch in integrity.all_records(connection):
-            found.records += len(batch)
-            identifiers = [stored.id for stored, _, _ in batch]
-            own = edges.of_sources(connection, identifiers)
-            changes = log.latest(connection, identifiers)
-            for stored, rendering, name in batch:
-                found.problems += _rendered_wrongly(stored, rendering, name)
-                found.problems += _logged_wrongly(stored, own.get(stored.id, frozenset()), changes.get(stored.id))
-                if stored.state == State.MERGED and stored.id in changes:
-                    into[stored.id] = changes[stored.id].whole().replaced_by or stored.id
-        found.problems += [f"{gone} is merged into no other record" for gone in sorted(into.keys() - ends(into).keys())]
+        _look_at_records(connection, found)
         found.problems += [
             f"{gone} is in the log but not in the catalogue" for gone in integrity.only_in_log(connection)
         ]
+        found.problems += [f"{table} {key}: {why}" for table, key, why in references.odd(connection, revision)]
+        undigested = integrity.undigested(connection)
+        if undigested:
+            found.remarks.append(f"{undigested} changes have no digest: an older Lexarium wrote them")
         dangling = integrity.dangling(connection)
         if dangling:
             found.remarks.append(f"{dangling} relations name a record that is not in the catalogue")
@@ -66,6 +62,22 @@ def check(database: Database) -> Findings:
                 for cycle in cycles(edges.inner(connection, relation.name)):
                     found.remarks.append(f"{relation.name} comes back to where it began: {' → '.join(cycle)}")
     return found
+
+
+def _look_at_records(connection: Snapshot, found: Findings) -> None:
+    """Hold every record against what the log says of it."""
+    into: dict[str, str] = {}
+    for batch in integrity.all_records(connection):
+        found.records += len(batch)
+        identifiers = [stored.id for stored, _, _ in batch]
+        own = edges.of_sources(connection, identifiers)
+        changes = log.latest(connection, identifiers)
+        for stored, rendering, name in batch:
+            found.problems += _rendered_wrongly(stored, rendering, name)
+            found.problems += _logged_wrongly(stored, own.get(stored.id, frozenset()), changes.get(stored.id))
+            if stored.state == State.MERGED and stored.id in changes:
+                into[stored.id] = changes[stored.id].whole().replaced_by or stored.id
+    found.problems += [f"{gone} is merged into no other record" for gone in sorted(into.keys() - ends(into).keys())]
 
 
 def _rendered_wrongly(stored: Stored, rendering: Rendering, name: str) -> Iterator[str]:

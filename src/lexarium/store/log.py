@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Table, bindparam, delete, insert, select, update
 
-from lexarium.domain.changes import Action, Change, Proposed, Whole
+from lexarium.domain.changes import Action, Change, Proposed, Whole, digest_of
 from lexarium.domain.relations import Edge
 from lexarium.domain.rendering import Rendering, filed_under
 from lexarium.store.records import BATCH
@@ -85,11 +85,12 @@ def append(transaction: Transaction, news: Sequence[New], *, actor: str, at: int
     batch, action = transaction.batch, Action.CREATE.value
     records, changes = [], []
     for seq, new in enumerate(news, transaction.revision + 1):
-        identifier, collection, state, name, (body, hit_length, order, key), *filed, document = new
+        identifier, collection, state, name, (body, hit_length, order, key), class_id, owner, flagged, document = new
+        told = (seq, at, actor, batch, action, collection, identifier, 1)
         # Arrays of bytes, since a driver takes them as they are; for bytes it looks first whether it should.
         records.append((identifier, collection, state, 1, name, order, key, hit_length, bytearray(body)))
-        filed.append(bytearray(document))
-        changes.append((seq, at, actor, batch, action, collection, identifier, 1, state, order, key, *filed))
+        kept = bytearray(digest_of(told, document)), bytearray(document)
+        changes.append((*told, state, order, key, class_id, owner, flagged, *kept))
     _insert(transaction, record, records)
     _insert(transaction, change, changes)
     transaction.loaded(len(news))
@@ -190,6 +191,7 @@ def change_row(made: Change, whole: Whole) -> dict[str, Any]:
         "class_id": class_id,
         "owner": owner,
         "flagged": flagged,
+        "digest": made.digest(),
         "document": made.document,
     }
 

@@ -85,6 +85,7 @@ change = Table(
     Column("class_id", Key, nullable=False),
     Column("owner", Key, nullable=False),
     Column("flagged", Boolean, nullable=False),
+    Column("digest", LargeBinary, comment="of what the change says; none: an older Lexarium wrote it"),
     Column("document", LargeBinary, nullable=False, comment="the whole record from this change on"),
     Index("change_of_record", "record", "version", unique=True),
     Index("change_in_order", "collection", "order_key", "record"),
