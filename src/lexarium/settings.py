@@ -83,7 +83,9 @@ class Settings:
     )
     streams: int = _setting(1_000, "How many live streams of changes each worker process serves at once")
     requests: int = _setting(
-        64, "How many requests each worker process has in work at once; one more is told to come again (503)"
+        64,
+        "How many requests each worker process has in work at once; one more is told to come again (503), and for a"
+        " second after that everyone past a quarter of them",
     )
     title: str = _setting("Lexarium", "What the catalogue is called")
     licence: str = _setting("", "Under which terms it may be used: an IRI or a short text")

@@ -1,7 +1,10 @@
 """Admission: past so many requests at a time the next is refused at once, so that those that are taken stay quick."""
 
+from time import monotonic
+
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from lexarium.web.answers import Reply
 from lexarium.web.limits import Bodies
 from lexarium.web.problems import HttpProblem, respond
 
@@ -9,12 +12,44 @@ PROBES = frozenset({"/healthz", "/readyz", "/metrics"})
 """Always taken: whoever watches must not take a server that is busy for one that is dead."""
 
 
+_PARTS = 4
+"""Under strain, one in so many of the requests that may be in work otherwise may be."""
+_STRAIN_SECONDS = 1.0
+"""How long it lasts after the last refusal: for as long as those who were refused are told to wait."""
+_PROBLEM = respond(
+    HttpProblem(503, "The server has more to do than it can. Try again in a moment."),
+    {"access-control-allow-origin": "*"},
+)
+REFUSAL = Reply(_PROBLEM.status_code, _PROBLEM.raw_headers, bytes(_PROBLEM.body))
+
+
 class Work:
-    """The requests that a worker has in work."""
+    """The requests that a worker has in work, and how many may be.
+
+    Many may come at once, and wait for each other a little. Where even more come, more is asked than can be done, and
+    will be for a while: then few are taken, so that those need not wait, and the rest know at once.
+    """
 
     def __init__(self, most: int) -> None:
-        self.most = most
+        self._most = most
+        self._few = max(1, most // _PARTS)
+        self._strained_until = 0.0
         self.requests = 0
+
+    @property
+    def is_strained(self) -> bool:
+        """Whether requests have been refused of late."""
+        return monotonic() < self._strained_until
+
+    def is_full(self) -> bool:
+        """Whether one more is to be refused; to be asked when there is one more."""
+        if self.requests < self._few:
+            return False
+        now = monotonic()
+        if self.requests < (self._few if now < self._strained_until else self._most):
+            return False
+        self._strained_until = now + _STRAIN_SECONDS
+        return True
 
 
 class Admitted:
@@ -28,14 +63,12 @@ class Admitted:
         self._app = app
         self._work = work
         self._bodies = bodies
-        problem = HttpProblem(503, "The server has more to do than it can. Try again in a moment.")
-        self._refuse = respond(problem, {"access-control-allow-origin": "*"})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["path"] in PROBES:
             await self._app(scope, receive, send)
-        elif self._work.requests >= self._work.most:
-            await self._refuse(scope, receive, send)
+        elif self._work.is_full():
+            await REFUSAL.deliver(send)
         else:
             await self._take(scope, receive, send)
 

@@ -76,11 +76,11 @@ def make_app(settings: Settings, database: Database, figures: Path | None = None
     streams = Streams(settings.streams)
     callers = Callers(database)
     gate = Gate(callers, closed=settings.read == "token")
-    indexer = Indexer(database, settings.index)
+    work = Work(settings.requests)
+    indexer = Indexer(database, settings.index, hurried=lambda: work.is_strained)
     finder = Finder(database, indexer)
     answers = Answers(settings.cache_mb * 1_000_000, database)
     traffic = Traffic(told=settings.log_requests == "yes")
-    work = Work(settings.requests)
     metrics = Metrics(database, indexer, answers, streams, traffic, work, limits.bodies, figures)
     annotating = Annotating(database)
     uploads = Uploads(database, settings.about)
@@ -117,7 +117,7 @@ def make_app(settings: Settings, database: Database, figures: Path | None = None
     admitted = Admitted(InTurn(Gated(app, gate, site) if gate.closed else app), work, limits.bodies)
     watched = Observed(admitted, traffic)
     # What is finished is sent without asking who wants it: in a closed catalogue nothing is.
-    return FastPath(Forwarded(watched, settings.proxies), None if gate.closed else answers, traffic)
+    return FastPath(Forwarded(watched, settings.proxies), None if gate.closed else answers, traffic, work)
 
 
 async def _sweep(uploads: Uploads) -> None:
