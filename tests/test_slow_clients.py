@@ -65,6 +65,7 @@ def test_a_thousand_slow_clients_stop_nobody_and_are_dropped(new_url: NewUrl) ->
         for number in range(150):  # more than what fits between the two ends of a connection
             made = {"name": f"concept {number}", "definition_text": TEXT}
             assert server.post_json("/api/v1/concept", made, token).status == 201
+        assert len(server.get("/api/v-alpha/concept").json) == 150  # from now on it is finished, and no work to send
         head = f"Host: x\r\nAuthorization: Bearer {token}\r\nContent-Type: application/json\r\n"
         ways = {
             "headers": f"POST /api/v1/concept HTTP/1.1\r\n{head}",
