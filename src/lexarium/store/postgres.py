@@ -57,6 +57,10 @@ _MORE_PATIENCE = 1
 """In seconds: how much longer the client waits than the server does, so that the server can say what is wrong."""
 # Any number will do that no other program on the same server uses for a lock of this kind.
 _SCHEMA_LOCK = 0x1E7A
+_SCHEMA_LOCKED = text(
+    "SELECT count(*) FROM pg_locks JOIN pg_database ON pg_database.oid = pg_locks.database"
+    " WHERE datname = current_database() AND locktype = 'advisory' AND (classid, objid, objsubid) = (0, :lock, 1)"
+).bindparams(lock=_SCHEMA_LOCK)
 _POLL_SECONDS = 0.4
 """A node learns of others' writes at once; after this long it looks by itself, where word cannot come or was lost."""
 _TROUBLE_SECONDS = 0.5
@@ -353,11 +357,17 @@ class PostgresBackend:
         yield
         connection.execute(text("ANALYZE record, change, relation"))
 
-    def lock_schema(self, connection: Connection) -> None:
-        # Another node's upgrade may take longer than anything else that is waited for.
-        connection.execute(text("SET LOCAL lock_timeout = 0"))
-        connection.execute(text("SET LOCAL statement_timeout = 0"))
-        connection.execute(text(f"SELECT pg_advisory_xact_lock({_SCHEMA_LOCK})"))
+    @contextmanager
+    def upgrading(self) -> Iterator[Connection]:
+        with self.writing() as connection, connection.begin():
+            # Another node's upgrade may take longer than anything else that is waited for.
+            connection.execute(text("SET LOCAL lock_timeout = 0"))
+            connection.execute(text("SET LOCAL statement_timeout = 0"))
+            connection.execute(text(f"SELECT pg_advisory_xact_lock({_SCHEMA_LOCK})"))
+            yield connection
+
+    def is_upgraded(self, connection: Connection) -> bool:
+        return bool(connection.execute(_SCHEMA_LOCKED).scalar())
 
     def lock(self, connection: Connection) -> Position:
         return _now(connection.execute(self._lock).one())
