@@ -8,6 +8,7 @@ from urllib.parse import quote, urlencode
 
 import pytest
 
+from lexarium import __version__
 from lexarium.domain.accounts import Role
 from lexarium.domain.collections import COLLECTIONS
 from lexarium.domain.drafts import draft_model
@@ -601,6 +602,7 @@ def test_retiring_tells_what_uses_a_record_names_another_and_is_undone(curator: 
     record = concept(curator.server)
     concept(curator.server, name="a kind of it", relations={"KINDOF": [record]})
     body = curator.open(f"/retire/{record}")
+    assert f"<span>Lexarium {__version__}</span>" in body, "not the version of the record"
     assert "1 record is still related to it." in body
     assert "a kind of it" in body
     curator.press("Look", {"q": "working memory"})
