@@ -129,7 +129,7 @@ class _Resources:
             else:
                 self._look_at(name, subject)
         if not found and self._other:
-            raise Malformed(f"it holds nothing that this format reads: try another by --format: {self._other}", 1, 1)
+            raise Malformed(f"it holds nothing that this format reads: try --format {self._other}", 1, 1)
         if not found and self._graph.uses and not self._headed:
             wanted = ", ".join(shortened(_shown(each)) for each in self._dialect.types)
             raise Malformed(f"nothing that it speaks of is a {wanted}", 1, 1)

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from lexarium.domain.changes import Action
 from lexarium.domain.errors import Conflict
 from lexarium.service import recent, undoing
 from lexarium.service.access import Deed
@@ -30,7 +31,8 @@ def _page(site: Site, request: Request, asked: Mapping[str, str], wrong: str = "
         revision = read_position(snapshot).revision
         last = min(revision, revision if until is None else until, revision if before is None else before - 1)
         found = recent.changes(snapshot, last, _SHOWN, since or 0)
-        undoable = since is not None and until is not None and undoing.is_import(snapshot, since, until)
+        back = bool(found) and found[0].change.action == Action.REVERT
+        undoable = not back and since is not None and until is not None and undoing.is_import(snapshot, since, until)
     first = found[-1].change.seq if found else 1
     told = {
         "changes": found,
@@ -39,7 +41,7 @@ def _page(site: Site, request: Request, asked: Mapping[str, str], wrong: str = "
         "ranged": since is not None and until is not None,
         "undoable": undoable,
         "most": undoing.MOST,
-        "undone": bool(asked.get("undone")),
+        "undone": bool(asked.get("undone")) and back,
         "wrong": wrong,
         "before": first if first > (since or 0) + 1 else None,
     }
