@@ -1,5 +1,6 @@
 """`lexarium`: the table of commands."""
 
+import gc
 import sys
 import tempfile
 import traceback
@@ -33,6 +34,8 @@ COMMANDS = {
 }
 
 _INTERRUPTED = 130
+_OBJECTS = 10_000
+"""After how many new ones Python looks for circles of objects that nothing uses."""
 
 
 class Commands(TyperGroup):
@@ -69,6 +72,8 @@ def lexarium(
 
 def run() -> None:
     """Run the command line. A mistake gets one sentence and exit code 1; wrong usage, 2."""
+    # Records come and go in large numbers and hold no circles: to look for some all the time finds none.
+    gc.set_threshold(_OBJECTS)
     try:
         app()
     except LexariumError as error:

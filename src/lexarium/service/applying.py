@@ -129,7 +129,7 @@ class Application:
                     self._report.warnings.add(where, what)
                 fields = {**whole.told_fields(), **item.told_fields()}
                 rest = {**whole.told_rest(), **item.told_rest()}
-                told = orjson.dumps(rest) if rest else None
+                told = orjson.dumps(rest) if rest else b""
                 whole = item._replace(fields=orjson.dumps(fields), rest=told, name=None)
             self._stage.replace(whole)
 
@@ -324,7 +324,7 @@ class Application:
         fields = {**item.told_fields(), "id": item.id}
         if self._classes:
             _lead(collection, fields, self._classes)
-        if item.rest is None:
+        if not item.rest:
             return Told(collection, fields)
         rest = item.told_rest()
         aliases, sources, state = (rest.get(name) for name in ("aliases", "sources", "state"))
@@ -392,7 +392,7 @@ class _Gone:
 
     def __init__(self, item: Staged, into: str | None) -> None:
         # Not its fields: there may be many.
-        self.item = item._replace(fields=b"", rest=None)
+        self.item = item._replace(fields=b"", rest=b"")
         self.state = State(item.told_rest()["state"])
         self.into = self.survivor = into
         """What is told to be in its place; what that has come to be here."""

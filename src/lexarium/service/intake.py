@@ -40,7 +40,7 @@ class Intake:
     def take(self, incoming: Incoming) -> None:
         """Put a record where it waits; one that has problems is only told of."""
         problems, fields = incoming.problems, incoming.fields
-        key, data, rest = "", b"", None
+        key, data, rest = "", b"", b""
         filed = UNFILED
         if incoming.collection and not problems:
             whole = tuple(fields) == COLLECTIONS[incoming.collection].names
@@ -51,7 +51,7 @@ class Intake:
             key = fields.get("id") or incoming.foreign or (label_key(incoming.collection, name) if name else "")
             data = _json(fields, problems)
             rest = _rest(incoming, problems)
-            if whole and rest is None:
+            if whole and not rest:
                 filed = fields["name"], *filed_under(fields)
             _check_key(fields.get("id"), incoming.foreign, key, problems)
         if problems or incoming.warnings:
@@ -163,10 +163,10 @@ def _texts(value: Any) -> Iterator[str]:
             yield from _texts(each)
 
 
-def _rest(incoming: Incoming, problems: list[str]) -> bytes | None:
-    """What is told besides fields, as JSON; None where nothing is."""
+def _rest(incoming: Incoming, problems: list[str]) -> bytes:
+    """What is told besides fields, as JSON; empty where nothing is."""
     if incoming.aliases is None and incoming.sources is None and incoming.state is None:
-        return None
+        return b""
     told: dict[str, Any] = {}
     if incoming.aliases is not None:
         told["aliases"] = [{"text": alias.text, "lang": alias.lang, "scope": alias.scope} for alias in incoming.aliases]

@@ -12,7 +12,7 @@ from lexarium.domain.changes import State
 from lexarium.domain.collections import COLLECTIONS, CONCEPT, HIT_NUMBER, Collection
 from lexarium.domain.errors import NotFound
 from lexarium.domain.grounds import Ground
-from lexarium.domain.relations import MEASUREDBY
+from lexarium.domain.relations import MEASUREDBY, Related
 from lexarium.domain.text import name_key, unstorable
 from lexarium.exchange import valpha
 from lexarium.service.desk import refuse_gone
@@ -57,12 +57,13 @@ class Reading:
 
     def one(self, collection: Collection, identifier: str) -> bytes:
         """A published record of this collection with its relations."""
-        found = None if unstorable(identifier) else records.find(self._snapshot, identifier)
-        if found is None or found.collection != collection.name:
+        found = None if unstorable(identifier) else edges.with_related(self._snapshot, identifier)
+        if found is None or found[0].collection != collection.name:
             raise NotFound(f"There is no {collection.name} with the id {identifier!r}.")
-        if found.state != State.PUBLISHED:
+        stored, related = found
+        if stored.state != State.PUBLISHED:
             refuse_gone(log.latest(self._snapshot, [identifier])[identifier].whole())
-        return self.shape(collection, found)
+        return self._shape(collection, stored, related)
 
     def one_named(self, collection: Collection, name: str) -> bytes:
         """The published record of this collection and name with its relations."""
@@ -88,13 +89,11 @@ class Reading:
 
     def shape(self, collection: Collection, stored: Stored) -> bytes:
         """A record with its relations."""
-        related = edges.related(self._snapshot, [stored.id]).get(stored.id, [])
+        return self._shape(collection, stored, edges.related(self._snapshot, [stored.id]).get(stored.id, []))
+
+    def _shape(self, collection: Collection, stored: Stored, related: Sequence[Related]) -> bytes:
         self.grounds |= {grounds.of_record(each) for each in (stored.id, *(other.id for other in related))}
         return valpha.shape(collection, stored.body, [other for other in related if other.name is not None])
-
-    def counts(self) -> dict[str, int]:
-        """How many published records each collection has."""
-        return records.count(self._snapshot)
 
 
 @contextmanager

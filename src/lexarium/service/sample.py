@@ -19,9 +19,9 @@ def sample_files() -> Iterator[list[Path]]:
 
 
 def load_sample(database: Database) -> Report | None:
-    """Load the sample into an empty catalogue. None, and nothing done, where it holds records."""
+    """Load the sample into a new catalogue. None, and nothing done, where records were ever in it."""
     with reading(database) as now:
-        if now.counts():
+        if now.position.revision:
             return None
     with sample_files() as paths:
         return import_files(database, paths)

@@ -1,21 +1,36 @@
 """Reading relations."""
 
 from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Collection as Items
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Select, bindparam, exists, func, select, tuple_
+from sqlalchemy import (
+    BindParameter,
+    ColumnElement,
+    CompoundSelect,
+    Connection,
+    Select,
+    bindparam,
+    exists,
+    func,
+    literal_column,
+    null,
+    select,
+    tuple_,
+    union_all,
+)
 
 from lexarium.domain.changes import State
 from lexarium.domain.relations import EXACT, RELATIONS, Edge, Related, Side, in_order
-from lexarium.store.records import BATCH, STREAMED
+from lexarium.store.records import BATCH, STREAMED, Stored
 from lexarium.store.schema import record, relation
 
 Stop = tuple[str, str]
 """Where a record stands in its collection: its key and its identifier."""
 
 _EDGE = (relation.c.source, relation.c.relation, relation.c.target)
+_THIS: BindParameter[str] = bindparam("identifier")
 
 
 def of_sources(connection: Connection, sources: Items[str]) -> dict[str, frozenset[Edge]]:
@@ -107,6 +122,17 @@ def related(connection: Connection, identifiers: Items[str]) -> dict[str, list[R
     return _related(connection, _OF_THESE, {"identifiers": list(identifiers)})
 
 
+def with_related(connection: Connection, identifier: str) -> tuple[Stored, list[Related]] | None:
+    """A record, in whatever collection and state, and its `related`; None where there is none."""
+    stored, ends = None, []
+    for *end, state, version, body in connection.execute(_WITH_RELATED, {"identifier": identifier}):
+        if body is None:
+            ends.append(end)
+        else:
+            stored = Stored(identifier, end[-1], state, version, body)
+    return None if stored is None else (stored, _gathered(ends).get(identifier, []))
+
+
 def related_between(connection: Connection, collection: str, after: Stop, until: Stop) -> dict[str, list[Related]]:
     """The same, of the published records of a collection that come after one in its order, up to another.
 
@@ -116,23 +142,23 @@ def related_between(connection: Connection, collection: str, after: Stop, until:
     return _related(connection, _OF_THOSE_BETWEEN, {"collection": collection, **ends})
 
 
-def _related(
-    connection: Connection, queries: dict[Side, Select[Any]], values: dict[str, Any]
-) -> dict[str, list[Related]]:
+def _related(connection: Connection, query: CompoundSelect[Any], values: dict[str, Any]) -> dict[str, list[Related]]:
+    return _gathered(connection.execute(query, values).all())
+
+
+def _gathered(rows: Iterable[Sequence[Any]]) -> dict[str, list[Related]]:
     found: dict[str, list[Related]] = defaultdict(list)
-    for side, query in queries.items():
-        expected = _EXPECTED[side]
-        for near, far, relation_name, name, collection in connection.execute(query, values).all():
-            if collection is None or collection == expected[relation_name]:
-                found[near].append(Related(far, name, relation_name, side))
+    for side, near, far, relation_name, name, collection in rows:
+        if collection is None or collection == _EXPECTED[side][relation_name]:
+            found[near].append(Related(far, name, relation_name, side))
     return {identifier: in_order(others) for identifier, others in found.items()}
 
 
 def _ends(near: Side, far: Side) -> Select[Any]:
     there = (record.c.id == relation.c[far]) & (record.c.state == State.PUBLISHED)
-    return select(relation.c[near], relation.c[far], relation.c.relation, record.c.name, record.c.collection).join_from(
-        relation, record, there, isouter=True
-    )
+    side: ColumnElement[str] = literal_column(f"'{near}'")
+    edge = relation.c[near], relation.c[far], relation.c.relation
+    return select(side, *edge, record.c.name, record.c.collection).join_from(relation, record, there, isouter=True)
 
 
 def _of_these(near: Side, far: Side) -> Select[Any]:
@@ -151,21 +177,31 @@ def _of_those_between(near: Side, far: Side) -> Select[Any]:
 
 
 _own = record.alias("own")
+_BOTH_SIDES: tuple[tuple[Side, Side], ...] = (("source", "target"), ("target", "source"))
 _EXPECTED: dict[Side, dict[str, str | None]] = {
     "source": {name: each.target for name, each in RELATIONS.items()},
     "target": {name: each.source for name, each in RELATIONS.items()},
 }
 """Of which collection the record at the other end is, by the side on which one stands."""
 
+
+def _from_both_sides(select_ends: Callable[[Side, Side], Select[Any]]) -> CompoundSelect[Any]:
+    """One statement: where the database is a server, each is a trip."""
+    return union_all(*(select_ends(near, far) for near, far in _BOTH_SIDES))
+
+
 # Built once: to build a statement costs more than to run it.
-_OF_THESE: dict[Side, Select[Any]] = {
-    "source": _of_these("source", "target"),
-    "target": _of_these("target", "source"),
-}
-_OF_THOSE_BETWEEN: dict[Side, Select[Any]] = {
-    "source": _of_those_between("source", "target"),
-    "target": _of_those_between("target", "source"),
-}
+_OF_THESE = _from_both_sides(_of_these)
+_OF_THOSE_BETWEEN = _from_both_sides(_of_those_between)
+_WITH_RELATED: CompoundSelect[Any] = union_all(
+    select(*[null()] * 5, record.c.collection, record.c.state, record.c.version, record.c.body).where(
+        record.c.id == _THIS
+    ),
+    *(
+        _ends(near, far).add_columns(null(), null(), null()).where(relation.c[near] == _THIS)
+        for near, far in _BOTH_SIDES
+    ),
+)
 
 
 def _edges(connection: Connection, condition: ColumnElement[bool]) -> Iterator[Edge]:

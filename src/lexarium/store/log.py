@@ -85,8 +85,10 @@ def append(transaction: Transaction, news: Sequence[New], *, actor: str, at: int
     batch, action = transaction.batch, Action.CREATE.value
     records, changes = [], []
     for seq, new in enumerate(news, transaction.revision + 1):
-        identifier, collection, state, name, (body, hit_length, order, key), *filed = new
-        records.append((identifier, collection, state, 1, name, order, key, hit_length, body))
+        identifier, collection, state, name, (body, hit_length, order, key), *filed, document = new
+        # Arrays of bytes, since a driver takes them as they are; for bytes it looks first whether it should.
+        records.append((identifier, collection, state, 1, name, order, key, hit_length, bytearray(body)))
+        filed.append(bytearray(document))
         changes.append((seq, at, actor, batch, action, collection, identifier, 1, state, order, key, *filed))
     _insert(transaction, record, records)
     _insert(transaction, change, changes)

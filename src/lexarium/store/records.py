@@ -135,12 +135,6 @@ def targeted_by(connection: Connection, named: Relation, target: str) -> Iterato
     return _in_batches(connection, query.order_by(record.c.order_key, record.c.id))
 
 
-def count(connection: Connection) -> dict[str, int]:
-    """How many published records each collection has; one that has none is left out."""
-    query = select(record.c.collection, func.count()).where(_PUBLISHED).group_by(record.c.collection)
-    return dict(connection.execute(query).all())
-
-
 def total(connection: Connection) -> int:
     """How many records there are, of whatever collection and state."""
     number: int = connection.execute(select(func.count()).select_from(record)).scalar_one()

@@ -51,8 +51,8 @@ class Staged(NamedTuple):
     line: int
     fields: bytes
     """As JSON."""
-    rest: bytes | None
-    """What is told besides fields, as JSON; None: nothing."""
+    rest: bytes
+    """What is told besides fields, as JSON; empty: nothing."""
     name: str | None
     """Where it is all of its fields, in their order, and nothing besides: its name, and what it is filed under."""
     class_id: str
@@ -66,7 +66,7 @@ class Staged(NamedTuple):
 
     def told_rest(self) -> dict[str, Any]:
         """What is told besides."""
-        rest: dict[str, Any] = {} if self.rest is None else orjson.loads(self.rest)
+        rest: dict[str, Any] = orjson.loads(self.rest) if self.rest else {}
         return rest
 
 
@@ -130,14 +130,17 @@ class Stage:
         source: int,
         line: int,
         fields: bytes,
-        rest: bytes | None,
+        rest: bytes,
         filed: Filed = UNFILED,
     ) -> None:
         """Add what a file tells of a record: its fields, and what there is besides, as JSON."""
         self.added += 1
-        if rest is not None:
+        if rest:
             self._some_rest = True
-        self._put("staged", (identifier, collection, source, line, fields, rest, *filed))
+        name, class_id, owner, flagged = filed
+        # As the driver takes them without looking for what could make them something else: that takes as long again.
+        told = bytearray(fields), bytearray(rest), name, class_id, owner, int(flagged)
+        self._put("staged", (identifier, collection, source, line, *told))
 
     def add_named(self, name: str, collection: str, label: str | None = None) -> None:
         """Note that a record is added under what is no id of ours; with the key of its own name, if it is that."""
@@ -302,7 +305,7 @@ class Stage:
         """The records that are told to have another in their place."""
         if not self._some_rest:
             return iter(())
-        return self._staged("json_extract(CAST(rest AS TEXT), '$.replaced_by') IS NOT NULL", [])
+        return self._staged("json_extract(nullif(CAST(rest AS TEXT), ''), '$.replaced_by') IS NOT NULL", [])
 
     def collections(self, identifiers: Iterable[str]) -> Iterator[tuple[str, str]]:
         """Those of these records that the import holds, with their collections."""

@@ -4,8 +4,9 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from lexarium import __version__
+from lexarium.domain.changes import State
 from lexarium.domain.collections import COLLECTIONS
-from lexarium.service.reading import reading
+from lexarium.store.backend import read_position
 from lexarium.web.v1 import answers
 from lexarium.web.v1.requests import LimitsOf, StoreOf
 from lexarium.web.v1.schemas import answered
@@ -15,14 +16,15 @@ router = APIRouter(tags=["service"])
 
 @router.get("", summary="What the service holds, and where to go on", responses=answered("Service"))
 def service(database: StoreOf, limits: LimitsOf) -> Response:
-    with reading(database) as now:
-        counts = now.counts()
+    with database.read() as snapshot:
+        position = read_position(snapshot)
+        counts = database.tallies.at(snapshot, position.revision)
     return answers.read(
         {
             "service": "lexarium",
             "version": __version__,
-            "revision": now.position.revision,
-            "counts": {name: counts.get(name, 0) for name in COLLECTIONS},
+            "revision": position.revision,
+            "counts": {name: counts[name, State.PUBLISHED] for name in COLLECTIONS},
             "limits": {
                 "body_bytes": limits.body_bytes,
                 "body_seconds": limits.body_seconds,
