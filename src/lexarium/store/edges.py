@@ -50,17 +50,25 @@ def touching(connection: Connection, identifiers: Items[str]) -> set[Edge]:
 
 def count_sources(connection: Connection, target: str) -> int:
     """How many published records, other than itself, are related to this one."""
-    query = select(func.count(relation.c.source.distinct())).join(record, record.c.id == relation.c.source)
-    query = query.where(relation.c.target == target, relation.c.source != target, record.c.state == State.PUBLISHED)
-    number: int = connection.execute(query).scalar_one()
+    number: int = connection.execute(select(func.count()).select_from(_sources(target).subquery())).scalar_one()
     return number
 
 
-def inner(connection: Connection, name: str) -> Iterator[Edge]:
-    """The edges of a relation whose source is also the target of one: most records have none below them."""
+def first_sources(connection: Connection, target: str, most: int) -> list[str]:
+    """Those records, by name: the first so many."""
+    return list(connection.execute(_sources(target).order_by(record.c.name_key, record.c.id).limit(most)).scalars())
+
+
+def _sources(target: str) -> Select[Any]:
+    near = select(relation.c.source).where(relation.c.target == target, relation.c.source != target)
+    return select(record.c.id).where(record.c.id.in_(near), record.c.state == State.PUBLISHED)
+
+
+def inner(connection: Connection, names: Items[str]) -> Iterator[Edge]:
+    """The edges of these relations whose source is also the target of one: most records have none below them."""
     below = relation.alias()
-    has_below = exists().where(below.c.target == relation.c.source, below.c.relation == name)
-    return _edges(connection, (relation.c.relation == name) & has_below)
+    has_below = exists().where(below.c.target == relation.c.source, below.c.relation.in_(names))
+    return _edges(connection, relation.c.relation.in_(names) & has_below)
 
 
 def any_there(connection: Connection) -> bool:
