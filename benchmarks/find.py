@@ -38,7 +38,8 @@ _MOST_FOLLOW_MS = 100
 _BEGUN_RECORDS = 2_000
 """Where the beginning of a name is to tell it: among more records more names begin alike, and none is better."""
 _PREFIXES = ("prefixes",)
-ROUNDS = 3
+LIMITS = (10, 11, 12)
+"""How many hits are asked for, in each round."""
 _FIRST = "/api/v1/search?q=memory"
 
 
@@ -74,9 +75,13 @@ class Client:
             raise WrongAnswer(f"{path[:200]} answered {response.status}: {body[:200]!r}")
         return taken, json.loads(body)
 
-    def search(self, text: str) -> tuple[float, Any]:
+    def search(self, text: str, limit: int = LIMITS[0]) -> tuple[float, Any]:
         """The answer to a search."""
-        return self.get(f"/api/v1/search?q={quote(text)}")
+        return self.get(f"/api/v1/search?q={quote(text)}&limit={limit}")
+
+    def suggest(self, text: str, limit: int) -> tuple[float, Any]:
+        """What a text may be completed to."""
+        return self.get(f"/api/v1/suggest?prefix={quote(text)}&limit={limit}")
 
     def post(self, path: str, body: object, token: str) -> None:
         """Send a record that must be taken."""
@@ -95,12 +100,11 @@ def measure_speed(client: Client, fts: Fts, records: Sequence[Record], scale: Sc
         client.reconnect()  # The peer may have taken so long that the server has hung up.
         texts = _drawn(kind, records, scale.queries)
         for text in texts[:50]:
-            client.search(text)
-        rounds = [[client.search(text)[0] for text in texts] for _ in range(ROUNDS)]
+            client.search(text, LIMITS[0] - 1)
+        # Each round asks for another number of hits, so that no answer was there already.
+        rounds = [[client.search(text, limit)[0] for text in texts] for limit in LIMITS]
         ours = _middle(rounds)
-        complete = _middle(
-            [[client.get(f"/api/v1/suggest?prefix={quote(text)}")[0] for text in texts] for _ in range(ROUNDS)]
-        )
+        complete = _middle([[client.suggest(text, limit)[0] for text in texts] for limit in LIMITS])
         peer = [fts.ask(text, prefixes=kind.name.startswith(_PREFIXES)) * 1e3 for text in texts[: scale.queries // 20]]
         every = percentile([each for times in rounds for each in times], 99)
         rows.append((kind.name, percentiles(ours), f"{every:.1f}", percentiles(complete), percentiles(peer)))
@@ -207,7 +211,7 @@ def _run(scale: Scale) -> list[Table]:
         fts_build = fts.build(records)
         server = serving(folder, database)
         starts = []
-        for _ in range(ROUNDS - 1):
+        for _ in LIMITS[1:]:
             with running(server, cores.server, _FIRST) as started:
                 starts.append(started.start_seconds)
         with running(server, cores.server, _FIRST) as started, pinned(cores.load):
@@ -235,7 +239,8 @@ def _page(tables: list[Table], scale: Scale) -> str:
     method = (
         f"{scale.records:,} made records (names of one to four words that follow Zipf's law,"
         " two in five with aliases, most with a definition) on SQLite; one worker on one core, warm, and one client on"
-        f" another that asks {scale.queries:,} queries of each kind over HTTP, one after another, {ROUNDS} times over."
+        f" another that asks {scale.queries:,} queries of each kind over HTTP, one after another,"
+        f" {len(LIMITS)} times over, each for another number of hits, so that none was finished."
         " What a query takes is the median of its times, since others use the same machine; the p99 of every single"
         " answer stands beside it; of as many starts the median counts. FTS5 with bm25 holds"
         " the same records and is asked within the client's process, without HTTP; it does not forgive mistakes, so"
