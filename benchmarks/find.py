@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from http.client import HTTPConnection
 from pathlib import Path
 from random import Random
+from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import quote
@@ -37,6 +38,8 @@ _MOST_FOLLOW_MS = 100
 _BEGUN_RECORDS = 2_000
 """Where the beginning of a name is to tell it: among more records more names begin alike, and none is better."""
 _PREFIXES = ("prefixes",)
+ROUNDS = 3
+_FIRST = "/api/v1/search?q=memory"
 
 
 @dataclass(frozen=True)
@@ -93,16 +96,25 @@ def measure_speed(client: Client, fts: Fts, records: Sequence[Record], scale: Sc
         texts = _drawn(kind, records, scale.queries)
         for text in texts[:50]:
             client.search(text)
-        ours = [client.search(text)[0] for text in texts]
-        complete = [client.get(f"/api/v1/suggest?prefix={quote(text)}")[0] for text in texts]
+        rounds = [[client.search(text)[0] for text in texts] for _ in range(ROUNDS)]
+        ours = _middle(rounds)
+        complete = _middle(
+            [[client.get(f"/api/v1/suggest?prefix={quote(text)}")[0] for text in texts] for _ in range(ROUNDS)]
+        )
         peer = [fts.ask(text, prefixes=kind.name.startswith(_PREFIXES)) * 1e3 for text in texts[: scale.queries // 20]]
-        rows.append((kind.name, *(percentiles(times) for times in (ours, complete, peer))))
+        every = percentile([each for times in rounds for each in times], 99)
+        rows.append((kind.name, percentiles(ours), f"{every:.1f}", percentiles(complete), percentiles(peer)))
         p99 = percentile(ours, 99)
         verdicts.append(
             Verdict(f"p99 of {kind.name}, at most {kind.most_ms:g} ms", f"{p99:.1f} ms", p99 <= kind.most_ms)
         )
-    columns = ("query", "search, ms", "suggest, ms", "FTS5, ms")
+    columns = ("query", "search, ms", "p99 of every answer", "suggest, ms", "FTS5, ms")
     return Table("p50 and p99", columns, rows), verdicts
+
+
+def _middle(rounds: Sequence[Sequence[float]]) -> list[float]:
+    """The median of each query's times: what only one of its rounds took was the machine's doing."""
+    return [median(times) for times in zip(*rounds, strict=True)]
 
 
 def measure_quality(client: Client, records: Sequence[Record], tries: int) -> list[Verdict]:
@@ -194,7 +206,12 @@ def _run(scale: Scale) -> list[Table]:
         fts = Fts(folder / "fts.db")
         fts_build = fts.build(records)
         server = serving(folder, database)
-        with running(server, cores.server, "/api/v1/search?q=memory") as started, pinned(cores.load):
+        starts = []
+        for _ in range(ROUNDS - 1):
+            with running(server, cores.server, _FIRST) as started:
+                starts.append(started.start_seconds)
+        with running(server, cores.server, _FIRST) as started, pinned(cores.load):
+            starts.append(started.start_seconds)
             client = Client(server.port)
             speed, verdicts = measure_speed(client, fts, records, scale)
             client.reconnect()
@@ -206,8 +223,8 @@ def _run(scale: Scale) -> list[Table]:
         Verdict(f"to build it, at most {_MOST_BUILD_SECONDS} s", f"{build:.0f} s", build <= _MOST_BUILD_SECONDS),
         Verdict(
             f"first answer to a search after start, at most {_MOST_START_SECONDS} s",
-            f"{started.start_seconds:.2f} s",
-            started.start_seconds <= _MOST_START_SECONDS,
+            f"{median(starts):.2f} s",
+            median(starts) <= _MOST_START_SECONDS,
         ),
     ]
     peer = Table("The peer's index", ("", "seconds to build"), [("FTS5", f"{fts_build:.0f}")])
@@ -218,7 +235,9 @@ def _page(tables: list[Table], scale: Scale) -> str:
     method = (
         f"{scale.records:,} made records (names of one to four words that follow Zipf's law,"
         " two in five with aliases, most with a definition) on SQLite; one worker on one core, warm, and one client on"
-        f" another that asks {scale.queries:,} queries of each kind over HTTP, one after another. FTS5 with bm25 holds"
+        f" another that asks {scale.queries:,} queries of each kind over HTTP, one after another, {ROUNDS} times over."
+        " What a query takes is the median of its times, since others use the same machine; the p99 of every single"
+        " answer stands beside it; of as many starts the median counts. FTS5 with bm25 holds"
         " the same records and is asked within the client's process, without HTTP; it does not forgive mistakes, so"
         f" that there it finds nothing. Quality is of {scale.tries:,} records drawn at random; a record of the same"
         " name, folded, counts as the right one."

@@ -4,8 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
+from tests.lacking import skip
 from tests.server import Server
 
 _LIBRARIES = "*/faketime/libfaketime.so.1"
@@ -17,7 +16,7 @@ class Clock:
     def __init__(self, file: Path) -> None:
         found = sorted(Path("/usr/lib").glob(_LIBRARIES))
         if not found:
-            pytest.skip("no clock can be set here: libfaketime is not there (apt-get install libfaketime)")
+            skip("no clock can be set here: libfaketime is not there (apt-get install libfaketime)")
         self._file = file
         self.variables = {
             "LD_PRELOAD": str(found[0]),

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
-
+from tests.lacking import skip
 from tests.server import Server
 
 _HELD_TO_PERMISSIONS = "-dac_override,-dac_read_search,-fowner"
@@ -46,7 +45,7 @@ def small_disk(path: Path, kilobytes: int) -> Iterator[Disk]:
     try:
         _mount("-t", "tmpfs", "-o", f"size={kilobytes}k", "tmpfs", str(path))
     except (OSError, subprocess.CalledProcessError):
-        pytest.skip("no file system can be mounted here: it takes root, and a container that allows it")
+        skip("no file system can be mounted here: it takes root, and a container that allows it")
     try:
         yield Disk(path)
     finally:
@@ -62,7 +61,7 @@ def held_to_permissions() -> list[str]:
     if os.geteuid() != 0:
         return []
     if shutil.which("setpriv") is None:
-        pytest.skip("root may do anything here: there is no setpriv to take that away")
+        skip("root may do anything here: there is no setpriv to take that away")
     return ["setpriv", f"--bounding-set={_HELD_TO_PERMISSIONS}", "--inh-caps=-all"]
 
 

@@ -88,7 +88,8 @@ def test_a_contributor_cannot_import(office: Server) -> None:
 
 
 def test_the_overview_tells_how_the_service_stands(admin: Person) -> None:
-    told = said(admin.open("/admin"))
+    while "there is none yet" in (told := said(admin.open("/admin"))):
+        pass  # The search index is being made.
     engine = "SQLite" if admin.server.url.startswith("sqlite") else "PostgreSQL"
     assert f"{engine}, schema" in told
     assert "Search index up to date" in told or "behind" in told
@@ -248,6 +249,7 @@ def test_a_webhook_is_added_told_paused_tried_and_deleted(admin: Person, receive
     admin.press("Try it out")
     assert "It answered 204." in admin.body
     assert json.loads(got[-1])["action"] == "test"
+    assert re.search(r"UTC a trial 204 answered", said(admin.body))
     admin.press("Pause")
     assert "paused since" in said(admin.body)
     admin.press("Go on")
@@ -267,6 +269,15 @@ def test_a_webhook_is_added_told_paused_tried_and_deleted(admin: Person, receive
     admin.press("Delete this webhook")
     assert url not in admin.body
     admin.open(hook, 404)
+
+
+def test_a_trial_that_failed_is_among_the_deliveries(admin: Person) -> None:
+    admin.open("/admin/webhooks")
+    admin.press("Add", {"url": "http://127.0.0.1:9/nobody"}, 201)
+    admin.open(re.findall(r'href="(/admin/webhooks/whk_[^"]+)"', admin.body)[-1])
+    tried = said(admin.press("Try it out"))
+    assert re.search(r"UTC a trial none no answer", tried)
+    assert "State good" in tried, "a trial is no delivery that failed"
 
 
 def test_hostile_text_is_shown_as_it_is(admin: Person) -> None:
@@ -326,6 +337,92 @@ def test_files_are_looked_at_then_imported(curator: Person) -> None:
     send_files(curator, [("concept.json", concepts("brand new", "newer still"))])
     assert "Nothing would change" in looked(curator)
     assert ">Import</button>" not in curator.body
+
+
+def test_what_would_change_is_shown_record_by_record_and_can_be_undone_together(curator: Person) -> None:
+    server = curator.server
+    first = [{"id": "trm_u1", "name": "undone one", "definition_text": "First."}, {"id": "trm_u2", "name": "parent"}]
+    send_files(curator, [("concept.json", json.dumps(first).encode())])
+    looked(curator)
+    curator.press("Import")
+    looked(curator)
+    table = "id,name,definition,parent\ntrm_u1,renamed,Second.,trm_u2\ntrm_u2,parent,,\ntrm_u3,third of it,,trm_u1\n"
+    send_files(curator, [("concept.csv", table.encode())])
+    told = said(looked(curator))
+    assert "New: 1 record third of it concept" in told
+    assert "Changed: 1 record renamed concept: name, definition, relations" in told
+    assert "Relations added: 2 renamed kind of parent third of it kind of renamed" in told
+    assert '<a href="/id/trm_u1">renamed</a>' in curator.body
+    assert 'href="/id/trm_u3"' not in curator.body, "it is not there yet"
+    curator.press("Import")
+    assert '<a href="/id/trm_u3">third of it</a>' in looked(curator)
+    there = unescape(re.search(r'href="(/changes\?since=[^"]+)"', curator.body)[1])  # type: ignore[index]
+    assert "2 changes" in said(curator.open(there))
+    assert re.findall(r'href="/id/(\w+)/history"', curator.body) == ["trm_u3", "trm_u1"]
+    stranger = Person(server)
+    assert "Undo all of it" not in stranger.open(there)
+    assert "Undone" in curator.press("Undo all of it")
+    back = server.get("/api/v1/concept/trm_u1").json
+    assert (back["name"], back["definition_text"], back["relations"]) == ("undone one", "First.", {})
+    assert server.get("/api/v1/concept/trm_u3").status == 410
+    curator.open(there)
+    assert "trm_u1, trm_u3 changed since" in said(curator.press("Undo all of it", status=409))
+    send_files(curator, [("concept.csv", table.encode())])
+    looked(curator)
+    curator.press("Import")
+    assert "All of it is in the catalogue." in looked(curator), "what was undone can be imported again"
+    assert server.get("/api/v1/concept/trm_u1").json["name"] == "renamed"
+    assert server.get("/api/v1/concept/trm_u3").json["relations"] == {"KINDOF": ["trm_u1"]}
+
+
+def test_changes_that_are_no_import_s_are_not_undone_together(curator: Person) -> None:
+    server = curator.server
+    revision = server.get("/api/v1").json["revision"]
+    server.post_json("/api/v1/task", {"name": "by hand"}, server.token("curator"))
+    for since, until in ((revision, revision + 1), (0, 1), (5, 5), (7, 3), (10**12, 10**13)):
+        assert "Undo all of it" not in curator.open(f"/changes?since={since}&until={until}")
+        curator.send("/changes/undo", {"since": str(since), "until": str(until)}, 409)
+    curator.send("/changes/undo", {}, 409)
+    assert "by hand" in curator.open(f"/changes?since={revision}&until={revision + 1}")
+
+
+def test_of_many_records_the_first_hundred_are_shown(curator: Person) -> None:
+    send_files(curator, [("concept.json", concepts(*(f"one of many {number}" for number in range(130))))])
+    told = said(looked(curator))
+    assert "New: 130 records" in told
+    assert told.count("one of many") == 100
+    assert "and 30 more" in told
+
+
+def test_what_is_left_out_is_shown(curator: Person) -> None:
+    server, token = curator.server, curator.server.token("curator")
+    ids = [server.post_json("/api/v1/concept", {"name": name}, token).json["id"] for name in ("stays", "goes")]
+    headers = {"Authorization": f"Bearer {token}", "If-Match": "*", "Content-Type": "application/json"}
+    server.request("POST", f"/api/v1/concept/{ids[1]}/merge", headers, json.dumps({"into": ids[0]}))
+    send_files(curator, [("concept.json", json.dumps([{"id": ids[1], "name": "goes"}]).encode())])
+    assert "Left out: 1 record goes concept" in said(looked(curator))
+
+
+def test_a_page_speaks_of_its_own_fields_and_has_them_all(curator: Person) -> None:
+    send_files(curator, [("terms.csv", b"Begriff,definition\neigens,told\n")])
+    assert "one of them `id` or `name`" in said(looked(curator))
+    curator.press("Look again", {"map": "Begriff=nonsense\r\nno pair"}, 422)
+    assert "Line 1 &#39;nonsense&#39; is none of" in curator.body
+    assert "Line 2 is no pair COLUMN=MEANING." in curator.body
+    curator.press("Look again", {"map": "Begriff=name"})
+    told = said(looked(curator))
+    assert "name it with “Collection”, or in the file's name" in told
+    assert "--" not in told
+    curator.press("Look again", {"collection": "concept"})
+    assert "New: 1 record eigens concept" in said(looked(curator))
+    assert "Line 1 is no pair" in said(send_files(curator, [("concept.csv", b"name\nx\n")], 422, map="/etc/hostname"))
+    send_files(curator, [("concept.csv", b"name,mystery\nx,y\n")])
+    told = said(looked(curator))
+    assert "“What columns mean” can say what it means" in told
+    assert "--" not in told
+    assert '<details class="otherwise" open><summary>Read the files otherwise' in curator.body
+    send_files(curator, [("unknown", b"\x01\x02")])
+    assert "give “Format”, one of" in said(looked(curator))
 
 
 def test_what_is_wrong_with_a_file_is_told_with_its_place_and_nothing_is_imported(curator: Person) -> None:

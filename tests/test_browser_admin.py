@@ -112,6 +112,16 @@ def looked_over(browser: Browser, name: str) -> None:
     browser.resize(*WIDE)
 
 
+@pytest.mark.parametrize("width", [400, WIDE[0]])
+def test_no_table_is_cut_off(browser: Browser, width: int) -> None:
+    browser.resize(width, WIDE[1])
+    for path in ("/admin/tokens", "/admin/people", "/admin/webhooks", "/review", "/account"):
+        browser.open(path)
+        assert browser.find("main table").is_displayed()
+        wider = "return [...document.querySelectorAll('main .scroll')].map(each => each.scrollWidth - each.clientWidth)"
+        assert max(browser.driver.execute_script(wider)) == 0, path
+
+
 def proposed(office: Office, **draft: object) -> str:
     return office.write(office.contributor, "POST", "contrast", draft)
 
@@ -154,9 +164,15 @@ def test_files_are_looked_at_and_imported(browser: Browser, office: Office, tmp_
     browser.find("form[action$=discard]")
     looked_over(browser, "import-looked")
     browser.press("Import")
-    browser.find("a[href='/changes'].button")
+    browser.find("a[href^='/changes?since='].button")
     assert "All of it is in the catalogue." in browser.text
     looked_over(browser, "import-done")
+    browser.find("a[href^='/changes?since='].button").click()
+    browser.wait(lambda: browser.path.startswith("/changes?"))
+    looked_over(browser, "import-changes")
+    browser.press("Undo all of it")
+    assert "Undone" in browser.text
+    looked_over(browser, "import-undone")
     wrong = tmp_path / "concept.json"
     wrong.write_text('[{"id": "trm_seen3",\n "name" "seen"}]')
     browser.open("/import")

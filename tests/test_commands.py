@@ -39,6 +39,14 @@ def test_a_variable_names_the_database_and_an_option_goes_first(tmp_path: Path) 
     assert {path.name for path in tmp_path.glob("*.db")} == {"by-variable.db", "by-option.db"}
 
 
+def test_less_may_not_be_held_of_bodies_than_the_largest_has(at: str) -> None:
+    refused = run("serve", "--port", "0", "--database", at, LEXARIUM_BODIES_MB="63")
+    assert refused.returncode == 1
+    assert "The setting bodies_mb must be at least 64" in refused.stderr
+    refused = run("serve", "--database", at, LEXARIUM_BODIES_MB="64", LEXARIUM_BODY_KB="65537")
+    assert "The setting bodies_mb must be at least 65" in refused.stderr
+
+
 def test_token_create_prints_the_token_alone(url: str) -> None:
     assert run("user", "add", "Ada [bold]", "--role", "curator", "--database", url).stdout.startswith("usr_")
     made = run("token", "create", "Ada [bold]", "--database", url)

@@ -8,6 +8,7 @@ from urllib.parse import quote, urlencode
 
 import pytest
 
+from lexarium import __version__
 from lexarium.domain.accounts import Role
 from lexarium.domain.collections import COLLECTIONS
 from lexarium.domain.drafts import draft_model
@@ -71,7 +72,7 @@ def test_who_signs_in_is_named_on_every_page_which_nobody_else_may_keep(visitor:
     assert visitor.answer.headers["cache-control"] == "no-cache"
     name = visitor.sign_in("curator", "/browse/concept?from=m")
     assert visitor.path == "/browse/concept?from=m"
-    for path in ("/", "/browse/concept", "/id/trm_606958d85e21c", "/nothing/here"):
+    for path in ("/", "/browse/concept", "/id/trm_606958d85e21c", "/docs", "/nothing/here"):
         assert name in visitor.open(path, 404 if path == "/nothing/here" else 200)
         assert visitor.answer.headers["cache-control"] == "private, no-store"
         assert "etag" not in visitor.answer.headers
@@ -380,6 +381,17 @@ def test_a_preview_shows_the_draft_and_what_is_called_alike_and_saves_nothing(cu
     assert "<html" not in piece
 
 
+def test_a_preview_tells_what_is_wrong_so_far(curator: Person) -> None:
+    piece = text(curator.send("/preview/concept", {"name": "", "aliases": "fine\r\nmine | nonsense tag | sideways"}))
+    assert "Aliases : Line 2, its lang, should be the tag of a language" in piece.replace("Aliases:", "Aliases :")
+    assert "Line 2, its scope, should be one of" in piece
+    assert "Name" not in piece.partition("Preview")[0], "it is still to be typed"
+    assert "Not right yet" not in curator.send("/preview/concept", {"name": "x", "aliases": "memoria | es | narrow"})
+    assert "Not right yet" not in curator.open("/propose/concept")
+    curator.press("Preview", {"name": "x" * 501, "aliases": "a | !"})
+    assert "Name: Must have at most 500 characters." in text(curator.body)
+
+
 def test_what_is_merely_related_is_not_called_alike(curator: Person) -> None:
     body = curator.send("/preview/concept", {"name": "memory of a kind that nobody has named"})
     assert "nearly the same name" not in body
@@ -508,6 +520,11 @@ def test_actions_are_shown_to_those_who_may(contributor: Person, curator: Person
     assert [act in visitor.open(f"/id/{record}") for act in acts] == [False, False, False]
     assert [act in contributor.open(f"/id/{record}") for act in acts] == [True, True, False]
     assert [act in curator.open(f"/id/{record}") for act in acts] == [True, True, True]
+    assert re.findall(r'class="button plain"[^>]*>([^<]+)<', curator.body) == ["Edit", "Relate", "Merge", "Retire"]
+    contributor.open(f"/id/{record}")
+    offered = re.findall(r'class="button plain"[^>]*>([^<]+)<', contributor.body)
+    assert offered == ["Propose a change", "Propose relations", "Propose to retire"]
+    assert "<h1>Propose a change of " in contributor.open(f"/edit/{record}")
     assert "Revert to this" not in contributor.open(f"/id/{WORKING_MEMORY}/history")
 
 
@@ -585,6 +602,7 @@ def test_retiring_tells_what_uses_a_record_names_another_and_is_undone(curator: 
     record = concept(curator.server)
     concept(curator.server, name="a kind of it", relations={"KINDOF": [record]})
     body = curator.open(f"/retire/{record}")
+    assert f"<span>Lexarium {__version__}</span>" in body, "not the version of the record"
     assert "1 record is still related to it." in body
     assert "a kind of it" in body
     curator.press("Look", {"q": "working memory"})
@@ -593,6 +611,24 @@ def test_retiring_tells_what_uses_a_record_names_another_and_is_undone(curator: 
     assert "In its place" in body
     curator.press("Undo")
     assert api(curator, f"/id/{record}")["state"] == "published"
+
+
+def test_as_many_records_are_named_as_are_told_to_use_one_that_is_to_be_retired(curator: Person) -> None:
+    server = curator.server
+    record = concept(server)
+    concept(server, name="twice", relations={"KINDOF": [record], "PARTOF": [record]})
+    concept(server, name="likewise", relations={"RELATED": [record]})
+    gone = concept(server, name="gone by now", relations={"KINDOF": [record]})
+    curator.send(f"/retire/{gone}", {"act": "retire", "version": "1"}, 410)
+    body = curator.open(f"/retire/{record}")
+    assert "2 records are still related to it." in body
+    listed = body.partition("still related")[2].partition("<form")[0]
+    assert re.findall(r'<a href="/id/[^"]+">([^<]+)</a>', listed) == ["likewise", "twice"]
+    for number in range(30):
+        concept(server, name=f"many {number:02}", relations={"KINDOF": [record]})
+    listed = curator.open(f"/retire/{record}").partition("still related")[2].partition("<form")[0]
+    assert len(re.findall(r'<a href="/id/', listed)) == 30
+    assert "and more" in listed
 
 
 def test_a_record_that_has_changed_since_one_looked_is_not_retired_or_merged(curator: Person) -> None:

@@ -1,5 +1,6 @@
 """A newer edition of what was imported before: local edits stay, and what both sides changed is told, not lost."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from lexarium.exchange.incoming import Incoming, Version
 from lexarium.service.access import Caller, add_account
 from lexarium.service.checking import check
 from lexarium.service.desk import Desk
-from lexarium.service.importing import import_records
+from lexarium.service.importing import import_files, import_records
 from lexarium.service.reports import Report
 from lexarium.store import log, versions
 from lexarium.store.database import Database
@@ -431,3 +432,38 @@ def test_a_class_that_was_merged_here_is_followed(
     curator.edit("trm_new", id_concept_class="ctp_C")
     assert not imported(database, tmp_path, "concept.json", records).changed, "what people changed stays"
     assert check(database).problems == []
+
+
+def test_a_parent_that_nobody_knows_leaves_the_one_that_was_told_before(database: Database, tmp_path: Path) -> None:
+    def table(parent: str, more: str = "") -> Report:
+        file = tmp_path / "concept.csv"
+        file.write_text(f"id,name,parent\ntrm_a,a,{parent}\n{more}")
+        return import_files(database, [file])
+
+    def parents() -> set[str]:
+        return {edge.target for edge in whole(database, "trm_a").edges}
+
+    table("b", "trm_b,b,\ntrm_c,c,\n")
+    assert parents() == {"trm_b"}
+    for unknown in ("mispelt", "X:17"):
+        report = table(unknown)
+        assert parents() == {"trm_b"}
+        assert "is left out" in report.warnings.kept[0].detail
+        assert "those of this kind that are there stay" in report.warnings.kept[0].detail
+    table("twin", "trm_d,twin,\ntrm_e,Twin,\n")
+    assert parents() == {"trm_b"}
+    table("c; mispelt")
+    assert parents() == {"trm_b", "trm_c"}
+    table("c")
+    assert parents() == {"trm_c"}
+    table("")
+    assert parents() == set()
+
+
+def test_a_circle_of_several_relations_is_told_by_an_import_and_by_a_check(database: Database, tmp_path: Path) -> None:
+    file = tmp_path / "concept.csv"
+    file.write_text("id,name,KINDOF,PARTOF\ntrm_a,a,trm_b,\ntrm_b,b,,trm_a\ntrm_c,c,trm_a,trm_b\n")
+    report = import_files(database, [file])
+    (told,) = (note.detail for note in report.warnings.kept)
+    assert re.fullmatch("a chain of KINDOF and PARTOF comes back to where it began: (trm_[ab]) → trm_[ab] → \\1", told)
+    assert check(database).remarks == [told]

@@ -187,6 +187,6 @@ def test_a_table_names_the_parents_of_its_rows_by_their_names_in_the_catalogue(
     assert (again.relations_added, again.relations_removed, again.warnings.count) == (0, 0, 0)
     table.write_text("name,parent\nanger,nothing\n")
     lost = import_files(database, [table])
-    assert (lost.relations_added, lost.relations_removed) == (0, 1)
+    assert (lost.relations_added, lost.relations_removed) == (0, 0), "it may be misspelt"
     assert "'anger' kind of 'nothing' is left out" in str(lost.warnings.kept)
     assert check(database).problems == []

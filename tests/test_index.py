@@ -64,6 +64,22 @@ def test_a_catalogue_without_records_has_an_index_too(database: Database, indexe
     assert found(database, indexer, "alpha") == []
 
 
+def test_a_search_does_not_wait_for_what_is_new_while_more_is_asked_than_can_be_done(
+    database: Database, folder: Path
+) -> None:
+    hurried = False
+    indexer = Indexer(database, str(folder), hurried=lambda: hurried)
+    indexer.catch_up()
+    write(database, "alpha")
+    hurried = True
+    assert found(database, indexer, "alpha") == []
+    assert not indexer._wanted.is_set()  # as one who waits would have it
+    hurried = False
+    indexer.start()
+    assert found(database, indexer, "alpha") == ["alpha"]
+    indexer.stop()
+
+
 def test_applying_changes_again_does_no_harm(database: Database, indexer: Indexer, folder: Path) -> None:
     write(database, "alpha", "alpha beta")
     write(database, "alpha gamma", suffix="alpha", version=2)

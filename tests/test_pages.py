@@ -13,6 +13,7 @@ from urllib.parse import urlencode
 import pytest
 from starlette.applications import Starlette
 
+from lexarium.service.importing import import_files
 from lexarium.settings import Settings
 from lexarium.store.database import Database
 from lexarium.web.app import make_app
@@ -116,6 +117,15 @@ def test_the_first_page_tells_counts_classes_and_what_has_changed(sample: Server
     assert body.count('class="did create"') == 8
 
 
+def test_a_class_has_as_many_on_the_first_page_as_the_list_it_leads_to(sample: Server) -> None:
+    tiles = re.findall(
+        r'<a href="(/browse/[^"]+class=[^"]+)" class="tile.*?<span>([\d,]+)</span>', page(sample, "/"), re.DOTALL
+    )
+    assert len(tiles) > 10
+    for address, count in tiles:
+        assert re.search(rf'<p class="faint">{count} \w', page(sample, unescape(address)))
+
+
 def test_an_empty_catalogue_has_a_first_page(server: Server) -> None:
     body = page(server, "/")
     assert "The catalogue is empty." in body
@@ -140,6 +150,70 @@ def test_a_collection_is_read_from_any_name_on_and_by_class(sample: Server) -> N
     assert names == ["working memory", "Zeigarnik effect"]
     assert "46 concepts" in page(sample, "/browse/concept?class=ctp_memory")
     assert "There are none from here on." in page(sample, "/browse/concept?from=zz")
+
+
+def test_a_class_or_collection_that_there_is_not_is_told_with_the_way_to_those_there_are(sample: Server) -> None:
+    for path in ("/browse/concept?class=bogus%3C", "/search?q=memory&class=bogus%3C"):
+        body = page(sample, path)
+        assert "There is no class <code>bogus&lt;</code>" in body
+        assert 'href="/browse/concept_class"' in body
+    body = page(sample, "/search?q=memory&collection=bogus%3C")
+    assert "There is no collection <code>bogus&lt;</code>" in body
+    assert 'href="/search?q=memory&amp;collection=disorder"' in body
+    for path in (
+        "/browse/concept?class=ctp_memory",
+        "/search?q=memory&collection=task&class=language",
+        "/search?q=memory&collection=task&class=ctp_memory",
+        "/search?q=x",
+    ):
+        assert "There is no" not in page(sample, path)
+
+
+def test_a_list_of_a_class_says_that_the_tree_is_of_all_classes(sample: Server) -> None:
+    assert ">Show as a tree<" in page(sample, "/browse/concept")
+    assert ">Show those of all classes as a tree<" in page(sample, "/browse/concept?class=ctp_memory")
+
+
+def test_the_tree_tells_what_stands_outside_of_it(sample: Server) -> None:
+    told = re.search(r'href="([^"]+)">(\d+) concepts stand outside</a>', page(sample, "/browse/concept/tree"))
+    assert told
+    listed = page(sample, unescape(told[1]))
+    assert f"{told[2]} records" in listed
+    assert re.findall(r'</a> <span class="faint small">(\w+)<', listed) == ["concept"] * int(told[2])
+    assert "stand outside" not in page(sample, "/browse/disorder/tree"), "of those all are in it"
+
+
+def test_what_goes_round_in_a_circle_is_reached_from_the_tree(server: Server, tmp_path: Path) -> None:
+    file = tmp_path / "concept.csv"
+    file.write_text("id,name,KINDOF,PARTOF\ntrm_1,one,trm_2,\ntrm_2,two,,trm_1\ntrm_3,three,trm_1,\ntrm_4,four,,\n")
+    database = Database(server.url)
+    import_files(database, [file])
+    database.close()
+    body = page(server, "/browse/concept/tree")
+    assert "1 concept stands outside" in body
+    circle = body.partition("In a circle")[2]
+    assert [name in circle for name in (">one<", ">two<", ">three<", ">four<")] == [True, True, False, False]
+    assert ">three<" in page(server, "/browse/concept/tree/trm_1")
+    assert "In a circle" not in page(server, "/browse/disorder/tree")
+
+
+def test_a_citation_has_the_address_by_which_the_site_is_known_unless_its_own_is_told(
+    sample: Server, new_url: NewUrl
+) -> None:
+    assert f"http://127.0.0.1:{sample.port}/id/{WORKING_MEMORY}" in cited(page(sample, f"/id/{WORKING_MEMORY}"))
+    headers = {"Accept": "text/html", "Host": "terms.example.org"}
+    body = sample.request("GET", f"/id/{WORKING_MEMORY}", headers).body.decode()
+    assert cited(body).count(f"http://terms.example.org/id/{WORKING_MEMORY}") == 2
+    turtle = sample.get(f"/id/{WORKING_MEMORY}?format=turtle").body.decode()
+    assert "http://localhost:8000/id/" in turtle, "IRIs stay what they are, whoever asks"
+    with Server(new_url("sqlite"), "--sample", LEXARIUM_BASE="https://example.org/terms") as told:
+        body = page(told, f"/id/{WORKING_MEMORY}")
+        assert cited(body).count(f"https://example.org/terms/id/{WORKING_MEMORY}") == 2
+
+
+def cited(body: str) -> str:
+    """How a page says that its record is cited."""
+    return body.partition("Cite this")[2].partition("Download")[0]
 
 
 def test_what_cannot_be_browsed_is_told(sample: Server) -> None:

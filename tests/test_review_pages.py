@@ -45,6 +45,11 @@ def published(server: Server, **draft: object) -> str:
     return str(write(server, server.token("curator"), "POST", "concept", draft)["id"])
 
 
+def task(server: Server) -> str:
+    """A new task; its id."""
+    return str(write(server, server.token("curator"), "POST", "task", {"name": "a task"})["id"])
+
+
 def proposed(server: Server, method: str, path: str, body: object = None) -> str:
     """A proposal of someone new; its id."""
     return str(write(server, server.token("contributor"), method, path, body)["id"])
@@ -128,6 +133,42 @@ def test_an_edit_is_shown_word_by_word_edited_in_place_and_undone(curator: Perso
     curator.press("Undo")
     assert record(server, term)["definition_text"] == "It is red."
     assert record(server, term)["aliases"] == []
+
+
+def test_what_a_list_holds_already_stands_on_both_sides(curator: Person) -> None:
+    server, other = curator.server, published(curator.server, name="a parent")
+    aliases = [{"text": "kept name"}, {"text": "old name"}]
+    term = published(server, name="has names", aliases=aliases, sources=["A book"], relations={"KINDOF": [other]})
+    wanted = [{"text": "kept name"}, {"text": "new name"}]
+    change = {"aliases": wanted, "sources": ["A book", "A paper"], "relations": {"PARTOF": [other]}}
+    proposal = proposed(server, "PATCH", f"concept/{term}", change)
+    told = said(curator.open(f"/review/{proposal}"))
+    assert "There now kept name old name Proposed kept name new name" in told
+    assert "There now A book Proposed A book A paper" in told
+    assert "There now kind of a parent Proposed kind of a parent part of a parent" in told
+    curator.press("Accept")
+    assert "kept name" not in said(curator.open(f"/id/{term}/history")), "a history has only what came and went"
+
+
+def test_an_acceptance_that_was_undone_is_told_as_that(curator: Person) -> None:
+    server, author = curator.server, Person(curator.server)
+    author.sign_in("contributor")
+    term = published(server, name="to and fro", definition_text="Before.")
+    author.open(f"/edit/{term}")
+    author.press("Propose", {"definition_text": "After."})
+    edit = re.findall(r'<li id="(prp_[^"]+)"', author.body)[0]
+    new = proposed(server, "POST", "concept", {"name": "for a moment"})
+    gone = proposed(server, "DELETE", f"task/{task(server)}")
+    for proposal in (edit, new, gone):
+        curator.open(f"/review/{proposal}")
+        curator.press("Accept")
+        assert "That was undone" not in curator.open(f"/review/{proposal}")
+        curator.press("Undo")
+        assert re.search(r"It was accepted by curator \w+ on .* That was undone by curator \w+ on", said(curator.body))
+    assert re.search(r"accepted by curator \w+\s?; undone .* by curator", said(author.open("/proposals")))
+    curator.open(f"/edit/{term}")
+    curator.press("Publish", {"definition_text": "Later."})
+    assert "That was undone" in curator.open(f"/review/{edit}"), "whatever comes after"
 
 
 def test_a_proposal_that_is_not_touched_is_accepted_as_it_is(curator: Person) -> None:
@@ -255,6 +296,10 @@ def test_records_that_are_called_alike_can_be_merged_from_here(curator: Person) 
     one, other = sorted([published(server, name="namesake"), published(server, name="Namesake")])
     body = curator.open("/review")
     assert f'href="/merge/{other}?into={one}"' in body
+    names = {identifier: record(server, identifier)["name"] for identifier in (one, other)}
+    for identifier, name in names.items():
+        assert f'<a href="/id/{identifier}">{name}</a>' in body
+    assert f"{names[one]} {one} concept none {names[other]} {other} concept none Merge" in said(body)
     for kind in ("undefined", "placeholder", "repeated", "apart"):
         assert f'href="/statistics/gaps/{kind}"' in body
     assert 'href="/browse/disorder?flagged=1"' in body

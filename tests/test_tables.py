@@ -208,6 +208,7 @@ def test_a_parent_that_several_rows_are_called_is_left_out_and_one_that_none_is_
     elsewhere = Edge("A:1", "KINDOF", label_key("concept", "nobody"))
     assert [each.edges for each in records(text)] == [[elsewhere], [], [], []]
     assert warnings(text) == ["parent of A:2 names 'same': several rows are called so; it was left out"]
+    assert [each.told for each in records(text)] == [[("KINDOF", "source")], [], *[[("KINDOF", "source")]] * 2]
 
 
 def test_a_map_says_what_a_column_means_and_goes_before_its_name() -> None:
@@ -263,7 +264,7 @@ def test_a_table_without_names_of_columns_is_refused() -> None:
 def test_two_columns_for_one_thing_are_refused() -> None:
     assert malformed("\nid,Label,Name\nA:1,x,y\n") == (
         "the columns 2 (Label) and 3 (Name) both seem to be the name: "
-        "keep one of them, or say which with --map Label=name",
+        "keep one of them, or say which with --map 'Label=name'",
         2,
         1,
     )

@@ -1,7 +1,10 @@
 """Databases of every earlier version, made by the code of their time: upgraded, they serve the same bytes."""
 
 import json
+import signal
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -20,6 +23,21 @@ from tests.server import Server
 
 FOLDER = Path(__file__).parent / "upgrades"
 VERSIONS = sorted(path.stem for path in FOLDER.glob("*.sql"))
+KILLED_AT_A_STEP = """
+import os, signal, sys
+from sqlalchemy import Engine, event
+from lexarium.store.migrate import open_database
+
+url, step = sys.argv[1:]
+
+@event.listens_for(Engine, "after_cursor_execute")
+def kill(connection, cursor, statement, parameters, context, many):
+    if f"SET version_num='{step}'" in statement:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+open_database(url)
+"""
+"""A program that upgrades a database, and ends without a word once a step is done."""
 
 
 def test_there_is_a_database_of_every_version() -> None:
@@ -71,6 +89,21 @@ def old(request: pytest.FixtureRequest, version: str, new_url: NewUrl, tmp_path:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_database_of_an_earlier_version_is_upgraded_and_serves_the_same_bytes(version: str, old: str) -> None:
+    upgraded(old, version)
+
+
+@pytest.mark.parametrize("version", VERSIONS[:1])
+@pytest.mark.parametrize("step", [VERSIONS[1], VERSIONS[len(VERSIONS) // 2], HEAD])
+def test_an_upgrade_that_is_killed_midway_has_changed_nothing_and_can_be_done_again(
+    version: str, step: str, old: str
+) -> None:
+    killed = subprocess.run([sys.executable, "-c", KILLED_AT_A_STEP, old, step], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    upgraded(old, version)
+
+
+def upgraded(old: str, version: str) -> None:
+    """Upgrade a database of that version, and see that it serves what it did, and can be written."""
     database = Database(old)
     assert migrate(database) == (version, HEAD)
     found = check(database)

@@ -1,13 +1,18 @@
 """Figures, readiness and the log: what a server tells whoever watches it."""
 
+import asyncio
 import json
 import re
 import sqlite3
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
+
+import pytest
+from starlette.types import Message, Receive, Scope, Send
 
 from lexarium.domain.accounts import Role
 from lexarium.domain.collections import COLLECTIONS
@@ -18,6 +23,7 @@ from lexarium.store.backend import read_position
 from lexarium.store.database import Database
 from lexarium.store.migrations import HEAD
 from lexarium.web.metrics import METRICS
+from lexarium.web.traffic import Observed, Traffic
 from tests.conftest import NewUrl
 from tests.routes import every_address
 from tests.server import Server
@@ -122,6 +128,54 @@ def test_webhooks_that_fail_are_counted(new_url: NewUrl) -> None:
         server.post_json("/api/v1/concept", {"name": "x"}, token)
         until(lambda: figures(server)["lexarium_webhooks_failing"] == 1)
         assert figures(server)["lexarium_webhook_backlog"] == 1
+
+
+def test_every_kind_of_fault_is_told_from_0_so_that_the_first_shows_as_one_more(new_url: NewUrl) -> None:
+    url = new_url("sqlite")
+    with Server(url) as server:
+        before = faults(server)
+        assert len(before) == 8
+        assert set(before.values()) == {0}
+        with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as database:
+            database.execute("DROP TABLE token")
+        assert server.get("/api/v1/me", Authorization="Bearer lex_x").status == 500
+        assert faults(server) == before | {'lexarium_faults_total{part="v1",reason="answer"}': 1}
+
+
+def faults(server: Server) -> dict[str, float]:
+    return {name: value for name, value in figures(server).items() if name.startswith("lexarium_faults_total")}
+
+
+def test_an_answer_that_a_fault_breaks_off_is_counted_too() -> None:
+    traffic = Traffic(told=False)
+
+    async def breaks_off(scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        raise ZeroDivisionError
+
+    async def silent() -> Message:
+        return {"type": "http.disconnect"}
+
+    async def taken(message: Message) -> None:
+        assert message["status"] == 200
+
+    scope = {"type": "http", "method": "GET", "path": "/api/v-alpha/concept", "headers": []}
+    with pytest.raises(ZeroDivisionError):
+        asyncio.run(Observed(breaks_off, traffic)(scope, silent, taken))
+    assert {fault for fault, count in traffic.faults.items() if count} == {("v-alpha", "broken off")}
+
+
+def test_requests_in_work_are_told(new_url: NewUrl) -> None:
+    url = new_url("sqlite")
+    with Server(url) as server, ThreadPoolExecutor(3) as threads:
+        token = server.token("curator")
+        server.post_json("/api/v1/concept", {"name": "before"}, token)
+        with closing(sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)) as database:
+            database.execute("BEGIN IMMEDIATE")  # so that nobody else writes
+            asked = [threads.submit(server.post_json, "/api/v1/concept", {"name": "x"}, token) for _ in range(3)]
+            until(lambda: figures(server)["lexarium_requests_in_work"] == 3)
+        assert [each.result().status for each in asked] == [201] * 3
+        assert figures(server)["lexarium_requests_in_work"] == 0
 
 
 def test_the_alerts_name_only_figures_that_are_told_and_every_figure_is_explained() -> None:

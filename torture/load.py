@@ -1,22 +1,25 @@
 """Offering a server more than it can do: all is answered or refused, memory is bounded, and then it is quick again.
 
-Run it from the repository's root as `python -m torture.load`. It ends with 1 where something is not as it should be.
+Run it from the repository's root as `python -m torture.load`. It ends with 1 where something is not as it should be,
+and says all that is not.
 """
 
 import asyncio
+import gc
 import json
 import random
-import statistics
+import re
+import resource
 import sys
 import time
-import uuid
 from argparse import ArgumentParser
-from collections import Counter
+from array import array
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 import uvloop
 
@@ -24,195 +27,121 @@ from lexarium.domain.accounts import Role
 from lexarium.service.access import add_account, create_token
 from lexarium.store.database import Database
 from tests.server import Server
-from torture.ledger import definition
+from torture.crowd import REFUSED, TAKEN, Crowd, Requests, Tally, p99
 
 RECORDS = 2_000
 TIMES = 4
 """How many times what it can do a server is offered."""
-_CURATORS = 20
-_HANGS = 30
-"""In seconds: who has no answer by then has none."""
-_BUSY = 0.25
-"""In seconds: a rate is too high where more than one in a hundred waits as long as this."""
-_TAKEN = (200, 201, 304)
-_REFUSED = (429, 503)
-
-
-@dataclass
-class Tally:
-    """What became of requests."""
-
-    statuses: Counter[int] = field(default_factory=Counter)
-    seconds: list[float] = field(default_factory=list)
-    """Of those that were taken: how long each took."""
-    unanswered: int = 0
-    hasty: int = 0
-    """Refusals that do not say when to come again."""
-
-    @property
-    def answered(self) -> int:
-        """How many were taken."""
-        return len(self.seconds)
-
-    @property
-    def refused(self) -> int:
-        """How many were told to come again."""
-        return sum(self.statuses[status] for status in _REFUSED)
-
-    @property
-    def p99(self) -> float:
-        """What ninety-nine of a hundred that were taken did not exceed, in seconds."""
-        return statistics.quantiles(self.seconds, n=100)[98] if len(self.seconds) > 1 else float("inf")
+_CURATORS = 40
+_CLIENTS = (8, 16, 32, 64)
+"""How many ask at once, in turn, while it is found out what a server can do: the best of these is that."""
+_IDLE = 0.05
+"""Which part of what a server can do it is asked to do while it is idle."""
+_SLOWER = 5
+"""How many times as long as when idle those who are answered may wait, but for one in a hundred."""
+_MORE_MEMORY = 64_000_000
+"""How many bytes more than before a server may have while it is offered too much."""
+_FULL_SPEED = 0.8
+"""Which part of what it could do before a server must do again, to be as quick as before."""
+_RECOVERY = 10
+"""In seconds: how soon that must be."""
+_KEPT_UP = 0.95
+"""Which part of what they should have sent the clients must have sent, for the run to mean anything."""
+_UNDERESTIMATED = 1.5
+"""How many times what it can do a server cannot have done."""
 
 
 @dataclass
 class Outcome:
     """What came of it all."""
 
+    capacity: float
+    """How many requests a second were answered when ever more waited."""
+    clients: int
+    """By how many clients at once."""
     idle: Tally
-    rate: float
-    """How many requests a second could be served."""
     overload: Tally
+    seconds: float
+    """For how long it was offered too much."""
+    before: int
+    """The memory that the server had before, in bytes, without what it has mapped of files."""
     memory: list[int]
-    """In bytes, second by second."""
+    """And meanwhile, second by second."""
     recovered: float | None
-    """In seconds: how long after the overload it was as quick as before; None: it was not."""
+    """In seconds: how long after the overload it was as quick as before; None: it was not, within half a minute."""
+
+    @property
+    def offered(self) -> float:
+        """How many requests a second were to be sent."""
+        return TIMES * self.capacity
 
 
-class Client:
-    """Asks one server, over as many connections as it takes."""
+class Lengths(NamedTuple):
+    """How long each part takes, in seconds."""
 
-    def __init__(self, port: int, ids: list[str], tokens: list[str], chance: random.Random) -> None:
-        self._port = port
-        self._ids = ids
-        self._tokens = tokens
-        self._chance = chance
-        self._idle: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
-
-    async def one_by_one(self, seconds: float) -> Tally:
-        """Ask one request after another."""
-        tally = Tally()
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            await self._ask(tally)
-        return tally
-
-    async def at_rate(self, rate: float, seconds: float) -> Tally:
-        """Ask so many requests a second, whether those before are answered or not."""
-        tally = Tally()
-        asked: set[asyncio.Task[None]] = set()
-        begin = time.monotonic()
-        due = 0.0
-        while due < seconds:
-            due += self._chance.expovariate(rate)
-            await asyncio.sleep(max(0.0, begin + due - time.monotonic()))
-            task = asyncio.create_task(self._ask(tally))
-            asked.add(task)
-            task.add_done_callback(asked.discard)
-        await asyncio.gather(*asked)
-        return tally
-
-    def close(self) -> None:
-        """Close every connection."""
-        for _, writer in self._idle:
-            writer.close()
-
-    async def _ask(self, tally: Tally) -> None:
-        request = self._request()
-        began = time.monotonic()
-        try:
-            async with asyncio.timeout(_HANGS):
-                status, head = await self._answer(request)
-        except (OSError, EOFError, TimeoutError):
-            tally.unanswered += 1
-            return
-        tally.statuses[status] += 1
-        if status in _TAKEN:
-            tally.seconds.append(time.monotonic() - began)
-        elif b"\r\nretry-after:" not in head.lower():
-            tally.hasty += 1
-
-    async def _answer(self, request: bytes) -> tuple[int, bytes]:
-        if self._idle:
-            reader, writer = self._idle.pop()
-        else:
-            reader, writer = await asyncio.open_connection("127.0.0.1", self._port, limit=1 << 22)
-        writer.write(request)
-        head = await reader.readuntil(b"\r\n\r\n")
-        length = head.lower().partition(b"\r\ncontent-length:")[2].partition(b"\r\n")[0]
-        await reader.readexactly(int(length))
-        self._idle.append((reader, writer))
-        return int(head.split(b" ", 2)[1]), head
-
-    def _request(self) -> bytes:
-        """Of ten: three records as v1 has them, two as v-alpha has them, two searches, a suggestion, two writes."""
-        kind = self._chance.randrange(10)
-        one = self._chance.choice(self._ids)
-        if kind < 3:
-            return _get(f"/api/v1/concept/{one}")
-        if kind < 5:
-            return _get(f"/api/v-alpha/concept?id={one}")
-        if kind < 7:
-            return _get(f"/api/v1/search?q=concept+{self._chance.randrange(RECORDS)}")
-        if kind < 8:
-            return _get(f"/api/v1/suggest?prefix=concept+{self._chance.randrange(100)}")
-        name = uuid.uuid4().hex
-        body = json.dumps({"name": name, "definition_text": definition(name)})
-        token = self._chance.choice(self._tokens)
-        head = f"Authorization: Bearer {token}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
-        return f"POST /api/v1/concept HTTP/1.1\r\nHost: x\r\n{head}\r\n{body}".encode()
+    finding: float
+    """Of finding out what the server can do, for each number of clients."""
+    idle: float
+    overload: float
 
 
-def _get(target: str) -> bytes:
-    return f"GET {target} HTTP/1.1\r\nHost: x\r\n\r\n".encode()
-
-
-def run(seconds: float, finding: float, seed: int = 1) -> Outcome:
-    """Find what a server can do, trying each rate for so long; offer it several times that for so long."""
+def run(lengths: Lengths, seed: int = 1) -> Outcome:
+    """Find what a server can do; then offer it hardly anything, and several times that."""
+    _allow_many_files()
+    chance = random.Random(seed)
     with _served() as (server, ids, tokens), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        client = Client(server.port, ids, tokens, random.Random(seed))
-        outcome = runner.run(_tried(client, server.pid, seconds, finding))
-        client.close()
-        return outcome
+        return runner.run(_tried(server, Requests(ids, tokens, chance), chance, lengths))
 
 
-async def _tried(client: Client, pid: int, seconds: float, finding: float) -> Outcome:
-    await client.one_by_one(1)  # so that what is loaded late is loaded
-    idle = await client.one_by_one(finding)
-    rate = await _sustainable(client, finding)
-    memory: list[int] = []
-    watching = asyncio.create_task(_watch(pid, memory))
-    overload = await client.at_rate(TIMES * rate, seconds)
-    recovered = await _recovery(client, rate, idle)
-    watching.cancel()
-    return Outcome(idle, rate, overload, memory, recovered)
+async def _tried(server: Server, requests: Requests, chance: random.Random, lengths: Lengths) -> Outcome:
+    crowd = Crowd(server.port, requests, chance)
+    await crowd.in_turn(8, 1)  # so that what is loaded late is loaded
+    gc.freeze()
+    gc.disable()  # The crowd must not stop to look for garbage, of which it makes none.
+    try:
+        answered = {each: (await crowd.in_turn(each, lengths.finding)).answered for each in _CLIENTS}
+        clients = max(answered, key=answered.__getitem__)
+        capacity = answered[clients] / lengths.finding
+        idle = await crowd.at_rate(_IDLE * capacity, lengths.idle)
+        memory: list[int] = []
+        before = memory_of(server.pid)
+        watching = asyncio.create_task(_watch(server.pid, memory))
+        overload = await crowd.at_rate(TIMES * capacity, lengths.overload)
+        watching.cancel()
+        recovered = await _recovery(crowd, capacity, clients)
+        return Outcome(capacity, clients, idle, overload, lengths.overload, before, memory, recovered)
+    finally:
+        gc.enable()
+        crowd.close()
 
 
-async def _sustainable(client: Client, seconds: float) -> float:
-    """The highest of rates, each a quarter above the last, at which nothing is refused and nobody waits for long."""
-    rate = 20.0
-    while True:
-        higher = await client.at_rate(rate * 1.25, seconds)
-        if higher.refused or higher.unanswered or higher.p99 > _BUSY:
-            return rate
-        rate *= 1.25
-
-
-async def _recovery(client: Client, rate: float, idle: Tally) -> float | None:
-    """How long it takes until half of what can be served is served as quickly as ever, for a second."""
+async def _recovery(crowd: Crowd, capacity: float, clients: int) -> float | None:
+    """How long it takes until as much as before is answered, for a second."""
     began = time.monotonic()
-    while time.monotonic() < began + _HANGS:
+    while time.monotonic() < began + 3 * _RECOVERY:
         at = time.monotonic()
-        tally = await client.at_rate(rate / 2, 1)
-        if not tally.refused and tally.p99 < max(2 * idle.p99, _BUSY):
+        tally = await crowd.in_turn(clients, 1)
+        if tally.answered >= _FULL_SPEED * capacity:
             return at - began
     return None
 
 
 async def _watch(pid: int, memory: list[int]) -> None:
     while True:
-        memory.append(int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * 4096)
+        memory.append(memory_of(pid))
         await asyncio.sleep(1)
+
+
+def memory_of(pid: int) -> int:
+    """The memory that a process has, in bytes; not what it has mapped of files, which the system may take back."""
+    found = re.search(r"^RssAnon:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+    assert found
+    return int(found[1]) * 1024
+
+
+def _allow_many_files() -> None:
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 @contextmanager
@@ -221,6 +150,7 @@ def _served() -> Iterator[tuple[Server, list[str], list[str]]]:
     with TemporaryDirectory(prefix="lexarium-torture-") as folder:
         url = f"sqlite:///{folder}/catalogue.db"
         with Server(url) as server:
+            server.listen()
             database = Database(url)
             tokens = []
             for number in range(_CURATORS):
@@ -240,34 +170,93 @@ def _served() -> Iterator[tuple[Server, list[str], list[str]]]:
             yield server, [json.loads(line)["id"] for line in made.body.splitlines()], tokens
 
 
+def problems(outcome: Outcome) -> list[str]:
+    """All that is not as it should be."""
+    return [*harm(outcome), *_slowness(outcome), *_doubts(outcome)]
+
+
+def harm(outcome: Outcome) -> list[str]:
+    """What is wrong however quick a machine is."""
+    over = outcome.overload
+    strange = {status: count for status, count in over.statuses.items() if status not in (*TAKEN, *REFUSED)}
+    grown = max(outcome.memory) - outcome.before
+    return [
+        sentence
+        for sentence, wrong in (
+            (f"{over.unanswered:,} had no answer.", over.unanswered),
+            (f"Others than answers and refusals came, by status: {strange}.", strange),
+            (f"{over.hasty:,} refusals did not say when to come again.", over.hasty),
+            (f"Nothing of {TIMES} times what can be done was refused.", not over.refused),
+            (f"Memory grew by {grown / 1e6:.0f} MB, more than {_MORE_MEMORY / 1e6:.0f} MB.", grown > _MORE_MEMORY),
+            ("It was not as quick as before within half a minute.", outcome.recovered is None),
+        )
+        if wrong
+    ]
+
+
+def _slowness(outcome: Outcome) -> list[str]:
+    times = p99(outcome.overload.seconds) / p99(outcome.idle.seconds)
+    late = outcome.recovered is not None and outcome.recovered > _RECOVERY
+    return [
+        sentence
+        for sentence, wrong in (
+            (f"Those who were answered waited {times:.1f} times as long as when idle (p99).", times > _SLOWER),
+            (f"It was as quick as before only after {outcome.recovered} s.", late),
+        )
+        if wrong
+    ]
+
+
+def _doubts(outcome: Outcome) -> list[str]:
+    """What makes the figures themselves doubtful."""
+    over = outcome.overload
+    sent, answered = over.sent / outcome.seconds, over.answered / outcome.seconds
+    return [
+        sentence
+        for sentence, wrong in (
+            (f"Only {sent:,.0f} a second were sent.", sent < _KEPT_UP * outcome.offered),
+            (f"It can do more: {answered:,.0f} a second were answered.", answered > _UNDERESTIMATED * outcome.capacity),
+        )
+        if wrong
+    ]
+
+
+def told(outcome: Outcome) -> str:
+    """The figures, as people read them."""
+    idle, over = outcome.idle, outcome.overload
+    return "\n".join(
+        [
+            f"can be done: {outcome.capacity:,.0f} requests a second, for {outcome.clients} clients at once",
+            f"idle: {idle.answered:,} at {_IDLE * outcome.capacity:,.0f} a second, p99 {_ms(idle.seconds)},"
+            f" of which late at most {1000 * max(idle.late):.1f} ms by the client's fault",
+            f"offered for {outcome.seconds:,.0f} s: {outcome.offered:,.0f} a second; {over.sent:,} sent,"
+            f" 99 of 100 within {_ms(over.late)} of when they were due, all within {1000 * max(over.late):.0f} ms",
+            f"answered: {over.answered:,}, {over.answered / outcome.seconds:,.0f} a second, p99 {_ms(over.seconds)},"
+            f" {p99(over.seconds) / p99(idle.seconds):.1f} times as long as when idle",
+            f"refused: {over.refused:,}, p99 {_ms(over.refused_seconds)}; {over.hasty} without Retry-After;"
+            f" {over.unanswered} without an answer; by status {dict(over.statuses)}",
+            f"memory: {outcome.before / 1e6:.0f} MB before, at most {max(outcome.memory) / 1e6:.0f} MB meanwhile",
+            f"as quick as before after: {outcome.recovered} s",
+        ]
+    )
+
+
+def _ms(seconds: "array[float]") -> str:
+    return f"{1000 * p99(seconds):.1f} ms"
+
+
 def main() -> int:
     """Run it as the command line says, and return its exit code."""
     parser = ArgumentParser(prog="python -m torture.load", description=__doc__)
     parser.add_argument("--minutes", type=float, default=5, help=f"of {TIMES} times what the server can do (5)")
     parser.add_argument("--seed", type=int, default=random.randrange(10**9), help="of what is asked, and when")
     options = parser.parse_args()
-    print(f"seed {options.seed}")
-    done = run(60 * options.minutes, 3, options.seed)
-    over = done.overload
-    grown = max(done.memory[len(done.memory) // 2 :]) / max(done.memory[: len(done.memory) // 2])
-    print(f"one by one: {done.idle.answered:,} requests, p99 {1000 * done.idle.p99:.0f} ms")
-    print(
-        f"can be served: {done.rate:,.0f} a second; offered for {options.minutes:g} minutes: {TIMES * done.rate:,.0f}"
-    )
-    print(f"{over.answered:,} answered (p99 {1000 * over.p99:.0f} ms), {over.refused:,} refused, by status:")
-    print(f"  {dict(over.statuses)}; {over.unanswered} without an answer; {over.hasty} refused without Retry-After")
-    print(f"memory: at most {max(done.memory) / 1e6:.0f} MB, {grown:.2f} times as much in the second half as before")
-    print(f"as quick as before after {done.recovered} s")
-    wrong = (
-        over.unanswered
-        or over.hasty
-        or set(over.statuses) - {*_TAKEN, *_REFUSED}
-        or over.p99 > 5 * done.idle.p99
-        or grown > 1.25
-        or done.recovered is None
-        or done.recovered > 10
-    )
-    return int(bool(wrong))
+    print(f"seed {options.seed}", flush=True)
+    outcome = run(Lengths(finding=5, idle=30, overload=60 * options.minutes), options.seed)
+    print(told(outcome))
+    found = problems(outcome)
+    print("\n".join(["", "What is not as it should be:", *found]) if found else "All as it should be.")
+    return int(bool(found))
 
 
 if __name__ == "__main__":

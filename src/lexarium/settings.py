@@ -1,5 +1,6 @@
 """The settings: one table. Read once, from options and from LEXARIUM_* variables; an option goes first."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields
 from ipaddress import IPv4Network, IPv6Network, ip_network
@@ -21,6 +22,7 @@ _RANGES = {
     "batch_lines": (1, 10_000_000),
     "batch_mb": (1, 10_000),
     "upload_mb": (1, 10_000),
+    "bodies_mb": (1, 1_000_000),
     "name_limit": (1, 10_000),
     "alias_limit": (1, 1_000_000),
     "definition_limit": (1, 10_000_000),
@@ -66,6 +68,11 @@ class Settings:
     batch_lines: int = _setting(50_000, "The most lines of a batch")
     batch_mb: int = _setting(64, "The largest batch, in mebibytes")
     upload_mb: int = _setting(256, "The largest upload of files to be imported on a page, in mebibytes")
+    bodies_mb: int = _setting(
+        256,
+        "How many mebibytes of bodies each worker process holds, of all requests together; one that sends more is told"
+        " to come again (503)",
+    )
     name_limit: int = _setting(500, "The longest name that people may write, in characters")
     alias_limit: int = _setting(2_000, "The longest alias that people may write, in characters")
     definition_limit: int = _setting(50_000, "The longest definition that people may write, in characters")
@@ -76,7 +83,9 @@ class Settings:
     )
     streams: int = _setting(1_000, "How many live streams of changes each worker process serves at once")
     requests: int = _setting(
-        64, "How many requests each worker process has in work at once; one more is told to come again (503)"
+        64,
+        "How many requests each worker process has in work at once; one more is told to come again (503), and for a"
+        " second after that everyone past a quarter of them",
     )
     title: str = _setting("Lexarium", "What the catalogue is called")
     licence: str = _setting("", "Under which terms it may be used: an IRI or a short text")
@@ -143,6 +152,12 @@ class Settings:
         for name, (least, most) in _RANGES.items():
             if not least <= getattr(self, name) <= most:
                 raise SettingError(f"The setting {name} must be from {least} to {most}, not {getattr(self, name)}.")
+        largest = max(self.batch_mb, self.body_kb / 1024)
+        if self.bodies_mb < largest:
+            raise SettingError(
+                f"The setting bodies_mb must be at least {math.ceil(largest)}, so that one body of the largest size"
+                " (batch_mb, body_kb) can be held."
+            )
         for each in fields(self):
             choices = each.metadata["choices"]
             if choices and getattr(self, each.name) not in choices:

@@ -37,6 +37,9 @@ _IDLE_SECONDS = 75
 _START_SECONDS = 60
 """How long a worker may take to start, or to answer its parent, before it is given up."""
 _BACKLOG = 2048
+_LISTENERS = 16
+"""How many connections are taken up in each round of the event loop: libuv takes up one a listener. With one listener
+alone, those who come to a busy server would wait for seconds, even to be refused."""
 _UNIX = "unix:"
 _STOPPING = "Stopping: what is under way is finished"
 
@@ -103,12 +106,13 @@ def _run(settings: Settings, place: str, listener: socket.socket, logs: dict[str
         timeout_worker_healthcheck=_START_SECONDS,
         log_config=logs,
     )
+    listeners = [listener, *(listener.dup() for _ in range(_LISTENERS - 1))]
     log.info("Serving %s on %s (Ctrl-C stops)", place, _address(settings.host, listener))
     if settings.workers > 1:
-        _Workers(config, sockets=[listener]).run()
+        _Workers(config, sockets=listeners).run()
     else:
         with suppress(KeyboardInterrupt):  # Ctrl-C has been heeded: it is how a server is meant to end
-            _Alone(config).run(sockets=[listener])
+            _Alone(config).run(sockets=listeners)
 
 
 class _Alone(uvicorn.Server):

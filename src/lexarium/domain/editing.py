@@ -12,6 +12,8 @@ from lexarium.domain.identifiers import mint
 from lexarium.domain.records import Fields
 from lexarium.domain.stamps import text_of
 
+CONSEQUENT = frozenset({"alias", "last_updated", "def_id", "def_id_user", "def_event_stamp"})
+"""Fields that change only because others do."""
 _DEEPEST = 10
 """Levels of a patch: no draft has so many, and whoever checks it refuses one that has."""
 
@@ -117,6 +119,12 @@ def differences(before: Whole, after: Whole) -> list[Difference]:
     """Field by field, what differs between two versions."""
     one, other = _flat(before), _flat(after)
     return [Difference(name, one.get(name), other.get(name)) for name in other if one.get(name) != other.get(name)]
+
+
+def altered(before: Whole, after: Whole) -> list[str]:
+    """The fields in which two versions differ; those that only follow others where there are no others."""
+    names = [each.field for each in differences(before, after)]
+    return [name for name in names if name not in CONSEQUENT] or names
 
 
 def draft_differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Difference]:

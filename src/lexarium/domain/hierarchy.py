@@ -1,6 +1,6 @@
 """Hierarchies: finding where one bites its own tail."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from lexarium.domain.relations import Edge
@@ -12,6 +12,11 @@ def cycles(edges: Iterable[Edge], most: int = 20) -> list[list[str]]:
     for edge in edges:
         parents.setdefault(edge.source, []).append(edge.target)
     return list(islice(_cycles(parents), most))
+
+
+def circle_told(relations: Sequence[str], cycle: Sequence[str]) -> str:
+    """That a hierarchy of these relations bites its own tail."""
+    return f"a chain of {' and '.join(relations)} comes back to where it began: {' → '.join(cycle)}"
 
 
 def _cycles(parents: dict[str, list[str]]) -> Iterator[list[str]]:

@@ -96,6 +96,13 @@ RELATIONS: dict[str, Relation] = {
 HIERARCHICAL = tuple(relation.name for relation in RELATIONS.values() if relation.hierarchical)
 """Those that make up the hierarchy of a collection, together."""
 
+HIERARCHIES: dict[str, tuple[str, ...]] = {
+    collection: tuple(name for name in HIERARCHICAL if RELATIONS[name].target == collection)
+    for collection in (RELATIONS[name].target for name in HIERARCHICAL)
+    if collection is not None
+}
+"""The same by collection, where it has a hierarchy."""
+
 LONGEST_TARGET = 2_000
 """In bytes: what an index of every engine can hold beside the source."""
 

@@ -75,12 +75,17 @@ class Webhook:
         return replace(self, attempts=0, due=0, failing=None, disabled=None)
 
 
+TRIAL = 0
+"""Stands for a change where none was sent: an admin only tried the webhook out."""
+
+
 @dataclass(frozen=True)
 class Delivery:
     """One attempt to deliver a change."""
 
     webhook: str
     seq: int
+    """Of the change, or `TRIAL`."""
     at: int
     status: int | None
     """What the receiver answered; None where it did not."""

@@ -117,12 +117,8 @@ def _refuse_doubles(columns: Iterable[Column], line: int) -> None:
         other = seen.setdefault(column.meaning, column)
         if other is not column and not column.several:
             both = f"the columns {other.index + 1} ({other.title}) and {column.index + 1} ({column.title})"
-            choose = f"keep one of them, or say which with --map {_quoted(other.title)}={column.meaning}"
+            choose = f"keep one of them, or say which with --map '{other.title}={column.meaning}'"
             raise Malformed(f"{both} both seem to be the {column.meaning}: {choose}", line, 1)
-
-
-def _quoted(title: str) -> str:
-    return f'"{title}"' if " " in title else title
 
 
 def _left_out(titles: Sequence[str], columns: Iterable[Column]) -> list[str]:

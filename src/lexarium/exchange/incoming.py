@@ -82,6 +82,8 @@ class Incoming:
     """Ends are ids, or what the file calls those records."""
     told: list[tuple[str, Side]] = field(default_factory=list)
     """Relations, and the end at which the record stands in them, of which `edges` holds all there are."""
+    by_hand: bool = False
+    """Whether people may have misspelt what `edges` name: where one is not known, `told` does not hold of its kind."""
     only_ids: bool = False
     """Whether `edges` and `replaced_by` name records by nothing but ids, whatever these look like."""
     version: Version | None = None

@@ -1,6 +1,6 @@
 """What columns and predicates of a file mean that no codec knows, as people tell it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from lexarium.domain.collections import COLLECTIONS
@@ -17,6 +17,7 @@ MEANINGS: tuple[str, ...] = (
     *RELATIONS,
 )
 """What a column or a predicate can mean."""
+_UNUSABLE = "The map cannot be used."
 
 
 def read_map(given: Sequence[str]) -> dict[str, str]:
@@ -24,13 +25,26 @@ def read_map(given: Sequence[str]) -> dict[str, str]:
 
     Raises `Invalid` with every mistake there is.
     """
+    problems: list[Problem] = []
+    pairs = list(_pairs(given, problems))
+    try:
+        found = read_pairs(pairs)
+    except Invalid as error:
+        raise Invalid(str(error), [*problems, *error.problems]) from None
+    if problems:
+        raise Invalid(_UNUSABLE, problems)
+    return found
+
+
+def read_pairs(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """The same from pairs alone, each with where it stands."""
     found: dict[str, str] = {}
     problems: list[Problem] = []
-    for where, pair in _pairs(given, problems):
+    for where, pair in pairs:
         # The last sign of equality counts: an IRI may hold others.
         column, equals, meaning = (part.strip() for part in pair.rpartition("="))
         if not equals or not column:
-            problems.append(Problem(where, "is no pair COLUMN=MEANING and no file."))
+            problems.append(Problem(where, "is no pair COLUMN=MEANING."))
         elif meaning not in MEANINGS:
             problems.append(Problem(where, f"{meaning!r} is none of {', '.join(MEANINGS)}."))
         elif found.get(column, meaning) != meaning:
@@ -38,7 +52,7 @@ def read_map(given: Sequence[str]) -> dict[str, str]:
         else:
             found[column] = meaning
     if problems:
-        raise Invalid("The map cannot be used.", problems)
+        raise Invalid(_UNUSABLE, problems)
     return found
 
 

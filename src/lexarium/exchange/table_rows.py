@@ -133,10 +133,12 @@ class _Record:
         self._table = table
         self._collection = collection
         self._row = row
-        self._incoming = Incoming(line, collection.name)
+        self._incoming = Incoming(line, collection.name, by_hand=True)
         self._key = table.key(row, collection)
         self._who = table.cell(row, "id").strip() or table.cell(row, "name")[:100]
         self._aliases: list[Alias] = []
+        self._unclear: set[str] = set()
+        """Relations of which a cell does not tell what it names."""
 
     def taken(self) -> Incoming:
         """The record."""
@@ -152,6 +154,7 @@ class _Record:
             elif cell:
                 self._means_nothing(column)
         self._name_it()
+        self._incoming.told = [each for each in self._incoming.told if each[0] not in self._unclear]
         if not self._who:
             self._incoming.problems.append("the row has neither an id nor a name")
         return self._incoming
@@ -252,7 +255,9 @@ class _Record:
             told.append((name, "source"))
         for text in parted(cell):
             target = text if relation.target is None else self._found(column, text, relation.target)
-            if target is not None:
+            if target is None:
+                self._unclear.add(name)
+            else:
                 self._incoming.edges.append(Edge(self._key, name, target))
 
     def _found(self, column: Column, text: str, collection: str | None) -> str | None:

@@ -10,13 +10,14 @@ import orjson
 from lexarium.domain.aliases import Alias
 from lexarium.domain.changes import Action, Change, State, Whole, edges_of, plain_document, relations_of
 from lexarium.domain.collections import COLLECTIONS, Collection
+from lexarium.domain.editing import altered
 from lexarium.domain.editions import Preference, Settled, Told, Values, created, settled, untold, values_of
-from lexarium.domain.hierarchy import cycles
+from lexarium.domain.hierarchy import circle_told, cycles
 from lexarium.domain.identifiers import SYSTEM_USER
 from lexarium.domain.merging import turned
 from lexarium.domain.progress import Progress
 from lexarium.domain.records import Fields
-from lexarium.domain.relations import RELATIONS, Edge
+from lexarium.domain.relations import HIERARCHIES, RELATIONS, Edge
 from lexarium.domain.rendering import filed_under, rendering_of
 from lexarium.domain.stamps import now
 from lexarium.service.identities import identify
@@ -83,7 +84,7 @@ class Application:
         retell(self._transaction, self._stage, self._report, progress)
         self._look_around()
         if self._stage.has_names:
-            self._report.refused += identify(self._transaction.connection, self._stage, self._report.warnings)
+            identify(self._transaction.connection, self._stage, self._report)
         self._stage.arrange()
         self._join_repeated()
         self._follow_merges()
@@ -102,6 +103,9 @@ class Application:
         if self._report.relations_added:
             self._warn_of_waiting_edges()
             self._warn_of_cycles()
+        shown = (*self._report.related, *self._report.unrelated)
+        ends = {end for edge in shown for end in (edge.source, edge.target)}
+        self._report.names = records.names(self._transaction.connection, sorted(ends))
 
     def _look_around(self) -> None:
         """See what there is: of what is not there, nothing is asked for later."""
@@ -229,8 +233,7 @@ class Application:
         added = [edge for shift in shifts for edge in shift.added]
         removed = [edge for shift in shifts for edge in shift.removed]
         log.relate(self._transaction, added, removed)
-        self._report.relations_added += len(added)
-        self._report.relations_removed += len(removed)
+        self._report.relate(added, removed)
         upstream.remember(
             self._transaction.connection, {identifier: base.untaken for identifier, base in bases.items()}
         )
@@ -259,6 +262,7 @@ class Application:
             name, filed = whole.fields["name"], filed_under(whole.fields)
             return log.New(item.id, item.collection, whole.state.value, name, whole.rendering, *filed, whole.document())
         self._report.created[item.collection] += 1
+        self._report.show("created", item.id, item.collection, item.name)
         if item.class_id and item.class_id not in self._references:
             self._references[item.class_id] = self._place(item)
         rendering = rendering_of(COLLECTIONS[item.collection], item.id, item.name, item.fields)
@@ -267,8 +271,9 @@ class Application:
         return log.New(item.id, item.collection, _PUBLISHED, item.name, rendering, *filed, document)
 
     def _new(self, item: Staged, shift: "_Shift") -> Whole:
-        self._report.created[item.collection] += 1
         whole = created(self._told(item), self._at)
+        self._report.created[item.collection] += 1
+        self._report.show("created", item.id, item.collection, whole.fields["name"])
         if shift is not _UNMOVED:
             whole = replace(whole, edges=shift.edges)
         self._note_references(whole.collection, whole.fields, item)
@@ -281,6 +286,8 @@ class Application:
             shift.cancel()
             return []
         told = Told(was.collection, {}) if item is None else self._told(item, was)
+        if item is not None and told.state is None and _was_undone(before, was):
+            told = replace(told, state=State.PUBLISHED)
         result = settled(was, None if base is None else base.values, told, self._prefer, self._at)
         if base is not None:
             base.take(result.untaken, shift, self._prefer)
@@ -292,8 +299,10 @@ class Application:
             self._report.unchanged[before.collection] += 1
             return []
         retired = whole.state == State.RETIRED != was.state
-        counter = self._report.retired if retired else self._report.updated
+        kind, counter = ("retired", self._report.retired) if retired else ("updated", self._report.updated)
         counter[before.collection] += 1
+        if self._report.shows(kind):
+            self._report.show(kind, was.id, before.collection, whole.fields["name"], altered(was, whole))
         return [log.Entry(whole, before.version + 1, Action.RETIRE if retired else Action.UPDATE)]
 
     def _acceptable(self, item: Staged | None, was: Whole) -> bool:
@@ -306,6 +315,7 @@ class Application:
                 what = f"{item.id} was merged into {was.replaced_by}; what is told of it is left out"
                 self._report.warnings.add(self._place(item), what)
                 self._report.refused += 1
+                self._report.show("refused", item.id, item.collection, was.fields["name"])
             return False
         return True
 
@@ -370,10 +380,11 @@ class Application:
             self._report.warnings.add("relations", f"{waiting:,} wait for a record that is not in the catalogue")
 
     def _warn_of_cycles(self) -> None:
-        for name in sorted(self._stage.relations()):
-            if RELATIONS[name].hierarchical:
-                for cycle in cycles(edges.inner(self._transaction.connection, name)):
-                    self._report.warnings.add(name, f"comes back to where it began: {' → '.join(cycle)}")
+        told = self._stage.relations()
+        for relations in HIERARCHIES.values():
+            if told.intersection(relations):
+                for cycle in cycles(edges.inner(self._transaction.connection, relations)):
+                    self._report.warnings.add("relations", circle_told(relations, cycle))
 
 
 class _Gone:
@@ -446,6 +457,11 @@ class _Base:
         self.untaken = {**untaken, **self._brought}
         if theirs != shift.edges:
             self.untaken[_RELATIONS] = relations_of(theirs)
+
+
+def _was_undone(last: Change, was: Whole) -> bool:
+    """Whether a record is retired only because the import that brought it was undone: the next may bring it again."""
+    return was.state == State.RETIRED and (last.actor, last.action) == (SYSTEM_USER, Action.REVERT)
 
 
 def _brought(untaken: Mapping[str, Values], imported: Mapping[str, Change]) -> list[tuple[str, int]]:

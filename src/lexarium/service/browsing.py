@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from lexarium.domain.changes import Change, State
 from lexarium.domain.errors import NotFound
+from lexarium.domain.relations import HIERARCHIES
 from lexarium.domain.text import name_key, unstorable
-from lexarium.service.statistics import HIERARCHIES
 from lexarium.store import log, surveys, versions
 from lexarium.store.backend import Snapshot, read_position
 from lexarium.store.surveys import Branch, Named

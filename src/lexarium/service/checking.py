@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 
 from lexarium.domain.changes import Change, State
 from lexarium.domain.collections import COLLECTIONS
-from lexarium.domain.hierarchy import cycles
+from lexarium.domain.hierarchy import circle_told, cycles
 from lexarium.domain.merging import ends
-from lexarium.domain.relations import RELATIONS, Edge
+from lexarium.domain.relations import HIERARCHIES, Edge
 from lexarium.domain.rendering import Rendering, parse, render
 from lexarium.store import edges, integrity, log, references
 from lexarium.store.backend import Snapshot, read_position
@@ -57,10 +57,9 @@ def check(database: Database) -> Findings:
         dangling = integrity.dangling(connection)
         if dangling:
             found.remarks.append(f"{dangling} relations name a record that is not in the catalogue")
-        for relation in RELATIONS.values():
-            if relation.hierarchical:
-                for cycle in cycles(edges.inner(connection, relation.name)):
-                    found.remarks.append(f"{relation.name} comes back to where it began: {' → '.join(cycle)}")
+        for relations in HIERARCHIES.values():
+            for cycle in cycles(edges.inner(connection, relations)):
+                found.remarks.append(circle_told(relations, cycle))
     return found
 
 

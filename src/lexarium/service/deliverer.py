@@ -15,7 +15,7 @@ from lexarium.domain.changes import Change
 from lexarium.domain.errors import LexariumError
 from lexarium.domain.identifiers import mint
 from lexarium.domain.stamps import now, text_of
-from lexarium.domain.webhooks import Delivery, Webhook
+from lexarium.domain.webhooks import TRIAL, Delivery, Webhook
 from lexarium.service.receivers import SECONDS, Unreachable, deadline, find_receiver, send
 from lexarium.service.views import change_view
 from lexarium.store import leases, versions, webhooks
@@ -153,9 +153,17 @@ def deliver(hook: Webhook, change: Change, epoch: str, *, private: bool) -> Deli
     return Delivery(hook.id, change.seq, now(), status, error)
 
 
-def try_out(hook: Webhook, *, private: bool) -> tuple[int | None, str]:
-    """Send a webhook something that is no change, signed as a change would be: the status answered, and what failed."""
-    return _sent(hook, mint("msg"), {"action": "test", "at": text_of(now())}, private=private)
+def try_out(database: Database, hook: Webhook, *, private: bool) -> Delivery:
+    """Send a webhook something that is no change, signed as a change would be, and log what came of it."""
+    status, error = _sent(hook, mint("msg"), {"action": "test", "at": text_of(now())}, private=private)
+    trial = Delivery(hook.id, TRIAL, now(), status, error)
+    database.run(lambda transaction: _note(transaction, trial))
+    return trial
+
+
+def _note(transaction: Transaction, delivery: Delivery) -> None:
+    if webhooks.find(transaction.connection, delivery.webhook) is not None:  # It may be gone by now.
+        webhooks.note(transaction, delivery)
 
 
 def _sent(hook: Webhook, message: str, content: dict[str, Any], *, private: bool) -> tuple[int | None, str]:

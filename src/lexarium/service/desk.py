@@ -48,13 +48,16 @@ class Desk:
     """Where one caller, who needs the role that publishes, writes within one transaction.
 
     A record that is to be changed is handed over as `current` has read it in the same transaction. Where a `proposal`
-    is accepted, what is written is its author's, but for what the caller puts in its place.
+    is accepted, what is written is its author's, but for what the caller puts in its place. With an `actor` the log
+    names that one in place of the caller.
     """
 
-    def __init__(self, transaction: Transaction, caller: Caller, proposal: Proposal | None = None) -> None:
+    def __init__(
+        self, transaction: Transaction, caller: Caller, proposal: Proposal | None = None, actor: str | None = None
+    ) -> None:
         caller.require(Deed.PUBLISH)
         self._transaction = transaction
-        self._actor = caller.account.id
+        self._actor = actor or caller.account.id
         self._proposal = proposal
         self._at = now()
 
@@ -129,6 +132,14 @@ class Desk:
         fields = {name: before.whole.fields[name] if name in own else value for name, value in was.fields.items()}
         after = self._followed(replace(was, fields=fields))
         return self._write(before, after if after == before.whole else self._touched(after), Action.REVERT)
+
+    def set_back(self, several: Iterable[tuple[Change, Change | None]]) -> list[Saved]:
+        """Make records, each handed over as it is and as it was, what they were; one that was not there is retired."""
+        writes: list[Write] = []
+        for present, past in several:
+            after = replace(present.whole(), state=State.RETIRED) if past is None else self._followed(past.whole())
+            writes.append((present, self._touched(after), Action.REVERT))
+        return self._save(writes)
 
     def merge(self, gone: Saved, into: str) -> Saved:
         """Merge a record into another, which keeps its fields and gains names and relations; the survivor.

@@ -7,7 +7,7 @@ from typing import Any
 from lexarium.domain.aliases import DEFAULT_LANGUAGE
 from lexarium.domain.changes import Change, Whole
 from lexarium.domain.comparison import Piece, compared
-from lexarium.domain.editing import Difference, differences
+from lexarium.domain.editing import CONSEQUENT, Difference, differences
 from lexarium.domain.errors import NotFound
 from lexarium.domain.relations import RELATIONS
 from lexarium.domain.text import unstorable
@@ -18,8 +18,6 @@ from lexarium.store.surveys import Neighbour
 
 MOST_RELATED = 200
 """How many records at the other ends of one kind of relation are told."""
-_CONSEQUENT = {"alias", "last_updated", "def_id", "def_id_user", "def_event_stamp"}
-"""Fields that change only because others do."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +109,7 @@ def history(snapshot: Snapshot, identifier: str, newest: int, limit: int) -> lis
             change,
             who[change.actor],
             who[made_by.by] if (made_by := proposed[change.seq]) else None,
-            [_alteration(each, names) for each in several if each.field not in _CONSEQUENT],
+            [_alteration(each, names) for each in several if each.field not in CONSEQUENT],
         )
         for change, several in compared_with
     ]
@@ -120,7 +118,7 @@ def history(snapshot: Snapshot, identifier: str, newest: int, limit: int) -> lis
 def alterations(snapshot: Snapshot, several: Sequence[Difference]) -> list[Alteration]:
     """What differs, in words that stayed, came and went."""
     names = _names_in(snapshot, several)
-    return [_alteration(each, names) for each in several if each.field not in _CONSEQUENT]
+    return [_alteration(each, names) for each in several if each.field not in CONSEQUENT]
 
 
 def _groups(snapshot: Snapshot, whole: Whole) -> list[Group]:
@@ -171,8 +169,8 @@ def _alteration(difference: Difference, names: Mapping[str, str]) -> Alteration:
     if isinstance(before, str) and isinstance(after, str) and difference.field not in ("id_concept_class", "state"):
         return Alteration(difference.field, compared(before, after))
     old, new = (_said(difference.field, side, names) for side in (before, after))
-    gone = [Piece(each, "removed") for each in old if each not in new]
-    return Alteration(difference.field, [*gone, *(Piece(each, "added") for each in new if each not in old)])
+    was = [Piece(each, "same" if each in new else "removed") for each in old]
+    return Alteration(difference.field, [*was, *(Piece(each, "added") for each in new if each not in old)])
 
 
 def _alias(alias: Mapping[str, str]) -> str:

@@ -6,7 +6,7 @@ from lexarium.domain.collections import COLLECTIONS
 from lexarium.domain.identifiers import mint
 from lexarium.domain.relations import EXACT, RELATIONS, Edge
 from lexarium.exchange.notions import label_of
-from lexarium.service.reports import Notes
+from lexarium.service.reports import Notes, Report
 from lexarium.store import edges, records, upstream
 from lexarium.store.backend import Snapshot
 from lexarium.store.records import BATCH
@@ -18,22 +18,23 @@ def may_be_name(text: str) -> bool:
     return ":" in text or label_of(text) is not None
 
 
-def identify(snapshot: Snapshot, stage: Stage, warnings: Notes) -> int:
+def identify(snapshot: Snapshot, stage: Stage, report: Report) -> None:
     """Put ids in place of names in a stage: of the records that are known by them, else new ones.
 
-    Returns how many records had to be left out. An edge to what nobody knows is left out, with a warning.
+    Records that have to be left out, and edges to what nobody knows, are told of.
     """
+    warnings = report.warnings
     for some in stage.names(BATCH):
         stage.identify(_found(snapshot, stage, some, warnings))
-    left_out = 0
     second = (name for identifier, names in stage.shared() for name in _second(snapshot, identifier, names))
     for name, identifier, where in stage.leave_out(second):
         what = f"{name} is {identifier} in the catalogue, and so is another of this import; this one is left out"
         warnings.add(where, what)
-        left_out += 1
-    for edge, where in stage.settle_names(EXACT.name):
-        warnings.add(where, f"{_sentence(edge)} is left out: one of the two is in neither the import nor the catalogue")
-    return left_out
+        report.refused += 1
+        report.show("refused", identifier, (label_of(name) or ("", ""))[0], _shown(name))
+    for edge, where, by_hand in stage.settle_names(EXACT.name):
+        what = f"{_sentence(edge)} is left out: one of the two is in neither the import nor the catalogue"
+        warnings.add(where, f"{what}; those of this kind that are there stay" if by_hand else what)
 
 
 def _found(snapshot: Snapshot, stage: Stage, some: Sequence[Named], warnings: Notes) -> dict[str, str]:

@@ -178,6 +178,7 @@ class _Import:
             )
             application.run(self._progress)
             refuse(application.problems)
+            self.report.until = transaction.revision
             if application.unseen:
                 raise Stale(f"{application.unseen} was changed after this was looked at. Nothing was imported.")
             if self.report.dry_run:

@@ -4,6 +4,7 @@ import logging
 import os
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
@@ -48,7 +49,9 @@ def index_folder(database: Database, setting: str) -> Path:
 class Indexer:
     """The index of one catalogue, as one process has it."""
 
-    def __init__(self, database: Database, setting: str) -> None:
+    def __init__(self, database: Database, setting: str, hurried: Callable[[], bool] = lambda: False) -> None:
+        """`hurried` tells whether more is asked than can be done: then no search waits for what is new."""
+        self._hurried = hurried
         self._database = database
         self._setting = setting
         self._index: OpenIndex | None = None
@@ -80,7 +83,7 @@ class Indexer:
     def at(self, position: Position) -> View:
         """The index as it is at a position, where that can be had soon; else as it is. Raises where there is none."""
         view = self._view(position)
-        if view is None or _worth_waiting(view, position):
+        if view is None or (_worth_waiting(view, position) and not self._hurried()):
             view = self._waited(position)
         if view is None:
             raise Unready("The search index is being built. Try again in a moment.")

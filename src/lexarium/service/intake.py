@@ -109,7 +109,7 @@ class Intake:
                 continue
             for name in names:
                 self._stage.mention(name)
-            self._stage.tell_loosely(edge, self._source, incoming.line)
+            self._stage.tell_loosely(edge, self._source, incoming.line, by_hand=incoming.by_hand)
         self._stage.tell(key, firm, incoming.told)
 
 

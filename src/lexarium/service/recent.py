@@ -18,9 +18,10 @@ class Recent:
     actor: str
 
 
-def changes(snapshot: Snapshot, until: int, limit: int) -> list[Recent]:
-    """The changes up to a seq, the newest first, at most so many."""
-    made = versions.since(snapshot, max(0, until - limit), limit)[::-1]
+def changes(snapshot: Snapshot, until: int, limit: int, since: int = 0) -> list[Recent]:
+    """The changes up to a seq and after another, the newest first, at most so many."""
+    start = max(since, until - limit)
+    made = versions.since(snapshot, start, until - start)[::-1] if start < until else []
     names = people(snapshot, (each.actor for each in made))
     return [Recent(each, each.whole(), names[each.actor]) for each in made]
 

@@ -148,8 +148,10 @@ def _finish(transaction: Transaction, stage: Stage, report: Report, told: Sequen
     removed: list[Edge] = []
     for each in told:
         gone = each.action == Action.RETIRE
-        counter = report.created if each.new else report.retired if gone else report.updated
-        counter[each.whole.collection.name] += 1
+        kind = "created" if each.new else "retired" if gone else "updated"
+        collection = each.whole.collection.name
+        {"created": report.created, "retired": report.retired, "updated": report.updated}[kind][collection] += 1
+        report.show(kind, each.whole.id, collection, each.whole.fields["name"])
         there = waiting.get(each.whole.id, frozenset())
         added += each.whole.edges - there
         if each.new:
@@ -157,8 +159,7 @@ def _finish(transaction: Transaction, stage: Stage, report: Report, told: Sequen
         else:
             removed += there - each.whole.edges
     log.relate(transaction, added, removed)
-    report.relations_added += len(added)
-    report.relations_removed += len(removed)
+    report.relate(added, removed)
     edited = {
         each.whole.id: {upstream.BROUGHT: each.version} if each.actor != SYSTEM_USER else {}
         for each in told

@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from lexarium.domain.changes import Change, State, Whole
+from lexarium.domain.changes import Action, Change, State, Whole
 from lexarium.domain.collections import COLLECTIONS, Collection
 from lexarium.domain.comparison import Piece
 from lexarium.domain.editing import Difference, draft_of, merge_patch, patch_between
@@ -76,6 +76,8 @@ class Case:
     """The version that it made, once it is accepted."""
     undoable: bool
     """Whether the record is still what it made of it."""
+    undone: Change | None
+    """The change that took back what it had made."""
 
     @property
     def collection(self) -> Collection:
@@ -137,7 +139,8 @@ def case(snapshot: Snapshot, proposal: Proposal) -> Case:
     wanted = [each for each in wanted if each.before or each.after]
     since = [Difference(name, clash["base"], clash["current"]) for name, clash in clashes.items() if not gone]
     told = {each.field: each.pieces for each in alterations(snapshot, since)}
-    who = {proposal.author, *([proposal.decider] if proposal.decider else [])}
+    undone = _undone(snapshot, proposal, standing["version"])
+    who = {proposal.author, *([proposal.decider] if proposal.decider else []), *([undone.actor] if undone else [])}
     return Case(
         proposal=proposal,
         kind=_kind(proposal, change),
@@ -149,6 +152,7 @@ def case(snapshot: Snapshot, proposal: Proposal) -> Case:
         gone=gone,
         version=standing["version"],
         undoable=standing["version"] is not None and _stands(snapshot, proposal, standing["version"]),
+        undone=undone,
     )
 
 
@@ -236,6 +240,19 @@ def _became(snapshot: Snapshot, proposal: Proposal) -> Whole | None:
 
 def _stands(snapshot: Snapshot, proposal: Proposal, version: int) -> bool:
     return proposal.record is not None and found(snapshot, proposal.record).version == version
+
+
+def _undone(snapshot: Snapshot, proposal: Proposal, version: int | None) -> Change | None:
+    """The change right after the one that a proposal made, where it was taken back by that."""
+    if proposal.record is None or version is None:
+        return None
+    after = versions.find_version(snapshot, proposal.record, version + 1)
+    before = versions.find_version(snapshot, proposal.record, version - 1)
+    if after is None or before is None:
+        return after if after is not None and after.action == Action.RETIRE else None
+    then, now_is = before.whole(), after.whole()
+    back = after.action == Action.REVERT and (draft_of(then), then.state) == (draft_of(now_is), now_is.state)
+    return after if back else None
 
 
 def _before(snapshot: Snapshot, proposal: Proposal, present: Saved | None) -> Whole | None:

@@ -14,9 +14,10 @@ import orjson
 
 from lexarium.domain.changes import Change, State
 from lexarium.domain.collections import COLLECTIONS, DEFINITIONS
+from lexarium.domain.hierarchy import cycles
 from lexarium.domain.placeholders import is_placeholder
-from lexarium.domain.relations import RELATIONS
-from lexarium.store import surveys, versions
+from lexarium.domain.relations import HIERARCHIES
+from lexarium.store import edges, surveys, versions
 from lexarium.store.backend import Position, Snapshot, read_position
 from lexarium.store.database import Database
 from lexarium.store.surveys import Logged, Surveyed
@@ -33,13 +34,6 @@ _MOST_LISTED = 10_000
 _SURVEY_REST = 20
 """How many times as long as a survey took passes before the next, unless the catalogue is small."""
 _MONTH = len("2026-01")
-
-HIERARCHIES: dict[str, tuple[str, ...]] = {
-    name: tuple(each.name for each in RELATIONS.values() if each.hierarchical and each.target == name)
-    for name in COLLECTIONS
-    if any(each.hierarchical and each.target == name for each in RELATIONS.values())
-}
-"""The relations that make a hierarchy of a collection, where there are any."""
 
 GAPS = {
     "undefined": "No definition",
@@ -70,8 +64,12 @@ class Figures:
     """By the names of `GAPS`; those that wait longest first, or by name."""
     tops: Mapping[str, Surveyed]
     """The tops of each collection's hierarchy."""
+    apart: Mapping[str, Surveyed]
+    """What stands nowhere in it, by collection."""
+    circles: Mapping[str, tuple[str, ...]]
+    """What goes round in circles in it, as an import may bring them, by collection: no top leads there."""
     surveyed: Position
-    """The position that the last two are of: perhaps an earlier one, since they take longer."""
+    """The position that these and the gaps are of: perhaps an earlier one, since they take longer."""
 
     def hold_at(self, position: Position) -> bool:
         """Whether they are of a position, or a later one."""
@@ -134,6 +132,8 @@ class _Survey:
     position: Position
     gaps: Mapping[str, Surveyed]
     tops: Mapping[str, Surveyed]
+    apart: Mapping[str, Surveyed]
+    circles: Mapping[str, tuple[str, ...]]
 
 
 class Statistics:
@@ -144,7 +144,7 @@ class Statistics:
         self._ledger = _Ledger()
         self._position = Position("", 0, 0, 0)
         self._figures: Figures | None = None
-        self._surveyed = _Survey(self._position, {}, {})
+        self._surveyed = _Survey(self._position, {}, {}, {}, {})
         self._survey_due = 0.0
         self._asked: SimpleQueue[Future[None]] = SimpleQueue()
         self._starting = threading.Lock()
@@ -217,14 +217,17 @@ class Statistics:
         with self._database.read() as snapshot:
             hierarchies = HIERARCHIES.items()
             repeated = [each for name in COLLECTIONS for each in surveys.repeated(snapshot, name, _MOST_LISTED)]
-            apart = [surveys.apart(snapshot, name, relations, _MOST_LISTED) for name, relations in hierarchies]
+            apart = {name: surveys.apart(snapshot, name, relations, _MOST_LISTED) for name, relations in hierarchies}
             tops = {name: surveys.tops(snapshot, name, relations, _MOST_LISTED) for name, relations in hierarchies}
+            circles = {name: _on(cycles(edges.inner(snapshot, relations))) for name, relations in hierarchies}
             position = read_position(snapshot)
         gaps = {
             "repeated": Surveyed(tuple(each.id for each in repeated), len(repeated)),
-            "apart": Surveyed(tuple(each for some in apart for each in some.ids), sum(some.total for some in apart)),
+            "apart": Surveyed(
+                tuple(each for some in apart.values() for each in some.ids), sum(some.total for some in apart.values())
+            ),
         }
-        self._surveyed = _Survey(position, gaps, tops)
+        self._surveyed = _Survey(position, gaps, tops, apart, circles)
         now = time.monotonic()
         self._survey_due = now if position.revision <= _SMALL else now + _SURVEY_REST * (now - started)
 
@@ -242,8 +245,15 @@ class Statistics:
             growth={name: _nested(counted) for name, counted in ledger.growth.items()},
             gaps={**waiting, **self._surveyed.gaps},
             tops=self._surveyed.tops,
+            apart=self._surveyed.apart,
+            circles=self._surveyed.circles,
             surveyed=self._surveyed.position,
         )
+
+
+def _on(circles: list[list[str]]) -> tuple[str, ...]:
+    """The records on these circles, each once."""
+    return tuple(dict.fromkeys(each for circle in circles for each in circle))
 
 
 def _earlier(snapshot: Snapshot, made: list[Logged]) -> dict[str, Logged | Change]:

@@ -68,6 +68,8 @@ class How:
     """Nothing: as each file's name or beginning tells."""
     collection: str = ""
     """Nothing: as the records or the file's name tell."""
+    map: Mapping[str, str] = field(default_factory=dict)
+    """What columns and predicates mean that are not known by their names."""
     prefer: Preference | None = None
 
 
@@ -77,7 +79,7 @@ class Upload:
 
     ticket: str
     names: tuple[str, ...]
-    how: How = How()
+    how: How = field(default_factory=How)
     stage: Stage = Stage.LOOKING
     doing: str = "waiting"
     """What is being done to them, while something is; how much of it is done, and of how much."""
@@ -209,6 +211,7 @@ class Uploads:
             about=self._about,
             format=FORMATS.get(upload.how.format),
             collection=COLLECTIONS.get(upload.how.collection),
+            map=upload.how.map,
             prefer=upload.how.prefer,
             dry_run=dry_run,
             looked_at=None if dry_run else upload.looked_at,

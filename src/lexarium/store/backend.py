@@ -166,8 +166,11 @@ class Backend(Protocol):
     def loading(self, connection: Connection) -> AbstractContextManager[None]:
         """Within a writing transaction, a block that adds more records than there were before it."""
 
-    def lock_schema(self, connection: Connection) -> None:
-        """Within a writing transaction, wait until no other changes the tables."""
+    def upgrading(self) -> AbstractContextManager[Connection]:
+        """A writing transaction that may change the tables, once no other does. Others can tell: see `is_upgraded`."""
+
+    def is_upgraded(self, connection: Connection) -> bool:
+        """Whether a process is about to change the tables; once it has ended, however it did, none is."""
 
     def lock(self, connection: Connection) -> Position:
         """Wait until no other transaction writes, and keep others from it until this one ends: the position then.

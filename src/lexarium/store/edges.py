@@ -30,7 +30,7 @@ Stop = tuple[str, str]
 """Where a record stands in its collection: its key and its identifier."""
 
 _EDGE = (relation.c.source, relation.c.relation, relation.c.target)
-_THESE: BindParameter[str] = bindparam("identifiers", expanding=True)
+_THIS: BindParameter[str] = bindparam("identifier")
 
 
 def of_sources(connection: Connection, sources: Items[str]) -> dict[str, frozenset[Edge]]:
@@ -50,17 +50,25 @@ def touching(connection: Connection, identifiers: Items[str]) -> set[Edge]:
 
 def count_sources(connection: Connection, target: str) -> int:
     """How many published records, other than itself, are related to this one."""
-    query = select(func.count(relation.c.source.distinct())).join(record, record.c.id == relation.c.source)
-    query = query.where(relation.c.target == target, relation.c.source != target, record.c.state == State.PUBLISHED)
-    number: int = connection.execute(query).scalar_one()
+    number: int = connection.execute(select(func.count()).select_from(_sources(target).subquery())).scalar_one()
     return number
 
 
-def inner(connection: Connection, name: str) -> Iterator[Edge]:
-    """The edges of a relation whose source is also the target of one: most records have none below them."""
+def first_sources(connection: Connection, target: str, most: int) -> list[str]:
+    """Those records, by name: the first so many."""
+    return list(connection.execute(_sources(target).order_by(record.c.name_key, record.c.id).limit(most)).scalars())
+
+
+def _sources(target: str) -> Select[Any]:
+    near = select(relation.c.source).where(relation.c.target == target, relation.c.source != target)
+    return select(record.c.id).where(record.c.id.in_(near), record.c.state == State.PUBLISHED)
+
+
+def inner(connection: Connection, names: Items[str]) -> Iterator[Edge]:
+    """The edges of these relations whose source is also the target of one: most records have none below them."""
     below = relation.alias()
-    has_below = exists().where(below.c.target == relation.c.source, below.c.relation == name)
-    return _edges(connection, (relation.c.relation == name) & has_below)
+    has_below = exists().where(below.c.target == relation.c.source, below.c.relation.in_(names))
+    return _edges(connection, relation.c.relation.in_(names) & has_below)
 
 
 def any_there(connection: Connection) -> bool:
@@ -117,7 +125,7 @@ def related(connection: Connection, identifiers: Items[str]) -> dict[str, list[R
 def with_related(connection: Connection, identifier: str) -> tuple[Stored, list[Related]] | None:
     """A record, in whatever collection and state, and its `related`; None where there is none."""
     stored, ends = None, []
-    for *end, state, version, body in connection.execute(_WITH_RELATED, {"identifiers": [identifier]}):
+    for *end, state, version, body in connection.execute(_WITH_RELATED, {"identifier": identifier}):
         if body is None:
             ends.append(end)
         else:
@@ -154,7 +162,7 @@ def _ends(near: Side, far: Side) -> Select[Any]:
 
 
 def _of_these(near: Side, far: Side) -> Select[Any]:
-    return _ends(near, far).where(relation.c[near].in_(_THESE))
+    return _ends(near, far).where(relation.c[near].in_(bindparam("identifiers", expanding=True)))
 
 
 def _of_those_between(near: Side, far: Side) -> Select[Any]:
@@ -187,9 +195,12 @@ _OF_THESE = _from_both_sides(_of_these)
 _OF_THOSE_BETWEEN = _from_both_sides(_of_those_between)
 _WITH_RELATED: CompoundSelect[Any] = union_all(
     select(*[null()] * 5, record.c.collection, record.c.state, record.c.version, record.c.body).where(
-        record.c.id.in_(_THESE)
+        record.c.id == _THIS
     ),
-    *(_of_these(near, far).add_columns(null(), null(), null()) for near, far in _BOTH_SIDES),
+    *(
+        _ends(near, far).add_columns(null(), null(), null()).where(relation.c[near] == _THIS)
+        for near, far in _BOTH_SIDES
+    ),
 )
 
 

@@ -24,7 +24,7 @@ _BY_HOST = ("host", "hostaddr", "port")
 
 
 class Link(psycopg.Connection[Any]):
-    """A connection that is given up where its server does not answer in time."""
+    """A connection that is given up where its server does not answer in time. It begins no transaction by itself."""
 
     patience: float | None = None
     timeline = 0
@@ -103,7 +103,7 @@ class Links:
 
     def _opened(self, host: str) -> Link:
         """A connection to this one, unless it is older than what was seen."""
-        link = Link.connect(host)
+        link = Link.connect(host, autocommit=True)
         link.patience = self._patience
         name, encoding = link.info.dbname, link.info.parameter_status("server_encoding")
         if encoding != _ENCODING:
@@ -132,9 +132,7 @@ class Links:
 
 
 def _timeline(link: Link) -> int:
-    link.autocommit = True
     (timeline,) = link.execute(_TIMELINE).fetchone() or (0,)
-    link.autocommit = False
     return int(timeline)
 
 

@@ -57,6 +57,10 @@ _MORE_PATIENCE = 1
 """In seconds: how much longer the client waits than the server does, so that the server can say what is wrong."""
 # Any number will do that no other program on the same server uses for a lock of this kind.
 _SCHEMA_LOCK = 0x1E7A
+_SCHEMA_LOCKED = text(
+    "SELECT count(*) FROM pg_locks JOIN pg_database ON pg_database.oid = pg_locks.database"
+    " WHERE datname = current_database() AND locktype = 'advisory' AND (classid, objid, objsubid) = (0, :lock, 1)"
+).bindparams(lock=_SCHEMA_LOCK)
 _POLL_SECONDS = 0.4
 """A node learns of others' writes at once; after this long it looks by itself, where word cannot come or was lost."""
 _TROUBLE_SECONDS = 0.5
@@ -139,10 +143,8 @@ class PostgresWatch:
         # A connection of its own: waiting for one of the pool's could take long when readers are many.
         engine = create_engine(_DIALECT, creator=self._links.for_watch, poolclass=NullPool)
         self._asked = time.monotonic()
-        with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-            driver = connection.connection.driver_connection
-            assert isinstance(driver, Link)
-            self._link = driver
+        with engine.connect() as connection:
+            self._link = driver = _link_of(connection)
             try:
                 driver.execute(f"LISTEN {_CHANNEL}")
             except psycopg.Error:
@@ -174,6 +176,7 @@ def _mourn(engine: Engine, seen: Position, place: str) -> None:
     nothing is found here, and the next look tells.
     """
     with engine.begin() as connection:
+        _begin(connection)
         if connection.execute(select(func.pg_is_in_recovery())).scalar_one():
             return
         found = connection.execute(_POSITION_NOW.with_for_update(skip_locked=True)).one_or_none()
@@ -193,6 +196,19 @@ def _now(row: Any) -> Position:
     """The position that a row tells, on the timeline that the server is on: the last write may have been before it."""
     found, timeline = Position._make(row[: len(Position._fields)]), row[len(Position._fields)]
     return found if timeline == found.timeline else found._replace(timeline=timeline, parted=found.writes)
+
+
+def _link_of(connection: Connection) -> Link:
+    link = connection.connection.driver_connection
+    assert isinstance(link, Link)
+    return link
+
+
+def _begin(connection: Connection) -> None:
+    """Begin a transaction, unless that is done: whoever reads has its position with the same trip."""
+    link = _link_of(connection)
+    if link.info.transaction_status == psycopg.pq.TransactionStatus.IDLE:
+        connection.exec_driver_sql("BEGIN")
 
 
 def _begun(driver: "psycopg.Connection[Any]") -> Position | None:
@@ -282,7 +298,9 @@ class PostgresBackend:
             pool_size=_CONNECTIONS,
             max_overflow=0,
             pool_timeout=_STANDBY_SECONDS if standby else seconds or _WAIT_SECONDS,
+            pool_use_lifo=True,  # the last that was used has its statements prepared, and is surely good
         )
+        event.listen(self.engine, "begin", _begin)
         event.listen(self.engine, "checkin", _note_use)
         event.listen(self.engine, "checkout", self._refuse_if_bad)
 
@@ -291,10 +309,8 @@ class PostgresBackend:
 
     def reading(self) -> Connection:
         self._refuse_if_silent()
-        # The driver would begin a transaction by itself, with a trip of its own.
-        connection = self.engine.connect().execution_options(isolation_level="AUTOCOMMIT")
-        driver = connection.connection.driver_connection
-        assert isinstance(driver, Link)
+        connection = self.engine.connect()
+        driver = _link_of(connection)
         try:
             begun = connection.execution_options(**{AT: _begun(driver)})
             driver.patience = self._patience
@@ -341,11 +357,17 @@ class PostgresBackend:
         yield
         connection.execute(text("ANALYZE record, change, relation"))
 
-    def lock_schema(self, connection: Connection) -> None:
-        # Another node's upgrade may take longer than anything else that is waited for.
-        connection.execute(text("SET LOCAL lock_timeout = 0"))
-        connection.execute(text("SET LOCAL statement_timeout = 0"))
-        connection.execute(text(f"SELECT pg_advisory_xact_lock({_SCHEMA_LOCK})"))
+    @contextmanager
+    def upgrading(self) -> Iterator[Connection]:
+        with self.writing() as connection, connection.begin():
+            # Another node's upgrade may take longer than anything else that is waited for.
+            connection.execute(text("SET LOCAL lock_timeout = 0"))
+            connection.execute(text("SET LOCAL statement_timeout = 0"))
+            connection.execute(text(f"SELECT pg_advisory_xact_lock({_SCHEMA_LOCK})"))
+            yield connection
+
+    def is_upgraded(self, connection: Connection) -> bool:
+        return bool(connection.execute(_SCHEMA_LOCKED).scalar())
 
     def lock(self, connection: Connection) -> Position:
         return _now(connection.execute(self._lock).one())

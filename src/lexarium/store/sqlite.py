@@ -1,5 +1,6 @@
 """SQLite in WAL mode: the embedded engine."""
 
+import fcntl
 import logging
 import sqlite3
 from collections.abc import Iterator
@@ -82,6 +83,7 @@ class SqliteBackend:
             pool_timeout=_WAIT_SECONDS,
         )
         self.file: Path | None = Path(self.place)
+        self._upgrading = Path(f"{self.place}-upgrading")
         self._opened: tuple[int, int] | None = None
         event.listen(self.engine, "connect", _set_up)
         event.listen(self.engine, "begin", _begin)
@@ -157,8 +159,13 @@ class SqliteBackend:
         finally:
             connection.exec_driver_sql(f"PRAGMA cache_size=-{_CACHE_KB}")
 
-    def lock_schema(self, connection: Connection) -> None:
-        """Nothing to do: a writing transaction begins with the lock."""
+    @contextmanager
+    def upgrading(self) -> Iterator[Connection]:
+        with _shown(self._upgrading), self.writing() as connection, connection.begin():
+            yield connection
+
+    def is_upgraded(self, connection: Connection) -> bool:
+        return _is_shown(self._upgrading)
 
     def _identity(self) -> tuple[int, int] | None:
         try:
@@ -194,6 +201,34 @@ class SqliteBackend:
         if isinstance(error.orig, sqlite3.OperationalError) and any(sign in reason for sign in _UNAVAILABLE):
             return Unavailable(f"The database {self.place} cannot be used now: {reason}.")
         return None
+
+
+@contextmanager
+def _shown(sign: Path) -> Iterator[None]:
+    """Show a sign, which vanishes with the process. Where it cannot be written, there is none."""
+    try:
+        file = sign.open("w")
+    except OSError:
+        yield
+        return
+    with file:
+        fcntl.flock(file, fcntl.LOCK_SH)
+        try:
+            yield
+        finally:
+            sign.unlink(missing_ok=True)
+
+
+def _is_shown(sign: Path) -> bool:
+    """Whether a process shows a sign. A file that a process has left which was killed is none."""
+    try:
+        with sign.open() as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
 
 
 _UNAVAILABLE = ("locked", "unable to open", "readonly", "full", "disk I/O")

@@ -23,7 +23,8 @@ CREATE TABLE edge (source TEXT, relation TEXT, target TEXT);
 CREATE TABLE told (id TEXT, what INTEGER);
 CREATE TABLE dropped (source TEXT, relation TEXT, target TEXT, PRIMARY KEY (source, relation, target)) WITHOUT ROWID;
 CREATE TABLE named (name TEXT PRIMARY KEY, collection TEXT, label TEXT, id TEXT) WITHOUT ROWID;
-CREATE TABLE loose (source TEXT, relation TEXT, target TEXT, file INTEGER, line INTEGER);
+CREATE TABLE loose (source TEXT, relation TEXT, target TEXT, file INTEGER, line INTEGER, by_hand INTEGER);
+CREATE TABLE unclear (id TEXT, relation TEXT, PRIMARY KEY (id, relation)) WITHOUT ROWID;
 CREATE TABLE turned (target TEXT PRIMARY KEY, instead TEXT) WITHOUT ROWID;
 CREATE TABLE left_out (name TEXT PRIMARY KEY) WITHOUT ROWID;
 """
@@ -160,9 +161,13 @@ class Stage:
         if told:
             self._put("told", (identifier, self._told.setdefault(tuple(told), len(self._told))))
 
-    def tell_loosely(self, edge: Edge, source: int, line: int) -> None:
-        """Add an edge of which an end was told by what may be no id of ours."""
-        self._put("loose", (edge.source, edge.relation, edge.target, source, line))
+    def tell_loosely(self, edge: Edge, source: int, line: int, *, by_hand: bool) -> None:
+        """Add an edge of which an end was told by what may be no id of ours.
+
+        Where it turns out that nobody knows the target, and it was written by hand, its source does not tell of that
+        relation completely.
+        """
+        self._put("loose", (edge.source, edge.relation, edge.target, source, line, by_hand))
 
     def names(self, size: int) -> Iterator[list[Named]]:
         """What records are called by that is no id of ours, some at a time."""
@@ -213,10 +218,10 @@ class Stage:
         self._db.execute(f"DELETE FROM loose WHERE source {those}")
         self._db.execute(f"UPDATE named SET collection = NULL WHERE name {those}")
 
-    def settle_names(self, mapping: str) -> Iterator[tuple[Edge, str]]:
+    def settle_names(self, mapping: str) -> Iterator[tuple[Edge, str, bool]]:
         """Put ids in place of names, everywhere, and tell of each record's name by a mapping.
 
-        Yields the edges that had to be left out, each with where it was read.
+        Yields the edges that had to be left out, each with where it was read, and whether it was written by hand.
         """
         # An id of ours that looks like a name.
         here = "name IN (SELECT id FROM staged)"
@@ -229,12 +234,16 @@ class Stage:
             LEFT JOIN named s ON s.name = loose.source
             LEFT JOIN named t ON t.name = loose.target
         """
-        unknown = "WHERE (s.name IS NOT NULL AND s.id IS NULL) OR (t.name IS NOT NULL AND t.id IS NULL)"
-        query = f"SELECT loose.source, relation, target, file, line {ends} {unknown} ORDER BY loose.rowid"
-        for source, relation, target, file, line in self._db.execute(query):
-            yield Edge(source, relation, target), self.place(file, line)
+        unknown = "((s.name IS NOT NULL AND s.id IS NULL) OR (t.name IS NOT NULL AND t.id IS NULL))"
+        query = (
+            f"SELECT loose.source, relation, target, file, line, by_hand {ends} WHERE {unknown} ORDER BY loose.rowid"
+        )
+        for source, relation, target, file, line, by_hand in self._db.execute(query):
+            yield Edge(source, relation, target), self.place(file, line), bool(by_hand)
+        unclear = f"SELECT coalesce(s.id, loose.source), relation {ends} WHERE by_hand AND {unknown}"
+        self._db.execute(f"INSERT OR IGNORE INTO unclear {unclear}")
         whole = "coalesce(s.id, loose.source), relation, coalesce(t.id, loose.target)"
-        self._db.execute(f"INSERT INTO edge SELECT {whole} {ends} WHERE NOT ({unknown.removeprefix('WHERE ')})")
+        self._db.execute(f"INSERT INTO edge SELECT {whole} {ends} WHERE NOT {unknown}")
         known = "collection IS NOT NULL AND label IS NULL"
         self._db.execute(f"INSERT INTO edge SELECT id, ?, name FROM named WHERE {known}", (mapping,))
 
@@ -260,7 +269,13 @@ class Stage:
         known = list(self._told)
         cursor = self._db.execute("SELECT DISTINCT id, what FROM told ORDER BY id")
         while rows := cursor.fetchmany(_BUFFERED):
-            yield [(identifier, *each) for identifier, what in rows for each in known[what]]
+            unclear = self._unclear(rows[0][0], rows[-1][0])
+            yield [
+                (identifier, relation, side)
+                for identifier, what in rows
+                for relation, side in known[what]
+                if (identifier, relation) not in unclear
+            ]
 
     def asserted(self, edges: Iterable[Edge]) -> set[Edge]:
         """Which of these edges some record of the import tells of."""
@@ -339,6 +354,10 @@ class Stage:
     def relations(self) -> set[str]:
         """The names of the relations that the import tells of."""
         return {row[0] for row in self._db.execute("SELECT DISTINCT relation FROM edge")}
+
+    def _unclear(self, first: str, last: str) -> set[tuple[str, str]]:
+        """What records from one id to another seem to tell of completely, and do not."""
+        return set(self._db.execute("SELECT id, relation FROM unclear WHERE id BETWEEN ? AND ?", (first, last)))
 
     def _put(self, table: str, row: tuple[Any, ...]) -> None:
         rows = self._waiting[table]

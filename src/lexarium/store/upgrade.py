@@ -22,8 +22,7 @@ def upgrade(database: Database) -> str | None:
     does the work and the rest find it done.
     """
     scripts = ScriptDirectory(str(Path(migrations.__file__).parent))
-    with database.errors_explained(), database.backend.writing() as connection, connection.begin():
-        database.backend.lock_schema(connection)
+    with database.errors_explained(), database.backend.upgrading() as connection:
         before = version_of(connection)
         if before is None and set(inspect(connection).get_table_names()):
             raise NotACatalogue(f"{database.place} is a database, but not one of Lexarium's. Choose another.")

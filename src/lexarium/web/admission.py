@@ -1,41 +1,83 @@
 """Admission: past so many requests at a time the next is refused at once, so that those that are taken stay quick."""
 
+from time import monotonic
+
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from lexarium.web.answers import Reply
+from lexarium.web.limits import Bodies
 from lexarium.web.problems import HttpProblem, respond
 
 PROBES = frozenset({"/healthz", "/readyz", "/metrics"})
 """Always taken: whoever watches must not take a server that is busy for one that is dead."""
 
 
+_PARTS = 4
+"""Under strain, one in so many of the requests that may be in work otherwise may be."""
+_STRAIN_SECONDS = 1.0
+"""How long it lasts after the last refusal: for as long as those who were refused are told to wait."""
+_PROBLEM = respond(
+    HttpProblem(503, "The server has more to do than it can. Try again in a moment."),
+    {"access-control-allow-origin": "*"},
+)
+REFUSAL = Reply(_PROBLEM.status_code, _PROBLEM.raw_headers, bytes(_PROBLEM.body))
+
+
+class Work:
+    """The requests that a worker has in work, and how many may be.
+
+    Many may come at once, and wait for each other a little. Where even more come, more is asked than can be done, and
+    will be for a while: then few are taken, so that those need not wait, and the rest know at once.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._few = max(1, most // _PARTS)
+        self._strained_until = 0.0
+        self.requests = 0
+
+    @property
+    def is_strained(self) -> bool:
+        """Whether requests have been refused of late."""
+        return monotonic() < self._strained_until
+
+    def is_full(self) -> bool:
+        """Whether one more is to be refused; to be asked when there is one more."""
+        if self.requests < self._few:
+            return False
+        now = monotonic()
+        if self.requests < (self._few if now < self._strained_until else self._most):
+            return False
+        self._strained_until = now + _STRAIN_SECONDS
+        return True
+
+
 class Admitted:
     """An ASGI application that has at most so many requests in work.
 
     One counts from when it comes until its answer begins, but not while its client is waited for: however many are
-    slow to send, they keep nobody else out.
+    slow to send, they keep nobody else out. What they have sent counts by itself.
     """
 
-    def __init__(self, app: ASGIApp, most: int) -> None:
+    def __init__(self, app: ASGIApp, work: Work, bodies: Bodies) -> None:
         self._app = app
-        self._most = most
-        self._in_work = 0
-        problem = HttpProblem(503, "The server has more to do than it can. Try again in a moment.")
-        self._refuse = respond(problem, {"access-control-allow-origin": "*"})
+        self._work = work
+        self._bodies = bodies
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["path"] in PROBES:
             await self._app(scope, receive, send)
-        elif self._in_work >= self._most:
-            await self._refuse(scope, receive, send)
+        elif self._work.is_full():
+            await REFUSAL.deliver(send)
         else:
-            await self._work(scope, receive, send)
+            await self._take(scope, receive, send)
 
-    async def _work(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _take(self, scope: Scope, receive: Receive, send: Send) -> None:
         counted = begun = False
 
         def count(*, now: bool) -> None:
             nonlocal counted
-            self._in_work += now - counted
+            self._work.requests += now - counted
             counted = now
 
         async def heard() -> Message:
@@ -56,3 +98,4 @@ class Admitted:
             await self._app(scope, heard, told)
         finally:
             count(now=False)
+            self._bodies.let_go(scope)

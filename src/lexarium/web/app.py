@@ -25,7 +25,7 @@ from lexarium.service.statistics import Statistics
 from lexarium.service.uploads import Uploads
 from lexarium.settings import Settings
 from lexarium.store.database import Database
-from lexarium.web.admission import Admitted
+from lexarium.web.admission import Admitted, Work
 from lexarium.web.answers import Answers
 from lexarium.web.fastpath import FastPath
 from lexarium.web.gate import Gate, Gated
@@ -76,11 +76,12 @@ def make_app(settings: Settings, database: Database, figures: Path | None = None
     streams = Streams(settings.streams)
     callers = Callers(database)
     gate = Gate(callers, closed=settings.read == "token")
-    indexer = Indexer(database, settings.index)
+    work = Work(settings.requests)
+    indexer = Indexer(database, settings.index, hurried=lambda: work.is_strained)
     finder = Finder(database, indexer)
     answers = Answers(settings.cache_mb * 1_000_000, database)
     traffic = Traffic(told=settings.log_requests == "yes")
-    metrics = Metrics(database, indexer, answers, streams, traffic, figures)
+    metrics = Metrics(database, indexer, answers, streams, traffic, work, limits.bodies, figures)
     annotating = Annotating(database)
     uploads = Uploads(database, settings.about)
     site = Site(
@@ -113,10 +114,10 @@ def make_app(settings: Settings, database: Database, figures: Path | None = None
         lifespan=lifespan,
     )
     app.router.redirect_slashes = False
-    admitted = Admitted(InTurn(Gated(app, gate, site) if gate.closed else app), settings.requests)
+    admitted = Admitted(InTurn(Gated(app, gate, site) if gate.closed else app), work, limits.bodies)
     watched = Observed(admitted, traffic)
     # What is finished is sent without asking who wants it: in a closed catalogue nothing is.
-    return FastPath(Forwarded(watched, settings.proxies), None if gate.closed else answers, traffic)
+    return FastPath(Forwarded(watched, settings.proxies), None if gate.closed else answers, traffic, work)
 
 
 async def _sweep(uploads: Uploads) -> None:

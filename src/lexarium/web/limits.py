@@ -11,6 +11,7 @@ from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 
 from starlette.requests import Request
+from starlette.types import Scope
 
 from lexarium.settings import Settings
 from lexarium.web.problems import HttpProblem
@@ -22,6 +23,10 @@ _ACCOUNTS_OF_AN_ADDRESS = 10
 """How many times the rate of one account an address may try to sign in, to whichever accounts."""
 _ADDRESSES_OF_AN_ACCOUNT = 20
 """How many times that rate an account may be tried, from whichever addresses it has not signed in from of late."""
+_UNCOUNTED = 16_384
+"""How many bytes of every body count for nothing: however much others hold, an ordinary write is taken."""
+_HELD = "held"
+"""Where a request says how much of its body is held."""
 _HASHED_AT_ONCE = 2
 """How many passwords are looked at at a time: each takes 64 MiB while it is."""
 
@@ -131,6 +136,32 @@ def _key(account: str, network: str = "") -> str:
     return hashlib.sha256(f"{network} {account}".encode(errors="replace")).hexdigest()
 
 
+class Bodies:
+    """The bodies that a worker holds, of requests that are not answered yet: so many bytes together, and no more.
+
+    Else clients who send slowly could take all the memory there is.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self.held = 0
+        """In bytes."""
+
+    def hold(self, scope: Scope, size: int) -> None:
+        """Hold a body of which so much is there by now. Raises a 503 where that is too much, with all others."""
+        state = scope.setdefault("state", {})
+        counted = max(0, size - _UNCOUNTED)
+        more = counted - state.get(_HELD, 0)
+        if more > 0 and self.held + more > self._most:
+            raise HttpProblem(503, "The server holds as much as it can of what others send. Try again in a moment.")
+        self.held += more
+        state[_HELD] = counted
+
+    def let_go(self, scope: Scope) -> None:
+        """Hear that a request has been answered."""
+        self.held -= scope["state"].pop(_HELD, 0) if "state" in scope else 0
+
+
 class Limits:
     """The limits of one worker."""
 
@@ -140,6 +171,7 @@ class Limits:
         self.batch_bytes = settings.batch_mb * _MEBIBYTE
         self.batch_lines = settings.batch_lines
         self.upload_bytes = settings.upload_mb * _MEBIBYTE
+        self.bodies = Bodies(settings.bodies_mb * _MEBIBYTE)
         self.writes = Rate(settings.write_rate, settings.write_burst)
         self.sign_ins = SignIns(settings.sign_in_rate)
         self.batches = asyncio.Semaphore(1)
@@ -153,8 +185,11 @@ class Limits:
             request._body = b"".join([piece async for piece in self.pieces(request, self.body_bytes)])
         return request._body
 
-    async def pieces(self, request: Request, most: int) -> AsyncGenerator[bytes, None]:
-        """A body of at most so many bytes as it comes; raises where it is too large or too slow."""
+    async def pieces(self, request: Request, most: int, kept: int | None = None) -> AsyncGenerator[bytes, None]:
+        """A body of at most so many bytes as it comes; raises where it is too large or too slow.
+
+        `kept` is how much of it stays in memory, where that is not all.
+        """
         too_large = HttpProblem(413, f"The body must have at most {most} bytes.")
         length = request.headers.get("content-length", "")
         if length.isdecimal() and int(length) > most:
@@ -173,6 +208,7 @@ class Limits:
                 size += len(piece)
                 if size > most:
                     raise too_large
+                self.bodies.hold(request.scope, size if kept is None else min(size, kept))
                 yield piece
         except TimeoutError:
             raise HttpProblem(408, "The body took too long.", {"Connection": "close"}) from None

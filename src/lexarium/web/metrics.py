@@ -24,7 +24,9 @@ from lexarium.service.indexing import Indexer
 from lexarium.store import webhooks
 from lexarium.store.backend import read_position
 from lexarium.store.database import Database
+from lexarium.web.admission import Work
 from lexarium.web.answers import Answers
+from lexarium.web.limits import Bodies
 from lexarium.web.streams import Streams
 from lexarium.web.traffic import BOUNDS, Traffic
 
@@ -49,6 +51,9 @@ class Metric:
 METRICS = {
     "lexarium_requests_total": Metric("counter", "Requests that were answered", ("method", "route", "status")),
     "lexarium_request_seconds": Metric("histogram", "Seconds until an answer began", ("route", "le")),
+    "lexarium_faults_total": Metric("counter", "Mistakes of the server's own, told from 0", ("part", "reason")),
+    "lexarium_requests_in_work": Metric("gauge", "Requests that are worked on"),
+    "lexarium_bodies_bytes": Metric("gauge", "Bytes that are held of what clients send"),
     "lexarium_cache_hits_total": Metric("counter", "Finished answers that were there"),
     "lexarium_cache_misses_total": Metric("counter", "Finished answers that had to be made"),
     "lexarium_cache_bytes": Metric("gauge", "Bytes of finished answers that are kept"),
@@ -80,6 +85,8 @@ class Metrics:
     answers: Answers
     streams: Streams
     traffic: Traffic
+    work: Work
+    bodies: Bodies
     folder: Path | None
     """Where the workers of the node tell each other; None: there is one alone."""
 
@@ -113,6 +120,8 @@ class Metrics:
         """How this worker stands."""
         load = self.database.load
         figures: Figures = {
+            ("lexarium_requests_in_work", ()): self.work.requests,
+            ("lexarium_bodies_bytes", ()): self.bodies.held,
             ("lexarium_cache_hits_total", ()): self.answers.hits,
             ("lexarium_cache_misses_total", ()): self.answers.misses,
             ("lexarium_cache_bytes", ()): self.answers.size,
@@ -129,6 +138,7 @@ class Metrics:
     def _requests(self) -> Figures:
         """What this worker has been asked."""
         figures: Figures = defaultdict(float)
+        figures |= {("lexarium_faults_total", fault): count for fault, count in self.traffic.faults.items()}
         times = {route: list(each) for route, each in list(self.traffic.times.items())}
         for asked in (self.traffic.counts, self.traffic.finished):
             for (method, route, status), count in list(asked.items()):

@@ -50,8 +50,10 @@ class Probes:
 
     def _check(self) -> None:
         with self._database.read() as snapshot:
+            if self._database.backend.is_upgraded(snapshot):
+                raise Unready("The catalogue's database is being upgraded.")
             if version_of(snapshot) != HEAD:
-                raise Unready("The catalogue's database is being upgraded, or was upgraded by a newer Lexarium.")
+                raise Unready("The catalogue's database is not of this version: a newer Lexarium has upgraded it.")
             position = read_position(snapshot)
         self._indexer.at(position)
         behind = self._indexer.lag(position)

@@ -7,6 +7,7 @@ import secrets
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Mapping
+from itertools import product
 from time import perf_counter
 from typing import Any
 
@@ -21,12 +22,21 @@ _GIVEN = re.compile(rb"[\w.:+/=-]{1,128}", re.ASCII)
 _SECRET = re.compile(r"lex_[\w-]+")
 _METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"})
 _V1 = "/api/v1"
+_PARTS = {_V1: "v1", "/api/v-alpha": "v-alpha", "/reconcile": "reconcile"}
+"""By what addresses begin with."""
+_OTHER = "other"
+_REASONS = (_ANSWER, _BROKEN_OFF) = ("answer", "broken off")
+"""What a fault of ours did: it was the answer, or ended one that had begun."""
 _ERROR = 400
 _FAULT = 500
 
 
 Asked = tuple[str, str, int]
 """A method, a route, and the status of the answer."""
+
+
+Fault = tuple[str, str]
+"""A part of the interface, and a reason."""
 
 
 class Traffic:
@@ -43,6 +53,9 @@ class Traffic:
         """How many others were answered."""
         self.times: defaultdict[str, list[float]] = defaultdict(lambda: [0] * (len(BOUNDS) + 2))
         """Of these, by route: how many took how long, and all seconds together."""
+
+        self.faults: dict[Fault, int] = dict.fromkeys(product((*_PARTS.values(), _OTHER), _REASONS), 0)
+        """How often the server made a mistake. Each is there from the start, so that the first shows as one more."""
 
     def identify(self, given: bytes | None) -> bytes:
         """The id of a request: the one that it brought, where that is a plain word, else a new one."""
@@ -66,8 +79,18 @@ class Traffic:
         times = self.times[route]
         times[bisect_left(BOUNDS, seconds)] += 1
         times[-1] += seconds
+        if status == _FAULT:
+            self._note_fault(scope, _ANSWER)
         if self._told or status == _FAULT:
             self._tell(method, scope["path"], status, seconds, request)
+
+    def note_broken_off(self, scope: Mapping[str, Any]) -> None:
+        """Count a fault of ours in the midst of an answer."""
+        self._note_fault(scope, _BROKEN_OFF)
+
+    def _note_fault(self, scope: Mapping[str, Any], reason: str) -> None:
+        part = next((part for begin, part in _PARTS.items() if scope["path"].startswith(begin)), _OTHER)
+        self.faults[part, reason] += 1
 
     def _tell(self, method: str, path: str, status: int, seconds: float, request: bytes | None) -> None:
         """Neither the query, which may hold a secret, nor who asks."""
@@ -99,20 +122,22 @@ class Observed:
         began = perf_counter()
         brought = next((value for name, value in scope["headers"] if name == REQUEST_ID), None)
         request = self._traffic.identify(brought)
-        answered = False
+        status: int | None = None
 
         async def told(message: Message) -> None:
-            nonlocal answered
+            nonlocal status
             if message["type"] == "http.response.start":
-                answered = True
-                self._traffic.note(scope, message["status"], perf_counter() - began, request)
-                if brought is not None or message["status"] >= _ERROR:
+                status = message["status"]
+                self._traffic.note(scope, status, perf_counter() - began, request)
+                if brought is not None or status >= _ERROR:
                     message = {**message, "headers": [*message["headers"], (REQUEST_ID, request)]}
             await send(message)
 
         try:
             await self._app(scope, receive, told)
         except Exception:
-            if not answered:
+            if status is None:
                 self._traffic.note(scope, _FAULT, perf_counter() - began, request)
+            elif status != _FAULT:
+                self._traffic.note_broken_off(scope)
             raise

@@ -31,7 +31,7 @@ async def read_upload(request: Request, limits: Limits) -> AsyncIterator[Sent]:
     """The fields and files of a form, for as long as the block takes."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _KIND:
         raise HttpProblem(415, f"Files are sent as a form of the kind {_KIND}.")
-    pieces = limits.pieces(request, limits.upload_bytes)
+    pieces = limits.pieces(request, limits.upload_bytes, kept=_MOST_FILES * MultiPartParser.spool_max_size)
     parser = MultiPartParser(request.headers, pieces, max_files=_MOST_FILES, max_fields=_MOST_FIELDS)
     try:
         form = await parser.parse()

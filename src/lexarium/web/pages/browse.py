@@ -9,9 +9,9 @@ from starlette.responses import Response
 from lexarium.domain.changes import State
 from lexarium.domain.collections import COLLECTIONS, Collection
 from lexarium.domain.errors import NotFound
+from lexarium.domain.relations import HIERARCHIES
 from lexarium.service import browsing, looking
 from lexarium.service.browsing import Wanted
-from lexarium.service.statistics import HIERARCHIES
 from lexarium.store.backend import Snapshot, read_position
 from lexarium.web.pages.rows import rows
 from lexarium.web.pages.site import Page, Site
@@ -76,7 +76,7 @@ def tree(site: Site, request: Request) -> Response:
     kind, at = _hierarchy(request), request.query_params.get("at")
     with site.database.read() as snapshot:
         position = read_position(snapshot)
-        told: dict[str, Any] = {"collection": kind, "at": None, "counting": False, "total": 0}
+        told: dict[str, Any] = {"collection": kind, "at": None, "figures": None, "circling": []}
         if at:
             found = looking.record(snapshot, at, position.revision, kind)
             told["at"] = found.whole()
@@ -84,10 +84,9 @@ def tree(site: Site, request: Request) -> Response:
             told["branches"] = browsing.level(snapshot, kind.name, at)
         else:
             figures = site.statistics.figures(position)
-            tops = None if figures is None else figures.tops[kind.name]
-            told["counting"] = tops is None
-            told["total"] = 0 if tops is None else tops.total
-            told["branches"] = [] if tops is None else browsing.top(snapshot, kind.name, tops.ids)
+            told["figures"] = figures
+            told["branches"] = [] if figures is None else browsing.top(snapshot, kind.name, figures.tops[kind.name].ids)
+            told["circling"] = [] if figures is None else browsing.top(snapshot, kind.name, figures.circles[kind.name])
     return site.render(request, "tree.html", told)
 
 

@@ -60,7 +60,8 @@ def home(site: Site, request: Request) -> Response:
 
 def maps(figures: Figures, classes: Mapping[str, Class]) -> list[dict[str, Any]]:
     """The classes as a map, for a wide screen and for a narrow one; none where no record has a class."""
-    sizes = {each: sum(figures.classes.get(each, {}).values()) for each in classes}
+    # As many as the list has that a tile leads to.
+    sizes = {each: max(figures.classes.get(each, {}).values(), default=0) for each in classes}
     largest = sorted((each for each in sizes if sizes[each]), key=lambda each: -sizes[each])
     if not largest:
         return []
@@ -81,7 +82,7 @@ def _tile(each: Class, counts: Mapping[str, int]) -> Tile:
     main = max(counts, key=lambda name: counts[name])
     told = ", ".join(several(count, name) for name, count in counts.items())
     address = with_query(f"/browse/{main}", class_=each.id)
-    return Tile(each.name, address, told, each.shade, sum(counts.values()), Box(0, 0, 0, 0))
+    return Tile(each.name, address, told, each.shade, counts[main], Box(0, 0, 0, 0))
 
 
 def _placed(tiles: list[Tile], width: int, height: int) -> list[Tile]:

@@ -1,5 +1,6 @@
 """Importing files: sent, looked at, and only then imported."""
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,9 +13,12 @@ from starlette.routing import Route
 from lexarium.domain.collections import COLLECTIONS
 from lexarium.domain.editions import Preference
 from lexarium.domain.errors import Conflict, Invalid, Problem
+from lexarium.domain.relations import RELATIONS
 from lexarium.exchange.formats import FORMATS
+from lexarium.exchange.mapping import read_pairs
 from lexarium.service.access import Deed
 from lexarium.service.uploads import KEPT_SECONDS, How, Upload
+from lexarium.store import records
 from lexarium.web.pages.fields import KINDS, MISTAKES, Typed, mistakes_of, text
 from lexarium.web.pages.session import known
 from lexarium.web.pages.site import Form, Page, Site, admitted, refuse_foreign, sent_to_sign_in
@@ -25,6 +29,9 @@ _PATIENCE_SECONDS = 2.0
 """How long a page waits for an import: most are through by then."""
 _TOLD = 200
 """How many warnings, problems and conflicts a page tells one by one."""
+_FIELDS = {"format": "Format", "collection": "Collection", "map": "What columns mean"}
+"""What the fields are called by which files are read otherwise, each by the option that a command has for it."""
+_OPTION = re.compile(rf"--({'|'.join(_FIELDS)})\b")
 _FORMATS = {each.name: each for each in FORMATS.values() if each.reads}
 _PREFERENCES: dict[str, Preference | None] = {"": None, "ours": "ours", "theirs": "theirs"}
 
@@ -57,12 +64,32 @@ def _receive(site: Site, request: Request, sent: Sent) -> Response:
 def look(site: Site, request: Request) -> Response:
     """What an import would do, or has done; or how far it is."""
     upload = site.uploads.find(known(site, request), request.path_params["ticket"])
-    return _look(site, request, upload, {"format": upload.how.format, "collection": upload.how.collection}, {})
+    how = upload.how
+    pairs = "\n".join(f"{column}={meaning}" for column, meaning in how.map.items())
+    return _look(site, request, upload, {"format": how.format, "collection": how.collection, "map": pairs}, {})
 
 
 def _look(site: Site, request: Request, upload: Upload, typed: Typed, wrong: Mapping[str, str]) -> Response:
     told = {"upload": upload, "most": _TOLD, "minutes": KEPT_SECONDS // 60, "typed": typed, "wrong": wrong}
+    notes = upload.problems or upload.report.get("warnings", [])
+    told |= {
+        "notes": [
+            {**each, "what": _OPTION.sub(lambda found: f"“{_FIELDS[found[1]]}”", each["what"])} for each in notes
+        ],
+        "unread": any(_OPTION.search(each["what"]) for each in notes),
+        "there": _there(site, upload),
+        "relations": RELATIONS,
+    }
     return site.render(request, "imported.html", {**told, **_choices()}, 422 if wrong else 200)
+
+
+def _there(site: Site, upload: Upload) -> set[str]:
+    """Which of the records that a report names are in the catalogue, so that they have a page."""
+    named = {each["id"] for several in upload.report.get("records", {}).values() for each in several}
+    for several in upload.report.get("relations", {}).values():
+        named |= {each[end] for each in several for end in ("source", "target")}
+    with site.database.read() as snapshot:
+        return records.existing(snapshot, sorted(named))
 
 
 def look_again(site: Site, request: Request, fields: Typed) -> Response:
@@ -101,13 +128,19 @@ def _how(fields: Typed, problems: list[Problem]) -> How:
         for name, value in asked.items()
         if value and value not in choices[name]
     ]
+    lines = enumerate(text(fields, "map").splitlines())
+    meanings: dict[str, str] = {}
+    try:
+        meanings = read_pairs((f"map/{number}", line) for number, line in lines if line.strip())
+    except Invalid as error:
+        wrong += error.problems
     if problems or wrong:
         raise Invalid("The files cannot be imported so.", [*problems, *wrong])
-    return How(asked["format"], asked["collection"])
+    return How(asked["format"], asked["collection"], meanings)
 
 
 def _choices() -> dict[str, Any]:
-    return {"formats": [(each.name, each.description) for each in _FORMATS.values()], "kinds": KINDS}
+    return {"labels": _FIELDS, "formats": [(each.name, each.description) for each in _FORMATS.values()], "kinds": KINDS}
 
 
 def _seen(upload: Upload) -> Response:

@@ -1,6 +1,6 @@
 """Search results."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -8,8 +8,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from lexarium.domain.changes import State
-from lexarium.domain.collections import COLLECTIONS
+from lexarium.domain.collections import COLLECTIONS, CONCEPT_CLASS
+from lexarium.domain.identifiers import has_prefix
 from lexarium.search.ranking import Span
+from lexarium.service.classes import Class
 from lexarium.service.finding import DEEPEST, Asked, Found, Hit
 from lexarium.store import log
 from lexarium.web.pages.rows import Row, rows
@@ -33,17 +35,21 @@ def search(site: Site, request: Request) -> Response:
     """What was found, best first."""
     given = request.query_params
     text = given.get("q", "").strip()
-    collection, class_id = given.get("collection"), given.get("class")
+    collection, class_given = given.get("collection"), given.get("class", "")
+    with site.database.read() as snapshot:
+        classes = site.classes.at(snapshot)
+    class_id = _class(classes, class_given)
     offset = int(given["offset"]) if given.get("offset", "").isdecimal() and len(given["offset"]) < 6 else 0
     told: dict[str, Any] = {"q": text, "results": [], "found": None, "gone": bool(given.get("gone"))}
     told |= {"collection": collection if collection in COLLECTIONS else None, "class_id": class_id, "offset": offset}
+    told["unknown"] = collection if collection not in COLLECTIONS else None
+    told["unknown_class"] = class_given if class_id not in classes else None
     if text:
-        asked = Asked(text, limit=_SHOWN, offset=min(offset, DEEPEST - _SHOWN), class_=class_id or None)
+        asked = Asked(text, limit=_SHOWN, offset=min(offset, DEEPEST - _SHOWN), class_=class_id)
         asked = replace(asked, states=_EVERY_STATE) if told["gone"] else asked
         asked = replace(asked, collections=(told["collection"],)) if told["collection"] else asked
         found, facets = _found(site, asked)
         with site.database.read() as snapshot:
-            classes = site.classes.at(snapshot)
             changes = log.latest(snapshot, [hit.id for hit in found.hits])
             hits = [hit for hit in found.hits if hit.id in changes]
             shown = rows(snapshot, [changes[hit.id] for hit in hits], classes)
@@ -57,6 +63,12 @@ def search(site: Site, request: Request) -> Response:
             "previous": max(0, offset - _SHOWN) if offset else None,
         }
     return site.render(request, "results.html", told)
+
+
+def _class(classes: Mapping[str, Class], given: str) -> str | None:
+    """The class of this id or name; also one that is not there, by its id: records may name it."""
+    named = (each.id for each in classes.values() if each.name.casefold() == given.casefold())
+    return next(named, given if has_prefix(given, CONCEPT_CLASS.prefixes) else None)
 
 
 def _found(site: Site, wanted: Asked) -> tuple[Found, dict[str, dict[str, int]]]:

@@ -8,18 +8,22 @@ from starlette.responses import RedirectResponse, Response
 from lexarium.domain.errors import Conflict, Invalid, Stale
 from lexarium.domain.proposals import Proposal
 from lexarium.domain.text import unstorable
-from lexarium.service import curating, dossiers
+from lexarium.service import curating
 from lexarium.service.access import Deed
 from lexarium.service.desk import current, found, refuse_gone, still_named
+from lexarium.store import edges, records
+from lexarium.store.backend import Snapshot
 from lexarium.store.transaction import Transaction
 from lexarium.web.pages import meanwhile, reverting
 from lexarium.web.pages.fields import Typed, mistakes_of, text, whole_number
-from lexarium.web.pages.picking import choices, chosen
+from lexarium.web.pages.picking import Choice, choices, chosen
 from lexarium.web.pages.proposed import proposed_page
 from lexarium.web.pages.session import known
 from lexarium.web.pages.site import Form, Page, Site
 
 _PATH = "/retire/{id}"
+_MOST_NAMED = 30
+"""How many records that are related to one are named."""
 
 
 def ask(site: Site, request: Request) -> Response:
@@ -61,7 +65,8 @@ def _page(site: Site, request: Request, typed: Typed, wrong: Mapping[str, str]) 
             "version": there.version,
             "since": meanwhile.since(snapshot, there, whole_number(typed, "version")),
             "uses": list(still_named(snapshot, there.whole)),
-            "groups": [group for group in dossiers.dossier(snapshot, there.change).groups if not group.outward],
+            "related": _related(snapshot, identifier),
+            "most": _MOST_NAMED,
         }
     found_now = choices(site, text(typed, "q"), there.whole.collection.name, identifier)
     told |= {
@@ -72,6 +77,13 @@ def _page(site: Site, request: Request, typed: Typed, wrong: Mapping[str, str]) 
         "labels": {"replaced_by": "In its place"},
     }
     return site.render(request, "retire.html", told, 422 if wrong else 200)
+
+
+def _related(snapshot: Snapshot, identifier: str) -> list[Choice]:
+    """The first of the records that go on naming one, one more than are shown."""
+    ids = edges.first_sources(snapshot, identifier, _MOST_NAMED + 1)
+    named = records.named(snapshot, ids)
+    return [Choice(each, named[each][1], named[each][0]) for each in ids]
 
 
 PAGES = (Page(_PATH, ask, Deed.PROPOSE), Form(_PATH, retire, Deed.PROPOSE))

@@ -85,7 +85,7 @@ def templates() -> Environment:
         "collections": COLLECTIONS,
         "several": wording.several,
         "static": static_address,
-        "version": __version__,
+        "software": f"Lexarium {__version__}",
         "with_query": wording.with_query,
     }
     return environment

@@ -9,11 +9,13 @@ from starlette.responses import Response
 from lexarium.domain.changes import State
 from lexarium.domain.collections import COLLECTIONS
 from lexarium.domain.errors import NotFound
+from lexarium.domain.relations import HIERARCHIES
 from lexarium.service.classes import Class
 from lexarium.service.recent import people
 from lexarium.service.statistics import GAPS, Figures
 from lexarium.store import log
 from lexarium.store.backend import Snapshot, read_position
+from lexarium.store.surveys import Surveyed
 from lexarium.web.pages.chart import Chart, chart
 from lexarium.web.pages.rows import rows
 from lexarium.web.pages.site import Page, Site
@@ -42,11 +44,14 @@ def gap(site: Site, request: Request) -> Response:
     kind = request.path_params["kind"]
     if kind not in GAPS:
         raise NotFound(f"There is no such list; there are {', '.join(GAPS)}.")
-    given = request.query_params.get("offset", "")
+    given, collection = request.query_params.get("offset", ""), request.query_params.get("collection")
     offset = int(given) if given.isascii() and given.isdecimal() and len(given) < 10 else 0
     with site.database.read() as snapshot:
         figures = site.statistics.figures(read_position(snapshot))
-        ids = () if figures is None else figures.gaps[kind].ids
+        listed = Surveyed((), 0) if figures is None else figures.gaps[kind]
+        if kind == "apart" and figures is not None:
+            listed = figures.apart.get(collection or "", listed)
+        ids = listed.ids
         changes = log.latest(snapshot, ids[offset : offset + _SHOWN])
         # In the order of the list; what has been retired since the figures were made is left out.
         shown = [changes[each] for each in ids[offset : offset + _SHOWN] if each in changes]
@@ -58,7 +63,8 @@ def gap(site: Site, request: Request) -> Response:
         "figures": figures,
         "rows": found,
         "listed": len(ids),
-        "total": 0 if figures is None else figures.gaps[kind].total,
+        "total": listed.total,
+        "collection": collection if collection in HIERARCHIES else None,
         "next": offset + _SHOWN if offset + _SHOWN < len(ids) else None,
         "previous": max(0, offset - _SHOWN) if offset else None,
     }

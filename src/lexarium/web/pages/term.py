@@ -1,11 +1,13 @@
 """A record's page: what it is, how it relates to others, how it came to be so."""
 
+from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from lexarium.domain.about import About
 from lexarium.domain.changes import Change, State, Whole
 from lexarium.domain.collections import COLLECTIONS, CONCEPT_CLASS
 from lexarium.domain.stamps import text_of
@@ -17,7 +19,7 @@ from lexarium.web.pages.fields import whole_number
 from lexarium.web.pages.graph import graph
 from lexarium.web.pages.reverting import done
 from lexarium.web.pages.session import caller_of
-from lexarium.web.pages.site import Page, Site
+from lexarium.web.pages.site import Page, Site, base_of
 from lexarium.web.pages.wording import day, path_of, plural
 
 _FEW_VERSIONS = 5
@@ -32,7 +34,7 @@ def record_page(site: Site, request: Request, identifier: str) -> Response:
         whole = found.whole()
         if whole.state == State.MERGED and whole.replaced_by:
             return RedirectResponse(path_of(whole.replaced_by), 308, {"cache-control": "no-cache"})
-        told = _told(site, snapshot, dossiers.dossier(snapshot, found)) | _own(site, request, snapshot, found)
+        told = _told(site, request, snapshot, dossiers.dossier(snapshot, found)) | _own(site, request, snapshot, found)
     return site.render(request, "term.html", told, 200 if whole.state == State.PUBLISHED else 410)
 
 
@@ -53,7 +55,7 @@ def history(site: Site, request: Request) -> Response:
     return site.render(request, "history.html", told)
 
 
-def _told(site: Site, snapshot: Snapshot, dossier: Dossier) -> dict[str, Any]:
+def _told(site: Site, request: Request, snapshot: Snapshot, dossier: Dossier) -> dict[str, Any]:
     whole, change = dossier.whole, dossier.change
     collection = whole.collection.name
     classes = site.classes.at(snapshot)
@@ -68,7 +70,7 @@ def _told(site: Site, snapshot: Snapshot, dossier: Dossier) -> dict[str, Any]:
         "versions": dossiers.history(snapshot, whole.id, change.version, _FEW_VERSIONS),
         "newest": change.version,
         "downloads": _downloads(whole),
-        "citations": _citations(site, dossier),
+        "citations": _citations(_cited(site, request), dossier),
         "own_shade": classes[whole.id].shade if whole.id in classes else None,
     }
 
@@ -109,8 +111,13 @@ def _downloads(whole: Whole) -> list[tuple[str, str]]:
     return [("JSON", own), *others, history]
 
 
-def _citations(site: Site, dossier: Dossier) -> dict[str, str]:
-    whole, change, about = dossier.whole, dossier.change, site.about
+def _cited(site: Site, request: Request) -> About:
+    """The catalogue, at the address that whoever asks knows it by where nobody has told its own."""
+    return site.about if site.about.base != About.base else replace(site.about, base=f"{base_of(request)}/")
+
+
+def _citations(about: About, dossier: Dossier) -> dict[str, str]:
+    whole, change = dossier.whole, dossier.change
     name, where = whole.fields["name"], about.iri(whole.id)
     source = f"{about.title}, {about.publisher}" if about.publisher else about.title
     plain = str.maketrans("", "", "{}\\")

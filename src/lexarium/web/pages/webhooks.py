@@ -124,8 +124,8 @@ def test(site: Site, request: Request, fields: Typed) -> Response:
     """Send something that is no change, and tell what was answered."""
     with site.database.read() as snapshot:
         hook = webhooks.find(snapshot, request.path_params["id"])
-    status, error = try_out(hook, private=_private(site))
-    return _one(site, request, {"tried": error or f"It answered {status}."})
+    trial = try_out(site.database, hook, private=_private(site))
+    return _one(site, request, {"tried": trial.error or f"It answered {trial.status}."})
 
 
 def ask_delete(site: Site, request: Request) -> Response:

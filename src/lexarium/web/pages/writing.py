@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from lexarium.domain.collections import COLLECTIONS, Collection
-from lexarium.domain.drafts import draft_model
+from lexarium.domain.drafts import checked, draft_model
 from lexarium.domain.editing import draft_of, rebased
 from lexarium.domain.errors import Gone, Invalid, Moved, NotFound, Stale
 from lexarium.domain.proposals import Proposal
@@ -245,12 +245,27 @@ def _seen(site: Site, sheet: Sheet) -> dict[str, Any]:
     kind, typed = sheet.collection, sheet.typed
     aliases = drafts.read(typed, "aliases")
     return {
+        "mistakes": _mistakes(site, sheet) if sheet.previewed else {},
         "name": typed.get("name", "").strip(),
         "aliases": aliases,
         "definition": typed.get(kind.definition or "", ""),
         "sources": drafts.read(typed, "sources"),
         "alike": _alike(site, sheet, [typed.get("name", "").strip(), *(each["text"] for each in aliases)]),
     }
+
+
+def _mistakes(site: Site, sheet: Sheet) -> dict[str, str]:
+    """What is wrong with a draft so far, but for a name that is still to be typed."""
+    kind, kept = sheet.collection, None
+    if sheet.record is not None:
+        with site.database.read() as snapshot:
+            kept = draft_of(found(snapshot, sheet.record).whole)
+    try:
+        checked(kind, read(kind, sheet.typed, kept or blank(kind)), kept)
+    except Invalid as error:
+        wrong = mistakes_of(error)
+        return {name: told for name, told in wrong.items() if name != "name" or sheet.typed["name"].strip()}
+    return {}
 
 
 def _alike(site: Site, sheet: Sheet, names: Sequence[str]) -> list[Hit]:

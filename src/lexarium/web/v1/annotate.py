@@ -105,7 +105,7 @@ async def _received(request: Request, limits: Limits) -> Iterator[str]:
     decoder = codecs.getincrementaldecoder("utf-8")()
     unread = 0
     try:
-        async for piece in limits.pieces(request, TEXT_BYTES):
+        async for piece in limits.pieces(request, TEXT_BYTES, kept=_IN_MEMORY):
             decoder.decode(piece)
             file.write(piece)
             # The bytes of a character that is not whole yet wait for the next piece.

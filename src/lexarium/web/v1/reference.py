@@ -27,12 +27,13 @@ Told = Mapping[str, Any]
 @router.get(PATH)
 def reference(request: Request) -> Response:
     site: Site = request.app.state.site
-    return site.send(request, _body(site, request.app, base_of(request)))
+    title, content = request.app.openapi()["info"]["title"], _content(site, request.app, base_of(request))
+    return site.render(request, "reference.html", {"title": title, "content": content})
 
 
 @lru_cache(maxsize=_KEPT)
-def _body(site: Site, app: FastAPI, base: str) -> bytes:
-    """The page, kept: it is large, and differs only by where the site is."""
+def _content(site: Site, app: FastAPI, base: str) -> Markup:
+    """What the page tells, kept: it is large, and differs only by where the site is."""
     document: Told = app.openapi()
     groups = {tag["name"]: {"description": tag["description"], "operations": []} for tag in document["tags"]}
     for path, operations in sorted(document["paths"].items()):
@@ -47,7 +48,7 @@ def _body(site: Site, app: FastAPI, base: str) -> bytes:
         "shapes": {name: _shape(schema) for name, schema in sorted(document["components"]["schemas"].items())},
         "prose": _prose,
     }
-    return site.body("reference.html", context, PATH, base)
+    return Markup(site.body("_reference.html", context, PATH, base).decode())  # noqa: S704 (made by a template)
 
 
 def _operation(document: Told, base: str, method: str, path: str, operation: Told) -> dict[str, Any]:

@@ -234,7 +234,7 @@ class Trial(BaseModel):
 class Delivery(Trial):
     """One attempt to deliver a change."""
 
-    seq: int
+    seq: int = Field(description="Of the change; 0 where the webhook was only tried out.")
     at: str = Field(description=_STAMP)
 
 

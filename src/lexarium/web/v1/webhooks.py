@@ -124,8 +124,8 @@ def try_webhook(database: StoreOf, settings: SettingsOf, caller: AdminOf, id: st
     """The body sent is `{"action": "test", "at": …}`, signed as a change would be; also to one that is disabled."""
     with database.read() as snapshot:
         found = webhooks.find(snapshot, id)
-    status, error = try_out(found, private=_private(settings))
-    return answers.Json({"status": status, "error": error or None})
+    trial = try_out(database, found, private=_private(settings))
+    return answers.Json({"status": trial.status, "error": trial.error or None})
 
 
 def _private(settings: Settings) -> bool:
