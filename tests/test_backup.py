@@ -1,10 +1,16 @@
 """Backups: taken while others write, restored elsewhere."""
 
+import fcntl
 import hashlib
 import random
+import signal
+import sqlite3
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -18,6 +24,17 @@ from tests.server import Server, run
 from tests.writers import wait_until
 from torture.crash import SETTINGS, WRITERS, writers_of
 from torture.ledger import Ledger
+
+KILLED_AT_THE_END = """
+import os, signal
+from lexarium.cli.main import run
+
+os.link = lambda part, file: os.kill(os.getpid(), signal.SIGKILL)
+run()
+"""
+"""A program that runs a command, and ends without a word when a backup is to get its name."""
+
+ROOT_PAGE = "SELECT rootpage FROM sqlite_master WHERE name = 'change'"
 
 
 @pytest.fixture
@@ -51,7 +68,9 @@ def test_a_backup_that_finds_no_room_is_not_there(sample_paths: list[Path], tmp_
         while 0 not in codes and len(codes) < 20:
             assert list(disk.path.iterdir()) == []
             disk.resize(size * (len(codes) + 1) // 2)
-            codes.append(run("backup", file, "--database", url).returncode)
+            done = run("backup", file, "--database", url)
+            codes.append(done.returncode)
+            assert done.returncode == 0 or str(file) in done.stderr.replace("\n", "")
         assert len(codes) > 2
         assert run("restore", file, "--database", f"sqlite:///{tmp_path / 'restored.db'}").returncode == 0
 
@@ -138,3 +157,51 @@ def test_a_file_that_is_no_good_backup_is_named_and_nothing_is_made_of_it(
         assert "made a mistake" not in refused.stderr
         assert "Made a new catalogue" not in refused.stderr
         assert list(folder.iterdir()) == [], name
+
+
+def test_a_backup_of_a_broken_catalogue_names_the_catalogue(tmp_path: Path, sample_paths: list[Path]) -> None:
+    catalogue = tmp_path / "catalogue.db"
+    at = f"sqlite:///{catalogue}"
+    assert run("import", *sample_paths, "--database", at).returncode == 0
+    with closing(sqlite3.connect(catalogue)) as driver, driver:
+        driver.execute("UPDATE change SET name_key = 'altered' WHERE seq = 1")
+    refused = run("backup", tmp_path / "backup", "--database", at)
+    assert refused.returncode == 1
+    assert f"{catalogue} does not agree with itself" in " ".join(refused.stderr.split())
+    with closing(sqlite3.connect(catalogue)) as driver:
+        page, size = (driver.execute(query).fetchone()[0] for query in (ROOT_PAGE, "PRAGMA page_size"))
+        driver.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    with catalogue.open("r+b") as file:
+        file.seek((page - 1) * size)
+        file.write(bytes(size))
+    refused = run("backup", tmp_path / "backup", "--database", at)
+    assert refused.returncode == 1
+    assert f"{catalogue} is not an SQLite database, or it is damaged" in " ".join(refused.stderr.split())
+    assert not (tmp_path / "backup").exists()
+
+
+def test_what_a_killed_backup_left_is_removed_by_the_next_to_the_same_file(tmp_path: Path) -> None:
+    at = f"sqlite:///{tmp_path}/catalogue.db"
+    assert run("migrate", "--database", at).returncode == 0
+    folder = tmp_path / "backups"
+    folder.mkdir()
+    file = folder / "backup"
+    arguments = ["backup", str(file), "--database", at]
+    killed = subprocess.run([sys.executable, "-c", KILLED_AT_THE_END, *arguments], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert list(folder.iterdir()) != []
+    assert run(*arguments).returncode == 0
+    assert list(folder.iterdir()) == [file]
+
+
+def test_a_backup_that_is_under_way_is_left_alone_by_another_to_the_same_file(tmp_path: Path) -> None:
+    at = f"sqlite:///{tmp_path}/catalogue.db"
+    assert run("migrate", "--database", at).returncode == 0
+    other = tmp_path / ".backup-unfinished"
+    other.mkdir()
+    with (other / "held").open("w") as sign:
+        fcntl.flock(sign, fcntl.LOCK_EX)
+        refused = run("backup", tmp_path / "backup", "--database", at)
+    assert refused.returncode == 1
+    assert "is under way" in refused.stderr
+    assert other.is_dir()

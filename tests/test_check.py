@@ -337,3 +337,23 @@ def test_the_command_looks_at_the_index_too(database: Database, index: Path, add
     code, problems = told()
     assert code == 1
     assert "cannot be read" in problems[0]
+
+
+@pytest.mark.parametrize("command", ["check", "serve", "backup", "restore"])
+def test_a_file_whose_schema_is_damaged_is_told_as_damaged(command: str, tmp_path: Path) -> None:
+    """Also where the name of a table is no text any more, which the driver cannot spell."""
+    file = tmp_path / "catalogue.db"
+    assert run("migrate", "--database", f"sqlite:///{file}").returncode == 0
+    with sqlite3.connect(file) as driver:
+        driver.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    content = bytearray(file.read_bytes())
+    at = content.index(b"CREATE TABLE")
+    content[at - 16 : at] = b"\xff" * 16
+    file.write_bytes(content)
+    there = {
+        "backup": [tmp_path / "backup", "--database", f"sqlite:///{file}"],
+        "restore": [file, "--database", f"sqlite:///{tmp_path}/new.db"],
+    }
+    told = run(command, *there.get(command, ["--database", f"sqlite:///{file}"]))
+    assert told.returncode == 1
+    assert f"{file} is not an SQLite database, or it is damaged" in " ".join(told.stderr.split())

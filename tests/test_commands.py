@@ -42,9 +42,9 @@ def test_a_variable_names_the_database_and_an_option_goes_first(tmp_path: Path) 
 def test_less_may_not_be_held_of_bodies_than_the_largest_has(at: str) -> None:
     refused = run("serve", "--port", "0", "--database", at, LEXARIUM_BODIES_MB="63")
     assert refused.returncode == 1
-    assert "The setting bodies_mb must be at least 64" in refused.stderr
+    assert "The setting bodies_mb (LEXARIUM_BODIES_MB) must be at least 64" in refused.stderr
     refused = run("serve", "--database", at, LEXARIUM_BODIES_MB="64", LEXARIUM_BODY_KB="65537")
-    assert "The setting bodies_mb must be at least 65" in refused.stderr
+    assert "The setting bodies_mb (LEXARIUM_BODIES_MB) must be at least 65" in refused.stderr
 
 
 def test_token_create_prints_the_token_alone(url: str) -> None:
@@ -383,3 +383,33 @@ def test_the_home_page_tells_what_the_catalogue_holds(at: str) -> None:
         assert server.get("/static/style.css").status == 200
         assert server.get("/api/v1").json["revision"] > 0
         assert server.get("/api").json["versions"] == {"v-alpha": "/api/v-alpha", "v1": "/api/v1"}
+
+
+@pytest.mark.parametrize("command", ["serve", "check"])
+def test_a_variable_that_is_no_setting_is_refused_and_the_nearest_named(at: str, command: str) -> None:
+    refused = run(command, "--database", at, LEXARIUM_REED="token", LEXARIUM_XYZZY="1")
+    assert refused.returncode == 1
+    told = " ".join(refused.stderr.split())
+    assert "LEXARIUM_REED is no setting; did you mean LEXARIUM_READ? LEXARIUM_XYZZY is no setting." in told
+
+
+def test_a_value_that_a_setting_cannot_have_is_refused_with_its_variable(at: str) -> None:
+    refused = run("serve", "--database", at, LEXARIUM_READ="TOKEN")
+    assert refused.returncode == 1
+    assert "(LEXARIUM_READ) must be one of open, token" in " ".join(refused.stderr.split())
+
+
+def test_variables_of_tests_and_benchmarks_are_no_mistake(at: str) -> None:
+    assert run("migrate", "--database", at, LEXARIUM_TEST_POSTGRES="x", LEXARIUM_REAL_CATALOGUE="x").returncode == 0
+
+
+def test_a_command_that_ends_leaves_all_in_the_one_file(tmp_path: Path) -> None:
+    arguments = ["user", "add", "bob", "--role", "admin", "--database", f"sqlite:///{tmp_path}/catalogue.db"]
+    subprocess.run([sys.executable, "-m", "lexarium", *arguments], check=True, capture_output=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["catalogue.db"]
+
+
+@pytest.mark.parametrize(("read", "readers"), [("open", "everyone"), ("token", "those who have a token")])
+def test_a_server_tells_at_its_start_who_may_read(at: str, read: str, readers: str) -> None:
+    with Server(at, LEXARIUM_READ=read) as server:
+        assert f" to {readers} (Ctrl-C stops)" in server.log

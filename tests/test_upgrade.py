@@ -19,7 +19,7 @@ from lexarium.store.database import Database
 from lexarium.store.migrate import migrate
 from lexarium.store.migrations import HEAD
 from tests.conftest import NewUrl
-from tests.server import Server
+from tests.server import Server, run
 
 FOLDER = Path(__file__).parent / "upgrades"
 VERSIONS = sorted(path.stem for path in FOLDER.glob("*.sql"))
@@ -120,3 +120,17 @@ def upgraded(old: str, version: str) -> None:
         made = server.post_json("/api/v1/concept", {"name": "after"}, token)
         assert made.status == 201
         assert [hit["id"] for hit in server.get("/api/v1/search?q=after").json["hits"]] == [made.json["id"]]
+
+
+@pytest.mark.parametrize("version", VERSIONS[-2:-1])
+def test_a_command_that_upgrades_a_database_says_so_once(version: str, old: str) -> None:
+    told = run("user", "list", "--database", old)
+    assert told.returncode == 0
+    assert f"from schema {version} to {HEAD}." in " ".join(told.stderr.split())
+    assert run("user", "list", "--database", old).stderr == ""
+
+
+@pytest.mark.parametrize("version", VERSIONS[-2:-1])
+def test_a_server_that_upgrades_a_database_logs_it(version: str, old: str) -> None:
+    with Server(old) as server:
+        assert server.log.count(f"is upgraded from schema {version} to {HEAD}.") == 1

@@ -12,19 +12,13 @@ from starlette.types import ASGIApp
 
 from lexarium.domain.errors import Unavailable
 from lexarium.domain.lengths import Lengths, choose
-from lexarium.settings import Settings
+from lexarium.settings import FIGURES, MARK, Settings
 from lexarium.store.database import Database
 from lexarium.store.mark import Mark
 from lexarium.store.migrate import migrate
 from lexarium.web.app import make_app
 
 log = logging.getLogger(__name__)
-
-MARK = "LEXARIUM_MARK"
-"""The variable that names the file by which the workers of a node tell each other where it stands."""
-
-FIGURES = "LEXARIUM_FIGURES"
-"""The variable that names the folder in which they tell each other their figures."""
 
 
 def application() -> ASGIApp:

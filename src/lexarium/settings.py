@@ -1,8 +1,9 @@
 """The settings: one table. Read once, from options and from LEXARIUM_* variables; an option goes first."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import Field, dataclass, field, fields
+from difflib import get_close_matches
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Any, Self, TypeAlias
 
@@ -12,6 +13,16 @@ from lexarium.domain.errors import SettingError
 Network: TypeAlias = IPv4Network | IPv6Network
 
 PREFIX = "LEXARIUM_"
+
+MARK = "LEXARIUM_MARK"
+"""The variable that names the file by which the workers of a node tell each other where it stands."""
+
+FIGURES = "LEXARIUM_FIGURES"
+"""The variable that names the folder in which they tell each other their figures."""
+
+_NO_SETTINGS = (MARK, FIGURES, "LEXARIUM_REAL_CATALOGUE", "LEXARIUM_TEST_")
+"""What else variables of ours begin with: those of workers, tests and benchmarks."""
+
 _RANGES = {
     "database_seconds": (1, 3_600),
     "port": (0, 65_535),
@@ -127,11 +138,15 @@ class Settings:
         try:
             return tuple(ip_network(each, strict=False) for each in named)
         except ValueError as error:
-            raise SettingError(f"The setting trusted_proxies must name addresses or networks: {error}.") from None
+            raise SettingError(f"{_told('trusted_proxies')} must name addresses or networks: {error}.") from None
 
     @classmethod
     def of(cls, environment: Mapping[str, str], **options: object) -> Self:
-        """The settings from options (None: not given), else from the environment, else by default."""
+        """The settings from options (None: not given), else from the environment, else by default.
+
+        A variable that only looks like a setting is refused: mistyped, it would leave open what should be closed.
+        """
+        _refuse_unknown(environment)
         values: dict[str, Any] = {}
         for each in fields(cls):
             option = options.get(each.name)
@@ -151,22 +166,41 @@ class Settings:
         _ = self.proxies
         for name, (least, most) in _RANGES.items():
             if not least <= getattr(self, name) <= most:
-                raise SettingError(f"The setting {name} must be from {least} to {most}, not {getattr(self, name)}.")
+                raise SettingError(f"{_told(name)} must be from {least} to {most}, not {getattr(self, name)}.")
         largest = max(self.batch_mb, self.body_kb / 1024)
         if self.bodies_mb < largest:
             raise SettingError(
-                f"The setting bodies_mb must be at least {math.ceil(largest)}, so that one body of the largest size"
+                f"{_told('bodies_mb')} must be at least {math.ceil(largest)}, so that one body of the largest size"
                 " (batch_mb, body_kb) can be held."
             )
         for each in fields(self):
             choices = each.metadata["choices"]
             if choices and getattr(self, each.name) not in choices:
-                raise SettingError(f"The setting {each.name} must be one of {', '.join(choices)}.")
+                raise SettingError(f"{_told(each.name)} must be one of {', '.join(choices)}.")
 
 
 def variable(setting: "Field[Any]") -> str:
     """The name of the variable that a setting is read from."""
     return PREFIX + setting.name.upper()
+
+
+def _told(name: str) -> str:
+    """A setting, as whoever chose it by a variable or an option knows it."""
+    return f"The setting {name} ({PREFIX}{name.upper()})"
+
+
+def _refuse_unknown(names: Iterable[str]) -> None:
+    known = [variable(each) for each in fields(Settings)]
+    unknown = [name for name in sorted(names) if name.startswith(PREFIX) and name not in known]
+    told = [_unknown(name, known) for name in unknown if not name.startswith(_NO_SETTINGS)]
+    if told:
+        raise SettingError(" ".join(told))
+
+
+def _unknown(name: str, known: list[str]) -> str:
+    # Without what all begin with, or everything would look alike.
+    nearest = get_close_matches(name.removeprefix(PREFIX), [each.removeprefix(PREFIX) for each in known], 1)
+    return f"{name} is no setting{f'; did you mean {PREFIX}{nearest[0]}?' if nearest else '.'}"
 
 
 def _parsed(setting: "Field[Any]", text: str) -> str | int:

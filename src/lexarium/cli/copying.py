@@ -4,10 +4,11 @@ from typing import Annotated
 
 import typer
 
+from lexarium.cli.options import opened
 from lexarium.cli.terminal import err, out, progress_bar, say_lines
 from lexarium.service.copying import copy
 from lexarium.store.database import Database
-from lexarium.store.migrate import open_database, refuse_other
+from lexarium.store.migrate import refuse_other
 
 app = typer.Typer(add_completion=False)
 
@@ -24,7 +25,7 @@ def copy_command(
     """
     before = Database(source)
     refuse_other(before)
-    after = open_database(target)
+    after = opened(target)
     with progress_bar() as told:
         copied, found = copy(before, after, told)
     if found.problems:

@@ -1,5 +1,6 @@
 """Options and arguments that several commands share."""
 
+import atexit
 import gc
 import os
 from dataclasses import fields
@@ -50,16 +51,20 @@ CollectionsOption = Annotated[
 
 
 def opened(database: str | None, *, reading: bool = False) -> Database:
-    """The database that the option or the environment names, ready for use.
+    """The database that the option or the environment names, ready for use, and closed when the process ends.
 
     A command that only reads does not make a new one: whoever asks what is in it has mistyped its name.
     """
     store = Database(Settings.of(os.environ, database=database).database)
     if reading:
         refuse_none(store)
-    before, _ = migrate(store)
+    # SQLite brings all that was written into the one file only where it is closed.
+    atexit.register(store.close)
+    before, after = migrate(store)
     if before is None:
         err.print(f"Made a new catalogue: {store.place}", markup=False)
+    elif before != after:
+        err.print(f"Upgraded {store.place} from schema {before} to {after}.", markup=False)
     return store
 
 

@@ -17,12 +17,11 @@ import typer
 import uvicorn
 from uvicorn.supervisors import Multiprocess
 
-from lexarium.bootstrap import FIGURES, MARK
 from lexarium.cli.options import HELP, DatabaseOption
 from lexarium.cli.terminal import err
 from lexarium.domain.errors import LexariumError
 from lexarium.service.sample import load_sample
-from lexarium.settings import Settings
+from lexarium.settings import FIGURES, MARK, Settings
 from lexarium.store.database import Database
 from lexarium.store.migrate import open_database
 from lexarium.web.logs import logging_config
@@ -107,7 +106,8 @@ def _run(settings: Settings, place: str, listener: socket.socket, logs: dict[str
         log_config=logs,
     )
     listeners = [listener, *(listener.dup() for _ in range(_LISTENERS - 1))]
-    log.info("Serving %s on %s (Ctrl-C stops)", place, _address(settings.host, listener))
+    readers = "everyone" if settings.read == "open" else "those who have a token"
+    log.info("Serving %s on %s to %s (Ctrl-C stops)", place, _address(settings.host, listener), readers)
     if settings.workers > 1:
         _Workers(config, sockets=listeners).run()
     else:

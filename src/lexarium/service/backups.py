@@ -1,5 +1,6 @@
 """Backups: the whole catalogue in one file, taken while others go on writing."""
 
+import fcntl
 import os
 import shutil
 from collections.abc import Iterator
@@ -23,9 +24,10 @@ def backup(database: Database, file: Path, told: Progress) -> Copied:
     if file.exists():
         raise Conflict(f"{file} is there already. Name another file, or remove it first.")
     try:
-        with TemporaryDirectory(prefix=f".{file.name}-", dir=file.parent) as folder:
-            part = Path(folder) / file.name
-            copied = _copied(database, f"sqlite:///{part}", told)
+        with _workplace(file) as folder:
+            part = folder / file.name
+            with _named(part, file):
+                copied = _copied(database, f"sqlite:///{part}", told)
             part.chmod(0o600)  # it holds what nobody else should read
             _make_durable(part)
             os.link(part, file)  # unlike a rename, this refuses a file that has come to be meanwhile
@@ -48,13 +50,46 @@ def opened_backup(file: Path) -> Iterator[Database]:
             raise StoreError(f"The backup {file} cannot be read: {error.strerror or error}.") from None
         source = Database(f"sqlite:///{copy}")
         try:
-            _make_ready(source)
-            yield source
-        except StoreError as error:
-            # Of the copy nobody knows.
-            raise type(error)(str(error).replace(str(copy), str(file))) from error
+            with _named(copy, file):
+                _make_ready(source)
+                yield source
         finally:
             source.close()
+
+
+@contextmanager
+def _workplace(file: Path) -> Iterator[Path]:
+    """A folder beside the file to make it in. What a backup to the same file has left that was killed is removed."""
+    folder = file.parent / f".{file.name}-unfinished"
+    if folder.exists():
+        with _held(folder, file):
+            shutil.rmtree(folder)
+    folder.mkdir(0o700)
+    try:
+        with _held(folder, file):
+            yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _held(folder: Path, file: Path) -> Iterator[None]:
+    """Hold a folder for as long as this process lasts: one that nobody holds was left behind."""
+    with (folder / "held").open("w") as sign:
+        try:
+            fcntl.flock(sign, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise Conflict(f"Another backup to {file} is under way.") from None
+        yield
+
+
+@contextmanager
+def _named(hidden: Path, file: Path) -> Iterator[None]:
+    """Have errors name the file that a person knows: of the hidden one nobody does."""
+    try:
+        yield
+    except StoreError as error:
+        raise type(error)(str(error).replace(str(hidden), str(file))) from error
 
 
 def _make_ready(source: Database) -> None:
@@ -63,7 +98,7 @@ def _make_ready(source: Database) -> None:
     except NotFound:
         raise NotACatalogue(f"{source.place} is empty, and no backup.") from None
     migrate(source)
-    _refuse_problems(source)
+    _refuse_problems(source, source.place)
 
 
 def restore(source: Database, database: Database, told: Progress) -> Copied:
@@ -82,23 +117,24 @@ def _copied(source: Database, url: str, told: Progress) -> Copied:
         target.close()
     # What SQLite could not bring into the file when it was closed, for want of room, lies beside it still.
     if Path(f"{target.place}-wal").exists():
-        raise StoreError("The backup is not whole: there may be no room for all of it.")
-    _check_closed(target.place)
+        raise StoreError(f"The backup {target.place} is not whole: there may be no room for all of it.")
+    _check_closed(target.place, source.place)
     return copied
 
 
-def _check_closed(place: str) -> None:
+def _check_closed(place: str, source: str) -> None:
     database = Database(f"sqlite:///{place}")
     try:
-        _refuse_problems(database)
+        # Every row is what was sent: what is wrong with them is wrong in the source.
+        _refuse_problems(database, source)
     finally:
         database.close()
 
 
-def _refuse_problems(database: Database) -> None:
+def _refuse_problems(database: Database, blamed: str) -> None:
     problems = check(database).problems
     if problems:
-        raise StoreError(f"{database.place} does not agree with itself: {problems[0]}; {len(problems)} such in all.")
+        raise StoreError(f"{blamed} does not agree with itself: {problems[0]}; {len(problems)} such in all.")
 
 
 def _make_durable(path: Path) -> None:

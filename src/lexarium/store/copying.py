@@ -42,16 +42,16 @@ def copy_all(
     ):
         target.backend.lock(connection)
         _refuse_if_used(connection, target.place)
-        totals = {table.name: _count(snapshot, table) for table in _TABLES}
+        totals = _counts(source, snapshot)
         total, done = sum(totals.values()), 0
         for table in _TABLES:
             sent = _Digest()
-            for rows in _rows(snapshot, table):
+            for rows in _rows(source, snapshot, table):
                 connection.execute(insert(table), [row._asdict() for row in rows])
                 sent.add(rows)
                 done += len(rows)
                 told("Copying", done, total)
-            _check(connection, table, sent, target.place)
+            _check(target, connection, table, sent)
         # What the target was made with stays: its server's own timeline, and its epoch where that is to be a new one.
         staying = {"timeline", "parted", *(["epoch"] if new_epoch else [])}
         values = snapshot.execute(select(catalogue)).one()._asdict()
@@ -78,23 +78,28 @@ class _Digest:
     __hash__ = None  # type: ignore[assignment]
 
 
-def _rows(connection: Connection, table: Table) -> Iterator[list[Any]]:
-    """All rows in the order of their keys, some at a time."""
+def _rows(database: Database, connection: Connection, table: Table) -> Iterator[list[Any]]:
+    """All rows in the order of their keys, some at a time. What goes wrong is said of the database that is read."""
     query = select(table).order_by(*table.primary_key.columns)
-    yield from map(list, connection.execute(query, execution_options={"yield_per": _AT_ONCE}).partitions())
+    with database.errors_explained():
+        yield from map(list, connection.execute(query, execution_options={"yield_per": _AT_ONCE}).partitions())
 
 
-def _check(connection: Connection, table: Table, sent: _Digest, place: str) -> None:
+def _check(target: Database, connection: Connection, table: Table, sent: _Digest) -> None:
     arrived = _Digest()
-    for rows in _rows(connection, table):
+    for rows in _rows(target, connection, table):
         arrived.add(rows)
     if arrived != sent:
-        raise StoreError(f"What arrived in {place} is not what was sent: {table.name} differs. Nothing of it was kept.")
+        raise StoreError(
+            f"What arrived in {target.place} is not what was sent: {table.name} differs. Nothing of it was kept."
+        )
 
 
-def _count(connection: Connection, table: Table) -> int:
-    number: int = connection.execute(select(func.count()).select_from(table)).scalar_one()
-    return number
+def _counts(database: Database, connection: Connection) -> dict[str, int]:
+    with database.errors_explained():
+        return {
+            table.name: connection.execute(select(func.count()).select_from(table)).scalar_one() for table in _TABLES
+        }
 
 
 def _refuse_if_used(connection: Connection, place: str) -> None:

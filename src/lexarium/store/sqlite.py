@@ -238,8 +238,12 @@ def _set_up(connection: sqlite3.Connection, _record: Any) -> None:
     # The driver would begin transactions by itself, and too late; `_begin` does.
     connection.isolation_level = None
     # What is erased is overwritten, where that costs no reading and no writing of its own.
-    for pragma in ("synchronous=FULL", "foreign_keys=ON", "secure_delete=FAST", f"cache_size=-{_CACHE_KB}"):
-        connection.execute(f"PRAGMA {pragma}").close()
+    try:
+        for pragma in ("synchronous=FULL", "foreign_keys=ON", "secure_delete=FAST", f"cache_size=-{_CACHE_KB}"):
+            connection.execute(f"PRAGMA {pragma}").close()
+    except UnicodeDecodeError:
+        # SQLite names what it cannot read of the schema, and the driver cannot spell a name that is no text.
+        raise sqlite3.DatabaseError("malformed database schema") from None
 
 
 def _note_readonly(context: ExceptionContext) -> None:

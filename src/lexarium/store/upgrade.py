@@ -1,5 +1,6 @@
 """Making and upgrading a database, step by step."""
 
+import logging
 from pathlib import Path
 
 from alembic import command
@@ -13,6 +14,8 @@ from lexarium.store.backend import first_epoch
 from lexarium.store.database import Database
 from lexarium.store.migrate import version_of
 from lexarium.store.schema import catalogue
+
+log = logging.getLogger(__name__)
 
 
 def upgrade(database: Database) -> str | None:
@@ -40,4 +43,6 @@ def upgrade(database: Database) -> str | None:
         elif before != migrations.HEAD:
             # It counts as a write: a standby that has not followed it yet is not to be read.
             connection.execute(update(catalogue).values(writes=catalogue.c.writes + 1))
+    if before not in (None, migrations.HEAD):
+        log.info("%s is upgraded from schema %s to %s.", database.place, before, migrations.HEAD)
     return before
