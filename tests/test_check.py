@@ -198,7 +198,7 @@ BREAKS: list[tuple[Break, str]] = [
         "change 1 in the log is not",
     ),
     (altered_past, "change 1 in the log is not as it should be"),
-    (to(change, at=2), "change 1 in the log is not as it should be"),
+    (to(change, at=2), "change 1 in the log is not as it should be: version 1 of trm_one"),
     (to(change, actor="usr_2"), "change 1 in the log is not as it should be"),
     (to(change, batch=2), "change 1 in the log is not as it should be"),
     (to(change, action="merge"), "change 1 in the log is not as it should be"),
@@ -337,3 +337,13 @@ def test_the_command_looks_at_the_index_too(database: Database, index: Path, add
     code, problems = told()
     assert code == 1
     assert "cannot be read" in problems[0]
+
+
+def test_the_command_tells_what_to_do_about_a_broken_catalogue(database: Database, address: str) -> None:
+    with altered(database) as connection:
+        to(change, at=2)(connection)
+    done = run("check", "--database", address)
+    told = " ".join(done.stderr.split())
+    assert done.returncode == 1
+    assert "1 problem: • change 1 in the log is not as it should be: version 1 of trm_one" in told
+    assert "`lexarium restore`" in told
