@@ -198,7 +198,7 @@ BREAKS: list[tuple[Break, str]] = [
         "change 1 in the log is not",
     ),
     (altered_past, "change 1 in the log is not as it should be"),
-    (to(change, at=2), "change 1 in the log is not as it should be"),
+    (to(change, at=2), "change 1 in the log is not as it should be: version 1 of trm_one"),
     (to(change, actor="usr_2"), "change 1 in the log is not as it should be"),
     (to(change, batch=2), "change 1 in the log is not as it should be"),
     (to(change, action="merge"), "change 1 in the log is not as it should be"),
@@ -357,3 +357,13 @@ def test_a_file_whose_schema_is_damaged_is_told_as_damaged(command: str, tmp_pat
     told = run(command, *there.get(command, ["--database", f"sqlite:///{file}"]))
     assert told.returncode == 1
     assert f"{file} is not an SQLite database, or it is damaged" in " ".join(told.stderr.split())
+
+
+def test_the_command_tells_what_to_do_about_a_broken_catalogue(database: Database, address: str) -> None:
+    with altered(database) as connection:
+        to(change, at=2)(connection)
+    done = run("check", "--database", address)
+    told = " ".join(done.stderr.split())
+    assert done.returncode == 1
+    assert "1 problem: • change 1 in the log is not as it should be: version 1 of trm_one" in told
+    assert "`lexarium restore`" in told

@@ -39,6 +39,16 @@ def test_the_scripts_can_be_read_by_bash(path: Path) -> None:
     assert subprocess.run(["bash", "-n", path], check=False).returncode == 0
 
 
+def test_the_documented_command_has_the_user_the_folder_and_the_settings_of_the_unit() -> None:
+    unit = set((DEPLOY / "lexarium.service").read_text().splitlines())
+    told = (DEPLOY.parent / "docs" / "deploying.md").read_text().partition("systemd-run ")[2].partition("```")[0]
+    settings = {f"Environment={each}" for each in re.findall(r"--setenv=(\S+)", told)}
+    assert {*re.findall(r"--property=(\S+)", told), *settings} <= unit
+    # How a server tells its log is nothing to a command.
+    assert settings == {line for line in unit if line.startswith("Environment=LEXARIUM_") and "_LOG=" not in line}
+    assert "EnvironmentFile=-/etc/lexarium.env" in told
+
+
 def test_systemd_understands_the_unit(tmp_path: Path) -> None:
     if shutil.which("systemd-analyze") is None:
         pytest.skip("no systemd on this machine")

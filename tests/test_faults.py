@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from lexarium.domain.webhooks import Webhook
+from lexarium.search.index import IndexFolder
 from lexarium.service.checking import check
 from lexarium.store import leases, webhooks
 from lexarium.store.database import Database
@@ -272,8 +273,12 @@ def indexed(tmp_path: Path) -> Iterator[tuple[Server, str, Path]]:
 
 
 def test_an_index_that_is_removed_under_a_server_is_made_anew(tmp_path: Path) -> None:
-    with indexed(tmp_path) as (_, _, folder):
+    with indexed(tmp_path) as (server, _, folder):
+        server.listen()
+        wait_until(lambda: server.get("/readyz").status == 200)
+        before = server.log.count("was made anew")
         shutil.rmtree(folder)
+        wait_until(lambda: server.log.count("was made anew") > before)
 
 
 def test_an_index_that_is_overwritten_under_a_server_is_made_anew(tmp_path: Path) -> None:
@@ -296,6 +301,30 @@ def test_an_index_that_is_none_when_a_server_starts_is_made_anew(tmp_path: Path,
     with Server(f"sqlite:///{tmp_path}/catalogue.db", LEXARIUM_INDEX=str(folder)) as server:
         wait_until(found, server, "before")
         wait_until(found, server, "after")
+
+
+@pytest.mark.parametrize("mode", [0o000, 0o555])
+def test_an_index_that_may_not_be_used_is_told_once_and_at_once_and_used_when_it_may_be(
+    tmp_path: Path, mode: int
+) -> None:
+    with indexed(tmp_path) as (_, _, folder):
+        pass
+    current = IndexFolder(folder).current()
+    assert current is not None
+    # What root made by a command, say: the folder can be looked into or not, what is in it cannot be read.
+    current.chmod(0)
+    folder.chmod(mode)
+    with Ordinary(f"sqlite:///{tmp_path}/catalogue.db", LEXARIUM_INDEX=str(folder)) as server:
+        server.listen()
+        for target in ["/readyz", *["/api/v1/search?q=before"] * 20]:
+            answer = server.get(target)
+            assert (answer.status, "may not read or write its folder" in answer.json["detail"]) == (503, True)
+        assert server.log.count("may not read or write its folder") == 1
+        assert server.log.count("made anew") <= 1
+        folder.chmod(0o755)
+        current.chmod(0o755)
+        wait_until(found, server, "after")
+        wait_until(lambda: server.get("/readyz").status == 200)
 
 
 def test_a_clock_that_is_set_back_changes_no_order_and_loses_nothing(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """The store, on both engines: transactions, the log, migrations."""
 
 import sqlite3
+import stat
 import threading
 import uuid
 from collections.abc import Callable
@@ -314,6 +315,19 @@ def test_a_newer_database_is_refused_with_a_clear_sentence(database: Database) -
         transaction.connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
     with pytest.raises(TooNew, match=r"newer Lexarium.*9999.*Upgrade"):
         migrate(database)
+
+
+def test_a_new_file_is_its_owners_alone_and_one_that_is_there_keeps_its_permissions(tmp_path: Path) -> None:
+    file = tmp_path / "new.db"
+    for given in (0o600, 0o640):
+        database = open_database(f"sqlite:///{file}")
+        with database.write() as transaction:
+            save(transaction, entry(f"with {given:o}", suffix=str(given)))
+        beside = [path for path in tmp_path.iterdir() if path.is_file()]
+        assert {f"{file.name}-wal", f"{file.name}-shm"} <= {path.name for path in beside}
+        assert {stat.S_IMODE(path.stat().st_mode) for path in beside} == {given}
+        database.close()
+        file.chmod(0o640)
 
 
 def test_a_damaged_file_is_named(tmp_path: Path) -> None:

@@ -32,9 +32,9 @@ DOCS = Path(__file__).parents[1] / "docs"
 LINE = re.compile(r'(\w+)(?:\{((?:\w+="(?:[^"\\\n]|\\["\\n])*",?)*)\})? (-?[0-9.e+-]+)')
 
 
-def figures(server: Server) -> dict[str, float]:
+def figures(server: Server, **headers: str) -> dict[str, float]:
     """What `/metrics` tells, each line held to the form."""
-    answer = server.get("/metrics")
+    answer = server.get("/metrics", **headers)
     assert answer.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
     found = {}
     for line in answer.body.decode().splitlines():
@@ -92,6 +92,14 @@ def test_requests_are_counted_by_route_and_status_wherever_they_are_answered(ser
     assert found["lexarium_workers"] == 1
     assert found["lexarium_connections_most"] > found["lexarium_connections_used"] >= 0
     until(lambda: figures(server)["lexarium_index_behind"] == 0)
+
+
+def test_a_request_that_is_refused_before_it_comes_to_an_address_has_none(new_url: NewUrl) -> None:
+    with Server(new_url("sqlite"), LEXARIUM_READ="token") as server:
+        assert server.get("/api/v1/concept").status == 401
+        found = figures(server, authorization=f"Bearer {server.token('contributor')}")
+    assert found[requests("GET", "none", 401)] == 1
+    assert not [name for name in found if "/api/v1none" in name]
 
 
 def test_there_are_only_as_many_routes_as_addresses_whatever_is_asked(server: Server) -> None:

@@ -67,6 +67,16 @@ def test_workers_start_anew_though_temporary_files_were_swept_away(new_url: NewU
         assert server.get("/healthz").status == 200
 
 
+def test_a_worker_that_dies_is_told_with_its_signal_and_another_takes_its_place(new_url: NewUrl) -> None:
+    with Server(new_url("sqlite"), "--workers", "2") as server:
+        wait_until(lambda: server.get("/readyz").status == 200 and len(workers(server)) == 2)
+        server.listen()
+        killed = min(workers(server))
+        os.kill(killed, signal.SIGKILL)
+        wait_until(lambda: f"Worker {killed} was ended by signal 9 (Killed)" in server.log)
+        wait_until(lambda: len(workers(server) - {killed}) == 2)
+
+
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_a_server_tells_when_it_stops_and_when_it_is_reloaded(new_url: NewUrl, workers: str) -> None:
     with Server(new_url("sqlite"), "--workers", workers) as server:

@@ -136,6 +136,13 @@ class _Workers(Multiprocess):
         # In a thread: where a signal finds this process about to wait for the very same event, it could never be set.
         threading.Thread(target=self.should_exit.set).start()
 
+    def keep_subprocess_alive(self) -> None:
+        before = list(self.processes)
+        super().keep_subprocess_alive()
+        for old, new in zip(before, self.processes, strict=True):
+            if old is not new and old.exitcode is not None:
+                log.error("Worker %s %s; another takes its place", old.pid, _ending(old.exitcode))
+
     def handle_hup(self) -> None:
         log.info("Reloading: new workers take the place of the old ones")
         super().handle_hup()
@@ -146,6 +153,11 @@ class _Workers(Multiprocess):
         for each in self.sockets:
             each.close()
         super().terminate_all()
+
+
+def _ending(code: int) -> str:
+    """How a process ended, by its exit code: below 0, a signal's number."""
+    return f"ended with exit code {code}" if code >= 0 else f"was ended by signal {-code} ({signal.strsignal(-code)})"
 
 
 def _address(host: str, listener: socket.socket) -> str:

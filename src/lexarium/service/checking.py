@@ -45,7 +45,10 @@ def check(database: Database) -> Findings:
                 f"the catalogue stands at revision {revision}, its log has {logged.count} changes up to {logged.last}"
             )
         found.problems += [f"the log lacks a version of {record}" for record in integrity.lacking_versions(connection)]
-        found.problems += [f"change {seq} in the log is not as it should be" for seq in integrity.misfiled(connection)]
+        found.problems += [
+            f"change {bad.seq} in the log is not as it should be: version {bad.version} of {bad.record}"
+            for bad in integrity.misfiled(connection)
+        ]
         _look_at_records(connection, found)
         found.problems += [
             f"{gone} is in the log but not in the catalogue" for gone in integrity.only_in_log(connection)

@@ -1,5 +1,6 @@
 """Keeps the search index: follows the log, in the one process of a node that holds the writer; others only reload."""
 
+import errno
 import logging
 import os
 import threading
@@ -34,6 +35,8 @@ FAR_BEHIND = 2_000
 """How far behind the index may be for a search to wait: past that it would wait in vain."""
 _FIRST_SECONDS = 3.0
 """How long a search waits where there is no index yet."""
+_FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
+_KEPT_OUT = "The search index cannot be kept: the server may not read or write its folder."
 
 
 def index_folder(database: Database, setting: str) -> Path:
@@ -59,6 +62,8 @@ class Indexer:
         self._moved = threading.Condition()
         self._wanted = threading.Event()
         self._distrusted = False
+        self.trouble: str | None = None
+        """Why the index cannot be kept, where that does not pass by itself."""
         self._failures = 0
         """How often writing has failed since it last went well."""
         self._stopping = threading.Event()
@@ -86,7 +91,7 @@ class Indexer:
         if view is None or (_worth_waiting(view, position) and not self._hurried()):
             view = self._waited(position)
         if view is None:
-            raise Unready("The search index is being built. Try again in a moment.")
+            raise Unready(self.trouble or "The search index is being built. Try again in a moment.")
         return view
 
     def lag(self, position: Position) -> int | None:
@@ -165,12 +170,13 @@ class Indexer:
             try:
                 watch = watch or self._database.backend.watch()
                 many = self.follow(watch.current()) >= _MANY
-                troubled = False
+                troubled, self.trouble = False, None
             except Exception as error:
                 if not troubled and not self._stopping.is_set():
                     _tell(error)
-                troubled = True
+                troubled, self.trouble = True, _KEPT_OUT if _is_forbidden(error) else None
                 self._let_go()  # A writer that has failed once does nothing any more.
+                self._tell_moved()
             # A search that waits ends the rest at once.
             rest = min(_LONGEST_REST, _REST * (time.monotonic() - began)) if many else 0.0
             self._wanted.wait(_TROUBLE_SECONDS if troubled else max(_LOOK_SECONDS, rest))
@@ -188,7 +194,7 @@ class Indexer:
             self._index = OpenIndex(path)
         except Broken as error:
             if self._folder.current() == path:
-                log.warning("The search index cannot be read, and is made anew: %s", error)
+                self._warn("The search index cannot be read, and is made anew: %s", error)
                 self._make_anew()
         self._tell_moved()
 
@@ -216,7 +222,7 @@ class Indexer:
             if self._failures == 1:
                 self._index = None  # Opened again, it may do: a disk that was full may have room now.
             elif self._folder.current() == index.path:
-                log.warning("The search index is broken, and is made anew: %s", error)
+                self._warn("The search index is broken, and is made anew: %s", error)
                 self._make_anew()
         else:
             self._failures = 0
@@ -224,7 +230,12 @@ class Indexer:
 
     def _make_anew(self) -> None:
         with suppress(Unready):  # then another process does
-            self.rebuild()
+            log.info("The search index was made anew (records: %s)", self.rebuild())
+
+    def _warn(self, message: str, error: Broken) -> None:
+        """Tell what is wrong; but not each time that it is tried again."""
+        if self.trouble is None:
+            log.warning(message, error)
 
     def _newest(self, after: str) -> list[Change]:
         with self._database.read() as snapshot:
@@ -241,12 +252,14 @@ class Indexer:
 
     def _waited(self, position: Position) -> View | None:
         deadline = time.monotonic() + (_FIRST_SECONDS if self._index is None else _WAIT_SECONDS)
-        self._wanted.set()
+        if self.trouble is None:  # else it is tried again once a second, however many ask
+            self._wanted.set()
         with self._moved:
             while True:
                 view = self._view(position)
                 left = deadline - time.monotonic()
-                if left <= 0 or (view is not None and not _worth_waiting(view, position)):
+                # Where the index cannot be kept, to wait is in vain.
+                if left <= 0 or self.trouble or (view is not None and not _worth_waiting(view, position)):
                     return view
                 # Where another process writes, only looking again tells; but not at once, over and over.
                 if not self._moved.wait(min(left, _LOOK_SECONDS)):
@@ -272,8 +285,14 @@ def _worth_waiting(view: View, position: Position) -> bool:
     return 0 < position.revision - view.standing.revision <= FAR_BEHIND
 
 
+def _is_forbidden(error: Exception) -> bool:
+    return isinstance(error, OSError) and error.errno in _FORBIDDEN
+
+
 def _tell(error: Exception) -> None:
-    if isinstance(error, LexariumError | OSError):
+    if _is_forbidden(error):
+        log.warning("%s Give it to the user that the server runs as; it is tried again: %s", _KEPT_OUT, error)
+    elif isinstance(error, LexariumError | OSError):
         log.warning("The search index cannot be kept now, trying again: %s", error)
     else:
         log.exception("The search index cannot be kept now, trying again")

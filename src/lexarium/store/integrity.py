@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, func, select
 
+from lexarium.domain.changes import Change
 from lexarium.domain.relations import MAPPINGS
 from lexarium.domain.rendering import Rendering
 from lexarium.store.log import change_row
@@ -27,8 +28,8 @@ def log_extent(connection: Connection) -> Extent:
     return Extent(row[0], row[1] or 0)
 
 
-def misfiled(connection: Connection) -> Iterator[int]:
-    """The seqs of changes that cannot be read, were altered, or stand under something else than they say."""
+def misfiled(connection: Connection) -> Iterator[Change]:
+    """The changes that cannot be read, were altered, or stand under something else than they say."""
     for row in connection.execute(select(change).order_by(change.c.seq), execution_options=STREAMED):
         made = change_of(row)
         try:
@@ -39,7 +40,7 @@ def misfiled(connection: Connection) -> Iterator[int]:
         except (ValueError, KeyError, TypeError, AttributeError):
             right = False
         if not right:
-            yield made.seq
+            yield made
 
 
 def undigested(connection: Connection) -> int:

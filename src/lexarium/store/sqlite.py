@@ -2,6 +2,7 @@
 
 import fcntl
 import logging
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -85,6 +86,7 @@ class SqliteBackend:
         self.file: Path | None = Path(self.place)
         self._upgrading = Path(f"{self.place}-upgrading")
         self._opened: tuple[int, int] | None = None
+        event.listen(self.engine, "do_connect", self._make_closed)
         event.listen(self.engine, "connect", _set_up)
         event.listen(self.engine, "begin", _begin)
         event.listen(self.engine, "handle_error", _note_readonly)
@@ -166,6 +168,14 @@ class SqliteBackend:
 
     def is_upgraded(self, connection: Connection) -> bool:
         return _is_shown(self._upgrading)
+
+    def _make_closed(self, *_: Any) -> None:
+        """Make the file, where there is none, such that only its owner can read it; SQLite makes those beside it alike.
+
+        Where it cannot be made, SQLite says so.
+        """
+        with suppress(OSError):
+            os.close(os.open(self.place, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
 
     def _identity(self) -> tuple[int, int] | None:
         try:

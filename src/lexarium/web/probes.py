@@ -56,6 +56,8 @@ class Probes:
                 raise Unready("The catalogue's database is not of this version: a newer Lexarium has upgraded it.")
             position = read_position(snapshot)
         self._indexer.at(position)
+        if self._indexer.trouble is not None:
+            raise Unready(self._indexer.trouble)
         behind = self._indexer.lag(position)
         if behind is None or behind > FAR_BEHIND:
             raise Unready("The search index is far behind, and catching up.")

@@ -103,8 +103,10 @@ class Traffic:
 
 
 def route_of(scope: Mapping[str, Any]) -> str:
-    """The address that answered, with names in place of what differs; so there are only so many."""
-    path: str = getattr(scope.get("route"), "path", "none")
+    """The address that answered, with names in place of what differs; `none` where it did not come to one."""
+    path: str | None = getattr(scope.get("route"), "path", None)
+    if path is None:
+        return "none"
     return _V1 + path if scope["path"].startswith(_V1) and not path.startswith("/api") else path
 
 
