@@ -12,7 +12,9 @@ from urllib.parse import quote, urlencode
 
 from lexarium.domain.collections import COLLECTIONS
 from lexarium.domain.stamps import now
+from lexarium.exchange.incoming import Incoming
 from lexarium.service.access import create_token
+from lexarium.service.importing import import_records
 from lexarium.store.database import Database
 from lexarium.web.pages.session import COOKIE
 from tests.person import PASSWORD, Person, account, forms
@@ -44,6 +46,7 @@ _FILES = {
 }
 _SHOWN = {
     "/sign-out": "/",
+    "/changes/undo": "/changes?{id}",
     "/preview/{collection}": "/propose/{collection}",
     "/merge/{id}": "/merge/{id}?into={other}",
     "/revert/{id}": "/id/{id}/history",
@@ -222,6 +225,7 @@ class Forms:
             "/review/{id}/undo": self._accepted,
             "/review": self._proposal,
             "/import/": self._upload,
+            "/changes/undo": self._imported,
             "/admin/people/": self._account,
             "/admin/tokens/": self._token,
             "/account/tokens/": self._token,
@@ -288,6 +292,14 @@ class Forms:
         sent = self.server.request("POST", "/import", headers, body)
         assert sent.status == 303, sent.body
         return sent.headers["location"].rpartition("/")[2]
+
+    def _imported(self) -> str:
+        """Have a record imported: which change that was, as an address asks for it."""
+        database = Database(self.server.url)
+        fields = {"id": f"trm_{uuid.uuid4().hex}", "name": "imported"}
+        report = import_records(database, "here", [Incoming(1, "concept", fields=fields)])
+        database.close()
+        return f"since={report.revision}&until={report.until}"
 
     def _id_of(self, path: str, new: object) -> str:
         """Have something made: its id."""
