@@ -41,7 +41,7 @@ def test_past_the_most_requests_in_work_the_next_is_told_to_come_again(new_url: 
         assert finished == {200: 100}
 
 
-def test_once_one_was_refused_a_quarter_is_taken_until_none_had_to_be_for_a_second(
+def test_once_one_was_refused_an_eighth_is_taken_until_none_had_to_be_for_a_second(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = 100.0
@@ -56,8 +56,8 @@ def test_once_one_was_refused_a_quarter_is_taken_until_none_had_to_be_for_a_seco
     assert full_with(64)
     now += 0.9
     assert work.is_strained
-    assert full_with(16)
-    assert not full_with(15)
+    assert full_with(8)
+    assert not full_with(7)
     now += 0.9  # which is less than a second after the last refusal
     assert full_with(63)
     now += 1

@@ -12,7 +12,7 @@ PROBES = frozenset({"/healthz", "/readyz", "/metrics"})
 """Always taken: whoever watches must not take a server that is busy for one that is dead."""
 
 
-_PARTS = 4
+_PARTS = 8
 """Under strain, one in so many of the requests that may be in work otherwise may be."""
 _STRAIN_SECONDS = 1.0
 """How long it lasts after the last refusal: for as long as those who were refused are told to wait."""
