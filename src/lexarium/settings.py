@@ -96,7 +96,7 @@ class Settings:
     requests: int = _setting(
         64,
         "How many requests each worker process has in work at once; one more is told to come again (503), and for a"
-        " second after that everyone past a quarter of them",
+        " second after that everyone past an eighth of them",
     )
     title: str = _setting("Lexarium", "What the catalogue is called")
     licence: str = _setting("", "Under which terms it may be used: an IRI or a short text")

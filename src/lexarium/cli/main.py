@@ -1,6 +1,5 @@
 """`lexarium`: the table of commands."""
 
-import gc
 import sys
 import tempfile
 import traceback
@@ -34,8 +33,6 @@ COMMANDS = {
 }
 
 _INTERRUPTED = 130
-_OBJECTS = 10_000
-"""After how many new ones Python looks for circles of objects that nothing uses."""
 
 
 class Commands(TyperGroup):
@@ -72,8 +69,6 @@ def lexarium(
 
 def run() -> None:
     """Run the command line. A mistake gets one sentence and exit code 1; wrong usage, 2."""
-    # Records come and go in large numbers and hold no circles: to look for some all the time finds none.
-    gc.set_threshold(_OBJECTS)
     try:
         app()
     except LexariumError as error:

@@ -45,6 +45,8 @@ from lexarium.web.traffic import Observed, Traffic
 from lexarium.web.turns import InTurn
 from lexarium.web.valpha import endpoint
 
+_OBJECTS = 10_000
+"""After how many new ones Python looks for circles of objects that nothing uses: there are next to none."""
 _PUBLISH_SECONDS = 1.0
 _SWEEP_SECONDS = 300.0
 
@@ -63,6 +65,7 @@ def make_app(settings: Settings, database: Database, figures: Path | None = None
         deliverer.start()
         indexer.start()
         tasks = [asyncio.create_task(each) for each in (_publish(metrics), answers.go_along(), _sweep(uploads))]
+        gc.set_threshold(_OBJECTS)
         gc.freeze()  # What is there by now stays: whoever collects garbage holds up everyone, and need not look at it.
         yield {"streams": streams, "body_seconds": settings.body_seconds}  # for `protocol`
         for task in tasks:
