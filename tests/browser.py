@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import selenium_axe_python
-from selenium.common.exceptions import StaleElementReferenceException
+from selenium.common.exceptions import StaleElementReferenceException, WebDriverException
 from selenium.webdriver import Chrome, ChromeOptions, ChromeService
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -101,10 +101,17 @@ class Browser:
 
     def wait(self, condition: Any, what: str = "") -> Any:
         """What a condition gives, once it gives something."""
-        # What was there when it was asked for may be gone with its page when it is looked at.
-        passing = (StaleElementReferenceException,)
-        waiting = WebDriverWait(self.driver, 10, poll_frequency=0.02, ignored_exceptions=passing)
-        return waiting.until(lambda _: condition(), f"waited in vain for {what} at {self.driver.current_url}")
+
+        def given(_: Any) -> Any:
+            try:
+                return condition()
+            except WebDriverException as error:
+                if _is_between_pages(error):
+                    return None
+                raise
+
+        waiting = WebDriverWait(self.driver, 10, poll_frequency=0.02)
+        return waiting.until(given, f"waited in vain for {what} at {self.driver.current_url}")
 
     def type(self, *keys: str) -> None:
         """Type on the keyboard, wherever the focus is."""
@@ -133,7 +140,8 @@ class Browser:
     @property
     def text(self) -> str:
         """What the page says."""
-        return self.find("main").text
+        said: list[str] = self.wait(lambda: [each.text for each in self.all("main")], "main")
+        return said[0]
 
     def complaints(self) -> list[str]:
         """What the console says that is wrong, since it was last asked."""
@@ -178,8 +186,18 @@ class Browser:
 def _is_gone(element: WebElement) -> bool:
     try:
         return not element.is_enabled()
-    except StaleElementReferenceException:
-        return True
+    except WebDriverException as error:
+        if _is_between_pages(error):
+            return True
+        raise
+
+
+def _is_between_pages(error: WebDriverException) -> bool:
+    """Whether what was there when it was asked for has gone with its page when it was looked at.
+
+    While a page goes, Chromium may say so in words of its own instead of the standard's.
+    """
+    return isinstance(error, StaleElementReferenceException) or "does not belong to the document" in (error.msg or "")
 
 
 @contextmanager

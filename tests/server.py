@@ -79,6 +79,11 @@ class Server:
     def pid(self) -> int:
         return self._process.pid
 
+    @property
+    def returncode(self) -> int | None:
+        """What it ended with."""
+        return self._process.returncode
+
     def pause(self) -> None:
         """Let it do nothing, as a machine that stands still."""
         os.kill(self.pid, signal.SIGSTOP)

@@ -12,7 +12,7 @@ from lexarium.domain.errors import Unavailable
 from lexarium.service import looking
 from lexarium.service.access import Callers, add_account, create_token
 from lexarium.service.desk import Desk, Saved
-from lexarium.service.reading import reading
+from lexarium.service.reading import read_one, reading
 from lexarium.store.database import Database
 from lexarium.store.migrate import open_database
 from lexarium.store.transaction import Transaction
@@ -42,15 +42,18 @@ class Catalogue:
 
     def keep(self, parameter: str, value: str = "") -> None:
         """Read an answer and keep it."""
-        with reading(self.database) as now:
-            if parameter == "id":
-                body = now.one(CONCEPT, value)
-            elif parameter == "name":
-                body = now.one_named(CONCEPT, value)
-            else:
-                body = b"".join(now.whole(CONCEPT))
-            answer = Answer(now.position, body, [], "identity", frozenset(now.grounds))
+        if parameter == "id":
+            answer = self.one(value)
+        else:
+            with reading(self.database) as now:
+                body = now.one_named(CONCEPT, value) if parameter == "name" else b"".join(now.whole(CONCEPT))
+                answer = Answer(now.position, body, [], "identity", frozenset(now.grounds))
         asyncio.run(self.answers.keep((("concept", parameter, value), "identity"), answer))
+
+    def one(self, identifier: str, encoding: str = "identity") -> Answer:
+        """A record as an answer of now."""
+        one = read_one(self.database, CONCEPT, identifier)
+        return Answer(one.position, one.body, [], encoding, frozenset(one.grounds))
 
     def kept(self, parameter: str, value: str = "") -> Answer | None:
         """The answer as it is given out now."""
@@ -133,10 +136,7 @@ def test_a_new_record_of_the_same_name_ends_the_answer_of_that_name(catalogue: C
 def test_an_answer_read_before_a_write_is_kept_after_it_only_where_it_still_holds(catalogue: Catalogue) -> None:
     one, other = catalogue.create("one"), catalogue.create("other")
     catalogue.keep("id", one)
-    with reading(catalogue.database) as now:
-        stale = Answer(now.position, now.one(CONCEPT, other), [], "identity", frozenset(now.grounds))
-    with reading(catalogue.database) as now:
-        sound = Answer(now.position, now.one(CONCEPT, one), [], "gzip", frozenset(now.grounds))
+    stale, sound = catalogue.one(other), catalogue.one(one, "gzip")
     catalogue.write(lambda desk: desk.patch(desk.current(CONCEPT, other, 1), {"name": "changed"}))
     asyncio.run(catalogue.answers.keep((("concept", "id", other), "identity"), stale))
     asyncio.run(catalogue.answers.keep((("concept", "id", one), "gzip"), sound))

@@ -1,5 +1,6 @@
 """Backups: taken while others write, restored elsewhere."""
 
+import errno
 import fcntl
 import hashlib
 import random
@@ -12,12 +13,16 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
+from lexarium.domain.progress import silent
+from lexarium.service.backups import backup, opened_backup
 from lexarium.service.checking import check
 from lexarium.store.backend import read_position
 from lexarium.store.database import Database
+from lexarium.store.migrate import open_database
 from tests.conftest import ENGINES, NewUrl
 from tests.disks import small_disk
 from tests.server import Server, run
@@ -73,6 +78,72 @@ def test_a_backup_that_finds_no_room_is_not_there(sample_paths: list[Path], tmp_
             assert done.returncode == 0 or str(file) in done.stderr.replace("\n", "")
         assert len(codes) > 2
         assert run("restore", file, "--database", f"sqlite:///{tmp_path / 'restored.db'}").returncode == 0
+
+
+def test_a_catalogue_that_finds_no_room_when_it_is_restored_is_not_there(
+    sample_paths: list[Path], tmp_path: Path
+) -> None:
+    url, file = f"sqlite:///{tmp_path}/catalogue.db", tmp_path / "backup"
+    run("import", *sample_paths, "--database", url)
+    assert run("backup", file, "--database", url).returncode == 0
+    with small_disk(tmp_path / "disk", file.stat().st_size // 2048) as disk:
+        refused = run("restore", file, "--database", f"sqlite:///{disk.path}/catalogue.db")
+        assert refused.returncode == 1
+        assert f"{disk.path}/catalogue.db" in refused.stderr.replace("\n", "")
+        assert "made a mistake" not in refused.stderr
+        assert list(disk.path.iterdir()) == []
+
+
+@pytest.mark.parametrize("folder", ["a%20b", "what?", "ä #"])
+def test_a_path_may_have_any_sign(tmp_path: Path, folder: str) -> None:
+    there = tmp_path / folder
+    there.mkdir()
+    url = f"sqlite:///{quote(str(there))}/catalogue.db"
+    assert run("migrate", "--database", url).returncode == 0
+    assert run("backup", there / "backup", "--database", url).returncode == 0
+    restored = run("restore", there / "backup", "--database", f"sqlite:///{quote(str(there))}/restored.db")
+    assert restored.returncode == 0, restored.stderr
+    assert {path.name for path in there.iterdir()} >= {"catalogue.db", "backup", "restored.db"}
+    assert [path.name for path in tmp_path.iterdir()] == [folder]
+
+
+def test_what_a_link_leads_to_is_restored_into(tmp_path: Path) -> None:
+    volume = tmp_path / "volume"
+    volume.mkdir()
+    link = tmp_path / "catalogue.db"
+    link.symlink_to(volume / "catalogue.db")
+    run("migrate", "--database", f"sqlite:///{tmp_path}/other.db")
+    run("backup", tmp_path / "backup", "--database", f"sqlite:///{tmp_path}/other.db")
+    assert run("restore", tmp_path / "backup", "--database", f"sqlite:///{link}").returncode == 0
+    assert link.is_symlink()
+    assert [path.name for path in volume.iterdir()] == ["catalogue.db"]
+
+
+def test_a_file_system_without_links_is_restored_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr("os.link", refuse)
+    database = open_database(f"sqlite:///{tmp_path}/catalogue.db")
+    backup(database, tmp_path / "backup", silent)
+    database.close()
+    with opened_backup(tmp_path / "backup") as source:
+        assert check(source).problems == []
+    assert {path.name for path in tmp_path.iterdir()} == {"catalogue.db", "backup"}
+
+
+def test_a_journal_of_a_database_that_is_gone_is_not_taken_for_that_of_another(tmp_path: Path) -> None:
+    url, file, there = f"sqlite:///{tmp_path}/catalogue.db", tmp_path / "backup", tmp_path / "restored.db"
+    run("migrate", "--database", url)
+    left = Path(f"{there}-wal")
+    left.write_bytes(b"left behind")
+    run("backup", file, "--database", url)
+    refused = run("restore", file, "--database", f"sqlite:///{there}")
+    assert refused.returncode == 1
+    assert "Move it away first" in " ".join(refused.stderr.split())
+    assert not there.exists()
+    left.unlink()
+    assert run("restore", file, "--database", f"sqlite:///{there}").returncode == 0
 
 
 @pytest.mark.parametrize("other", ENGINES)

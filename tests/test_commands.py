@@ -413,3 +413,11 @@ def test_a_command_that_ends_leaves_all_in_the_one_file(tmp_path: Path) -> None:
 def test_a_server_tells_at_its_start_who_may_read(at: str, read: str, readers: str) -> None:
     with Server(at, LEXARIUM_READ=read) as server:
         assert f" to {readers} (Ctrl-C stops)" in server.log
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_server_that_is_told_to_end_has_not_failed(at: str, workers: str) -> None:
+    with Server(at, "--workers", workers) as server:
+        assert server.get("/healthz").status == 200
+        server.stop()
+        assert server.returncode == 0

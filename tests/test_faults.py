@@ -327,6 +327,22 @@ def test_an_index_that_may_not_be_used_is_told_once_and_at_once_and_used_when_it
         wait_until(lambda: server.get("/readyz").status == 200)
 
 
+@pytest.mark.parametrize("arguments", [["search", "before"], ["reindex"]])
+def test_a_command_that_may_not_use_the_index_says_so(tmp_path: Path, arguments: list[str]) -> None:
+    with indexed(tmp_path) as (_, _, folder):
+        pass
+    folder.chmod(0)
+    command = [*held_to_permissions(), sys.executable, "-m", "lexarium", *arguments]
+    at = ["--database", f"sqlite:///{tmp_path}/catalogue.db"]
+    environment = {**os.environ, "LEXARIUM_INDEX": str(folder)}
+    refused = subprocess.run([*command, *at], env=environment, capture_output=True, text=True, check=False)
+    folder.chmod(0o755)
+    assert refused.returncode == 1
+    told = refused.stderr.replace("\n", "")
+    assert f"The search index in {folder} cannot be kept" in told
+    assert "made a mistake" not in told
+
+
 def test_a_clock_that_is_set_back_changes_no_order_and_loses_nothing(tmp_path: Path) -> None:
     clock, url = Clock(tmp_path / "clock"), f"sqlite:///{tmp_path}/catalogue.db"
     with Clocked(url, clock) as server:

@@ -30,6 +30,7 @@ from lexarium.service.reports import Report
 from lexarium.store import records
 from lexarium.store.database import Database
 from lexarium.store.migrate import migrate, open_database
+from tests.postgres import plain
 from tests.server import Server, run
 
 CONCEPT, TASK = COLLECTIONS["concept"], COLLECTIONS["task"]
@@ -402,13 +403,13 @@ def test_an_import_that_is_ended_while_it_writes_leaves_the_catalogue_as_it_was(
     imported(database, tmp_path, "concept.json", [term("a")])
     position = database.position()
     many = write(tmp_path / "many.json", [term(f"n{number}") for number in range(30_000)] + [term("a", name="other")])
-    indexes = indexes_of(database)
+    indexes = indexes_of(url)
     code, seen = interrupted(url, many, "writing", by=by)
     if by == signal.SIGINT:
         assert code == 130
         assert "the catalogue is as it was" in seen
     assert database.position() == position
-    assert indexes_of(database) == indexes
+    assert indexes_of(url) == indexes
     assert listed(database) == [term("a")]
     assert check(database).problems == []
     assert imported(database, tmp_path, "concept.json", [term("b")]).changed, "and it can be written to"
@@ -443,19 +444,21 @@ def test_a_loaded_database_keeps_its_write_ahead_log(tmp_path: Path) -> None:
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
 
-def indexes_of(database: Database) -> set[str]:
-    with database.read() as connection:
+def indexes_of(url: str) -> set[str]:
+    with plain(url) as connection:
         return {str(each["name"]) for table in ("record", "change") for each in inspect(connection).get_indexes(table)}
 
 
-def test_what_is_loaded_at_once_is_what_comes_piece_by_piece(database: Database, new_url: Any, tmp_path: Path) -> None:
+def test_what_is_loaded_at_once_is_what_comes_piece_by_piece(
+    database: Database, url: str, new_url: Any, tmp_path: Path
+) -> None:
     records = [term(f"n{number:04}", name=f"Ñame {number % 7}", alias="a, b") for number in range(2_500)]
     records[5] = {"id": "trm_bare", "name": "only a name", "creation_time": 1, "def_id": "def_1"}
     records[6]["relationships"] = [kind_of("n0007"), kind_of("bare")]
     records[2_000] = records[1_000] | {"alias": "told again"}
-    indexes = indexes_of(database)
+    indexes = indexes_of(url)
     imported(database, tmp_path, "concept.json", records)
-    assert indexes_of(database) == indexes
+    assert indexes_of(url) == indexes
     assert check(database).problems == []
     apart = open_database(new_url("sqlite"))
     for start in range(0, 2_500, 500):

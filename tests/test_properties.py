@@ -63,6 +63,11 @@ def test_folding_ignores_case_and_accents_and_knows_where_each_word_stands(text:
         assert fold(text.upper()) == folded
 
 
+@given(st.text("aé' -/_`.\u2019\u2010\u0301\u4e00", max_size=12))
+def test_signs_alone_make_no_word_however_they_are_joined(text: str) -> None:
+    assert all(fold(text).forms)
+
+
 @given(records())
 def test_a_record_goes_through_its_rendering_unchanged(made: tuple[Any, dict[str, Any]]) -> None:
     collection, fields = made

@@ -4,13 +4,18 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
+
+from sqlalchemy import text
 
 from lexarium.search.index import IndexFolder, OpenIndex
 from lexarium.service.indexing import FAR_BEHIND
-from tests.server import Server
-from tests.test_watching import until
+from lexarium.store.database import Database
+from lexarium.store.migrations import HEAD
+from tests.server import Server, run
+from tests.test_watching import figures, until
 
 UPGRADES = """
 import sys
@@ -47,6 +52,58 @@ def test_a_node_is_not_ready_while_another_process_upgrades_its_database(server:
     until(lambda: is_ready(server))
     token = server.token("curator")
     assert server.post_json("/api/v1/concept", {"name": "after"}, token).status == 201
+
+
+def test_a_node_whose_database_a_newer_one_has_upgraded_reads_on_and_writes_nothing(server: Server) -> None:
+    until(lambda: is_ready(server))
+    token = server.token("curator")
+    assert server.post_json("/api/v1/concept", {"name": "before"}, token).status == 201
+    database = Database(server.url)
+    for schema, created in (("9999", 503), (HEAD, 201)):
+        with database.backend.upgrading() as connection:
+            connection.execute(text("UPDATE alembic_version SET version_num = :schema"), {"schema": schema})
+        answer = server.post_json("/api/v1/concept", {"name": "after"}, token)
+        assert answer.status == created
+        if created == 503:
+            assert int(answer.headers["retry-after"]) > 0
+            assert [record["name"] for record in server.get("/api/v-alpha/concept").json] == ["before"]
+            assert server.get("/readyz").status == 503
+    database.close()
+    until(lambda: is_ready(server))
+    assert f"is 9999 now, and this process knows {HEAD}" in server.stop()
+
+
+def test_an_older_program_that_starts_beside_a_write_is_refused_at_once_and_disturbs_nobody(server: Server) -> None:
+    until(lambda: is_ready(server))
+    database = Database(server.url)
+    with database.backend.upgrading() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    # On SQLite one writer at a time keeps everyone else waiting, an upgrade too: there is nothing to hold beside it.
+    with database.backend.writing() if not database.embedded else nullcontext() as writing:
+        if writing is not None:
+            writing.execute(text("SELECT * FROM catalogue FOR UPDATE"))
+        refused = run("check", "--database", server.url)
+    assert refused.returncode == 1
+    assert "was written by a newer Lexarium" in " ".join(refused.stderr.split())
+    with database.backend.upgrading() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = :head"), {"head": HEAD})
+    database.close()
+    until(lambda: is_ready(server))
+
+
+def test_a_write_that_waits_for_an_upgrade_sees_what_became_of_it(server: Server) -> None:
+    token = server.token("curator")
+    database = Database(server.url)
+    with ThreadPoolExecutor() as threads:
+        with database.backend.upgrading() as connection:
+            database.backend.keep_writers_out(connection)
+            connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+            record = {"name": "too late"}
+            late = [threads.submit(server.post_json, "/api/v1/concept", record, token) for _ in range(2)]
+            # One is about to write, and the other, or what the server itself has to write, waits for its turn.
+            until(lambda: figures(server)["lexarium_writes_waiting"] >= 1)
+        assert [each.result().status for each in late] == [503, 503]
+    database.close()
 
 
 def test_a_node_is_not_ready_while_its_index_is_far_behind(url: str, tmp_path: Path) -> None:

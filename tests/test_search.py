@@ -1,14 +1,19 @@
 """Searching over HTTP, on both engines: what is found, in which order, and what is said of it."""
 
 import json
+import re
+import subprocess
+import sys
 from collections.abc import Iterator
+from itertools import permutations, product
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
 
 import pytest
 
 from tests.conftest import ENGINES, NewUrl
-from tests.server import Answer, Server
+from tests.server import Answer, Server, run
 
 TERMS: list[tuple[str, dict[str, Any]]] = [
     ("concept", {"name": "working memory", "aliases": [{"text": "WM"}, {"text": "short-term storage"}]}),
@@ -31,6 +36,7 @@ TERMS: list[tuple[str, dict[str, Any]]] = [
     ("disorder", {"name": "Parkinson disease", "id_protocol": "DOID"}),
     ("concept", {"name": "esteem", "definition_text": "How well one thinks of oneself: self-esteem, and more."}),
     ("concept", {"name": "executive function"}),
+    ("concept", {"name": "oestrogen receptor"}),
 ]
 
 
@@ -215,6 +221,47 @@ def test_words_that_stand_in_order_go_first(catalogue: Catalogue) -> None:
     assert scores == sorted(scores, reverse=True)
 
 
+@pytest.mark.parametrize("text", ["han h", "h han", "tower h han", "han tow h", "h h hanoi", "hanois h", "h ha t"])
+def test_a_word_that_another_begins_with_asks_for_nothing_more(catalogue: Catalogue, text: str) -> None:
+    found = catalogue.search(text)
+    assert [hit["name"] for hit in found["hits"]] == ["Tower of Hanoi"]
+    assert found["total"] == 1
+
+
+def test_two_words_of_a_label_find_it_in_either_order_however_little_is_typed_of_them(catalogue: Catalogue) -> None:
+    labels = [
+        (fields["name"], label)
+        for collection, fields in TERMS
+        if collection in ("concept", "task", "disorder")
+        for label in (fields["name"], *(alias["text"] for alias in fields.get("aliases", ())))
+    ]
+    asked = {
+        (name, f"{first[:some]} {second[:other]}")
+        for name, label in labels
+        for first, second in permutations(label.split(), 2)
+        for some, other in product((1, 2, 4), repeat=2)
+    }
+    assert [(name, text) for name, text in sorted(asked) if name not in catalogue.names(text, limit=100)] == []
+
+
+@pytest.mark.parametrize("text", ['"h" han', '"t" han', 'h "tow"'])
+def test_a_quoted_word_is_no_beginning_of_another(catalogue: Catalogue, text: str) -> None:
+    assert catalogue.names(text) == []
+
+
+def test_beginnings_of_words_find_what_is_not_usually_searched(catalogue: Catalogue) -> None:
+    assert catalogue.names("m a", collection="concept_class") == ["Memory and more"]
+    assert catalogue.names("mi b", collection="contrast") == ["2-back minus 0-back"]
+    identifier = catalogue.create("concept", name="yttrium quoll")
+    assert catalogue.send("DELETE", f"/concept/{identifier}").status == 200
+    assert (catalogue.names("y q"), catalogue.names("y q", state="retired")) == ([], ["yttrium quoll"])
+
+
+def test_signs_that_a_hyphen_or_a_stroke_makes_are_no_words(catalogue: Catalogue) -> None:
+    catalogue.create("concept", name="the '-' sign", aliases=[{"text": "a `/' between"}, {"text": "x \u0301-\u0301 y"}])
+    assert [catalogue.names(text) for text in ("si t", "bet", "x y")] == [["the '-' sign"]] * 3
+
+
 def test_a_phrase_is_found_only_as_it_stands(catalogue: Catalogue) -> None:
     assert catalogue.names('"working memory"') == ["working memory", "Working memory updating"]
     assert catalogue.names('"memory working"') == ["memory working group"]
@@ -380,6 +427,51 @@ def test_what_cannot_be_asked_is_refused_by_name(catalogue: Catalogue, query: st
     answer = catalogue.server.get(f"/api/v1/search?{query}")
     assert answer.status == 422
     assert [error["pointer"] for error in answer.json["errors"]] == [pointer]
+
+
+@pytest.mark.parametrize(
+    ("plain", "other"),
+    [
+        ("q=memory&explain=true", "q=memory&explain=1"),
+        ("q=memory&limit=3", "q=memory&limit=03"),
+        ("q=memory&offset=1", "q=memory&offset=0001"),
+        (
+            "q=memory&collection=task,concept&state=published,retired",
+            "q=memory&collection=task&collection=concept&state=published&state=retired",
+        ),
+        ("q=memory", "q=other&q=memory"),
+    ],
+)
+def test_the_answer_is_the_same_in_whichever_way_it_is_asked_for(catalogue: Catalogue, plain: str, other: str) -> None:
+    first = catalogue.server.get(f"/api/v1/search?{plain}")
+    assert first.json["hits"]
+    for method in ("GET", "HEAD"):
+        for headers in ({}, {"Accept-Encoding": "gzip"}, {"If-None-Match": first.headers["etag"]}):
+            answers = [catalogue.server.request(method, f"/api/v1/search?{query}", headers) for query in (plain, other)]
+            assert len({(answer.status, answer.body, *sorted(undated(answer))) for answer in answers}) == 1
+            assert answers[0].status == (304 if "If-None-Match" in headers else 200)
+
+
+def undated(answer: Answer) -> list[tuple[str, str]]:
+    return [(name, value) for name, value in answer.headers.items() if name != "date"]
+
+
+class Telling(Server):
+    """A server that tells what it loads."""
+
+    def _started(self) -> "subprocess.Popen[str]":
+        command = [sys.executable, "-X", "importtime", "-m", "lexarium", *self._arguments]
+        return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=self._environment)
+
+
+def test_a_search_that_is_asked_plainly_needs_nothing_that_takes_long_to_load(tmp_path: Path) -> None:
+    slow = ("fastapi", "psycopg", "sqlalchemy.dialects.postgresql")
+    run("migrate", "--database", f"sqlite:///{tmp_path}/catalogue.db")
+    for query, loaded in (("q=memory", []), ("q=memory&explain=1", ["fastapi"])):
+        with Telling(f"sqlite:///{tmp_path}/catalogue.db") as server:
+            server.listen()
+            assert server.get(f"/api/v1/search?{query}").status == 200
+            assert [name for name in slow if re.search(rf"\| +{name}\n", server.stop())] == loaded
 
 
 def test_bytes_that_are_no_text_are_a_query_too(catalogue: Catalogue) -> None:

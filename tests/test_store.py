@@ -6,6 +6,8 @@ import threading
 import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -30,6 +32,7 @@ from lexarium.service.access import Caller, add_account
 from lexarium.service.checking import check
 from lexarium.service.desk import Desk
 from lexarium.store import accounts, edges, integrity, log, migrations, proposals, records, versions
+from lexarium.store.backend import read_position
 from lexarium.store.database import Database
 from lexarium.store.mark import Mark
 from lexarium.store.migrate import migrate, open_database
@@ -37,6 +40,7 @@ from lexarium.store.schema import change, metadata
 from lexarium.store.transaction import Transaction
 from lexarium.store.versions import Listing, Place
 from tests.conftest import NewUrl
+from tests.postgres import plain
 from tests.writers import wait_until
 
 
@@ -261,15 +265,56 @@ def test_a_new_database_gets_an_epoch_of_its_own(new_url: NewUrl) -> None:
         database.close()
 
 
+def test_what_is_told_at_once_is_what_a_transaction_tells(database: Database) -> None:
+    with database.write() as transaction:
+        save(transaction, entry("one"))
+    for identifier, found in (("trm_one", True), ("trm_none", False)):
+        position, told = database.at_once(partial(edges.with_related, identifier=identifier))
+        with database.read() as connection:
+            assert (position, told) == edges.with_related(connection, identifier)
+            assert position == read_position(connection)
+        assert (told is not None) == found
+
+
 def test_migrating_again_does_nothing(database: Database) -> None:
     version = migrate(database)[1]
     assert migrate(database) == (version, version)
 
 
-def test_the_migrations_end_at_the_schema(database: Database) -> None:
-    with database.read() as connection:
+def test_the_migrations_end_at_the_schema(database: Database, url: str) -> None:
+    with plain(url) as connection:
         context = MigrationContext.configure(connection, opts={"compare_type": True})
         assert compare_metadata(context, metadata) == []
+
+
+def test_indexes_of_a_part_of_a_table_are_so_on_either_engine(database: Database) -> None:
+    catalogue = "sqlite_master WHERE type = 'index'" if database.embedded else "pg_indexes"
+    column = "sql" if database.embedded else "indexdef"
+    partial_ones = {str(index.name) for table in metadata.tables.values() for index in table.indexes if index.kwargs}
+    name = "name" if database.embedded else "indexname"
+    with database.read() as connection:
+        rows = connection.execute(text(f"SELECT {name}, {column} FROM {catalogue}")).all()
+    found = {name for name, made in rows if made and " WHERE " in made}
+    assert found == partial_ones
+    assert len(found) == 3
+
+
+def test_a_write_ahead_log_is_waited_for_where_another_writes(tmp_path: Path) -> None:
+    file = tmp_path / "catalogue.db"
+    open_database(f"sqlite:///{file}").close()
+    with closing(sqlite3.connect(file, isolation_level=None, check_same_thread=False)) as other:
+        other.execute("PRAGMA journal_mode=DELETE")
+        other.execute("BEGIN IMMEDIATE")
+        database = Database(f"sqlite:///{file}")
+        with ThreadPoolExecutor() as threads:
+            settling = threads.submit(database.backend.settle)
+            with pytest.raises(TimeoutError):
+                settling.result(0.1)
+            other.execute("COMMIT")
+            settling.result()
+        database.close()
+    with closing(sqlite3.connect(file)) as another:
+        assert another.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
 
 def test_the_newest_step_is_the_one_that_is_known() -> None:

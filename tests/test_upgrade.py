@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from alembic import command
 from alembic.config import Config
-from sqlalchemy import MetaData, create_engine, insert, select
+from sqlalchemy import MetaData, insert, select
 
 from lexarium.service.checking import check
 from lexarium.store import migrations
@@ -19,6 +19,7 @@ from lexarium.store.database import Database
 from lexarium.store.migrate import migrate
 from lexarium.store.migrations import HEAD
 from tests.conftest import NewUrl
+from tests.postgres import plain
 from tests.server import Server, run
 
 FOLDER = Path(__file__).parent / "upgrades"
@@ -55,25 +56,20 @@ def old_file(version: str, path: Path) -> str:
 
 def with_rows_of(file: str, version: str, url: str) -> None:
     """Bring an empty database to that version, and fill its tables with what those of the file hold."""
-    target = Database(url)
     config = Config()
     config.set_main_option("script_location", str(Path(migrations.__file__).parent))
-    with target.backend.writing() as connection, connection.begin():
+    with plain(url) as connection, plain(file) as rows:
         config.attributes["connection"] = connection
         command.upgrade(config, version)
         there = MetaData()
         there.reflect(connection)
-        source = create_engine(file)
-        with source.connect() as rows:
-            here = MetaData()
-            here.reflect(rows)
-            for table in there.sorted_tables:
-                found = rows.execute(select(here.tables[table.name])).mappings().all()
-                flagged = [{**row, "flagged": bool(row["flagged"])} if "flagged" in row else dict(row) for row in found]
-                if flagged and table.name != "alembic_version":
-                    connection.execute(insert(table), flagged)
-        source.dispose()
-    target.close()
+        here = MetaData()
+        here.reflect(rows)
+        for table in there.sorted_tables:
+            found = rows.execute(select(here.tables[table.name])).mappings().all()
+            flagged = [{**row, "flagged": bool(row["flagged"])} if "flagged" in row else dict(row) for row in found]
+            if flagged and table.name != "alembic_version":
+                connection.execute(insert(table), flagged)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

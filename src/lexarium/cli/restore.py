@@ -1,5 +1,6 @@
 """`lexarium restore`"""
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -8,6 +9,8 @@ import typer
 from lexarium.cli.options import DatabaseOption, opened
 from lexarium.cli.terminal import out, progress_bar
 from lexarium.service.backups import opened_backup, restore
+from lexarium.settings import Settings
+from lexarium.store.database import Database
 
 app = typer.Typer(add_completion=False)
 
@@ -18,7 +21,9 @@ def restore_command(
 ) -> None:
     """Put what a backup holds into an empty database, checked; the backup stays as it is."""
     with opened_backup(file) as source:
-        store = opened(database)  # not before it is known that there is something to put into it
+        store = Database(Settings.of(os.environ, database=database).database)
+        if store.backend.exists():
+            store = opened(database)
         with progress_bar() as told:
             copied = restore(source, store, told)
     told_of = f"revision {copied.position.revision}, {copied.rows['record']:,} records"

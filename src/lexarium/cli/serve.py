@@ -111,7 +111,9 @@ def _run(settings: Settings, place: str, listener: socket.socket, logs: dict[str
     if settings.workers > 1:
         _Workers(config, sockets=listeners).run()
     else:
-        with suppress(KeyboardInterrupt):  # Ctrl-C has been heeded: it is how a server is meant to end
+        # uvicorn ends by the signal that told it to. Either is how a server is meant to end, and no failure.
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        with suppress(KeyboardInterrupt):
             _Alone(config).run(sockets=listeners)
 
 

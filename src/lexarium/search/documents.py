@@ -1,6 +1,7 @@
 """A record as a document of the index: which fields there are, and what goes into each."""
 
 from collections.abc import Iterable, Iterator
+from itertools import combinations
 from zlib import crc32
 
 from tantivy import Document, Filter, Index, Schema, SchemaBuilder, TextAnalyzerBuilder, Tokenizer
@@ -11,7 +12,7 @@ from lexarium.domain.collections import SEARCHED
 from lexarium.domain.relations import RELATIONS
 from lexarium.search.folding import LONGEST_WORD, fold, singular_of
 
-FORMAT = 3
+FORMAT = 4
 """To be raised when the same record makes another document than before: then every index is made anew."""
 
 END = "$"
@@ -48,6 +49,7 @@ def schema() -> Schema:
     for label in ("name", "alias"):
         builder.add_text_field(f"{label}_key", tokenizer_name="raw", index_option="basic")
         builder.add_text_field(f"{label}_grams", tokenizer_name="grams", index_option="basic")
+        builder.add_text_field(f"{label}_pairs", tokenizer_name="words", index_option="basic")
     builder.add_text_field("first_grams", tokenizer_name="grams", index_option="basic")
     builder.add_text_field("words", tokenizer_name="words", index_option="position")
     builder.add_text_field("text", tokenizer_name="prose", index_option="position")
@@ -97,8 +99,10 @@ def document_of(whole: Whole, version: int) -> Document:
     add("state", whole.state)
     add("class", fields.get("id_concept_class", ""))
     add("labels", shown_labels(labels))
-    for form in name.forms:
+    name_forms = name.forms
+    for form in name_forms:
         add("name_grams", scope + form + END)
+    add("name_pairs", _marked(scope, pairs_of(name_forms)))
     for form in name.first_forms:
         add("first_grams", scope + form + END)
     if name.key:
@@ -111,8 +115,9 @@ def document_of(whole: Whole, version: int) -> Document:
     alias_forms = dict.fromkeys(form for alias in aliases for form in alias.forms)
     for form in alias_forms:
         add("alias_grams", scope + form + END)
+    add("alias_pairs", _marked(scope, pairs_of(alias_forms)))
     add("text", _marked(scope, map(singular_of, definition.words)))
-    add("text", _marked(scope, dict.fromkeys(map(singular_of, [*name.forms, *alias_forms, *definition.compounds]))))
+    add("text", _marked(scope, dict.fromkeys(map(singular_of, [*name_forms, *alias_forms, *definition.compounds]))))
     return document
 
 
@@ -131,6 +136,12 @@ def labels_of(whole: Whole) -> list[str]:
     """Its name and the texts of its aliases: quicker than by all that an alias is."""
     aliases = texts(whole.fields.get("alias", "")) if whole.aliases is None else [each.text for each in whole.aliases]
     return [whole.fields["name"], *aliases]
+
+
+def pairs_of(words: Iterable[str]) -> list[str]:
+    """Every two letters that one of these words each begins with, in order. Only of ASCII, lest they become many."""
+    letters = sorted({word[0] for word in words if word[0].isascii()})
+    return [first + second for first, second in combinations(letters, 2)]
 
 
 def _order(whole: Whole) -> int:

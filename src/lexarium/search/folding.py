@@ -131,7 +131,8 @@ def fold(text: str) -> Folded:
     else:
         plain = list(filter(None, map(_plain, map(_cut, _word().findall(low)))))
         joined = list(filter(_HYPHEN.search, _piece().findall(low))) if _HYPHEN.search(low) else []
-    compounds = [spelled_of(_plain(_cut(each))) for each in joined]
+    # Signs alone may be joined, as in '-': that is no word.
+    compounds = list(filter(None, (spelled_of(_plain(_cut(each))) for each in joined)))
     rest = "" if plain else "".join(unicodedata.normalize("NFKC", low[:_LONGEST_REST]).translate(_CONTROLS).split())
     return Folded(list(map(spelled_of, plain)), plain, compounds, rest)
 

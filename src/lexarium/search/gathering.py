@@ -17,10 +17,8 @@ from lexarium.search.queries import Filter, Queries, Typed, allowed, allowed_in_
 from lexarium.search.ranking import Grade, Source, grade
 from lexarium.search.tiers import Tier
 
-_RANKED = 60
-"""How many of the first hits are put in order by how they match."""
-_RANKED_OF_A_WORD = 30
-"""The same for one word: the queries themselves tell nearly all of the order."""
+_RANKED = 30
+"""How many of the first hits are put in order by how they match: the queries themselves tell nearly all of it."""
 _MOST_VALUES = 100
 """How many values of a facet are told."""
 _MOST_CLOSE_WORDS = 8
@@ -94,7 +92,6 @@ class Search:
         self._wanted = wanted
         self._queries = Queries(view.schema, self.typed, wanted)
         self._definitions = definitions
-        self._ranked = _RANKED if len(self.typed.words) > 1 else _RANKED_OF_A_WORD
 
     @cached_property
     def first(self) -> list[Candidate]:
@@ -165,7 +162,7 @@ class Search:
         """So many of the hits, in order: those put in order, and the others as their queries find them."""
         if len(self._head) >= count:
             return [*self._head[:count]]
-        stages = [] if len(self._places) < self._ranked else [*self._labels()] if self._labelled else self._close
+        stages = [] if len(self._places) < _RANKED else [*self._labels()] if self._labelled else self._close
         seen = set(self._places)
         hits: list[Candidate | _Found] = [*self._head]
 
@@ -184,12 +181,12 @@ class Search:
     @cached_property
     def _places(self) -> dict[_Place, _Found]:
         """What is put in order."""
-        return self._labelled or self._run(self._close, self._ranked)
+        return self._labelled or self._run(self._close, _RANKED)
 
     @cached_property
     def _labelled(self) -> dict[_Place, _Found]:
         """The first hits that have all words in name or aliases."""
-        return self._run(self._labels(), self._ranked)
+        return self._run(self._labels(), _RANKED)
 
     @cached_property
     def _close(self) -> list[_Stage]:
@@ -197,7 +194,7 @@ class Search:
         if self._labelled or self.typed.quoted:
             return []
         for stages in self._close_steps():
-            if self._run(stages, self._ranked):
+            if self._run(stages, _RANKED):
                 return stages
         return []
 
@@ -218,8 +215,8 @@ class Search:
         several = [known.words] if known.telling == known.words else [known.words, known.telling]
         for tier, make in (
             (Tier.BEGINNING, queries.beginning),
-            (Tier.NAME_WORDS, partial(queries.label, "name_grams")),
-            (Tier.ALIAS_WORDS, partial(queries.label, "alias_grams")),
+            (Tier.NAME_WORDS, partial(queries.label, "name")),
+            (Tier.ALIAS_WORDS, partial(queries.label, "alias")),
         ):
             for words in several:
                 for whole in (True, False):
@@ -246,8 +243,8 @@ class Search:
         if known.key:
             found += [queries.key("name_key"), queries.key("alias_key")]
         if known.words:
-            fields = ("name_grams", "alias_grams")
-            found += [queries.label(field, known.telling, whole=False) for field in fields]
+            labels = ("name", "alias")
+            found += [queries.label(label, known.telling, whole=False) for label in labels]
         return found
 
     def _run(self, stages: Iterable[_Stage], most: int) -> dict[_Place, _Found]:

@@ -3,14 +3,14 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from itertools import islice
+from functools import cached_property, lru_cache
+from itertools import combinations, islice, product
 
 from tantivy import Occur, Query, Schema
 
 from lexarium.domain.changes import State
 from lexarium.domain.collections import COLLECTIONS, SEARCHED
-from lexarium.search.documents import END, GONE, LITTLE_WORDS, SCOPES, UNUSUAL, USUAL
+from lexarium.search.documents import END, GONE, LITTLE_WORDS, SCOPES, UNUSUAL, USUAL, pairs_of
 from lexarium.search.folding import Folded, fold, is_unspaced, pieces, singular_of
 
 MOST_WORDS = 24
@@ -18,6 +18,8 @@ MOST_WORDS = 24
 _LONGEST_CLOSE_WORD = 40
 """In bytes: in longer words typing mistakes are not looked for."""
 _LONGEST_CLOSE_KEY = 80
+_LONGEST_PAIRED = 4
+"""In letters: what begins with more is rare enough to be looked for by itself."""
 _MOST_PARTS = 100
 """How many times one may begin and end to quote."""
 _LONGEST_LABEL = 2_000
@@ -51,6 +53,28 @@ class Sought:
     def is_little(self) -> bool:
         """Whether a record will do without it, if it has the others."""
         return not self.whole and not self.parts and not LITTLE_WORDS.isdisjoint(self.forms)
+
+    def begins(self, other: "Sought") -> bool:
+        """Whether a record that has the other word has this one too, as the beginning of a word."""
+        if self.whole or self.parts or other.parts:
+            return False
+        return all(form.startswith(self.forms) for form in (*other.forms, other.singular))
+
+    @property
+    def is_letter(self) -> bool:
+        """Whether it is the first letter of a word, no more being typed."""
+        return not self.whole and len("".join(self.forms)) == 1
+
+    def pairs(self, other: "Sought") -> list[str]:
+        """Pairs of first letters: a record that has both words has one of these. Empty where it may have none."""
+        if self.parts or other.parts:
+            return []
+        pairs = [pairs_of(two) for two in product(self._initials, other._initials)]
+        return [pair for each in pairs for pair in each] if all(pairs) else []
+
+    @property
+    def _initials(self) -> set[str]:
+        return {form[0] for form in (*self.forms, self.singular)}
 
 
 @dataclass(frozen=True)
@@ -175,16 +199,22 @@ class Queries:
         """Records whose name or alias is the whole text."""
         return self._exactly(field, self._typed.key)
 
-    def beginning(self, words: Sequence[Sought], *, whole: bool) -> Query:
+    def beginning(self, words: tuple[Sought, ...], *, whole: bool) -> Query:
         """Records whose name has the first word first, and the others somewhere."""
         first, *others = words
         queries = [self._word("first_grams", first, whole=whole)]
-        queries += [self._word("name_grams", word, whole=whole and word != others[-1]) for word in _once(others)]
+        if whole:
+            queries += [self._word("name_grams", word, whole=word != others[-1]) for word in _once(others)]
+        else:
+            queries += self._begun("name", words, but=first)
         return self._filtered(_all([*queries, *self._phrases("words")]))
 
-    def label(self, field: str, words: Sequence[Sought], *, whole: bool) -> Query:
-        """Records that have all words in their name (`name_grams`) or aliases (`alias_grams`)."""
-        queries = [self._word(field, word, whole=whole) for word in _once(words)]
+    def label(self, label: str, words: tuple[Sought, ...], *, whole: bool) -> Query:
+        """Records that have all words in their `name` or their aliases (`alias`)."""
+        if whole:
+            queries = [self._word(f"{label}_grams", word, whole=True) for word in _once(words)]
+        else:
+            queries = self._begun(label, words)
         return self._filtered(_all([*queries, *self._phrases("words")]))
 
     def text(self) -> Query | None:
@@ -209,6 +239,15 @@ class Queries:
         close = self._some_close("words", form, allowed(form), begun=True)
         # Fuzzy matches all weigh the same: a word that is right shall weigh more.
         return some([close, self._any("words", [form])])
+
+    def _begun(self, label: str, words: tuple[Sought, ...], but: Sought | None = None) -> list[Query]:
+        """That words of a label begin with these, of which one may be looked for otherwise.
+
+        Where little is typed, pairs of first letters leave few to look through.
+        """
+        pairs, needed = _narrowed(words)
+        found = [self._any(f"{label}_pairs", pairs)] if pairs else []
+        return found + [self._word(f"{label}_grams", word, whole=False) for word in needed if word != but]
 
     def _word(self, field: str, word: Sought, *, whole: bool) -> Query:
         wholes = [form + END for form in dict.fromkeys([word.forms[0], word.singular])]
@@ -303,3 +342,26 @@ def _all(queries: Sequence[Query]) -> Query:
 
 def _once(words: Iterable[Sought]) -> list[Sought]:
     return list(dict.fromkeys(words))
+
+
+@lru_cache
+def _narrowed(words: tuple[Sought, ...]) -> tuple[list[str], list[Sought]]:
+    """What is asked of words that begin with these: perhaps pairs of first letters, and which words besides.
+
+    Not those that another begins with, nor those that are letters of the pair.
+    """
+    pairs, letters = _paired(words)
+    needed = _once(words)
+    for word in _once(words):
+        if word in letters or any(word.begins(other) for other in needed if other != word):
+            needed.remove(word)
+    return pairs, needed
+
+
+def _paired(words: Iterable[Sought]) -> tuple[list[str], set[Sought]]:
+    """Pairs of the first letters of two words, of which one is short, and which of the two are letters alone."""
+    for one, other in combinations(sorted(_once(words), key=lambda word: len(word.forms[0])), 2):
+        pairs = one.pairs(other)
+        if pairs and len(one.forms[0]) <= _LONGEST_PAIRED:
+            return pairs, {word for word in (one, other) if word.is_letter}
+    return [], set()

@@ -47,7 +47,7 @@ class Grade(NamedTuple):
     """Within the tier, from 0 to 1."""
     field: str
     text: str
-    """The label that matched; of a definition, the label that has most of the words."""
+    """The label that matched; where the definition did, the name."""
     places: tuple[int, ...] | None
     """Which words of the label matched; None: all of it."""
     reasons: tuple[str, *tuple[object, ...]]
@@ -102,14 +102,19 @@ def grade(sought: Typed, labels: Sequence[str], weight: float, source: Source) -
         # Mostly the name has them, and then no alias need be taken apart.
         apart: list[Label] = []
         return _by_words(sought, _remembered(_taken_apart(labels), apart)) or _scattered(sought, apart)
+    if source is Source.TEXT:
+        reason = "all words, definition included; BM25 {:.2f}", weight
+        return Grade(Tier.DEFINITION_WORDS, _half(weight), "definition", labels[0], (), reason)
     known = [*_taken_apart(labels)]
     if source is Source.WHOLE:
         return _exact(sought, known) or _by_words(sought, known) or _scattered(sought, known)
-    if source is Source.CLOSE:
-        return _by_mistake(sought, known)
-    label, places = _fullest(sought, known)
-    reason = "all words, definition included; BM25 {:.2f}", weight
-    return Grade(Tier.DEFINITION_WORDS, _half(weight), "definition", label.text, places, reason)
+    return _by_mistake(sought, known)
+
+
+def in_labels(given: Grade, sought: Typed, labels: Sequence[str]) -> Grade:
+    """The grade of a record by its definition, with the label that has most of the words in place of that."""
+    label, places = _fullest(sought, [*_taken_apart(labels)])
+    return given._replace(field=label.field, text=label.text, places=places)
 
 
 def joined(marked: Iterable[Span]) -> tuple[Span, ...]:

@@ -1,5 +1,6 @@
 """Backups: the whole catalogue in one file, taken while others go on writing."""
 
+import errno
 import fcntl
 import os
 import shutil
@@ -14,6 +15,10 @@ from lexarium.service.checking import check
 from lexarium.store.copying import Copied, copy_all
 from lexarium.store.database import Database
 from lexarium.store.migrate import migrate, open_database, refuse_none
+from lexarium.store.sqlite import address_of
+
+_NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK)
+"""What file systems say that know one name a file."""
 
 
 def backup(database: Database, file: Path, told: Progress) -> Copied:
@@ -23,18 +28,7 @@ def backup(database: Database, file: Path, told: Progress) -> Copied:
     """
     if file.exists():
         raise Conflict(f"{file} is there already. Name another file, or remove it first.")
-    try:
-        with _workplace(file) as folder:
-            part = folder / file.name
-            with _named(part, file):
-                copied = _copied(database, f"sqlite:///{part}", told)
-            part.chmod(0o600)  # it holds what nobody else should read
-            _make_durable(part)
-            os.link(part, file)  # unlike a rename, this refuses a file that has come to be meanwhile
-            _make_durable(file.parent)
-    except OSError as error:
-        raise StoreError(f"The backup cannot be written to {file}: {error.strerror or error}.") from None
-    return copied
+    return _written(database, file, told)
 
 
 @contextmanager
@@ -48,7 +42,7 @@ def opened_backup(file: Path) -> Iterator[Database]:
             shutil.copyfile(file, copy)
         except OSError as error:
             raise StoreError(f"The backup {file} cannot be read: {error.strerror or error}.") from None
-        source = Database(f"sqlite:///{copy}")
+        source = Database(address_of(copy))
         try:
             with _named(copy, file):
                 _make_ready(source)
@@ -59,7 +53,7 @@ def opened_backup(file: Path) -> Iterator[Database]:
 
 @contextmanager
 def _workplace(file: Path) -> Iterator[Path]:
-    """A folder beside the file to make it in. What a backup to the same file has left that was killed is removed."""
+    """A folder beside the file to make it in. What was left by a process that was killed at it is removed."""
     folder = file.parent / f".{file.name}-unfinished"
     if folder.exists():
         with _held(folder, file):
@@ -79,7 +73,7 @@ def _held(folder: Path, file: Path) -> Iterator[None]:
         try:
             fcntl.flock(sign, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise Conflict(f"Another backup to {file} is under way.") from None
+            raise Conflict(f"Another backup or restore to {file} is under way.") from None
         yield
 
 
@@ -104,26 +98,51 @@ def _make_ready(source: Database) -> None:
 def restore(source: Database, database: Database, told: Progress) -> Copied:
     """Put what a backup holds into an empty database, under a new epoch: what clients keep of the old one is void.
 
-    Raises `Conflict` where the database holds anything.
+    A file is made where there is none, and is there whole or not at all. A database that is there has the present
+    schema. Raises `Conflict` where there is anything in it.
     """
+    file = database.backend.file
+    if file is not None and not file.exists():
+        return _written(source, file, told, new_epoch=True)
     return copy_all(source, database, told, new_epoch=True)
 
 
-def _copied(source: Database, url: str, told: Progress) -> Copied:
+def _written(source: Database, file: Path, told: Progress, *, new_epoch: bool = False) -> Copied:
+    """Write all that a database holds to a file that is not there; where a link leads to none, to what it names."""
+    file = file.resolve()
+    for journal in (Path(f"{file}-wal"), Path(f"{file}-journal")):
+        if journal.exists():
+            # SQLite would take it for the new file's own.
+            raise Conflict(f"{journal} is there still, of a database that is not. Move it away first.")
+    try:
+        with _workplace(file) as folder:
+            part = folder / file.name
+            with _named(part, file):
+                copied = _copied(source, address_of(part), told, new_epoch=new_epoch)
+            part.chmod(0o600)  # it holds what nobody else should read
+            _make_durable(part)
+            _name(part, file)
+            _make_durable(file.parent)
+    except OSError as error:
+        raise StoreError(f"{file} cannot be written: {error.strerror or error}.") from None
+    return copied
+
+
+def _copied(source: Database, url: str, told: Progress, *, new_epoch: bool) -> Copied:
     target = open_database(url)
     try:
-        copied = copy_all(source, target, told)
+        copied = copy_all(source, target, told, new_epoch=new_epoch)
     finally:
         target.close()
     # What SQLite could not bring into the file when it was closed, for want of room, lies beside it still.
     if Path(f"{target.place}-wal").exists():
-        raise StoreError(f"The backup {target.place} is not whole: there may be no room for all of it.")
+        raise StoreError(f"{target.place} is not whole: there may be no room for all of it.")
     _check_closed(target.place, source.place)
     return copied
 
 
 def _check_closed(place: str, source: str) -> None:
-    database = Database(f"sqlite:///{place}")
+    database = Database(address_of(Path(place)))
     try:
         # Every row is what was sent: what is wrong with them is wrong in the source.
         _refuse_problems(database, source)
@@ -135,6 +154,17 @@ def _refuse_problems(database: Database, blamed: str) -> None:
     problems = check(database).problems
     if problems:
         raise StoreError(f"{blamed} does not agree with itself: {problems[0]}; {len(problems)} such in all.")
+
+
+def _name(part: Path, file: Path) -> None:
+    """Give what is finished its name. A file that has come to be there meanwhile is refused, as a rename would not."""
+    try:
+        os.link(part, file)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        file.touch(mode=0o600, exist_ok=False)
+        part.replace(file)
 
 
 def _make_durable(path: Path) -> None:

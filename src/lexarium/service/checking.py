@@ -54,9 +54,6 @@ def check(database: Database) -> Findings:
             f"{gone} is in the log but not in the catalogue" for gone in integrity.only_in_log(connection)
         ]
         found.problems += [f"{table} {key}: {why}" for table, key, why in references.odd(connection, revision)]
-        undigested = integrity.undigested(connection)
-        if undigested:
-            found.remarks.append(f"{undigested} changes have no digest: an older Lexarium wrote them")
         dangling = integrity.dangling(connection)
         if dangling:
             found.remarks.append(f"{dangling} relations name a record that is not in the catalogue")

@@ -15,7 +15,7 @@ from lexarium.search.documents import identifiers_of
 from lexarium.search.gathering import Candidate, Search
 from lexarium.search.index import Broken, Standing, View
 from lexarium.search.queries import Filter, Typed
-from lexarium.search.ranking import Span
+from lexarium.search.ranking import Span, in_labels
 from lexarium.search.snippets import snippet
 from lexarium.search.tiers import EXACT, Tier
 from lexarium.service.indexing import Indexer
@@ -298,5 +298,5 @@ def _matched(found: Candidate, whole: Whole | None, sought: Typed) -> _Matched:
         if marked:
             return _Matched("definition", text, marked)
         # All of the words are in its labels, though no label has all of them.
-        return _Matched("name" if given.text == found.labels[0] else "alias", given.text, given.highlight)
+        given = in_labels(given, sought, found.labels)
     return _Matched(given.field, given.text, given.highlight)

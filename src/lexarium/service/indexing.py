@@ -5,13 +5,13 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 
 from lexarium.domain.changes import Change
-from lexarium.domain.errors import LexariumError, Unready
+from lexarium.domain.errors import LexariumError, StoreError, Unready
 from lexarium.domain.progress import Progress, silent
 from lexarium.search.index import Broken, Busy, IndexFolder, OpenIndex, Standing, View, Writing
 from lexarium.store import records, versions
@@ -123,17 +123,29 @@ class Indexer:
         with self._database.read() as snapshot:
             position = read_position(snapshot)
         deadline = time.monotonic() + _WAIT_SECONDS
-        self.follow(position)
-        while not self._is_at(position) and time.monotonic() < deadline:
-            time.sleep(_LOOK_SECONDS)
+        with self._troubles_told():
             self.follow(position)
+            while not self._is_at(position) and time.monotonic() < deadline:
+                time.sleep(_LOOK_SECONDS)
+                self.follow(position)
+
+    @contextmanager
+    def _troubles_told(self) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, Broken) as error:
+            raise StoreError(f"The search index in {self._folder.path} cannot be kept: {error}.") from error
 
     def _is_at(self, position: Position) -> bool:
         view = self._view(position)
         return view is not None and view.standing.revision >= position.revision
 
     def rebuild(self, told: Progress = silent) -> int:
-        """Make the index anew while the old one serves: how many records it has."""
+        """Make the index anew while the old one serves: how many records it has. For a process that does not serve."""
+        with self._troubles_told():
+            return self._rebuild(told)
+
+    def _rebuild(self, told: Progress = silent) -> int:
         try:
             with self._folder.building(self._folder.current()) as writing:
                 done = self._fill(writing, told)
@@ -230,7 +242,7 @@ class Indexer:
 
     def _make_anew(self) -> None:
         with suppress(Unready):  # then another process does
-            log.info("The search index was made anew (records: %s)", self.rebuild())
+            log.info("The search index was made anew (records: %s)", self._rebuild())
 
     def _warn(self, message: str, error: Broken) -> None:
         """Tell what is wrong; but not each time that it is tried again."""

@@ -50,6 +50,18 @@ def revision_of(snapshot: Snapshot, release: str | None, as_of: int | None) -> i
 def record(snapshot: Snapshot, identifier: str, revision: int, collection: Collection | None = None) -> Change:
     """A record as it was at a revision; raises where it was not there, retired or merged."""
     found = None if unstorable(identifier) else versions.find(snapshot, identifier, revision)
+    return _there(found, identifier, collection)
+
+
+def present_record(database: Database, identifier: str, collection: Collection | None = None) -> Change:
+    """The same of the present, for whoever wants to know nothing else."""
+    found = None
+    if not unstorable(identifier):
+        _, found = database.at_once(lambda connection: versions.present(connection, identifier))
+    return _there(found, identifier, collection)
+
+
+def _there(found: Change | None, identifier: str, collection: Collection | None) -> Change:
     if found is None or (collection is not None and found.collection != collection.name):
         raise NotFound(f"There is no {collection.name if collection else 'record'} with the id {identifier!r}.")
     refuse_gone(found.whole())
@@ -75,7 +87,7 @@ def page(  # noqa: PLR0913 (a list, where it goes on, how far, and what is known
     return Page(
         items=items,
         next=_cursor(listing, items[-1]) if more else None,
-        total=versions.total(snapshot, listing, tallies),
+        total=len(items) if after is None and not more else versions.total(snapshot, listing, tallies),
     )
 
 

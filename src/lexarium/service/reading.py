@@ -1,9 +1,10 @@
 """Reading the catalogue. Everything read comes with the position at which it was so."""
 
 import heapq
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from contextlib import contextmanager
 from itertools import islice
+from typing import NamedTuple
 
 import orjson
 
@@ -55,16 +56,6 @@ class Reading:
             found = versions.hits_of(self._snapshot, batch, revision)
             yield [found[each] for each in batch if each in found]
 
-    def one(self, collection: Collection, identifier: str) -> bytes:
-        """A published record of this collection with its relations."""
-        found = None if unstorable(identifier) else edges.with_related(self._snapshot, identifier)
-        if found is None or found[0].collection != collection.name:
-            raise NotFound(f"There is no {collection.name} with the id {identifier!r}.")
-        stored, related = found
-        if stored.state != State.PUBLISHED:
-            refuse_gone(log.latest(self._snapshot, [identifier])[identifier].whole())
-        return self._shape(collection, stored, related)
-
     def one_named(self, collection: Collection, name: str) -> bytes:
         """The published record of this collection and name with its relations."""
         self.grounds.add(grounds.of_name(collection.name, name_key(name)))
@@ -89,11 +80,9 @@ class Reading:
 
     def shape(self, collection: Collection, stored: Stored) -> bytes:
         """A record with its relations."""
-        return self._shape(collection, stored, edges.related(self._snapshot, [stored.id]).get(stored.id, []))
-
-    def _shape(self, collection: Collection, stored: Stored, related: Sequence[Related]) -> bytes:
-        self.grounds |= {grounds.of_record(each) for each in (stored.id, *(other.id for other in related))}
-        return valpha.shape(collection, stored.body, [other for other in related if other.name is not None])
+        related = edges.related(self._snapshot, [stored.id]).get(stored.id, [])
+        self.grounds |= _grounds_of(stored, related)
+        return _shaped(collection, stored, related)
 
 
 @contextmanager
@@ -101,6 +90,38 @@ def reading(database: Database) -> Iterator[Reading]:
     """A view of the catalogue as it is now, unchanging until the block ends."""
     with database.read() as snapshot:
         yield Reading(snapshot)
+
+
+def read_one(database: Database, collection: Collection, identifier: str) -> "One":
+    """A published record of this collection with its relations: by one statement."""
+    found = None
+    if not unstorable(identifier):
+        position, found = database.at_once(lambda connection: edges.with_related(connection, identifier))
+    if found is None or found.stored.collection != collection.name:
+        raise NotFound(f"There is no {collection.name} with the id {identifier!r}.")
+    if found.stored.state == State.PUBLISHED:
+        return One(position, _shaped(collection, *found), _grounds_of(*found))
+    with database.read() as snapshot:
+        refuse_gone(log.latest(snapshot, [identifier])[identifier].whole())
+    return read_one(database, collection, identifier)  # it was published meanwhile
+
+
+class One(NamedTuple):
+    """A record as it is served."""
+
+    position: Position
+    """At which it is so."""
+    body: bytes
+    grounds: Set[Ground]
+    """What it rests on."""
+
+
+def _shaped(collection: Collection, stored: Stored, related: Sequence[Related]) -> bytes:
+    return valpha.shape(collection, stored.body, [other for other in related if other.name is not None])
+
+
+def _grounds_of(stored: Stored, related: Sequence[Related]) -> set[Ground]:
+    return {grounds.of_record(each) for each in (stored.id, *(other.id for other in related))}
 
 
 def stream_whole(database: Database, collection: Collection, position: Position) -> Iterator[bytes]:

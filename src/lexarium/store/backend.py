@@ -7,11 +7,12 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from sqlalchemy import Connection, Engine, Executable, Update, select
+from sqlalchemy import ColumnElement, Connection, Engine, Executable, Update, literal_column, select
 from sqlalchemy.exc import DBAPIError
 
 from lexarium.domain.errors import StoreError, Unavailable
 from lexarium.domain.grounds import Ground
+from lexarium.store.migrations import HEAD
 from lexarium.store.schema import catalogue
 
 log = logging.getLogger(__name__)
@@ -119,6 +120,17 @@ def going_on(found: Position, seen: Position | None, place: str) -> Position:
 
 
 POSITION = select(*(catalogue.c[name] for name in Position._fields))
+SCHEMA: ColumnElement[str] = literal_column("(SELECT version_num FROM alembic_version)")
+"""The version of the tables, for whoever locks the catalogue to write: it costs no statement of its own."""
+
+
+def refuse_upgraded(schema: str, place: str) -> None:
+    """Raise where the tables are not those that this process knows: what it wrote could be wrong in them."""
+    if schema != HEAD:
+        raise Unavailable(
+            f"The schema of {place} is {schema} now, and this process knows {HEAD}: nothing can be written. "
+            "Restart it with the Lexarium that has upgraded the database."
+        )
 
 
 class Watch(Protocol):
@@ -151,6 +163,9 @@ class Backend(Protocol):
     def reading(self) -> Connection:
         """A connection in a transaction that sees one unchanging state."""
 
+    def glancing(self) -> Connection:
+        """A connection for one statement that reads: without any other, where each is a trip to a server."""
+
     def writing(self) -> Connection:
         """A connection whose transaction may write."""
 
@@ -169,13 +184,17 @@ class Backend(Protocol):
     def upgrading(self) -> AbstractContextManager[Connection]:
         """A writing transaction that may change the tables, once no other does. Others can tell: see `is_upgraded`."""
 
+    def keep_writers_out(self, connection: Connection) -> None:
+        """Have whoever is about to write wait until this transaction, which changes the tables, has ended."""
+
     def is_upgraded(self, connection: Connection) -> bool:
         """Whether a process is about to change the tables; once it has ended, however it did, none is."""
 
     def lock(self, connection: Connection) -> Position:
         """Wait until no other transaction writes, and keep others from it until this one ends: the position then.
 
-        Its timeline is the present one, whatever the last write was made on.
+        Its timeline is the present one, whatever the last write was made on. Raises `Unavailable` where the tables were
+        upgraded since.
         """
 
     def announced(self, move: Update) -> Executable:

@@ -2,11 +2,11 @@
 
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from importlib import import_module
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from sqlalchemy import Connection, bindparam, update
 from sqlalchemy.engine import make_url
@@ -25,6 +25,8 @@ from lexarium.store.standbys import Standbys
 from lexarium.store.tallies import Tallies
 from lexarium.store.transaction import MOST_CHANGES, Transaction
 from lexarium.store.writer import Result, Work, Writer
+
+Found = TypeVar("Found")
 
 _MOVES = 100
 _TRIES = 10
@@ -85,6 +87,16 @@ class Database:
             if self._watch is not None and not self.embedded:
                 self.notice(read_position(connection))
             yield connection
+
+    def at_once(self, ask: Callable[[Connection], tuple[Position, Found]]) -> tuple[Position, Found]:
+        """What one statement tells, with the position at which it is so; the same as to `read` it, for less."""
+        if self._standbys is not None:  # which may lack what was seen: their position must be known beforehand
+            with self.read() as connection:
+                return ask(connection)
+        with self.errors_explained(), self.backend.glancing() as connection:
+            position, found = ask(connection)
+        self.notice(position)
+        return position, found
 
     def _opened(self, newest: bool) -> Connection:
         """A connection in a transaction that reads."""

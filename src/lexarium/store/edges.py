@@ -17,20 +17,23 @@ from sqlalchemy import (
     literal_column,
     null,
     select,
+    true,
     tuple_,
     union_all,
 )
 
 from lexarium.domain.changes import State
 from lexarium.domain.relations import EXACT, RELATIONS, Edge, Related, Side, in_order
+from lexarium.store.backend import POSITION, Position
 from lexarium.store.records import BATCH, STREAMED, Stored
-from lexarium.store.schema import record, relation
+from lexarium.store.schema import catalogue, record, relation
 
 Stop = tuple[str, str]
 """Where a record stands in its collection: its key and its identifier."""
 
 _EDGE = (relation.c.source, relation.c.relation, relation.c.target)
 _THIS: BindParameter[str] = bindparam("identifier")
+_POSITION = len(Position._fields)
 
 
 def of_sources(connection: Connection, sources: Items[str]) -> dict[str, frozenset[Edge]]:
@@ -122,15 +125,25 @@ def related(connection: Connection, identifiers: Items[str]) -> dict[str, list[R
     return _related(connection, _OF_THESE, {"identifiers": list(identifiers)})
 
 
-def with_related(connection: Connection, identifier: str) -> tuple[Stored, list[Related]] | None:
-    """A record, in whatever collection and state, and its `related`; None where there is none."""
+class Whereabouts(NamedTuple):
+    """A record, and the other ends of its relations."""
+
+    stored: Stored
+    related: list[Related]
+
+
+def with_related(connection: Connection, identifier: str) -> tuple[Position, Whereabouts | None]:
+    """A record, in whatever collection and state, and its `related`; None where there is none. And the position."""
+    rows = connection.execute(_WITH_RELATED, {"identifier": identifier}).all()
     stored, ends = None, []
-    for *end, state, version, body in connection.execute(_WITH_RELATED, {"identifier": identifier}):
-        if body is None:
-            ends.append(end)
-        else:
+    for row in rows:
+        *end, state, version, body = row[_POSITION:]
+        if body is not None:
             stored = Stored(identifier, end[-1], state, version, body)
-    return None if stored is None else (stored, _gathered(ends).get(identifier, []))
+        elif end[0] is not None:
+            ends.append(end)
+    position = Position._make(rows[0][:_POSITION])
+    return position, None if stored is None else Whereabouts(stored, _gathered(ends).get(identifier, []))
 
 
 def related_between(connection: Connection, collection: str, after: Stop, until: Stop) -> dict[str, list[Related]]:
@@ -193,15 +206,18 @@ def _from_both_sides(select_ends: Callable[[Side, Side], Select[Any]]) -> Compou
 # Built once: to build a statement costs more than to run it.
 _OF_THESE = _from_both_sides(_of_these)
 _OF_THOSE_BETWEEN = _from_both_sides(_of_those_between)
-_WITH_RELATED: CompoundSelect[Any] = union_all(
-    select(*[null()] * 5, record.c.collection, record.c.state, record.c.version, record.c.body).where(
-        record.c.id == _THIS
-    ),
+_THIS_RELATED = union_all(
+    select(
+        *(null().label(name) for name in ("side", "near", "far", "relation", "name")),
+        *(record.c.collection, record.c.state, record.c.version, record.c.body),
+    ).where(record.c.id == _THIS),
     *(
         _ends(near, far).add_columns(null(), null(), null()).where(relation.c[near] == _THIS)
         for near, far in _BOTH_SIDES
     ),
-)
+).subquery()
+_WITH_RELATED = POSITION.add_columns(*_THIS_RELATED.c).join_from(catalogue, _THIS_RELATED, true(), isouter=True)
+"""At least one row, which tells the position."""
 
 
 def _edges(connection: Connection, condition: ColumnElement[bool]) -> Iterator[Edge]:

@@ -12,18 +12,14 @@ from lexarium.domain.rendering import Rendering, filed_under
 from lexarium.store.records import BATCH
 from lexarium.store.schema import change, record, relation
 from lexarium.store.transaction import Transaction
-from lexarium.store.versions import change_of
+from lexarium.store.versions import IS_LAST, change_of
 
 # Built once: to build a statement costs more than to run it.
 _INSERT = insert(record)
 _UPDATE = update(record).where(record.c.id == bindparam("this"))
 _LOG = insert(change)
 _UNRELATE = delete(relation).where(*(column == bindparam(f"this_{column.name}") for column in relation.c))
-_LATEST = (
-    select(change)
-    .join(record, (change.c.record == record.c.id) & (change.c.version == record.c.version))
-    .where(record.c.id.in_(bindparam("identifiers", expanding=True)))
-)
+_LATEST = select(change).join(record, IS_LAST).where(record.c.id.in_(bindparam("identifiers", expanding=True)))
 
 
 @dataclass(frozen=True, slots=True)

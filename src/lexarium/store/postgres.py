@@ -28,7 +28,7 @@ from sqlalchemy.exc import DBAPIError, InvalidatePoolError, OperationalError
 from sqlalchemy.pool import NullPool
 
 from lexarium.domain.errors import SettingError, StoreError, Unavailable
-from lexarium.store.backend import AT, POSITION, Position, Watch, going_on, read_position
+from lexarium.store.backend import AT, POSITION, SCHEMA, Position, Watch, going_on, read_position, refuse_upgraded
 from lexarium.store.links import TIMELINE, Link, Links
 from lexarium.store.mark import Mark
 from lexarium.store.schema import catalogue, delivery
@@ -44,6 +44,8 @@ _POSITION_NOW = POSITION.add_columns(literal_column(TIMELINE))
 _BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 # Both in one trip. It cannot be prepared: that is done with single statements.
 _BEGIN_AND_TELL = f"{_BEGIN}; {POSITION}"
+_AT_ONCE = "lexarium_at_once"
+"""The option of a connection whose one statement is a transaction by itself."""
 _DIALECT = "postgresql+psycopg://"
 _CONNECTIONS = 10
 _WAIT_SECONDS = 10
@@ -205,7 +207,9 @@ def _link_of(connection: Connection) -> Link:
 
 
 def _begin(connection: Connection) -> None:
-    """Begin a transaction, unless that is done: whoever reads has its position with the same trip."""
+    """Begin a transaction, unless none is wanted, or it is done: whoever reads has its position with the same trip."""
+    if connection.get_execution_options().get(_AT_ONCE):
+        return
     link = _link_of(connection)
     if link.info.transaction_status == psycopg.pq.TransactionStatus.IDLE:
         connection.exec_driver_sql("BEGIN")
@@ -214,7 +218,8 @@ def _begin(connection: Connection) -> None:
 def _begun(driver: "psycopg.Connection[Any]") -> Position | None:
     """Begin to read: the position at which; None where this is no catalogue yet, or an older one."""
     try:
-        found = driver.execute(_BEGIN_AND_TELL, prepare=False)
+        # Several statements in one go can only be told in words.
+        found = psycopg.Cursor(driver).execute(_BEGIN_AND_TELL, prepare=False)
     except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn):
         driver.rollback()
         driver.execute(_BEGIN)
@@ -284,7 +289,7 @@ class PostgresBackend:
         self._mark = mark
         # Should a process that serves be stopped in the midst of a write, the others get their turn.
         held = [] if seconds is None else [func.set_config("idle_in_transaction_session_timeout", _HELD, True)]
-        self._lock = _POSITION_NOW.add_columns(*held).with_for_update()
+        self._lock = _POSITION_NOW.add_columns(SCHEMA, *held).with_for_update()
         self._patience = None if seconds is None else seconds + _MORE_PATIENCE
         self._patience_at_first = _STANDBY_SECONDS if standby else self._patience
         self._links = Links(complete, self._patience_at_first, standby=standby)
@@ -329,6 +334,10 @@ class PostgresBackend:
         if time.monotonic() - record.info.get("used", time.monotonic()) >= _TRUSTED_SECONDS:
             _refuse_if_dead(link)
 
+    def glancing(self) -> Connection:
+        self._refuse_if_silent()
+        return self.engine.connect().execution_options(**{_AT_ONCE: True})
+
     def writing(self) -> Connection:
         self._refuse_if_silent()
         return self.engine.connect()
@@ -366,11 +375,17 @@ class PostgresBackend:
             connection.execute(text(f"SELECT pg_advisory_xact_lock({_SCHEMA_LOCK})"))
             yield connection
 
+    def keep_writers_out(self, connection: Connection) -> None:
+        # They wait for the table, not for its row: so they look at the schema afterwards, and see what became of it.
+        connection.execute(text(f"LOCK TABLE {catalogue.name} IN EXCLUSIVE MODE"))
+
     def is_upgraded(self, connection: Connection) -> bool:
         return bool(connection.execute(_SCHEMA_LOCKED).scalar())
 
     def lock(self, connection: Connection) -> Position:
-        return _now(connection.execute(self._lock).one())
+        found = connection.execute(self._lock).one()
+        refuse_upgraded(found[len(Position._fields) + 1], self.place)
+        return _now(found)
 
     def announced(self, move: Update) -> Executable:
         return _announced(move)

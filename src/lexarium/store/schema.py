@@ -49,12 +49,12 @@ record = Table(
     Index("record_in_order", "collection", "state", "order_key", "id"),
     Index("record_by_name", "collection", "name_key"),
 )
+# Partial on PostgreSQL too, as the migrations make it: to say so here would load its dialect, which takes long.
 Index(
     "record_hits",
     record.c.order_key,
     record.c.id,
     sqlite_where=text("hit_length > 0 AND state = 'published'"),
-    postgresql_where=text("hit_length > 0 AND state = 'published'"),
 )
 
 # No foreign keys: a relation may name a record that is not there yet.
@@ -85,7 +85,7 @@ change = Table(
     Column("class_id", Key, nullable=False),
     Column("owner", Key, nullable=False),
     Column("flagged", Boolean, nullable=False),
-    Column("digest", LargeBinary, comment="of what the change says; none: an older Lexarium wrote it"),
+    Column("digest", LargeBinary, comment="of what the change says"),
     Column("document", LargeBinary, nullable=False, comment="the whole record from this change on"),
     Index("change_of_record", "record", "version", unique=True),
     Index("change_in_order", "collection", "order_key", "record"),
@@ -99,7 +99,6 @@ Index(
     change.c.name_key,
     change.c.record,
     sqlite_where=text("flagged"),
-    postgresql_where=text("flagged"),
 )
 
 account = Table(
@@ -153,7 +152,6 @@ Index(
     proposal.c.made,
     proposal.c.id,
     sqlite_where=text("state = 'open'"),
-    postgresql_where=text("state = 'open'"),
 )
 
 release = Table(

@@ -4,6 +4,7 @@ import fcntl
 import logging
 import os
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -15,7 +16,7 @@ from sqlalchemy.engine import ExceptionContext
 from sqlalchemy.exc import DBAPIError
 
 from lexarium.domain.errors import NotACatalogue, SettingError, StoreError, Unavailable
-from lexarium.store.backend import POSITION, Position, Watch, read_position
+from lexarium.store.backend import POSITION, SCHEMA, Position, Watch, refuse_upgraded
 from lexarium.store.schema import change, record
 
 log = logging.getLogger(__name__)
@@ -26,6 +27,9 @@ _WRITE = {"lexarium_write": True}
 _WAIT_SECONDS = 10
 """How long a writer waits for its turn, and anyone for a connection, before giving up."""
 
+_LOCKED = POSITION.add_columns(SCHEMA)
+_LOOK_SECONDS = 0.02
+
 _POSITION = str(POSITION.compile(dialect=SQLiteDialect()))
 
 _CACHE_KB = 4_000
@@ -33,6 +37,11 @@ _LOADING_CACHE_KB = 64_000
 
 _CONNECTIONS = 64
 """More than there are threads to use them."""
+
+
+def address_of(file: Path) -> str:
+    """The address of a database file, whatever signs are in its path."""
+    return URL.create("sqlite", database=str(file)).render_as_string()
 
 
 class SqliteWatch:
@@ -100,6 +109,9 @@ class SqliteBackend:
         connection.begin()
         return connection
 
+    def glancing(self) -> Connection:
+        return self.reading()
+
     def writing(self) -> Connection:
         self._refuse_if_gone()
         return self.engine.connect().execution_options(**_WRITE)
@@ -109,8 +121,20 @@ class SqliteBackend:
             # It cannot be changed within a transaction, and it stays in the file: not before the file is ours.
             driver = connection.connection.driver_connection
             assert isinstance(driver, sqlite3.Connection)
-            driver.execute("PRAGMA journal_mode=WAL").close()
+            self._keep_log(driver)
         self._opened = self._identity()
+
+    def _keep_log(self, driver: sqlite3.Connection) -> None:
+        """Turn the write-ahead log on. Where another process is about to write, SQLite does not wait by itself."""
+        deadline = time.monotonic() + _WAIT_SECONDS
+        while True:
+            try:
+                driver.execute("PRAGMA journal_mode=WAL").close()
+                return
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error) or time.monotonic() > deadline:
+                    raise Unavailable(f"The database {self.place} cannot be used now: {error}.") from error
+            time.sleep(_LOOK_SECONDS)
 
     def damage(self, connection: Connection) -> list[str]:
         rows = connection.execute(text("PRAGMA integrity_check"))
@@ -166,6 +190,9 @@ class SqliteBackend:
         with _shown(self._upgrading), self.writing() as connection, connection.begin():
             yield connection
 
+    def keep_writers_out(self, connection: Connection) -> None:
+        """Nothing to do: there is one writer at a time."""
+
     def is_upgraded(self, connection: Connection) -> bool:
         return _is_shown(self._upgrading)
 
@@ -190,7 +217,9 @@ class SqliteBackend:
             raise Unavailable(f"The database file {self.place} was removed or replaced while it was in use.")
 
     def lock(self, connection: Connection) -> Position:
-        return read_position(connection)  # a writing transaction begins with the lock
+        *position, schema = connection.execute(_LOCKED).one()  # a writing transaction begins with the lock
+        refuse_upgraded(schema, self.place)
+        return Position._make(position)
 
     def announced(self, move: Update) -> Executable:
         return move  # SQLite counts commits for every reader

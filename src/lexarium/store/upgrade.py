@@ -34,6 +34,8 @@ def upgrade(database: Database) -> str | None:
                 f"{database.place} was written by a newer Lexarium (its schema is {before}, "
                 f"this one knows up to {migrations.HEAD}). Upgrade Lexarium to use it."
             )
+        if before not in (None, migrations.HEAD):
+            database.backend.keep_writers_out(connection)
         config = Config()
         config.set_main_option("script_location", scripts.dir.replace("%", "%%"))
         config.attributes["connection"] = connection

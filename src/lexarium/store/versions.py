@@ -23,12 +23,14 @@ from sqlalchemy import (
 from lexarium.domain.changes import Action, Change, State, labels_of, whole_of
 from lexarium.domain.grounds import Ground
 from lexarium.store import records
-from lexarium.store.backend import read_position
+from lexarium.store.backend import POSITION, Position, read_position
 from lexarium.store.records import BATCH
-from lexarium.store.schema import change, record
+from lexarium.store.schema import catalogue, change, record
 from lexarium.store.tallies import Tallies
 
 _later = change.alias("later")
+IS_LAST = (change.c.record == record.c.id) & (change.c.version == record.c.version)
+"""Whether a change is the last of a record."""
 
 SORTS: dict[str, Any] = {
     "name": change.c.name_key,
@@ -74,6 +76,21 @@ def find(connection: Connection, identifier: str, revision: int) -> Change | Non
     query = select(change).where(change.c.record == identifier, change.c.seq <= revision)
     row = connection.execute(query.order_by(change.c.version.desc()).limit(1)).one_or_none()
     return None if row is None else change_of(row)
+
+
+def present(connection: Connection, identifier: str) -> tuple[Position, Change | None]:
+    """The last change of a record, and the position: by one statement."""
+    row = connection.execute(_PRESENT, {"identifier": identifier}).one()
+    position, last = Position._make(row[:_POSITION]), row[_POSITION:]
+    return position, None if last[0] is None else change_of(last)
+
+
+_POSITION = len(Position._fields)
+_PRESENT = (
+    POSITION.add_columns(*change.c)
+    .join_from(catalogue, record, record.c.id == bindparam("identifier"), isouter=True)
+    .join(change, IS_LAST, isouter=True)
+)
 
 
 def at(connection: Connection, identifiers: Sequence[str], revision: int) -> list[Change]:
@@ -136,11 +153,7 @@ def count_in_class(connection: Connection, class_id: str) -> int:
     return number
 
 
-_IN_CLASS = (
-    select(change.c.record)
-    .join(record, (record.c.id == change.c.record) & (record.c.version == change.c.version))
-    .where(change.c.class_id == bindparam("class_id"))
-)
+_IN_CLASS = select(change.c.record).join(record, IS_LAST).where(change.c.class_id == bindparam("class_id"))
 
 
 def history(connection: Connection, identifier: str, revision: int) -> list[Change]:
@@ -179,8 +192,9 @@ _DOCUMENTS = _DOCUMENTS.limit(bindparam("most", type_=Integer))
 
 def newest(connection: Connection, after: str, limit: int) -> list[Change]:
     """The last change of every record, of whatever collection and state, by id: those after an id, at most so many."""
-    last = (change.c.record == record.c.id) & (change.c.version == record.c.version)
-    query = select(change).join(record, last).where(record.c.id > after).order_by(record.c.id).limit(limit)
+    # Said of both: PostgreSQL may go through both in order, and would begin with the first change of all.
+    beyond = (record.c.id > after) & (change.c.record > after)
+    query = select(change).join(record, IS_LAST).where(beyond).order_by(record.c.id).limit(limit)
     return [change_of(row) for row in connection.execute(query)]
 
 
@@ -242,13 +256,12 @@ def rendered(connection: Connection, listing: Listing, after: Place | None, limi
     """
     if read_position(connection).revision == listing.revision:
         return _rendered_now(connection, listing.collection, after, limit)
-    current = (record.c.id == change.c.record) & (record.c.version == change.c.version)
     # The document, which is the larger part, is fetched only where it is needed.
     document = case((record.c.id.is_(None), change.c.document))
     query = _as_of(listing).with_only_columns(
         change.c.order_key, change.c.record, document.label("document"), record.c.body, record.c.hit_length
     )
-    query = query.join(record, current, isouter=True).order_by(change.c.order_key, change.c.record).limit(limit)
+    query = query.join(record, IS_LAST, isouter=True).order_by(change.c.order_key, change.c.record).limit(limit)
     if after is not None:
         query = query.where(
             tuple_(change.c.order_key, change.c.record) > tuple_(literal(after.key), literal(after.record))

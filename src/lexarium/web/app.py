@@ -43,6 +43,7 @@ from lexarium.web.streams import Streams
 from lexarium.web.suggest import Suggest
 from lexarium.web.traffic import Observed, Traffic
 from lexarium.web.turns import InTurn
+from lexarium.web.v1.plain_search import PlainSearch
 from lexarium.web.valpha import endpoint
 
 _OBJECTS = 10_000
@@ -105,6 +106,7 @@ def make_app(settings: Settings, database: Database, figures: Path | None = None
         routes=[
             # The first are found first: what is asked for most, and is not finished.
             Suggest(finder).route(),
+            PlainSearch(finder, v1).route(),
             *(Route(path, v1) for path in ("/api/v1/{rest:path}", "/api/v1", "/openapi.json", "/docs")),
             *endpoint.routes(database, callers, answers, limits, finder),
             *reconcile.routes(settings.about, Reconciler(database, finder), limits),

@@ -84,14 +84,11 @@ def make_v1(site: Site, callers: Callers, gate: Gate, streams: Streams, settings
 
 
 class _Swift:
-    """Creating and searching go past FastAPI, which takes longer to hand a handler its parts than that to use them."""
+    """Creating goes past FastAPI, which takes longer to hand a handler its parts than that to use them."""
 
     def __init__(self, app: FastAPI) -> None:
         self._app = app
-        self._routes = {
-            ("GET", f"{answers.PATH}/search"): search.swift_route(),
-            **{("POST", route.path): route for route in records.swift_routes()},
-        }
+        self._routes = {("POST", route.path): route for route in records.swift_routes()}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         route = self._routes.get((scope["method"], scope["path"]))

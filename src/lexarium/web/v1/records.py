@@ -212,6 +212,8 @@ def _paged(request: Request, page: looking.Page, fields: str | None) -> Response
 
 def _reader(collection: Collection | None) -> Handler:
     def read_record(database: StoreOf, id: str, release: Release = None, as_of: AsOf = None) -> Response:
+        if release is None and as_of is None:
+            return answers.record(looking.present_record(database, id, collection))
         with database.read() as snapshot:
             change = looking.record(snapshot, id, looking.revision_of(snapshot, release, as_of), collection)
         return answers.record(change)

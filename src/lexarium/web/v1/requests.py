@@ -198,15 +198,6 @@ def parameters_of(route: APIRoute) -> list[ModelField]:
     return [each for each in parameters if getattr(each.field_info, "in_", None) == ParamTypes.query]
 
 
-def read_parameters(request: Request, queried: Sequence[ModelField]) -> dict[str, Any]:
-    """The values of these parameters, by the names that a handler has for them. Raises `Invalid` with every problem."""
-    values, errors = request_params_to_args(queried, request.query_params)
-    problems = [*parameter_problems(errors), *_strange(request.query_params, queried)]
-    if problems:
-        raise Invalid("The request is not valid.", problems)
-    return values
-
-
 def _strange(given: QueryParams, queried: Sequence[ModelField]) -> list[Problem]:
     known = {each.alias for each in queried}
     return [

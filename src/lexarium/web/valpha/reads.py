@@ -12,7 +12,7 @@ from starlette.types import Receive, Scope, Send
 from lexarium.domain.collections import COLLECTIONS
 from lexarium.domain.errors import Unready
 from lexarium.service.finding import Finder
-from lexarium.service.reading import Reading, reading, stream_hits, stream_whole
+from lexarium.service.reading import Reading, read_one, reading, stream_hits, stream_whole
 from lexarium.store.backend import Position
 from lexarium.store.database import Database
 from lexarium.web.answers import (
@@ -103,6 +103,10 @@ class Reads:
         _, parameter, value = asked
         if parameter == "q":
             return self._search(value)
+        collection = self._resource.collection
+        if parameter == "id" and collection is not None:
+            one = read_one(self._database, collection, value)
+            return Answer(one.position, one.body, self._headers(), IDENTITY, frozenset(one.grounds))
         pieces: list[bytes] = []
         size = 0
         with reading(self._database) as now:
@@ -131,8 +135,6 @@ class Reads:
         collection = self._resource.collection
         if collection is None:
             return now.hits()
-        if parameter == "id":
-            return iter([now.one(collection, value)])
         if parameter == "name":
             return iter([now.one_named(collection, value)])
         if parameter == "contrast_id":

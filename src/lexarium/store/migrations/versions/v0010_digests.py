@@ -15,7 +15,7 @@ TOLD = "seq, at, actor, batch, action, collection, record, version"
 
 def upgrade() -> None:
     """Add the column, and make the digests where the rows are: not one of them has to be fetched."""
-    comment = "of what the change says; none: an older Lexarium wrote it"
+    comment = "of what the change says"
     op.add_column("change", sa.Column("digest", sa.LargeBinary, comment=comment))
     connection = op.get_bind()
     if connection.dialect.name == "sqlite":
