@@ -16,6 +16,7 @@ from lexarium.store.database import Database
 from lexarium.store.migrate import open_database
 from tests.browser import CHROMIUM, DRIVER, Browser, available, opened
 from tests.curator import work_a_little
+from tests.postgres import make_user
 from tests.server import Server
 
 # Where this is run in the background of a shell, SIGINT is ignored, and would be by all that the tests start.
@@ -23,6 +24,10 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ENGINES = ("sqlite", "postgres")
 REAL = Path(os.environ.get("LEXARIUM_REAL_CATALOGUE", Path(__file__).parents[1] / ".." / "shared" / "cognitive-atlas"))
+
+
+def pytest_configure() -> None:
+    make_user()  # before there are several processes that need it
 
 
 @pytest.fixture(scope="session")

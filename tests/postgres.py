@@ -145,12 +145,21 @@ class Postgres:
                 time.sleep(0.02)
 
 
+def make_user() -> None:
+    """Make the user that servers run as where we are root, which they refuse to be.
+
+    Not by several processes at once: each would make one of its own, and only the last is there afterwards.
+    """
+    if os.geteuid() == 0:
+        ensure_user_exists("pgserver")
+
+
 def _user(folder: Path) -> int | None:
-    """Who a server runs as: it refuses to be root. The folder is made, and made theirs."""
+    """Who a server runs as. The folder is made, and made theirs."""
     folder.mkdir(mode=0o700)
     if os.geteuid() != 0:
         return None
-    ensure_user_exists("pgserver")
+    make_user()
     ensure_prefix_permissions(folder)
     ensure_prefix_permissions(_BIN)
     user = pwd.getpwnam("pgserver")

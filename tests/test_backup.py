@@ -26,7 +26,7 @@ from lexarium.store.migrate import open_database
 from tests.conftest import ENGINES, NewUrl
 from tests.disks import small_disk
 from tests.server import Server, run
-from tests.writers import wait_until
+from tests.waiting import wait_until
 from torture.crash import SETTINGS, WRITERS, writers_of
 from torture.ledger import Ledger
 

@@ -22,7 +22,8 @@ from tests.conftest import ENGINES, NewUrl
 from tests.server import Server, run
 from tests.test_upgrade import old_file
 from tests.test_webhooks import HOOKS, Receiver
-from tests.writers import Client, wait_until
+from tests.waiting import wait_until
+from tests.writers import Client
 
 FILLED = {"record", "change", "relation", "account", "token", "proposal", "release", "idempotency", "delivery"}
 """The tables that hold something, so that the test would notice if it were left behind."""

@@ -17,7 +17,7 @@ from lexarium.store.migrate import open_database
 from lexarium.store.transaction import Transaction
 from tests.conftest import NewUrl
 from tests.server import Server
-from tests.writers import wait_until
+from tests.waiting import wait_until
 
 
 def test_a_write_that_was_answered_survives_a_kill(url: str) -> None:

@@ -24,7 +24,8 @@ from tests.disks import Ordinary, held_to_permissions, small_disk
 from tests.postgres import Postgres
 from tests.server import Answer, Server, run
 from tests.test_store import entry, save
-from tests.writers import Client, wait_until
+from tests.waiting import wait_until
+from tests.writers import Client
 
 LARGE = {"definition_text": " ".join(f"{number:x}" for number in range(9_000))}
 """What fills a disk before long, and cannot be packed much tighter."""

@@ -32,6 +32,7 @@ from lexarium.store.database import Database
 from lexarium.store.migrate import migrate, open_database
 from tests.postgres import plain
 from tests.server import Server, run
+from tests.waiting import wait_until
 
 CONCEPT, TASK = COLLECTIONS["concept"], COLLECTIONS["task"]
 
@@ -434,7 +435,8 @@ def test_a_catalogue_is_loaded_also_while_a_server_has_it_open(server: Server, t
     assert server.get("/api/v-alpha/concept").json == []
     many = write(tmp_path / "concept.json", [term(f"n{number}") for number in range(1_500)])
     assert run("import", many, "--database", server.url).returncode == 0
-    assert len(server.get("/api/v-alpha/concept").json) == 1_500
+    # On PostgreSQL a server hears of what others write, a little later.
+    wait_until(lambda: len(server.get("/api/v-alpha/concept").json) == 1_500)
 
 
 def test_a_loaded_database_keeps_its_write_ahead_log(tmp_path: Path) -> None:

@@ -22,7 +22,8 @@ from lexarium.store.database import Database
 from lexarium.store.schema import catalogue
 from tests.server import Server, run
 from tests.test_store import entry, save
-from tests.writers import Client, wait_until
+from tests.waiting import wait_until
+from tests.writers import Client
 
 
 @pytest.fixture

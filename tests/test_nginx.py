@@ -22,7 +22,8 @@ from tests.conftest import NewUrl
 from tests.postgres import HOST, free_port
 from tests.server import Answer, Server, run
 from tests.test_workers import workers
-from tests.writers import LIST, wait_until
+from tests.waiting import wait_until
+from tests.writers import LIST
 
 DEPLOY = Path(__file__).parents[1] / "deploy"
 NGINX = shutil.which("nginx", path=os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin")))

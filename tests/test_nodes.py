@@ -18,7 +18,8 @@ from tests.proxy import Proxy
 from tests.server import Answer, Server
 from tests.test_upgrade import old_file, with_rows_of
 from tests.test_webhooks import HOOKS, Receiver
-from tests.writers import LIST, Client, wait_until
+from tests.waiting import wait_until
+from tests.writers import LIST, Client
 
 PRIVATE = {"LEXARIUM_WEBHOOKS_PRIVATE": "yes"}
 

@@ -8,7 +8,8 @@ import pytest
 
 from tests.postgres import HOST, Postgres
 from tests.server import Server
-from tests.writers import LIST, Client, wait_until
+from tests.waiting import wait_until
+from tests.writers import LIST, Client
 
 NAME = "catalogue"
 DEPLOY = Path(__file__).parents[1] / "deploy"

@@ -15,7 +15,8 @@ from lexarium.service.indexing import FAR_BEHIND
 from lexarium.store.database import Database
 from lexarium.store.migrations import HEAD
 from tests.server import Server, run
-from tests.test_watching import figures, until
+from tests.test_watching import figures
+from tests.waiting import wait_until
 
 UPGRADES = """
 import sys
@@ -43,19 +44,19 @@ def is_ready(server: Server) -> bool:
 
 
 def test_a_node_is_not_ready_while_another_process_upgrades_its_database(server: Server) -> None:
-    until(lambda: is_ready(server))
+    wait_until(lambda: is_ready(server))
     with upgrade_under_way(server.url):
         answer = server.get("/readyz")
         assert (answer.status, answer.json["detail"]) == (503, "The catalogue's database is being upgraded.")
         assert server.get("/healthz").status == 200
         assert server.get("/api/v-alpha/concept").json == []
-    until(lambda: is_ready(server))
+    wait_until(lambda: is_ready(server))
     token = server.token("curator")
     assert server.post_json("/api/v1/concept", {"name": "after"}, token).status == 201
 
 
 def test_a_node_whose_database_a_newer_one_has_upgraded_reads_on_and_writes_nothing(server: Server) -> None:
-    until(lambda: is_ready(server))
+    wait_until(lambda: is_ready(server))
     token = server.token("curator")
     assert server.post_json("/api/v1/concept", {"name": "before"}, token).status == 201
     database = Database(server.url)
@@ -69,12 +70,12 @@ def test_a_node_whose_database_a_newer_one_has_upgraded_reads_on_and_writes_noth
             assert [record["name"] for record in server.get("/api/v-alpha/concept").json] == ["before"]
             assert server.get("/readyz").status == 503
     database.close()
-    until(lambda: is_ready(server))
+    wait_until(lambda: is_ready(server))
     assert f"is 9999 now, and this process knows {HEAD}" in server.stop()
 
 
 def test_an_older_program_that_starts_beside_a_write_is_refused_at_once_and_disturbs_nobody(server: Server) -> None:
-    until(lambda: is_ready(server))
+    wait_until(lambda: is_ready(server))
     database = Database(server.url)
     with database.backend.upgrading() as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
@@ -88,7 +89,7 @@ def test_an_older_program_that_starts_beside_a_write_is_refused_at_once_and_dist
     with database.backend.upgrading() as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = :head"), {"head": HEAD})
     database.close()
-    until(lambda: is_ready(server))
+    wait_until(lambda: is_ready(server))
 
 
 def test_a_write_that_waits_for_an_upgrade_sees_what_became_of_it(server: Server) -> None:
@@ -101,14 +102,14 @@ def test_a_write_that_waits_for_an_upgrade_sees_what_became_of_it(server: Server
             record = {"name": "too late"}
             late = [threads.submit(server.post_json, "/api/v1/concept", record, token) for _ in range(2)]
             # One is about to write, and the other, or what the server itself has to write, waits for its turn.
-            until(lambda: figures(server)["lexarium_writes_waiting"] >= 1)
+            wait_until(lambda: figures(server)["lexarium_writes_waiting"] >= 1)
         assert [each.result().status for each in late] == [503, 503]
     database.close()
 
 
 def test_a_node_is_not_ready_while_its_index_is_far_behind(url: str, tmp_path: Path) -> None:
     with Server(url, LEXARIUM_INDEX=str(tmp_path / "index")) as server:
-        until(lambda: is_ready(server))
+        wait_until(lambda: is_ready(server))
         headers = {"Authorization": f"Bearer {server.token('curator')}", "Content-Type": "application/x-ndjson"}
         line = json.dumps({"op": "create", "collection": "concept", "record": {"name": "one of many"}})
         current = IndexFolder(tmp_path / "index").current()
@@ -119,5 +120,5 @@ def test_a_node_is_not_ready_while_its_index_is_far_behind(url: str, tmp_path: P
             answer = server.get("/readyz")
             assert (answer.status, "far behind" in answer.json["detail"]) == (503, True)
             assert server.get("/api/v1/search?q=one+of+many").json["hits"] == []
-        until(lambda: is_ready(server))
+        wait_until(lambda: is_ready(server))
         assert server.get("/api/v1/search?q=one+of+many").json["total"] == FAR_BEHIND + 1

@@ -11,7 +11,8 @@ from contextlib import ExitStack, contextmanager
 from tests.conftest import NewUrl
 from tests.lacking import skip
 from tests.server import Server
-from tests.test_watching import figures, until
+from tests.test_watching import figures
+from tests.waiting import wait_until
 from torture.load import memory_of
 
 SECONDS = 15
@@ -77,11 +78,11 @@ def test_a_thousand_slow_clients_stop_nobody_and_are_dropped(new_url: NewUrl) ->
         for number in range(EACH):
             clients += [(way, open_still.enter_context(connected(server, sent))) for way, sent in ways.items()]
             if number % 10 == 0:  # None of them is work any more, once it is known how slow they are.
-                until(lambda: figures(server)["lexarium_requests_in_work"] == 0)
+                wait_until(lambda: figures(server)["lexarium_requests_in_work"] == 0)
         assert server.get("/api/v-alpha/concept?id=none").status == 404
         assert server.post_json("/api/v1/concept", {"name": "among the slow"}, token).status == 201
         assert not any(is_dropped(client) for _, client in clients)  # so nobody has waited for them to be gone
-        until(lambda: server.get("/api/v1/search?q=among+the+slow").json["total"] == 1)
+        wait_until(lambda: server.get("/api/v1/search?q=among+the+slow").json["total"] == 1)
         slow = [client for way, client in clients if way != "idle"]
         end = time.monotonic() + 60
         while not all(map(is_dropped, slow)):
@@ -102,7 +103,7 @@ def test_what_is_held_of_bodies_that_come_slowly_is_bounded(new_url: NewUrl) -> 
         whole = json.dumps({"name": "large", "definition_text": "x"}).ljust(1 << 20)
         sent = f"POST /api/v1/concept HTTP/1.1\r\n{head}Content-Length: {len(whole)}\r\n\r\n{whole[:-1]}"
         clients = [open_still.enter_context(connected(server, sent)) for _ in range(EACH)]
-        until(lambda: sum(map(is_answered, clients)) >= EACH - 17)
+        wait_until(lambda: sum(map(is_answered, clients)) >= EACH - 17)
         for client in filter(is_answered, clients):
             answer = client.recv(4096)
             assert answer.startswith(b"HTTP/1.1 503 ")
@@ -112,8 +113,8 @@ def test_what_is_held_of_bodies_that_come_slowly_is_bounded(new_url: NewUrl) -> 
         assert server.post_json("/api/v1/concept", {"name": "among the slow"}, token).status == 201
         assert not any(map(is_dropped, clients))
         next(client for client in clients if not is_answered(client)).sendall(b" ")
-        until(lambda: len(server.get("/api/v-alpha/concept").json) == 3)
+        wait_until(lambda: len(server.get("/api/v-alpha/concept").json) == 3)
         open_still.close()
-        until(lambda: figures(server)["lexarium_bodies_bytes"] == 0)
+        wait_until(lambda: figures(server)["lexarium_bodies_bytes"] == 0)
         large = server.request("POST", "/api/v1/concept", {"Authorization": f"Bearer {token}", **JSON}, whole)
         assert large.status == 201

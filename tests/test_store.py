@@ -41,7 +41,7 @@ from lexarium.store.transaction import Transaction
 from lexarium.store.versions import Listing, Place
 from tests.conftest import NewUrl
 from tests.postgres import plain
-from tests.writers import wait_until
+from tests.waiting import wait_until
 
 
 def entry(name: str, *, kind: str = "concept", suffix: str = "", version: int = 1) -> log.Entry:

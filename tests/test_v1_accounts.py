@@ -1,7 +1,6 @@
 """Accounts over HTTP: who may change whom, and that it counts at once, everywhere."""
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -11,6 +10,7 @@ from lexarium.service.access import add_account, create_token, in_days
 from lexarium.store.database import Database
 from tests.server import Answer, Server
 from tests.test_v1 import Client
+from tests.waiting import wait_until
 
 PASSWORD = "correct horse battery"
 
@@ -27,13 +27,6 @@ def own(client: Client) -> dict[str, Any]:
 
 def sign_in(server: Server, name: str, password: str) -> Answer:
     return server.post_json("/api/v1/sign-in", {"name": name, "password": password})
-
-
-def until(true: Callable[[], bool]) -> None:
-    end = time.monotonic() + 10
-    while not true():
-        assert time.monotonic() < end, "it did not come to be in time"
-        time.sleep(0.02)
 
 
 @pytest.fixture
@@ -54,7 +47,7 @@ def test_a_demotion_counts_at_once_in_every_process(server: Server, other: Serve
     changed = admin.send("PATCH", f"users/{own(curator)['id']}", {"role": "contributor"})
     assert (changed.status, changed.json["role"]) == (200, "contributor")
     assert with_token(server, curator).status == 202
-    until(lambda: with_token(other, curator).status == 202)
+    wait_until(lambda: with_token(other, curator).status == 202)
     assert own(curator)["token_role"] == "contributor"
     admin.send("PATCH", f"users/{own(curator)['id']}", {"role": "curator"})
     assert with_token(server, curator).status == 201
@@ -69,7 +62,7 @@ def test_an_erasure_or_a_revocation_counts_at_once_in_every_process(
     identifier = own(curator)["id"] if how == "users" else curator.send("GET", "tokens").json["items"][0]["id"]
     assert admin.send("DELETE", f"{how}/{identifier}").status == 204
     assert with_token(server, curator).status == 401
-    until(lambda: with_token(other, curator).status == 401)
+    wait_until(lambda: with_token(other, curator).status == 401)
 
 
 def test_an_erased_account_leaves_its_id_and_nothing_else(server: Server, admin: Client) -> None:

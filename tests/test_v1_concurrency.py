@@ -15,10 +15,9 @@ from lexarium.service.checking import check
 from lexarium.store.database import Database
 from tests.conftest import ENGINES, NewUrl
 from tests.server import Answer, Server
+from tests.waiting import DEADLINE, wait_until
 
 JSON = "application/json"
-DEADLINE = 60.0
-"""In seconds: how long a test waits for what must come."""
 
 
 @pytest.fixture(scope="module", params=ENGINES)
@@ -63,13 +62,6 @@ def client(workers: Server) -> Client:
 def revision(server: Server) -> int:
     number: int = server.get("/api/v1").json["revision"]
     return number
-
-
-def wait_until(holds: Callable[[], bool]) -> None:
-    end = time.monotonic() + DEADLINE
-    while not holds():
-        assert time.monotonic() < end, "what was waited for did not come"
-        time.sleep(0.02)
 
 
 def at_once(*works: Callable[[], Any]) -> list[Any]:

@@ -11,7 +11,8 @@ from lexarium.store.database import Database
 from lexarium.store.schema import catalogue
 from tests.server import Server
 from tests.test_v1 import Client
-from tests.test_v1_concurrency import Events, wait_until
+from tests.test_v1_concurrency import Events
+from tests.waiting import wait_until
 
 STREAM = {"Accept": "text/event-stream"}
 

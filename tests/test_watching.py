@@ -4,8 +4,6 @@ import asyncio
 import json
 import re
 import sqlite3
-import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -27,6 +25,7 @@ from lexarium.web.traffic import Observed, Traffic
 from tests.conftest import NewUrl
 from tests.routes import every_address
 from tests.server import Server
+from tests.waiting import wait_until
 
 DOCS = Path(__file__).parents[1] / "docs"
 LINE = re.compile(r'(\w+)(?:\{((?:\w+="(?:[^"\\\n]|\\["\\n])*",?)*)\})? (-?[0-9.e+-]+)')
@@ -44,13 +43,6 @@ def figures(server: Server, **headers: str) -> dict[str, float]:
             found[f"{match[1]}{{{match[2]}}}" if match[2] else match[1]] = float(match[3])
     assert answer.body.endswith(b"\n")
     return found
-
-
-def until(true: Callable[[], bool]) -> None:
-    end = time.monotonic() + 20
-    while not true():
-        assert time.monotonic() < end, "it did not come to be in time"
-        time.sleep(0.05)
 
 
 def requests(method: str, route: str, status: int) -> str:
@@ -91,7 +83,7 @@ def test_requests_are_counted_by_route_and_status_wherever_they_are_answered(ser
     assert found["lexarium_memory_bytes"] > 10_000_000
     assert found["lexarium_workers"] == 1
     assert found["lexarium_connections_most"] > found["lexarium_connections_used"] >= 0
-    until(lambda: figures(server)["lexarium_index_behind"] == 0)
+    wait_until(lambda: figures(server)["lexarium_index_behind"] == 0)
 
 
 def test_a_request_that_is_refused_before_it_comes_to_an_address_has_none(new_url: NewUrl) -> None:
@@ -122,11 +114,11 @@ def test_every_figure_is_told_and_none_that_is_not_declared(server: Server) -> N
 
 def test_the_figures_of_several_workers_are_one_nodes(url: str) -> None:
     with Server(url, "--workers", "2") as server:
-        until(lambda: figures(server)["lexarium_workers"] == 2)
+        wait_until(lambda: figures(server)["lexarium_workers"] == 2)
         for _ in range(40):
             server.get("/healthz")
         counted = requests("GET", "/healthz", 200)
-        until(lambda: figures(server).get(counted) == 40)  # a second late at most, whoever is asked
+        wait_until(lambda: figures(server).get(counted) == 40)  # a second late at most, whoever is asked
 
 
 def test_webhooks_that_fail_are_counted(new_url: NewUrl) -> None:
@@ -134,7 +126,7 @@ def test_webhooks_that_fail_are_counted(new_url: NewUrl) -> None:
         token = server.token("admin")
         server.post_json("/api/v1/webhooks", {"url": "http://127.0.0.1:9/"}, token)
         server.post_json("/api/v1/concept", {"name": "x"}, token)
-        until(lambda: figures(server)["lexarium_webhooks_failing"] == 1)
+        wait_until(lambda: figures(server)["lexarium_webhooks_failing"] == 1)
         assert figures(server)["lexarium_webhook_backlog"] == 1
 
 
@@ -181,7 +173,7 @@ def test_requests_in_work_are_told(new_url: NewUrl) -> None:
         with closing(sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)) as database:
             database.execute("BEGIN IMMEDIATE")  # so that nobody else writes
             asked = [threads.submit(server.post_json, "/api/v1/concept", {"name": "x"}, token) for _ in range(3)]
-            until(lambda: figures(server)["lexarium_requests_in_work"] == 3)
+            wait_until(lambda: figures(server)["lexarium_requests_in_work"] == 3)
         assert [each.result().status for each in asked] == [201] * 3
         assert figures(server)["lexarium_requests_in_work"] == 0
 
@@ -199,7 +191,7 @@ def test_the_alerts_name_only_figures_that_are_told_and_every_figure_is_explaine
 def test_a_node_is_not_ready_while_its_database_is_of_another_version(new_url: NewUrl) -> None:
     url = new_url("sqlite")
     with Server(url) as server:
-        until(lambda: server.get("/readyz").status == 200)
+        wait_until(lambda: server.get("/readyz").status == 200)
         with closing(sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)) as database:
             database.execute("UPDATE alembic_version SET version_num = '0001'")
             answer = server.get("/readyz")

@@ -28,6 +28,7 @@ from lexarium.store import leases, webhooks
 from lexarium.store.database import Database
 from lexarium.store.leases import Lease
 from tests.server import Answer, Server
+from tests.waiting import wait_until
 
 HOOKS = "/api/v1/webhooks"
 DAY = 24 * 60 * 60 * 1000
@@ -79,13 +80,6 @@ class Receiver:
         return [Verifier(secret).verify(body, headers)["record"]["name"] for headers, body in list(self.got)]
 
 
-def until(true: Callable[[], bool], seconds: float = 30) -> None:
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, "it did not come to be in time"
-        time.sleep(0.02)
-
-
 @pytest.fixture
 def server(url: str) -> Iterator[Server]:
     with Server(url, LEXARIUM_WEBHOOKS_PRIVATE="yes") as running:
@@ -128,7 +122,7 @@ def test_a_change_is_delivered_signed_as_the_feed_tells_it(server: Server, recei
     hook = add(server, admin, receiver.url)
     revision = server.get("/api/v1").json["revision"]
     write(server, admin, "Ünï “quoted”")
-    until(lambda: len(receiver.got) == 1)
+    wait_until(lambda: len(receiver.got) == 1)
     headers, body = receiver.got[0]
     told = Verifier(hook["secret"]).verify(body, headers)
     assert told == server.get("/api/v1/changes?since=1").json["items"][0]
@@ -137,7 +131,7 @@ def test_a_change_is_delivered_signed_as_the_feed_tells_it(server: Server, recei
     with pytest.raises(WebhookVerificationError):
         Verifier(hook["secret"]).verify(body + b" ", headers)
     path = f"{HOOKS}/{hook['id']}"
-    until(lambda: bool(ask(server, "GET", path, admin).json["seq"] == 2))
+    wait_until(lambda: bool(ask(server, "GET", path, admin).json["seq"] == 2))
     (delivery,) = ask(server, "GET", f"{path}/deliveries", admin).json["items"]
     assert (delivery["seq"], delivery["status"], delivery["error"]) == (2, 204, None)
     assert server.get("/api/v1").json["revision"] == revision + 1
@@ -162,12 +156,12 @@ def test_filters_choose_collections_and_actions(server: Server, receiver: Receiv
         headers = {"Authorization": f"Bearer {admin}", "If-Match": '"1"'}
         assert server.request("DELETE", f"/api/v1/concept/{made['id']}", headers).status == 200
         write(server, admin, "a task", collection="task")
-        until(lambda: len(receiver.got) == 1 and len(other.got) == 1)
+        wait_until(lambda: len(receiver.got) == 1 and len(other.got) == 1)
         assert receiver.names(tasks["secret"]) == ["a task"]
         told = Verifier(retired["secret"]).verify(other.got[0][1], other.got[0][0])
         assert (told["action"], told["id"]) == ("retire", made["id"])
         # What is passed over is not looked at again.
-        until(lambda: {hook["seq"] for hook in ask(server, "GET", HOOKS, admin).json["items"]} == {3})
+        wait_until(lambda: {hook["seq"] for hook in ask(server, "GET", HOOKS, admin).json["items"]} == {3})
 
 
 def test_what_fails_is_tried_again_and_the_order_is_kept(server: Server) -> None:
@@ -175,13 +169,13 @@ def test_what_fails_is_tried_again_and_the_order_is_kept(server: Server) -> None
     with Receiver(204, 500, 302) as receiver:
         hook = add(server, admin, receiver.url)
         write(server, admin, "one", "two", "three")
-        until(lambda: len(receiver.got) == 5)
+        wait_until(lambda: len(receiver.got) == 5)
         assert receiver.names(hook["secret"]) == ["one", "two", "two", "two", "three"]
         ids = [headers["webhook-id"] for headers, _ in receiver.got]
         assert len(set(ids)) == 3
         assert ids[1] == ids[2] == ids[3]
         path = f"{HOOKS}/{hook['id']}"
-        until(lambda: len(ask(server, "GET", f"{path}/deliveries", admin).json["items"]) == 5)
+        wait_until(lambda: len(ask(server, "GET", f"{path}/deliveries", admin).json["items"]) == 5)
         items = ask(server, "GET", f"{path}/deliveries", admin).json["items"]
         assert [each["status"] for each in items] == [204, 204, 302, 500, 204]
         assert [each["error"] for each in items][2:4] == ["answered 302", "answered 500"]
@@ -193,10 +187,11 @@ def test_what_fails_is_tried_again_and_the_order_is_kept(server: Server) -> None
 def test_a_receiver_that_does_not_answer_holds_up_no_other(server: Server, receiver: Receiver) -> None:
     admin = server.token("admin")
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        add(server, admin, f"http://127.0.0.1:{silent.getsockname()[1]}/")
+        hook = add(server, admin, f"http://127.0.0.1:{silent.getsockname()[1]}/")
         add(server, admin, receiver.url)
         write(server, admin, "one", "two")
-        until(lambda: len(receiver.got) == 2, seconds=8)
+        wait_until(lambda: len(receiver.got) == 2)
+        assert ask(server, "GET", f"{HOOKS}/{hook['id']}", admin).json["attempts"] == 0, "it is still waited for"
 
 
 @pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGKILL])
@@ -206,12 +201,12 @@ def test_deliveries_survive_a_restart(url: str, signal_number: int) -> None:
             admin = server.token("admin")
             hook = add(server, admin, receiver.url)
             write(server, admin, "one", "two", "three")
-            until(lambda: len(receiver.got) == 2)
+            wait_until(lambda: len(receiver.got) == 2)
             os.kill(server.pid, signal_number)
         with Server(url, LEXARIUM_WEBHOOKS_PRIVATE="yes") as again:
-            until(lambda: len(receiver.got) >= 4)
+            wait_until(lambda: len(receiver.got) >= 4)
             path = f"{HOOKS}/{hook['id']}"
-            until(lambda: bool(ask(again, "GET", path, admin).json["seq"] == 3))
+            wait_until(lambda: bool(ask(again, "GET", path, admin).json["seq"] == 3))
         names = receiver.names(hook["secret"])
         assert names == ["one", "two", "two", "three"]
 
@@ -223,7 +218,7 @@ def test_several_workers_deliver_a_change_once(url: str, receiver: Receiver) -> 
         names = [str(number) for number in range(30)]
         write(server, admin, *names)
         path = f"{HOOKS}/{hook['id']}"
-        until(lambda: bool(ask(server, "GET", path, admin).json["seq"] == 30))
+        wait_until(lambda: bool(ask(server, "GET", path, admin).json["seq"] == 30))
         assert receiver.names(hook["secret"]) == names
 
 
@@ -233,7 +228,7 @@ def test_after_a_day_of_failures_a_webhook_is_disabled_until_it_is_enabled(serve
         hook = add(server, admin, receiver.url)
         path = f"{HOOKS}/{hook['id']}"
         write(server, admin, "one")
-        until(lambda: bool(ask(server, "GET", path, admin).json["attempts"] == 1))
+        wait_until(lambda: bool(ask(server, "GET", path, admin).json["attempts"] == 1))
         database = Database(server.url)
         with database.write() as transaction:
             failing = webhooks.find(transaction.connection, hook["id"])
@@ -241,11 +236,11 @@ def test_after_a_day_of_failures_a_webhook_is_disabled_until_it_is_enabled(serve
             assert failing.failing is not None
             webhooks.save(transaction, replace(failing, failing=failing.failing - DAY, due=0))
         database.close()
-        until(lambda: ask(server, "GET", path, admin).json["disabled"] is not None)
+        wait_until(lambda: ask(server, "GET", path, admin).json["disabled"] is not None)
         write(server, admin, "two")
         assert len(receiver.got) == 2
         assert ask(server, "POST", f"{path}/enable", admin).json["disabled"] is None
-        until(lambda: len(receiver.got) == 4)
+        wait_until(lambda: len(receiver.got) == 4)
         assert receiver.names(hook["secret"]) == ["one", "one", "one", "two"]
     assert f"The webhook {hook['id']} is disabled, after 2 attempts: answered 500" in server.stop()
 
@@ -255,7 +250,7 @@ def test_a_receiver_that_is_gone_for_good_may_say_so(server: Server) -> None:
     with Receiver(410) as receiver:
         path = f"{HOOKS}/{add(server, admin, receiver.url)['id']}"
         write(server, admin, "one")
-        until(lambda: ask(server, "GET", path, admin).json["disabled"] is not None)
+        wait_until(lambda: ask(server, "GET", path, admin).json["disabled"] is not None)
 
 
 def test_a_webhook_is_changed_and_goes_on_where_it_stood(server: Server, receiver: Receiver) -> None:
@@ -264,7 +259,7 @@ def test_a_webhook_is_changed_and_goes_on_where_it_stood(server: Server, receive
         hook = add(server, admin, wrong.url, actions=["create"])
         path = f"{HOOKS}/{hook['id']}"
         write(server, admin, "one")
-        until(lambda: bool(ask(server, "GET", path, admin).json["attempts"] == 1))
+        wait_until(lambda: bool(ask(server, "GET", path, admin).json["attempts"] == 1))
         changed = ask(server, "PATCH", path, admin, {"url": receiver.url, "collections": ["task", "concept"]})
         assert changed.status == 200
         told = {"url": receiver.url, "collections": ["task", "concept"], "actions": ["create"], "attempts": 0}
@@ -272,7 +267,7 @@ def test_a_webhook_is_changed_and_goes_on_where_it_stood(server: Server, receive
         assert "secret" not in changed.json
         write(server, admin, "a disorder", collection="disorder")
         write(server, admin, "two")
-        until(lambda: len(receiver.got) == 2)
+        wait_until(lambda: len(receiver.got) == 2)
         assert receiver.names(hook["secret"]) == ["one", "two"]
     assert ask(server, "PATCH", path, admin, {"collections": None}).json["collections"] == []
     refused = ask(
@@ -291,10 +286,10 @@ def test_a_webhook_that_is_disabled_is_sent_nothing_until_it_is_enabled(server: 
     assert disabled
     assert ask(server, "POST", f"{path}/disable", admin).json["disabled"] == disabled
     write(server, admin, "one")
-    until(lambda: bool(ask(server, "GET", f"{HOOKS}/{other['id']}", admin).json["seq"] == 1))
+    wait_until(lambda: bool(ask(server, "GET", f"{HOOKS}/{other['id']}", admin).json["seq"] == 1))
     assert ask(server, "GET", path, admin).json["seq"] == 0
     assert ask(server, "POST", f"{path}/enable", admin).json["disabled"] is None
-    until(lambda: len(receiver.got) == 2)
+    wait_until(lambda: len(receiver.got) == 2)
 
 
 def test_a_new_secret_signs_beside_the_last_one(server: Server, receiver: Receiver) -> None:
@@ -305,7 +300,7 @@ def test_a_new_secret_signs_beside_the_last_one(server: Server, receiver: Receiv
     assert len(set(secrets)) == 3
     assert "secret" not in ask(server, "GET", path, admin).json
     write(server, admin, "one")
-    until(lambda: len(receiver.got) == 1)
+    wait_until(lambda: len(receiver.got) == 1)
     for secret in secrets[1:]:
         assert receiver.names(secret) == ["one"]
     with pytest.raises(WebhookVerificationError):
@@ -336,12 +331,12 @@ def test_a_webhook_that_is_taken_away_gets_no_more(server: Server, receiver: Rec
     admin = server.token("admin")
     gone, stays = add(server, admin, receiver.url), add(server, admin, receiver.url)
     write(server, admin, "one")
-    until(lambda: len(receiver.got) == 2)
+    wait_until(lambda: len(receiver.got) == 2)
     path = f"{HOOKS}/{gone['id']}"
-    until(lambda: len(ask(server, "GET", f"{path}/deliveries", admin).json["items"]) == 1)
+    wait_until(lambda: len(ask(server, "GET", f"{path}/deliveries", admin).json["items"]) == 1)
     assert ask(server, "DELETE", path, admin).status == 204
     write(server, admin, "two")
-    until(lambda: bool(ask(server, "GET", f"{HOOKS}/{stays['id']}", admin).json["seq"] == 2))
+    wait_until(lambda: bool(ask(server, "GET", f"{HOOKS}/{stays['id']}", admin).json["seq"] == 2))
     assert len(receiver.got) == 3
     for method, target in (
         ("GET", path),
@@ -500,7 +495,7 @@ def test_a_webhook_whose_address_is_no_longer_allowed_is_not_sent_to(url: str, r
         path = f"{HOOKS}/{add(server, admin, receiver.url)['id']}"
     with Server(url) as server:
         write(server, admin, "one")
-        until(lambda: bool(ask(server, "GET", path, admin).json["attempts"]))
+        wait_until(lambda: bool(ask(server, "GET", path, admin).json["attempts"]))
         (delivery,) = ask(server, "GET", f"{path}/deliveries", admin).json["items"]
         assert delivery["status"] is None
         assert "private" in delivery["error"]

@@ -10,7 +10,7 @@ import pytest
 
 from tests.conftest import NewUrl
 from tests.server import Server, run
-from tests.writers import wait_until
+from tests.waiting import wait_until
 
 
 def workers(server: Server) -> set[int]:

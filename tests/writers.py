@@ -4,14 +4,13 @@ import json
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 from tests.server import Answer, Server
+from tests.waiting import DEADLINE, wait_until
 
-DEADLINE = 60.0
-"""In seconds: how long a test waits for what must come."""
 LIST = "/api/v-alpha/task"
 
 
@@ -84,10 +83,3 @@ class Load:
                 self._over.set()
             for writer in writers:
                 writer.result()
-
-
-def wait_until(holds: Callable[..., bool], *given: object) -> None:
-    end = time.monotonic() + DEADLINE
-    while not holds(*given):
-        assert time.monotonic() < end, "what was waited for did not come"
-        time.sleep(0.02)
