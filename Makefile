@@ -11,7 +11,7 @@ run: setup
 	$(BIN)/lexarium serve --sample
 
 test: develop browser
-	$(BIN)/pytest --dist loadfile -n $$(($$(getconf _NPROCESSORS_ONLN) + 1))
+	$(BIN)/pytest -n $$(($$(getconf _NPROCESSORS_ONLN) + 1))
 
 lint: develop
 	$(BIN)/ruff format --check
