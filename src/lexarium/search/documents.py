@@ -12,7 +12,7 @@ from lexarium.domain.collections import SEARCHED
 from lexarium.domain.relations import RELATIONS
 from lexarium.search.folding import LONGEST_WORD, fold, singular_of
 
-FORMAT = 4
+FORMAT = 5
 """To be raised when the same record makes another document than before: then every index is made anew."""
 
 END = "$"
@@ -48,6 +48,8 @@ def schema() -> Schema:
     builder.add_text_field("labels", stored=True, tokenizer_name="nothing", index_option="basic")
     for label in ("name", "alias"):
         builder.add_text_field(f"{label}_key", tokenizer_name="raw", index_option="basic")
+    # Of the name, and of all labels: so all that begins so is one list, and not two to be merged.
+    for label in ("name", "label"):
         builder.add_text_field(f"{label}_grams", tokenizer_name="grams", index_option="basic")
         builder.add_text_field(f"{label}_pairs", tokenizer_name="words", index_option="basic")
     builder.add_text_field("first_grams", tokenizer_name="grams", index_option="basic")
@@ -112,12 +114,12 @@ def document_of(whole: Whole, version: int) -> Document:
         if alias.key:
             add("alias_key", scope + alias.key)
         add("words", _marked(scope, alias.words))
-    alias_forms = dict.fromkeys(form for alias in aliases for form in alias.forms)
-    for form in alias_forms:
-        add("alias_grams", scope + form + END)
-    add("alias_pairs", _marked(scope, pairs_of(alias_forms)))
+    forms = dict.fromkeys(form for label in (name, *aliases) for form in label.forms)
+    for form in forms:
+        add("label_grams", scope + form + END)
+    add("label_pairs", _marked(scope, pairs_of(forms)))
     add("text", _marked(scope, map(singular_of, definition.words)))
-    add("text", _marked(scope, dict.fromkeys(map(singular_of, [*name_forms, *alias_forms, *definition.compounds]))))
+    add("text", _marked(scope, dict.fromkeys(map(singular_of, [*forms, *definition.compounds]))))
     return document
 
 

@@ -4,7 +4,7 @@ The order of hits depends on what was typed alone, never on how many are wanted:
 order by how they match, always the same; the others follow as their queries find them. A page is a part of that.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
@@ -14,11 +14,13 @@ from lexarium.domain.collections import COLLECTIONS, SEARCHED
 from lexarium.search.documents import SEPARATOR
 from lexarium.search.index import View, explained
 from lexarium.search.queries import Filter, Queries, Typed, allowed, allowed_in_key, some, typed
-from lexarium.search.ranking import Grade, Source, grade
+from lexarium.search.ranking import Grade, Source, grade, in_labels
 from lexarium.search.tiers import Tier
 
 _RANKED = 30
 """How many of the first hits are put in order by how they match: the queries themselves tell nearly all of it."""
+_FEW = 100
+"""Where fewer hits in labels are expected, all of them are looked for before the best."""
 _MOST_VALUES = 100
 """How many values of a facet are told."""
 _MOST_CLOSE_WORDS = 8
@@ -45,6 +47,10 @@ class Candidate(NamedTuple):
     def completing_order(self) -> tuple[Tier, bool, tuple[float, int, str, str]]:
         """Best first, and of a tier those that are usually searched."""
         return self.grade.tier, self.collection not in SEARCHED, self.order
+
+    def shown(self, sought: Typed) -> Grade:
+        """How it matched, with the label that shows it best."""
+        return self.grade if self.grade.places != () else in_labels(self.grade, sought, self.labels)
 
 
 class Facets(NamedTuple):
@@ -90,7 +96,7 @@ class Search:
         self._searcher = view.searcher
         self.typed: Typed = typed(text)
         self._wanted = wanted
-        self._queries = Queries(view.schema, self.typed, wanted)
+        self._queries = Queries(view.schema, view.searcher, self.typed, wanted)
         self._definitions = definitions
 
     @cached_property
@@ -162,7 +168,9 @@ class Search:
         """So many of the hits, in order: those put in order, and the others as their queries find them."""
         if len(self._head) >= count:
             return [*self._head[:count]]
-        stages = [] if len(self._places) < _RANKED else [*self._labels()] if self._labelled else self._close
+        stages = (
+            [] if len(self._places) < _RANKED else [*self._whole, *self._words()] if self._labelled else self._close
+        )
         seen = set(self._places)
         hits: list[Candidate | _Found] = [*self._head]
 
@@ -186,7 +194,13 @@ class Search:
     @cached_property
     def _labelled(self) -> dict[_Place, _Found]:
         """The first hits that have all words in name or aliases."""
-        return self._run(self._labels(), _RANKED)
+        found = self._run(self._whole, _RANKED)
+        if self._queries.expected(self.typed.telling) < _FEW:
+            # Where these are few, each is looked at for how it matched.
+            every = self._run(self._all_words, _RANKED, found)
+            if len(every) < _RANKED:
+                return every
+        return self._run(self._words(), _RANKED, found)
 
     @cached_property
     def _close(self) -> list[_Stage]:
@@ -203,21 +217,36 @@ class Search:
         query = self._queries.text() if self._definitions else None
         return [] if query is None else [_Stage(Tier.DEFINITION_WORDS, Source.TEXT, query)]
 
-    def _labels(self) -> Iterator[_Stage]:
+    @cached_property
+    def _whole(self) -> list[_Stage]:
+        """By the whole of an identifier or a label."""
+        queries = self._queries
+        stages = [_Stage(Tier.ID, Source.ID, queries.identifier())]
+        if self.typed.key:
+            stages.append(_Stage(Tier.FOLDED, Source.WHOLE, queries.key("name_key")))
+            stages.append(_Stage(Tier.ALIAS, Source.WHOLE, queries.key("alias_key")))
+        return stages
+
+    @cached_property
+    def _all_words(self) -> list[_Stage]:
+        """By words of labels: all that has them."""
+        words = self.typed.telling
+        make = self._queries.label
+        return [_Stage(Tier.ALIAS_WORDS, Source.WORDS, make("label", words, whole=False))] if words else []
+
+    def _words(self) -> Iterator[_Stage]:
+        """The same, the best first."""
         queries, known = self._queries, self.typed
-        yield _Stage(Tier.ID, Source.ID, queries.identifier())
-        if known.key:
-            yield _Stage(Tier.FOLDED, Source.WHOLE, queries.key("name_key"))
-            yield _Stage(Tier.ALIAS, Source.WHOLE, queries.key("alias_key"))
         if not known.words:
             return
         # Those that have the little words too go before those that do without.
         several = [known.words] if known.telling == known.words else [known.words, known.telling]
-        for tier, make in (
+        tiers = (
             (Tier.BEGINNING, queries.beginning),
             (Tier.NAME_WORDS, partial(queries.label, "name")),
-            (Tier.ALIAS_WORDS, partial(queries.label, "alias")),
-        ):
+            (Tier.ALIAS_WORDS, partial(queries.label, "label")),
+        )
+        for tier, make in tiers:
             for words in several:
                 for whole in (True, False):
                     yield _Stage(tier, Source.WORDS, make(words, whole=whole))
@@ -237,20 +266,14 @@ class Search:
 
     def _everything(self) -> list[Query]:
         """Queries that find all hits between them."""
-        queries, known = self._queries, self.typed
-        stages = [*self._close, *self._text]
-        found = [queries.identifier(), *(stage.query for stage in stages)]
-        if known.key:
-            found += [queries.key("name_key"), queries.key("alias_key")]
-        if known.words:
-            labels = ("name", "alias")
-            found += [queries.label(label, known.telling, whole=False) for label in labels]
-        return found
+        return [stage.query for stage in (*self._whole, *self._all_words, *self._close, *self._text)]
 
-    def _run(self, stages: Iterable[_Stage], most: int) -> dict[_Place, _Found]:
-        """What the stages find, in order, at most so many."""
-        found: dict[_Place, _Found] = {}
-        for stage in stages:
+    def _run(
+        self, stages: Iterable[_Stage], most: int, before: Mapping[_Place, _Found] | None = None
+    ) -> dict[_Place, _Found]:
+        """What was found before, and what the stages find, in order, at most so many."""
+        found = dict(before or {})
+        for stage in stages if len(found) < most else ():
             with explained():
                 if stage.weighs:
                     hits = self._searcher.search(stage.query, most, count=False).hits
@@ -259,7 +282,7 @@ class Search:
                     hits = self._searcher.search(stage.query, most, count=False, **order).hits
             for weight, address in hits:
                 found.setdefault((address.segment_ord, address.doc), _Found(address, weight, stage))
-                if len(found) == most:
+                if len(found) >= most:
                     return found
         return found
 

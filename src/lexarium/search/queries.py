@@ -3,23 +3,25 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import combinations, islice, product
+from math import prod
 
-from tantivy import Occur, Query, Schema
+from tantivy import Occur, Query, Schema, Searcher
 
 from lexarium.domain.changes import State
 from lexarium.domain.collections import COLLECTIONS, SEARCHED
 from lexarium.search.documents import END, GONE, LITTLE_WORDS, SCOPES, UNUSUAL, USUAL, pairs_of
 from lexarium.search.folding import Folded, fold, is_unspaced, pieces, singular_of
+from lexarium.search.index import explained
 
 MOST_WORDS = 24
 """How many words of a query are looked for; the beginning of it is looked for as a name."""
 _LONGEST_CLOSE_WORD = 40
 """In bytes: in longer words typing mistakes are not looked for."""
 _LONGEST_CLOSE_KEY = 80
-_LONGEST_PAIRED = 4
-"""In letters: what begins with more is rare enough to be looked for by itself."""
+_MOST_PAIRED = 3
+"""How many words, the shortest, pairs of first letters are tried with."""
 _MOST_PARTS = 100
 """How many times one may begin and end to quote."""
 _LONGEST_LABEL = 2_000
@@ -184,8 +186,9 @@ class Filter:
 class Queries:
     """Makes the queries for one text."""
 
-    def __init__(self, schema: Schema, sought: Typed, wanted: Filter) -> None:
+    def __init__(self, schema: Schema, searcher: Searcher, sought: Typed, wanted: Filter) -> None:
         self._schema = schema
+        self._searcher = searcher
         self._typed = sought
         self._wanted = wanted
         self._scopes = wanted.scopes
@@ -193,24 +196,29 @@ class Queries:
     def identifier(self) -> Query:
         """Records with this identifier, or mapped to it."""
         wide = replace(self._wanted, collections=self._wanted.collections or tuple(COLLECTIONS))
-        return Queries(self._schema, self._typed, wide)._exactly("ids", self._typed.identifier)
+        return Queries(self._schema, self._searcher, self._typed, wide)._exactly("ids", self._typed.identifier)
 
     def key(self, field: str) -> Query:
         """Records whose name or alias is the whole text."""
         return self._exactly(field, self._typed.key)
 
+    def expected(self, words: tuple[Sought, ...]) -> float:
+        """About how many records have labels with words that begin so, if none had to do with another."""
+        records = max(1, self._searcher.num_docs)
+        return records * prod(self._frequency("label_grams", word) / records for word in _once(words))
+
     def beginning(self, words: tuple[Sought, ...], *, whole: bool) -> Query:
         """Records whose name has the first word first, and the others somewhere."""
         first, *others = words
-        queries = [self._word("first_grams", first, whole=whole)]
         if whole:
+            queries = [self._word("first_grams", first, whole=True)]
             queries += [self._word("name_grams", word, whole=word != others[-1]) for word in _once(others)]
         else:
-            queries += self._begun("name", words, but=first)
+            queries = self._begun("name", words, first)
         return self._filtered(_all([*queries, *self._phrases("words")]))
 
     def label(self, label: str, words: tuple[Sought, ...], *, whole: bool) -> Query:
-        """Records that have all words in their `name` or their aliases (`alias`)."""
+        """Records that have all words in their name, or in name and aliases (`label`)."""
         if whole:
             queries = [self._word(f"{label}_grams", word, whole=True) for word in _once(words)]
         else:
@@ -235,19 +243,41 @@ class Queries:
     def _close_word(self, word: Sought) -> Query:
         form = word.forms[0]
         if not allowed(form):
-            return some([self._word(field, word, whole=False) for field in ("name_grams", "alias_grams")])
+            return self._word("label_grams", word, whole=False)
         close = self._some_close("words", form, allowed(form), begun=True)
         # Fuzzy matches all weigh the same: a word that is right shall weigh more.
         return some([close, self._any("words", [form])])
 
-    def _begun(self, label: str, words: tuple[Sought, ...], but: Sought | None = None) -> list[Query]:
-        """That words of a label begin with these, of which one may be looked for otherwise.
+    def _begun(self, label: str, words: tuple[Sought, ...], first: Sought | None = None) -> list[Query]:
+        """That words of a label begin with these; `first`: that the label itself begins with this one of them.
 
-        Where little is typed, pairs of first letters leave few to look through.
+        Where little is typed, a pair of first letters may leave fewer to look through.
         """
-        pairs, needed = _narrowed(words)
-        found = [self._any(f"{label}_pairs", pairs)] if pairs else []
-        return found + [self._word(f"{label}_grams", word, whole=False) for word in needed if word != but]
+        grams = f"{label}_grams"
+        needed = _needed(words)
+        known = {word: self._frequency(grams, word) for word in needed if word != first}
+        start = [] if first is None else [self._frequency("first_grams", first)]
+        plans: list[tuple[list[str], list[Sought]]] = [([], [*known])]
+        costs = [_cost([*start, *known.values()])]
+        for one, other in combinations(sorted(_once(words), key=lambda word: len(word.forms[0]))[:_MOST_PAIRED], 2):
+            pairs = one.pairs(other)
+            if pairs:
+                rest = [word for word in known if not (word.is_letter and word in (one, other))]
+                plans.append((pairs, rest))
+                paired = self._count(f"{label}_pairs", pairs)
+                costs.append(_cost([*start, paired, *(known[word] for word in rest)]))
+        pairs, rest = plans[costs.index(min(costs))]
+        queries = [] if first is None else [self._word("first_grams", first, whole=False)]
+        queries += [self._any(f"{label}_pairs", pairs)] if pairs else []
+        return queries + [self._word(grams, word, whole=False) for word in rest]
+
+    def _frequency(self, field: str, word: Sought) -> int:
+        """In how many records a word begins so, or nearly."""
+        return self._count(field, [form + END for form in word.forms] if word.whole else word.forms)
+
+    def _count(self, field: str, terms: Iterable[str]) -> int:
+        with explained():
+            return sum(self._searcher.doc_freq(field, scope + term) for scope in self._scopes for term in terms)
 
     def _word(self, field: str, word: Sought, *, whole: bool) -> Query:
         wholes = [form + END for form in dict.fromkeys([word.forms[0], word.singular])]
@@ -344,24 +374,15 @@ def _once(words: Iterable[Sought]) -> list[Sought]:
     return list(dict.fromkeys(words))
 
 
-@lru_cache
-def _narrowed(words: tuple[Sought, ...]) -> tuple[list[str], list[Sought]]:
-    """What is asked of words that begin with these: perhaps pairs of first letters, and which words besides.
-
-    Not those that another begins with, nor those that are letters of the pair.
-    """
-    pairs, letters = _paired(words)
+def _needed(words: Iterable[Sought]) -> list[Sought]:
+    """The words without those that another begins with."""
     needed = _once(words)
     for word in _once(words):
-        if word in letters or any(word.begins(other) for other in needed if other != word):
+        if any(word.begins(other) for other in needed if other != word):
             needed.remove(word)
-    return pairs, needed
+    return needed
 
 
-def _paired(words: Iterable[Sought]) -> tuple[list[str], set[Sought]]:
-    """Pairs of the first letters of two words, of which one is short, and which of the two are letters alone."""
-    for one, other in combinations(sorted(_once(words), key=lambda word: len(word.forms[0])), 2):
-        pairs = one.pairs(other)
-        if pairs and len(one.forms[0]) <= _LONGEST_PAIRED:
-            return pairs, {word for word in (one, other) if word.is_letter}
-    return [], set()
+def _cost(lengths: Sequence[int]) -> tuple[int, int]:
+    """What it takes to find what is on all of several lists: going through the shortest, one looks into each other."""
+    return min(lengths) * (len(lengths) + 1), sum(lengths)

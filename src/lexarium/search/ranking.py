@@ -49,7 +49,7 @@ class Grade(NamedTuple):
     text: str
     """The label that matched; where the definition did, the name."""
     places: tuple[int, ...] | None
-    """Which words of the label matched; None: all of it."""
+    """Which words of the label matched; None: all of it. Empty: not looked for yet, see `in_labels`."""
     reasons: tuple[str, *tuple[object, ...]]
     """The same in words, and the figures to put into them."""
 
@@ -99,20 +99,18 @@ def grade(sought: Typed, labels: Sequence[str], weight: float, source: Source) -
     if source is Source.ID:
         return Grade(Tier.ID, 1.0, "id", labels[0], None, ("the identifier itself",))
     if source is Source.WORDS:
-        # Mostly the name has them, and then no alias need be taken apart.
-        apart: list[Label] = []
-        return _by_words(sought, _remembered(_taken_apart(labels), apart)) or _scattered(sought, apart)
+        return _by_words(sought, _taken_apart(labels)) or _scattered(labels[0])
     if source is Source.TEXT:
         reason = "all words, definition included; BM25 {:.2f}", weight
         return Grade(Tier.DEFINITION_WORDS, _half(weight), "definition", labels[0], (), reason)
     known = [*_taken_apart(labels)]
     if source is Source.WHOLE:
-        return _exact(sought, known) or _by_words(sought, known) or _scattered(sought, known)
+        return _exact(sought, known) or _by_words(sought, known) or _scattered(labels[0])
     return _by_mistake(sought, known)
 
 
 def in_labels(given: Grade, sought: Typed, labels: Sequence[str]) -> Grade:
-    """The grade of a record by its definition, with the label that has most of the words in place of that."""
+    """The grade of a record of which no one label has all words, with the label that has most of them."""
     label, places = _fullest(sought, [*_taken_apart(labels)])
     return given._replace(field=label.field, text=label.text, places=places)
 
@@ -130,13 +128,6 @@ def joined(marked: Iterable[Span]) -> tuple[Span, ...]:
 
 def _taken_apart(labels: Iterable[str]) -> Iterator[Label]:
     return (Label(text, not place, fold(text)) for place, text in enumerate(labels))
-
-
-def _remembered(labels: Iterable[Label], apart: list[Label]) -> Iterator[Label]:
-    """The same, each added to those that are taken apart when it is asked for."""
-    for label in labels:
-        apart.append(label)
-        yield label
 
 
 def _exact(sought: Typed, labels: Sequence[Label]) -> Grade | None:
@@ -253,10 +244,9 @@ def _has_phrases(sought: Typed, words: Sequence[str]) -> bool:
     )
 
 
-def _scattered(sought: Typed, labels: Sequence[Label]) -> Grade:
-    """All words are in the aliases, but no one alias has them all."""
-    label, places = _fullest(sought, labels)
-    return Grade(Tier.ALIAS_WORDS, 0.0, label.field, label.text, places, ("all words, in several aliases together",))
+def _scattered(name: str) -> Grade:
+    """All words are in name and aliases, but no one of these has them all."""
+    return Grade(Tier.ALIAS_WORDS, 0.0, "name", name, (), ("all words, in name and aliases together",))
 
 
 def _fullest(sought: Typed, labels: Sequence[Label]) -> tuple[Label, tuple[int, ...]]:

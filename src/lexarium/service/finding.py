@@ -15,7 +15,7 @@ from lexarium.search.documents import identifiers_of
 from lexarium.search.gathering import Candidate, Search
 from lexarium.search.index import Broken, Standing, View
 from lexarium.search.queries import Filter, Typed
-from lexarium.search.ranking import Span, in_labels
+from lexarium.search.ranking import Grade, Span
 from lexarium.search.snippets import snippet
 from lexarium.search.tiers import EXACT, Tier
 from lexarium.service.indexing import Indexer
@@ -236,11 +236,12 @@ class Finder:
 
 
 def _suggested(view: View, prefix: str, wanted: Filter, limit: int) -> list[Suggestion]:
-    found = Search(view, prefix, wanted, definitions=False).completions(limit)
-    return [
-        Suggestion(each.record, each.labels[0], each.collection, each.grade.text, each.grade.highlight)
-        for each in found
-    ]
+    search = Search(view, prefix, wanted, definitions=False)
+    return [_suggestion(each, each.shown(search.typed)) for each in search.completions(limit)]
+
+
+def _suggestion(found: Candidate, given: Grade) -> Suggestion:
+    return Suggestion(found.record, found.labels[0], found.collection, given.text, given.highlight)
 
 
 def _refuse(asked: Asked, text: str = "q") -> None:
@@ -297,6 +298,5 @@ def _matched(found: Candidate, whole: Whole | None, sought: Typed) -> _Matched:
         text, marked = snippet(whole.definition if whole is not None else "", sought)
         if marked:
             return _Matched("definition", text, marked)
-        # All of the words are in its labels, though no label has all of them.
-        given = in_labels(given, sought, found.labels)
+    given = found.shown(sought)
     return _Matched(given.field, given.text, given.highlight)
