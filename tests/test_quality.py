@@ -10,11 +10,15 @@ import pytest
 
 from lexarium.domain.changes import Whole
 from lexarium.domain.collections import COLLECTIONS, SEARCHED
+from lexarium.search import gathering
 from lexarium.search.folding import fold
+from lexarium.search.index import View
+from lexarium.search.queries import Filter
 from lexarium.service.finding import Asked, Finder
 from lexarium.service.importing import import_files
 from lexarium.service.indexing import Indexer
 from lexarium.store import versions
+from lexarium.store.backend import read_position
 from lexarium.store.migrate import open_database
 
 ACCENTS = str.maketrans("aeouinc", "áéöüïñç")
@@ -26,6 +30,7 @@ REAL_FILES = ("concept.full.json", "task.full.json", "disorder.full.json", "conc
 class Catalogue:
     finder: Finder
     records: list[Whole]
+    view: View
 
     def place(self, query: str, record: Whole) -> int:
         """Where the record, or another of its name, is among the hits."""
@@ -53,10 +58,11 @@ def searched(
     indexer = Indexer(database, "auto")
     indexer.catch_up()
     with database.read() as snapshot:
+        view = indexer.at(read_position(snapshot))
         wholes = [change.whole() for change in versions.newest(snapshot, "", 10_000)]
     searched = {COLLECTIONS[name].name for name in SEARCHED}
     named = [whole for whole in wholes if whole.collection.name in searched and fold(whole.fields["name"]).words]
-    yield Catalogue(Finder(database, indexer), named)
+    yield Catalogue(Finder(database, indexer), named, view)
     indexer.stop()
     database.close()
 
@@ -100,3 +106,16 @@ def test_one_random_edit_is_forgiven(searched: Catalogue) -> None:
 
 def test_the_first_three_fifths_of_a_name_bring_it_among_the_first_five(searched: Catalogue) -> None:
     assert searched.share(lambda name: name[: max(1, -(-len(name) * 3 // 5))], 5) >= 0.95
+
+
+def test_hits_are_the_same_whether_few_or_many_were_expected(
+    searched: Catalogue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = [" ".join(word[:4] for word in record.fields["name"].split()) for record in searched.records[:300]]
+
+    def hits(few: float) -> list[list[tuple[str, float]]]:
+        monkeypatch.setattr(gathering, "_FEW", few)
+        found = [gathering.Search(searched.view, text, Filter()).page(0, 50) for text in texts]
+        return [[(each.record, each.score) for each in page] for page in found]
+
+    assert hits(0) == hits(float("inf"))

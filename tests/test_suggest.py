@@ -41,6 +41,13 @@ def test_a_completion_says_which_alias_it_is(sample: Server) -> None:
     assert found["highlight"]
 
 
+def test_words_of_a_name_and_an_alias_together_are_completed(sample: Server) -> None:
+    records = sample.get("/api/v-alpha/concept").json
+    aliased = next(record for record in records if record["alias"] and " " not in record["alias"])
+    found = suggested(sample, f"{aliased['alias']} {aliased['name'][:4]}")[0]
+    assert (found["id"], bool(found["highlight"])) == (aliased["id"], True)
+
+
 def test_all_collections_are_completed_unless_some_are_named(sample: Server) -> None:
     for collection in ("contrast", "concept_class"):
         name = sample.get(f"/api/v1/{collection}?limit=1").json["items"][0]["name"]

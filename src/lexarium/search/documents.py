@@ -1,7 +1,6 @@
 """A record as a document of the index: which fields there are, and what goes into each."""
 
 from collections.abc import Iterable, Iterator
-from itertools import combinations
 from zlib import crc32
 
 from tantivy import Document, Filter, Index, Schema, SchemaBuilder, TextAnalyzerBuilder, Tokenizer
@@ -12,7 +11,7 @@ from lexarium.domain.collections import SEARCHED
 from lexarium.domain.relations import RELATIONS
 from lexarium.search.folding import LONGEST_WORD, fold, singular_of
 
-FORMAT = 5
+FORMAT = 6
 """To be raised when the same record makes another document than before: then every index is made anew."""
 
 END = "$"
@@ -141,9 +140,19 @@ def labels_of(whole: Whole) -> list[str]:
 
 
 def pairs_of(words: Iterable[str]) -> list[str]:
-    """Every two letters that one of these words each begins with, in order. Only of ASCII, lest they become many."""
-    letters = sorted({word[0] for word in words if word[0].isascii()})
-    return [first + second for first, second in combinations(letters, 2)]
+    """Every letter, and other letter or two, that one of these words each begins with; of two letters in order.
+
+    Only of ASCII, lest they become many.
+    """
+    starts = {word[:length] for word in words for length in (1, 2)}
+    starts = {start for start in starts if start.isascii()}
+    letters = [start for start in starts if len(start) == 1]
+    return [
+        letter + start
+        for start in starts
+        for letter in letters
+        if letter != start[0] and (len(start) == 2 or letter < start)
+    ]
 
 
 def _order(whole: Whole) -> int:

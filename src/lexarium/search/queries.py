@@ -3,9 +3,10 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import combinations, islice, product
 from math import prod
+from typing import NamedTuple
 
 from tantivy import Occur, Query, Schema, Searcher
 
@@ -22,6 +23,8 @@ _LONGEST_CLOSE_WORD = 40
 _LONGEST_CLOSE_KEY = 80
 _MOST_PAIRED = 3
 """How many words, the shortest, pairs of first letters are tried with."""
+_LONGEST_PAIRED = 4
+"""In letters, the shorter of the two: what begins with more is rare enough by itself."""
 _MOST_PARTS = 100
 """How many times one may begin and end to quote."""
 _LONGEST_LABEL = 2_000
@@ -62,21 +65,23 @@ class Sought:
             return False
         return all(form.startswith(self.forms) for form in (*other.forms, other.singular))
 
-    @property
-    def is_letter(self) -> bool:
-        """Whether it is the first letter of a word, no more being typed."""
-        return not self.whole and len("".join(self.forms)) == 1
+    def pairs(self, other: "Sought", length: int) -> list[str]:
+        """Pairs of this word's first letter and the other's, or its first two: a record that has both has one of these.
 
-    def pairs(self, other: "Sought") -> list[str]:
-        """Pairs of first letters: a record that has both words has one of these. Empty where it may have none."""
+        Empty where it may have none.
+        """
         if self.parts or other.parts:
             return []
-        pairs = [pairs_of(two) for two in product(self._initials, other._initials)]
-        return [pair for each in pairs for pair in each] if all(pairs) else []
+        found = [pairs_of(two) for two in product(self._starts(1), other._starts(length))]
+        pairs = [pair for each in found for pair in each if len(pair) == 1 + length]
+        return pairs if len(pairs) == len(found) else []
 
-    @property
-    def _initials(self) -> set[str]:
-        return {form[0] for form in (*self.forms, self.singular)}
+    def is_told_by(self, length: int) -> bool:
+        """Whether so many first letters are all that is known of it."""
+        return not self.whole and self._starts(length) == {*self.forms, self.singular} and len(self.forms[0]) == length
+
+    def _starts(self, length: int) -> set[str]:
+        return {form[:length] for form in (*self.forms, self.singular)}
 
 
 @dataclass(frozen=True)
@@ -251,25 +256,22 @@ class Queries:
     def _begun(self, label: str, words: tuple[Sought, ...], first: Sought | None = None) -> list[Query]:
         """That words of a label begin with these; `first`: that the label itself begins with this one of them.
 
-        Where little is typed, a pair of first letters may leave fewer to look through.
+        Where little is typed, pairs of first letters may leave fewer to look through.
         """
-        grams = f"{label}_grams"
-        needed = _needed(words)
-        known = {word: self._frequency(grams, word) for word in needed if word != first}
-        start = [] if first is None else [self._frequency("first_grams", first)]
-        plans: list[tuple[list[str], list[Sought]]] = [([], [*known])]
-        costs = [_cost([*start, *known.values()])]
-        for one, other in combinations(sorted(_once(words), key=lambda word: len(word.forms[0]))[:_MOST_PAIRED], 2):
-            pairs = one.pairs(other)
-            if pairs:
-                rest = [word for word in known if not (word.is_letter and word in (one, other))]
-                plans.append((pairs, rest))
-                paired = self._count(f"{label}_pairs", pairs)
-                costs.append(_cost([*start, paired, *(known[word] for word in rest)]))
-        pairs, rest = plans[costs.index(min(costs))]
+        needed, ways = _planned(words)
+        known = {word: self._frequency(f"{label}_grams", word) for word in needed if word != first}
+        begun = [] if first is None else [self._frequency("first_grams", first)]
+        pairs: list[str] = []
+        rest = [*known]
+        least = _cost([*begun, *known.values()])
+        for way in ways:
+            untold = [word for word in known if word not in way.told]
+            cost = _cost([*begun, self._count(f"{label}_pairs", way.pairs), *(known[word] for word in untold)])
+            if cost < least:
+                pairs, rest, least = way.pairs, untold, cost
         queries = [] if first is None else [self._word("first_grams", first, whole=False)]
         queries += [self._any(f"{label}_pairs", pairs)] if pairs else []
-        return queries + [self._word(grams, word, whole=False) for word in rest]
+        return queries + [self._word(f"{label}_grams", word, whole=False) for word in rest]
 
     def _frequency(self, field: str, word: Sought) -> int:
         """In how many records a word begins so, or nearly."""
@@ -374,13 +376,38 @@ def _once(words: Iterable[Sought]) -> list[Sought]:
     return list(dict.fromkeys(words))
 
 
-def _needed(words: Iterable[Sought]) -> list[Sought]:
-    """The words without those that another begins with."""
+class _Way(NamedTuple):
+    """A way to look for two words at once."""
+
+    pairs: list[str]
+    """Pairs of first letters, of which a record that has both has one."""
+    told: list[Sought]
+    """Which of them need not be looked for besides."""
+
+
+@lru_cache(16)  # as long as one search goes on, which asks several times
+def _planned(words: tuple[Sought, ...]) -> tuple[list[Sought], list[_Way]]:
+    """What words to look for, without those that another begins with, and the ways to look for two at once."""
     needed = _once(words)
     for word in _once(words):
         if any(word.begins(other) for other in needed if other != word):
             needed.remove(word)
-    return needed
+    ways = []
+    for one, other, length in _paired(_once(words)):
+        pairs = one.pairs(other, length)
+        told = [word for word, letters in ((one, 1), (other, length)) if word.is_told_by(letters)]
+        ways += [_Way(pairs, told)] if pairs else []
+    return needed, ways
+
+
+def _paired(words: Sequence[Sought]) -> Iterator[tuple[Sought, Sought, int]]:
+    """Two words whose pairs are perhaps rare, and how many letters of the second are in them: two, if there are."""
+    short = sorted(words, key=lambda word: len(word.forms[0]))[:_MOST_PAIRED]
+    for one, other in combinations(short, 2):
+        if len(one.forms[0]) <= _LONGEST_PAIRED:
+            yield one, other, min(2, len(other.forms[0]))
+            if len(one.forms[0]) > 1:
+                yield other, one, 2
 
 
 def _cost(lengths: Sequence[int]) -> tuple[int, int]:
