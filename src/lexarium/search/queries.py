@@ -78,7 +78,7 @@ class Sought:
 
     def is_told_by(self, length: int) -> bool:
         """Whether so many first letters are all that is known of it."""
-        return not self.whole and self._starts(length) == {*self.forms, self.singular} and len(self.forms[0]) == length
+        return not self.whole and self._starts(length) == {*self.forms, self.singular}
 
     def _starts(self, length: int) -> set[str]:
         return {form[:length] for form in (*self.forms, self.singular)}
