@@ -38,7 +38,7 @@ from torture.mutations import mutated
 SECONDS = 20
 """How long an import of a small file may take."""
 MEBIBYTES = 1_024
-"""How much memory the process may come to have by importing."""
+"""How much more memory the process may come to have than it had."""
 TAKEN, REFUSED = "taken", "refused"
 _PACKED = 0.1
 """The share of files that are compressed after they are spoilt, or spoilt after they are compressed."""
@@ -82,8 +82,8 @@ class Files:
     originals: dict[str, bytes]
     pristine: Path
     counts: Counter[str] = field(default_factory=Counter)
-    memory: int = field(default_factory=lambda: max(MEBIBYTES, _memory()))
-    """How much the process may come to have: it may have had more before."""
+    memory: int = field(default_factory=lambda: MEBIBYTES + _memory())
+    """How much the process may come to have."""
 
     @property
     def place(self) -> Path:

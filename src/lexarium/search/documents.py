@@ -11,7 +11,7 @@ from lexarium.domain.collections import SEARCHED
 from lexarium.domain.relations import RELATIONS
 from lexarium.search.folding import LONGEST_WORD, fold, singular_of
 
-FORMAT = 6
+FORMAT = 5
 """To be raised when the same record makes another document than before: then every index is made anew."""
 
 END = "$"
@@ -32,6 +32,8 @@ _LITTLE = """
 LITTLE_WORDS = frozenset(_LITTLE.split())
 """Say little by themselves: names and aliases that have them go first, and definitions are not searched for them."""
 _LONGEST_NAME = 1023
+PAIRED = ("name", "label")
+"""Of what there are pairs of first letters: in aliases alone few are looked for."""
 
 
 def schema() -> Schema:
@@ -47,9 +49,10 @@ def schema() -> Schema:
     builder.add_text_field("labels", stored=True, tokenizer_name="nothing", index_option="basic")
     for label in ("name", "alias"):
         builder.add_text_field(f"{label}_key", tokenizer_name="raw", index_option="basic")
-    # Of the name, and of all labels: so all that begins so is one list, and not two to be merged.
-    for label in ("name", "label"):
+    # Of name and aliases together too: so all that begins so is one list, and not two to be merged.
+    for label in ("name", "alias", "label"):
         builder.add_text_field(f"{label}_grams", tokenizer_name="grams", index_option="basic")
+    for label in PAIRED:
         builder.add_text_field(f"{label}_pairs", tokenizer_name="words", index_option="basic")
     builder.add_text_field("first_grams", tokenizer_name="grams", index_option="basic")
     builder.add_text_field("words", tokenizer_name="words", index_option="position")
@@ -113,7 +116,10 @@ def document_of(whole: Whole, version: int) -> Document:
         if alias.key:
             add("alias_key", scope + alias.key)
         add("words", _marked(scope, alias.words))
-    forms = dict.fromkeys(form for label in (name, *aliases) for form in label.forms)
+    alias_forms = dict.fromkeys(form for alias in aliases for form in alias.forms)
+    for form in alias_forms:
+        add("alias_grams", scope + form + END)
+    forms = dict.fromkeys([*name_forms, *alias_forms])
     for form in forms:
         add("label_grams", scope + form + END)
     add("label_pairs", _marked(scope, pairs_of(forms)))

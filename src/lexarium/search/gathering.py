@@ -50,7 +50,7 @@ class Candidate(NamedTuple):
 
     def shown(self, sought: Typed) -> Grade:
         """How it matched, with the label that shows it best."""
-        return self.grade if self.grade.places != () else in_labels(self.grade, sought, self.labels)
+        return self.grade if self.grade.in_one_label else in_labels(self.grade, sought, self.labels)
 
 
 class Facets(NamedTuple):
@@ -102,14 +102,12 @@ class Search:
     @cached_property
     def first(self) -> list[Candidate]:
         """The hits that are put in order by how their names and aliases match."""
-        found = map(self._candidate, self._places.values())
-        return sorted(found, key=lambda candidate: candidate.order)
+        mistyped = [each for place, each in self._mistyped.items() if place not in self._labelled]
+        return sorted([*self._by_labels, *map(self._candidate, mistyped)], key=lambda candidate: candidate.order)
 
     @property
     def did_you_mean(self) -> str | None:
         """The name or alias that comes first among those that were meant perhaps, where none has all words."""
-        if self._labelled:
-            return None
         close = (each.grade.text for each in self.first if each.grade.tier in (Tier.TYPO, Tier.TYPO_WORDS))
         return next((" ".join(text.split()) for text in close), None)
 
@@ -153,7 +151,7 @@ class Search:
 
     def _held(self) -> tuple[str, ...]:
         """The collections that are looked at and of which the index holds any: mostly a large catalogue has one."""
-        best = next(iter(self._places.values()), None)
+        best = next(iter(self._labelled.values()), None)
         by_identifier = best is not None and best.stage.source is Source.ID
         looked_at = self._wanted.collections or (tuple(COLLECTIONS) if by_identifier else SEARCHED)
         with explained():
@@ -168,10 +166,9 @@ class Search:
         """So many of the hits, in order: those put in order, and the others as their queries find them."""
         if len(self._head) >= count:
             return [*self._head[:count]]
-        stages = (
-            [] if len(self._places) < _RANKED else [*self._whole, *self._words()] if self._labelled else self._close
-        )
-        seen = set(self._places)
+        stages = [*self._whole, *self._words()] if len(self._labelled) == _RANKED else []
+        stages += self._close if len(self._mistyped) == _RANKED else []
+        seen = self._labelled.keys() | self._mistyped.keys()
         hits: list[Candidate | _Found] = [*self._head]
 
         def go_on(stages: Sequence[_Stage]) -> None:
@@ -187,13 +184,12 @@ class Search:
         return hits[:count]
 
     @cached_property
-    def _places(self) -> dict[_Place, _Found]:
-        """What is put in order."""
-        return self._labelled or self._run(self._close, _RANKED)
+    def _by_labels(self) -> list[Candidate]:
+        return [*map(self._candidate, self._labelled.values())]
 
     @cached_property
     def _labelled(self) -> dict[_Place, _Found]:
-        """The first hits that have all words in name or aliases."""
+        """The first hits that have all words in name and aliases."""
         found = self._run(self._whole, _RANKED)
         if self._queries.expected(self.typed.telling) < _FEW:
             # Where these are few, each is looked at for how it matched.
@@ -205,12 +201,17 @@ class Search:
     @cached_property
     def _close(self) -> list[_Stage]:
         """What allows for typing mistakes, where no name or alias has all words: the first that finds something."""
-        if self._labelled or self.typed.quoted:
+        if self.typed.quoted or any(each.grade.in_one_label for each in self._by_labels):
             return []
         for stages in self._close_steps():
             if self._run(stages, _RANKED):
                 return stages
         return []
+
+    @cached_property
+    def _mistyped(self) -> dict[_Place, _Found]:
+        """The first hits but for typing mistakes."""
+        return self._run(self._close, _RANKED)
 
     @cached_property
     def _text(self) -> list[_Stage]:
@@ -244,18 +245,20 @@ class Search:
         tiers = (
             (Tier.BEGINNING, queries.beginning),
             (Tier.NAME_WORDS, partial(queries.label, "name")),
-            (Tier.ALIAS_WORDS, partial(queries.label, "label")),
+            (Tier.ALIAS_WORDS, partial(queries.label, "alias")),
         )
         for tier, make in tiers:
             for words in several:
                 for whole in (True, False):
                     yield _Stage(tier, Source.WORDS, make(words, whole=whole))
+        yield from self._all_words
 
     def _close_steps(self) -> Iterator[list[_Stage]]:
         key, words = self.typed.key, self.typed.telling
         if allowed_in_key(key):
             yield self._close_keys(1)
-        if len(words) <= _MOST_CLOSE_WORDS and any(allowed(word.forms[0]) for word in words):
+        # Where name and aliases together have all words as they are, words that are only close tell nothing more.
+        if not self._labelled and len(words) <= _MOST_CLOSE_WORDS and any(allowed(word.forms[0]) for word in words):
             yield [_Stage(Tier.TYPO_WORDS, Source.CLOSE, self._queries.close_words())]
         if allowed_in_key(key) > 1:
             yield self._close_keys(2)

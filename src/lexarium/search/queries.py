@@ -12,7 +12,7 @@ from tantivy import Occur, Query, Schema, Searcher
 
 from lexarium.domain.changes import State
 from lexarium.domain.collections import COLLECTIONS, SEARCHED
-from lexarium.search.documents import END, GONE, LITTLE_WORDS, SCOPES, UNUSUAL, USUAL, pairs_of
+from lexarium.search.documents import END, GONE, LITTLE_WORDS, PAIRED, SCOPES, UNUSUAL, USUAL, pairs_of
 from lexarium.search.folding import Folded, fold, is_unspaced, pieces, singular_of
 from lexarium.search.index import explained
 
@@ -223,7 +223,7 @@ class Queries:
         return self._filtered(_all([*queries, *self._phrases("words")]))
 
     def label(self, label: str, words: tuple[Sought, ...], *, whole: bool) -> Query:
-        """Records that have all words in their name, or in name and aliases (`label`)."""
+        """Records that have all words in their `name`, in their aliases (`alias`), or in these together (`label`)."""
         if whole:
             queries = [self._word(f"{label}_grams", word, whole=True) for word in _once(words)]
         else:
@@ -259,6 +259,8 @@ class Queries:
         Where little is typed, pairs of first letters may leave fewer to look through.
         """
         needed, ways = _planned(words)
+        if label not in PAIRED:
+            ways = ()
         known = {word: self._frequency(f"{label}_grams", word) for word in needed if word != first}
         begun = [] if first is None else [self._frequency("first_grams", first)]
         pairs: list[str] = []
@@ -386,18 +388,18 @@ class _Way(NamedTuple):
 
 
 @lru_cache(16)  # as long as one search goes on, which asks several times
-def _planned(words: tuple[Sought, ...]) -> tuple[list[Sought], list[_Way]]:
+def _planned(words: tuple[Sought, ...]) -> tuple[tuple[Sought, ...], tuple[_Way, ...]]:
     """What words to look for, without those that another begins with, and the ways to look for two at once."""
     needed = _once(words)
     for word in _once(words):
         if any(word.begins(other) for other in needed if other != word):
             needed.remove(word)
-    ways = []
+    ways: list[_Way] = []
     for one, other, length in _paired(_once(words)):
         pairs = one.pairs(other, length)
         told = [word for word, letters in ((one, 1), (other, length)) if word.is_told_by(letters)]
         ways += [_Way(pairs, told)] if pairs else []
-    return needed, ways
+    return tuple(needed), tuple(ways)
 
 
 def _paired(words: Sequence[Sought]) -> Iterator[tuple[Sought, Sought, int]]:

@@ -16,6 +16,8 @@ _TIERS = len(Tier)
 _MOST_EDITS = 2
 _MOST_JOINED = 5
 """Up to how many words may be written as one."""
+_LEAST = 0.01
+"""The quality of the least of a tier: the best of the next has as good a score as none."""
 _USUAL_WEIGHT = 10.0
 """The BM25 weight that counts half."""
 
@@ -47,11 +49,13 @@ class Grade(NamedTuple):
     """Within the tier, from 0 to 1."""
     field: str
     text: str
-    """The label that matched; where the definition did, the name."""
+    """The label that matched; the name, where no one label did."""
     places: tuple[int, ...] | None
-    """Which words of the label matched; None: all of it. Empty: not looked for yet, see `in_labels`."""
+    """Which words of the label matched; None: all of it."""
     reasons: tuple[str, *tuple[object, ...]]
     """The same in words, and the figures to put into them."""
+    in_one_label: bool = True
+    """Whether one label has all words; else which has most is not looked for yet, see `in_labels`."""
 
     @property
     def reason(self) -> str:
@@ -102,7 +106,7 @@ def grade(sought: Typed, labels: Sequence[str], weight: float, source: Source) -
         return _by_words(sought, _taken_apart(labels)) or _scattered(labels[0])
     if source is Source.TEXT:
         reason = "all words, definition included; BM25 {:.2f}", weight
-        return Grade(Tier.DEFINITION_WORDS, _half(weight), "definition", labels[0], (), reason)
+        return Grade(Tier.DEFINITION_WORDS, _half(weight), "definition", labels[0], (), reason, in_one_label=False)
     known = [*_taken_apart(labels)]
     if source is Source.WHOLE:
         return _exact(sought, known) or _by_words(sought, known) or _scattered(labels[0])
@@ -246,7 +250,8 @@ def _has_phrases(sought: Typed, words: Sequence[str]) -> bool:
 
 def _scattered(name: str) -> Grade:
     """All words are in name and aliases, but no one of these has them all."""
-    return Grade(Tier.ALIAS_WORDS, 0.0, "name", name, (), ("all words, in name and aliases together",))
+    reason = ("all words, in name and aliases together",)
+    return Grade(Tier.ALIAS_WORDS, _LEAST, "name", name, (), reason, in_one_label=False)
 
 
 def _fullest(sought: Typed, labels: Sequence[Label]) -> tuple[Label, tuple[int, ...]]:

@@ -28,6 +28,8 @@ LONGEST_QUERY = 10_000
 DEEPEST = 2_000
 """How far one may page."""
 _ALIKE = 6
+_LOOKED_AT = 50
+"""How many hits are looked through for names that are alike: others may have the words in several labels."""
 _NEAR = EXACT - {Tier.ID} | {Tier.TYPO}
 """Where what was asked is a whole name or alias, perhaps with a mistake."""
 
@@ -142,7 +144,7 @@ class Finder:
 
         `but` is the one that is to have them itself.
         """
-        asked = [Asked(name, (collection,), limit=_ALIKE) for name in names if 0 < len(name) <= LONGEST_QUERY]
+        asked = [Asked(name, (collection,), limit=_LOOKED_AT) for name in names if 0 < len(name) <= LONGEST_QUERY]
         try:
             hits = [hit for found in self.search_many(asked) for hit in found.hits]
         except Unready:

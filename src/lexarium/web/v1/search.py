@@ -42,7 +42,7 @@ def search(
     explain: Annotated[bool, Query(description="Say how each score came about.")] = False,
 ) -> Response:
     """Hits come in tiers: the identifier, the name, the name folded, an alias, names that begin so, all words in the
-    name, in an alias, in the definition. Folding ignores case, accents, punctuation, hyphens and British and American
+    name, in aliases, in the definition. Folding ignores case, accents, punctuation, hyphens and British and American
     spelling. Typing mistakes are allowed for where no name or alias has all words. `highlight` tells, in code points,
     the parts of `matched.text` that were asked for.
     """  # noqa: D205
