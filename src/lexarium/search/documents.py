@@ -1,6 +1,7 @@
 """A record as a document of the index: which fields there are, and what goes into each."""
 
 from collections.abc import Iterable, Iterator
+from itertools import combinations
 from zlib import crc32
 
 from tantivy import Document, Filter, Index, Schema, SchemaBuilder, TextAnalyzerBuilder, Tokenizer
@@ -9,7 +10,7 @@ from lexarium.domain.aliases import texts
 from lexarium.domain.changes import State, Whole
 from lexarium.domain.collections import SEARCHED
 from lexarium.domain.relations import RELATIONS
-from lexarium.search.folding import LONGEST_WORD, fold, singular_of
+from lexarium.search.folding import LONGEST_WORD, fold, singular_of, stems
 
 FORMAT = 5
 """To be raised when the same record makes another document than before: then every index is made anew."""
@@ -89,7 +90,7 @@ def document_of(whole: Whole, version: int) -> Document:
     fields = whole.fields
     labels = labels_of(whole)
     name, *aliases = map(fold, labels)
-    definition = fold(whole.definition)
+    prose, compounds = stems(whole.definition)
     scope = scope_of(whole.collection.name, whole.state)
     document = Document()
     add = document.add_text
@@ -106,7 +107,8 @@ def document_of(whole: Whole, version: int) -> Document:
     name_forms = name.forms
     for form in name_forms:
         add("name_grams", scope + form + END)
-    add("name_pairs", _marked(scope, pairs_of(name_forms)))
+    name_pairs = _marked(scope, pairs_of(name_forms))
+    add("name_pairs", name_pairs)
     for form in name.first_forms:
         add("first_grams", scope + form + END)
     if name.key:
@@ -122,9 +124,9 @@ def document_of(whole: Whole, version: int) -> Document:
     forms = dict.fromkeys([*name_forms, *alias_forms])
     for form in forms:
         add("label_grams", scope + form + END)
-    add("label_pairs", _marked(scope, pairs_of(forms)))
-    add("text", _marked(scope, map(singular_of, definition.words)))
-    add("text", _marked(scope, dict.fromkeys(map(singular_of, [*forms, *definition.compounds]))))
+    add("label_pairs", _marked(scope, pairs_of(forms)) if aliases else name_pairs)
+    add("text", _marked(scope, prose))
+    add("text", _marked(scope, dict.fromkeys([*map(singular_of, forms), *compounds])))
     return document
 
 
@@ -150,15 +152,11 @@ def pairs_of(words: Iterable[str]) -> list[str]:
 
     Only of ASCII, lest they become many.
     """
-    starts = {word[:length] for word in words for length in (1, 2)}
-    starts = {start for start in starts if start.isascii()}
-    letters = [start for start in starts if len(start) == 1]
-    return [
-        letter + start
-        for start in starts
-        for letter in letters
-        if letter != start[0] and (len(start) == 2 or letter < start)
-    ]
+    starts = {word[:2] for word in words}
+    letters = sorted({start[0] for start in starts if start[0].isascii()})
+    two = [start for start in starts if len(start) == 2 and start.isascii()]
+    pairs = [first + second for first, second in combinations(letters, 2)]
+    return pairs + [letter + start for start in two for letter in letters if letter != start[0]]
 
 
 def _order(whole: Whole) -> int:

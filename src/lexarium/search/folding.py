@@ -122,6 +122,21 @@ def is_unspaced(piece: str) -> bool:
 def fold(text: str) -> Folded:
     """Take a text apart and fold it."""
     low = text.casefold().replace("_", " ")
+    plain, joined = _apart(low)
+    # Signs alone may be joined, as in '-': that is no word.
+    compounds = list(filter(None, (spelled_of(_plain(_cut(each))) for each in joined)))
+    rest = "" if plain else "".join(unicodedata.normalize("NFKC", low[:_LONGEST_REST]).translate(_CONTROLS).split())
+    return Folded(list(map(spelled_of, plain)), plain, compounds, rest)
+
+
+def stems(text: str) -> tuple[Iterator[str], Iterator[str]]:
+    """The words of a text, and what hyphens join as one word each: in one form for all spellings, and for plurals."""
+    plain, joined = _apart(text.casefold().replace("_", " "))
+    return map(_stem_of, plain), map(_stem_of, filter(None, (_plain(_cut(each)) for each in joined)))
+
+
+def _apart(low: str) -> tuple[list[str], list[str]]:
+    """The words of a casefolded text, in their own spelling, and the parts of it that hyphens or strokes join."""
     if low.isascii() and "`" not in low and "''" not in low:
         plain = low.translate(_SIGNS).split()
         if len(low) > LONGEST_WORD and max(map(len, plain), default=0) > LONGEST_WORD:
@@ -131,10 +146,7 @@ def fold(text: str) -> Folded:
     else:
         plain = list(filter(None, map(_plain, map(_cut, _word().findall(low)))))
         joined = list(filter(_HYPHEN.search, _piece().findall(low))) if _HYPHEN.search(low) else []
-    # Signs alone may be joined, as in '-': that is no word.
-    compounds = list(filter(None, (spelled_of(_plain(_cut(each))) for each in joined)))
-    rest = "" if plain else "".join(unicodedata.normalize("NFKC", low[:_LONGEST_REST]).translate(_CONTROLS).split())
-    return Folded(list(map(spelled_of, plain)), plain, compounds, rest)
+    return plain, joined
 
 
 def _cut(word: str) -> str:
@@ -166,6 +178,12 @@ def _belongs(char: str) -> bool:
 def spelled_of(plain: str) -> str:
     """A folded word in the one form of all its spellings."""
     return spelled(plain)
+
+
+@lru_cache(_CACHED)
+def _stem_of(plain: str) -> str:
+    """The same of its singular and plural too."""
+    return singular(spelled(plain))
 
 
 @lru_cache(_CACHED)
