@@ -30,6 +30,7 @@ _HYPHEN = re.compile(f"[{_HYPHENS}]")
 # Most texts are ASCII alone, which is quicker to take apart: apostrophes go, and other signs become spaces.
 # Every character has its place, since one that a table lacks is looked for at length.
 _SIGNS = [char if char.isalnum() else None if char == "'" else " " for char in map(chr, range(128))]
+_ACCENTS = re.compile("[\u0300-\u036f]+")
 _ASCII_WORD = re.compile("[A-Za-z0-9]++(?:['`][A-Za-z0-9]++)*+")
 _ASCII_PIECE = re.compile("[A-Za-z0-9']++(?:[-/][A-Za-z0-9']++)*+")
 # Letters that Unicode does not take apart.
@@ -137,12 +138,16 @@ def stems(text: str) -> tuple[Iterator[str], Iterator[str]]:
 
 def _apart(low: str) -> tuple[list[str], list[str]]:
     """The words of a casefolded text, in their own spelling, and the parts of it that hyphens or strokes join."""
+    if not low.isascii():
+        # Without accents, which go anyway, most of these are ASCII too.
+        bare = _ACCENTS.sub("", unicodedata.normalize("NFD", low))
+        low = bare if bare.isascii() else low
     if low.isascii() and "`" not in low and "''" not in low:
         plain = low.translate(_SIGNS).split()
         if len(low) > LONGEST_WORD and max(map(len, plain), default=0) > LONGEST_WORD:
             plain = [word[:LONGEST_WORD] for word in plain]
-        hyphened = "-" in low or "/" in low
-        joined = [each for each in _ASCII_PIECE.findall(low) if "-" in each or "/" in each] if hyphened else []
+        hyphened = [part for part in low.split() if "-" in part or "/" in part] if "-" in low or "/" in low else []
+        joined = [each for part in hyphened for each in _ASCII_PIECE.findall(part) if "-" in each or "/" in each]
     else:
         plain = list(filter(None, map(_plain, map(_cut, _word().findall(low)))))
         joined = list(filter(_HYPHEN.search, _piece().findall(low))) if _HYPHEN.search(low) else []
