@@ -30,6 +30,8 @@ SAME = [
     ("modelling", "modeling"),
     ("dialogue", "dialog"),
     ("anaesthesia", "anesthesia"),
+    ("kinaesthesia", "kinesthesia"),
+    ("synaesthetic", "synesthetic"),
     ("haemorrhage", "hemorrhage"),
     ("paediatric", "pediatric"),
     ("foetal alcohol syndrome", "fetal alcohol syndrome"),

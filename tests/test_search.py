@@ -310,11 +310,19 @@ def test_one_alias_with_all_words_goes_before_however_many_that_have_them_in_sev
     assert found["hits"][0]["matched"]["text"] == "bulb of a tulip"
 
 
+def test_what_has_the_little_words_too_goes_first_also_where_they_are_beginnings(catalogue: Catalogue) -> None:
+    for name in ("zebu", "zebu assembly"):
+        catalogue.create("concept", name=name)
+    assert catalogue.names("zeb a") == ["zebu assembly", "zebu"]
+
+
 def test_mistakes_are_allowed_for_where_no_one_label_has_the_words(catalogue: Catalogue) -> None:
     found = catalogue.search("metal wheal")
     kinds = [(hit["name"], hit["matched"]["kind"]) for hit in found["hits"]]
     assert kinds == [("metal wheel", "alias_words"), ("metal wheat", "typo")]
     assert found["did_you_mean"] == "metal wheat"
+    far = catalogue.search("wheal metals")
+    assert ([hit["name"] for hit in far["hits"]], far["did_you_mean"]) == (["metal wheel"], None)
 
 
 def test_did_you_mean_is_told_where_no_name_has_the_words(catalogue: Catalogue) -> None:

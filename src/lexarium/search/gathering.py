@@ -257,8 +257,9 @@ class Search:
         key, words = self.typed.key, self.typed.telling
         if allowed_in_key(key):
             yield self._close_keys(1)
-        # Where name and aliases together have all words as they are, words that are only close tell nothing more.
-        if not self._labelled and len(words) <= _MOST_CLOSE_WORDS and any(allowed(word.forms[0]) for word in words):
+        if self._labelled:  # Name and aliases together have all words as they are: what is less close was hardly meant.
+            return
+        if len(words) <= _MOST_CLOSE_WORDS and any(allowed(word.forms[0]) for word in words):
             yield [_Stage(Tier.TYPO_WORDS, Source.CLOSE, self._queries.close_words())]
         if allowed_in_key(key) > 1:
             yield self._close_keys(2)

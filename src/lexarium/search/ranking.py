@@ -155,20 +155,23 @@ def _by_words(sought: Typed, labels: Iterable[Label]) -> Grade | None:
         if sought.phrases and not _has_phrases(sought, folded.words):
             continue
         match = _match(sought.words, folded)
-        if match is None and len(sought.telling) < len(sought.words):
+        lacking = match is None and len(sought.telling) < len(sought.words)
+        if lacking:
             match = _match(sought.telling, folded)
         if match is not None:
-            return _graded(sought, label, match)
+            return _graded(sought, label, match, lacking=lacking)
     return None
 
 
-def _graded(sought: Typed, label: Label, match: _Match) -> Grade:
+def _graded(sought: Typed, label: Label, match: _Match, *, lacking: bool) -> Grade:
+    """`lacking`: without the little words, so that what has them too goes first."""
     places, count = match.places, len(sought.words)
     in_order = len(places) == 1 or all(map(lt, places, places[1:]))
     begins = in_order and _begins(places, label.folded.words)
     tier = Tier.ALIAS_WORDS if not label.is_name else Tier.BEGINNING if begins else Tier.NAME_WORDS
     covered = min(1.0, len(sought.key) / max(1, len(label.folded.key)))
     quality = (0.5 if begins else 0.25 if in_order else 0.0) + 0.3 * match.whole / count + 0.2 * covered
+    quality = quality / 2 if lacking else quality
     order = "from the beginning" if begins else "in order" if in_order else "in another order"
     reason = "words {}, {:g} of {} whole, {:.0%} of its length", order, match.whole, count, covered
     return Grade(tier, min(quality, 1.0), label.field, label.text, tuple(places), reason)

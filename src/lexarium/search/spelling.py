@@ -57,7 +57,7 @@ _RULES = tuple(
             r"\1or",
         ),
         ("ae", r"(an|h|p|gyn|f|palae|arch|leuk|encyclop|orthop|c|mediev|isch|gluc|glyc|tox|ur)ae(?=[a-z])", r"\1e"),
-        ("ae", r"^ae(?=sth|tio|on|stiv)", "e"),
+        ("ae", r"^ae(?=tio|on|stiv)|ae(?=sth)", "e"),
         ("oe", r"^oe(?=soph|str|dem|dip|nolog)", "e"),
         ("oe", r"(f|am|di?arrh|dyspn|apn|hom|pharmacop|c)oe(?=t|b|a|op|ia|li)", r"\1e"),
         ("is", r"(?<=...)is(?=(?:e|es|ed|ing|er|ers|able|ation|ations|ational)$)", "iz"),
