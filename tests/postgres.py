@@ -7,7 +7,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -105,7 +105,8 @@ class Postgres:
         """End all of its processes at once, as a power cut would."""
         assert self._process is not None
         for pid in (self._process.pid, *_children(self._process.pid)):
-            os.kill(pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):  # one that has ended meanwhile
+                os.kill(pid, signal.SIGKILL)
         self._process.wait()
         self._process = None
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
-from sqlalchemy import delete, update
+from sqlalchemy import delete, select, update
 
 from lexarium.domain.about import About
 from lexarium.domain.accounts import Role
@@ -28,7 +28,7 @@ from lexarium.service.exporting import export
 from lexarium.service.reading import reading
 from lexarium.service.views import record_view
 from lexarium.store import log, schema
-from lexarium.store.backend import read_position
+from lexarium.store.backend import epoch_after, read_position
 from lexarium.store.database import Database
 from lexarium.store.migrate import open_database
 from lexarium.store.versions import Listing
@@ -122,7 +122,8 @@ class Writes(RuleBasedStateMachine):
         with self.database.backend.writing() as connection, connection.begin():
             for table in (schema.relation, schema.record, schema.change):
                 connection.execute(delete(table))
-            connection.execute(update(schema.catalogue).values(revision=0))
+            present = connection.execute(select(schema.catalogue.c.epoch)).scalar_one()
+            connection.execute(update(schema.catalogue).values(revision=0, epoch=epoch_after(present)))
         self.versions: dict[str, list[tuple[str, Model]]] = {}
         """Of each record every version's action and content."""
         self.merges: dict[str, Merge] = {}
