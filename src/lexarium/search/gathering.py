@@ -102,8 +102,9 @@ class Search:
     @cached_property
     def first(self) -> list[Candidate]:
         """The hits that are put in order by how their names and aliases match."""
-        mistyped = [each for place, each in self._mistyped.items() if place not in self._labelled]
-        return sorted([*self._by_labels, *map(self._candidate, mistyped)], key=lambda candidate: candidate.order)
+        _, mistyped = self._close
+        close = [self._candidate(each) for place, each in mistyped.items() if place not in self._labelled]
+        return sorted([*self._by_labels, *close], key=lambda candidate: candidate.order)
 
     @property
     def did_you_mean(self) -> str | None:
@@ -166,9 +167,10 @@ class Search:
         """So many of the hits, in order: those put in order, and the others as their queries find them."""
         if len(self._head) >= count:
             return [*self._head[:count]]
+        close, mistyped = self._close
         stages = [*self._whole, *self._words()] if len(self._labelled) == _RANKED else []
-        stages += self._close if len(self._mistyped) == _RANKED else []
-        seen = self._labelled.keys() | self._mistyped.keys()
+        stages += close if len(mistyped) == _RANKED else []
+        seen = self._labelled.keys() | mistyped.keys()
         hits: list[Candidate | _Found] = [*self._head]
 
         def go_on(stages: Sequence[_Stage]) -> None:
@@ -199,19 +201,14 @@ class Search:
         return self._run(self._words(), _RANKED, found)
 
     @cached_property
-    def _close(self) -> list[_Stage]:
-        """What allows for typing mistakes, where no name or alias has all words: the first that finds something."""
-        if self.typed.quoted or any(each.grade.in_one_label for each in self._by_labels):
-            return []
-        for stages in self._close_steps():
-            if self._run(stages, _RANKED):
-                return stages
-        return []
-
-    @cached_property
-    def _mistyped(self) -> dict[_Place, _Found]:
-        """The first hits but for typing mistakes."""
-        return self._run(self._close, _RANKED)
+    def _close(self) -> tuple[list[_Stage], dict[_Place, _Found]]:
+        """What allows for typing mistakes, where no name or alias has all words, and the first hits of it."""
+        if not self.typed.quoted and not any(each.grade.in_one_label for each in self._by_labels):
+            for stages in self._close_steps():
+                found = self._run(stages, _RANKED)
+                if found:
+                    return stages, found
+        return [], {}
 
     @cached_property
     def _text(self) -> list[_Stage]:
@@ -270,7 +267,8 @@ class Search:
 
     def _everything(self) -> list[Query]:
         """Queries that find all hits between them."""
-        return [stage.query for stage in (*self._whole, *self._all_words, *self._close, *self._text)]
+        close, _ = self._close
+        return [stage.query for stage in (*self._whole, *self._all_words, *close, *self._text)]
 
     def _run(
         self, stages: Iterable[_Stage], most: int, before: Mapping[_Place, _Found] | None = None

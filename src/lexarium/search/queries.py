@@ -259,14 +259,12 @@ class Queries:
         Where little is typed, pairs of first letters may leave fewer to look through.
         """
         needed, ways = _planned(words)
-        if label not in PAIRED:
-            ways = ()
         known = {word: self._frequency(f"{label}_grams", word) for word in needed if word != first}
         begun = [] if first is None else [self._frequency("first_grams", first)]
         pairs: list[str] = []
         rest = [*known]
         least = _cost([*begun, *known.values()])
-        for way in ways:
+        for way in ways if label in PAIRED else ():
             untold = [word for word in known if word not in way.told]
             cost = _cost([*begun, self._count(f"{label}_pairs", way.pairs), *(known[word] for word in untold)])
             if cost < least:

@@ -17,7 +17,7 @@ _MOST_EDITS = 2
 _MOST_JOINED = 5
 """Up to how many words may be written as one."""
 _LEAST = 0.01
-"""The quality of the least of a tier: the best of the next has as good a score as none."""
+"""The quality of the least of a tier. With none at all it would have the score of the best of the next tier."""
 _USUAL_WEIGHT = 10.0
 """The BM25 weight that counts half."""
 
