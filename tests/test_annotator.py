@@ -56,6 +56,8 @@ def test_a_longer_name_that_ends_within_a_word_hides_no_shorter_one() -> None:
         ("working memory", "x working memories y", "working memories"),
         ("Memories", "a memory", "memory"),
         ("n-back", "the n back", "n back"),
+        ("working memory", "working -\n memory", "working -\n memory"),
+        ("memory", "-\n\nmemory", "memory"),
         ("go/no-go task", "Go/No-Go tasks", "Go/No-Go tasks"),
         ("go/no-go task", "Go-No-Go task", "Go-No-Go task"),
         ("go/no-go task", "go no-go task", "go no-go task"),
@@ -145,6 +147,17 @@ def test_names_come_and_go() -> None:
     finder.drop("working memory")
     assert found(finder, "working memory memory recall") == [(22, 28, "memory")]
     assert len(finder) == 1
+
+
+@pytest.mark.parametrize("label", ["act", "span memory", "memory in"])
+def test_a_name_that_comes_is_found_in_words_that_were_met_before(label: str) -> None:
+    finder = annotator("memory span", "ACT")
+    text = "an act, a span memory in it"
+    assert found(finder, text) == []
+    finder.put(Term("new", label, "concept"), [label])
+    assert {ids for _, _, ids in found(finder, text)} == {"new"}
+    finder.drop("new")
+    assert found(finder, text) == []
 
 
 WORDS = [

@@ -25,7 +25,7 @@ from lexarium.domain.errors import Invalid, Problem
 from lexarium.domain.progress import Progress
 from lexarium.search.annotator import Annotator, Mention, Term
 from lexarium.service.annotating import Annotating
-from lexarium.service.views import annotation_view
+from lexarium.service.views import annotation_views
 
 app = typer.Typer(add_completion=False)
 
@@ -151,7 +151,7 @@ def _json_lines(documents: Iterator[Document]) -> Iterator[bytes]:
         readable = name.encode(errors="surrogateescape").decode(errors="replace")
         before = b'{"document":%b,"annotations":[' % orjson.dumps(readable)
         for some in mentions:
-            found = [annotation_view(mention, term) for mention in some for term in mention.terms]
+            found = list(annotation_views(some))
             if found:
                 yield before + orjson.dumps(found)[1:-1]
                 before = b","

@@ -24,9 +24,8 @@ def singular(word: str) -> str:
     """
     if len(word) <= 3:
         return word
-    irregular = _IRREGULAR.get(word)
-    if irregular is not None:
-        return irregular
+    if word in _IRREGULAR or word[-1] not in "se":
+        return _IRREGULAR.get(word, word)
     if word.endswith("sis"):
         return word[:-2]  # hypothesis, hypotheses
     if word.endswith("s") and not word.endswith(("ss", "us", "is")):

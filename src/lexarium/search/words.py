@@ -92,6 +92,8 @@ def are_apart(gap: str) -> bool:
 
 def mended(cut: list[str], is_word: Callable[[str], bool]) -> list[str]:
     """The parts of a text, with words that a hyphen breaks at the end of a line made whole, if that gives a word."""
+    if len(cut) == 1:
+        return cut
     whole = cut[:2]
     for gap, word in zip(cut[2::2], cut[3::2], strict=False):
         if _BROKEN.fullmatch(gap) and is_word(whole[-1] + word):
@@ -122,6 +124,8 @@ def forms(text: str) -> tuple[str, ...]:
 
 def bare(word: str) -> str:
     """A word as it is spelt, but for an ending that makes it a possessive, or capitals a plural."""
+    if word.isalnum() and word.isascii() and word[-1] != "s":
+        return word
     if "\n" in word:
         word = _BROKEN.sub("", word)
     if not word.isascii():

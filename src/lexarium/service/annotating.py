@@ -1,9 +1,11 @@
 """Finding the terms of the catalogue in text."""
 
+import gc
 import threading
 import time
 from concurrent.futures import Future
 from queue import SimpleQueue
+from sys import intern
 
 from lexarium.search.annotator import Annotator, Term
 from lexarium.store import versions
@@ -58,8 +60,11 @@ class Annotating:
             now = read_position(snapshot)
         if self._position.epoch != now.epoch or self._is_far(now.revision):
             self._annotator, self._position, self._followed = Annotator(), now._replace(revision=0), 0
+        follows = len(self._annotator) > 0
         while self._position.revision < now.revision:
             self._follow(now)
+        if not follows:
+            gc.freeze()  # They stay: to look for garbage among a million names would hold up everyone for a second.
 
     def _is_far(self, revision: int) -> bool:
         """Whether to read all names anew: it takes no longer, and leaves nothing behind of those that are gone."""
@@ -72,7 +77,7 @@ class Annotating:
             changed = versions.labelled(snapshot, self._position.revision, now.revision, _AT_ONCE)
         for _, identifier, collection, labels in changed:
             if labels:
-                self._annotator.put(Term(identifier, labels[0], collection), labels)
+                self._annotator.put(Term(identifier, labels[0], intern(collection)), labels)
             else:
                 self._annotator.drop(identifier)
         self._position = now._replace(revision=changed[-1].seq) if changed else now

@@ -1,5 +1,6 @@
 """Records as v1 shows them."""
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import orjson
@@ -9,7 +10,7 @@ from lexarium.domain.collections import Collection
 from lexarium.domain.editing import Difference
 from lexarium.domain.proposals import Proposal
 from lexarium.domain.stamps import text_of
-from lexarium.search.annotator import Mention, Term
+from lexarium.search.annotator import Mention
 from lexarium.service.finding import Found, Hit, Suggestion
 
 
@@ -79,16 +80,13 @@ def difference_view(difference: Difference) -> dict[str, Any]:
     return {"field": difference.field, "from": difference.before, "to": difference.after}
 
 
-def annotation_view(mention: Mention, term: Term) -> dict[str, Any]:
-    """A mention of one of the terms that it may mean."""
-    return {
-        "start": mention.start,
-        "end": mention.end,
-        "text": mention.text,
-        "id": term.id,
-        "name": term.name,
-        "collection": term.collection,
-    }
+def annotation_views(mentions: Iterable[Mention]) -> Iterator[dict[str, Any]]:
+    """Each mention, once for each term that it may mean; one at a time, since they may be very many."""
+    return (
+        {"start": start, "end": end, "text": text, "id": term.id, "name": term.name, "collection": term.collection}
+        for start, end, text, terms in mentions
+        for term in terms
+    )
 
 
 def proposal_view(proposal: Proposal) -> dict[str, Any]:

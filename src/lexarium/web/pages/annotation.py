@@ -19,7 +19,7 @@ from lexarium.search.annotator import Annotator, Mention, Term
 from lexarium.service.annotating import Annotating
 from lexarium.service.classes import Class
 from lexarium.service.properties import entities
-from lexarium.service.views import annotation_view
+from lexarium.service.views import annotation_views
 from lexarium.web.pages.site import Form, Page, Site
 from lexarium.web.problems import HttpProblem
 
@@ -59,8 +59,7 @@ def _answer(site: Site, request: Request, names: Annotator, fields: Mapping[str,
     if kind == "csv":
         return _kept(_csv(found), "text/csv", "terms.csv")
     if kind == "json":
-        views = [annotation_view(mention, term) for mention in found for term in mention.terms]
-        return _kept(orjson.dumps({"annotations": views}), "application/json", "terms.json")
+        return _kept(orjson.dumps({"annotations": list(annotation_views(found))}), "application/json", "terms.json")
     terms = {term.id: term for mention in found for term in mention.terms}
     with site.database.read() as snapshot:
         known = entities(snapshot, list(terms), related=False)
@@ -96,10 +95,8 @@ def _csv(found: Sequence[Mention]) -> bytes:
     table = io.StringIO()
     writer = csv.writer(table)
     writer.writerow(_COLUMNS)
-    for mention in found:
-        for term in mention.terms:
-            view = annotation_view(mention, term)
-            writer.writerow(_harmless(view[name]) for name in _COLUMNS)
+    for view in annotation_views(found):
+        writer.writerow(_harmless(view[name]) for name in _COLUMNS)
     return table.getvalue().encode(errors="replace")
 
 

@@ -15,7 +15,7 @@ from lexarium.domain.collections import COLLECTIONS, SEARCHED
 from lexarium.domain.errors import Invalid, Problem
 from lexarium.search.annotator import Annotator, Mention
 from lexarium.service.annotating import Annotating
-from lexarium.service.views import annotation_view
+from lexarium.service.views import annotation_views
 from lexarium.web import pieces
 from lexarium.web.limits import Limits
 from lexarium.web.problems import HttpProblem
@@ -129,11 +129,11 @@ def _decoded(file: "SpooledTemporaryFile[bytes]") -> Iterator[str]:
 
 
 def rendered(found: Iterator[list[Mention]]) -> Iterator[bytes]:
-    """The answer in pieces, each the work of some milliseconds; some are empty."""
+    """The answer in pieces, each the work of some milliseconds; those of text that mentions nothing are empty."""
     left = _MOST
     before = b'{"annotations":['
     for mentions in found:
-        annotations = (annotation_view(mention, term) for mention in mentions for term in mention.terms)
+        annotations = annotation_views(mentions)
         while some := list(islice(annotations, min(_AT_ONCE, left))):
             yield before + orjson.dumps(some)[1:-1]
             before = b","
@@ -141,5 +141,6 @@ def rendered(found: Iterator[list[Mention]]) -> Iterator[bytes]:
         if not left:
             yield b'],"truncated":true}'
             return
-        yield b""
+        if not mentions:
+            yield b""
     yield (b"" if before == b"," else before) + b'],"truncated":false}'
