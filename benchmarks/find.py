@@ -18,11 +18,13 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import quote
 
+from benchmarks.annotate import CHARACTERS, LEAST_MB_PER_SECOND, MENTION_EVERY
 from benchmarks.answers import HOST
 from benchmarks.cores import choose_cores, pinned
 from benchmarks.errors import WrongAnswer
 from benchmarks.fts import Fts
 from benchmarks.large import command, filled, percentile, percentiles, serving
+from benchmarks.made import MadeText
 from benchmarks.processes import running
 from benchmarks.questions import KINDS, Kind, beginning, flipped, mistyped
 from benchmarks.records import Record
@@ -37,6 +39,9 @@ _MOST_START_SECONDS = 1.5
 _MOST_FOLLOW_MS = 100
 _BEGUN_RECORDS = 2_000
 """Where the beginning of a name is to tell it: among more records more names begin alike, and none is better."""
+_TEXTS = 14
+"""How many texts are annotated; those of the first half warm up."""
+_MENTION_EVERY = MENTION_EVERY[0]
 _PREFIXES = ("prefixes",)
 LIMITS = (10, 11, 12)
 """How many hits are asked for, in each round."""
@@ -82,6 +87,17 @@ class Client:
     def suggest(self, text: str, limit: int) -> tuple[float, Any]:
         """What a text may be completed to."""
         return self.get(f"/api/v1/suggest?prefix={quote(text)}&limit={limit}")
+
+    def annotate(self, text: str) -> tuple[float, Any]:
+        """The mentions in a text, and how many seconds they took to come; None while the names are being read."""
+        began = time.perf_counter()
+        self._connection.request("POST", "/api/v1/annotate", text.encode(), {"Content-Type": "text/plain"})
+        response = self._connection.getresponse()
+        body = response.read()
+        taken = time.perf_counter() - began
+        if response.status not in (200, 503):
+            raise WrongAnswer(f"A text was answered with {response.status}: {body[:200]!r}")
+        return taken, json.loads(body)["annotations"] if response.status == 200 else None
 
     def post(self, path: str, body: object, token: str) -> None:
         """Send a record that must be taken."""
@@ -166,6 +182,26 @@ def measure_following(client: Client, token: str, writes: int) -> Verdict:
     return Verdict(f"a write is found, p99, at most {_MOST_FOLLOW_MS} ms", f"{p99:.0f} ms", p99 <= _MOST_FOLLOW_MS)
 
 
+def measure_annotating(client: Client, records: Sequence[Record]) -> Verdict:
+    """How fast texts are read that mention names of the catalogue here and there."""
+    while client.annotate("")[1] is None:
+        time.sleep(1)
+    texts = MadeText(sorted({str(each["name"]) for each in records}))
+    speeds = []
+    for _ in range(_TEXTS):
+        text = texts.text(CHARACTERS, _MENTION_EVERY)
+        seconds, found = client.annotate(text)
+        if not found or any(text[each["start"] : each["end"]] != each["text"] for each in found):
+            raise WrongAnswer("A text does not say what was found in it.")
+        speeds.append(len(text.encode()) / 1e6 / seconds)
+    speed = median(speeds[len(speeds) // 2 :])
+    return Verdict(
+        f"a text of 1 MB, a mention every {_MENTION_EVERY} characters, at least {LEAST_MB_PER_SECOND:g} MB/s",
+        f"{speed:.1f} MB/s (the first of all {speeds[0]:.1f})",
+        speed >= LEAST_MB_PER_SECOND,
+    )
+
+
 def _place(client: Client, text: str, name: str) -> int:
     """Where a record of this name is among the hits; past all of them where it is not."""
     key = fold(name).key
@@ -225,7 +261,7 @@ def _run(scale: Scale) -> list[Table]:
             speed, verdicts = measure_speed(client, fts, records, scale)
             client.reconnect()
             verdicts += measure_quality(client, records, scale.tries)
-            verdicts.append(measure_following(client, token, 100))
+            verdicts += [measure_following(client, token, 100), measure_annotating(client, records)]
         fts.close()
     verdicts += [
         Verdict(f"index, at most {_MOST_MB} MB", f"{size / 1e6:.0f} MB", size <= _MOST_MB * 1e6),
@@ -250,7 +286,8 @@ def _page(tables: list[Table], scale: Scale) -> str:
         " answer stands beside it; of as many starts the median counts. FTS5 with bm25 holds"
         " the same records and is asked within the client's process, without HTTP; it does not forgive mistakes, so"
         f" that there it finds nothing. Quality is of {scale.tries:,} records drawn at random; a record of the same"
-        " name, folded, counts as the right one."
+        " name, folded, counts as the right one. Texts have ordinary words among names of the catalogue, each as likely"
+        f" as any other; the median of {_TEXTS // 2} counts."
     )
     return page_of("finding", method, tables, scale.records)
 
