@@ -1,5 +1,6 @@
 """The index follows the log: whatever happens to it, searches come right again."""
 
+import gc
 import json
 import os
 import shutil
@@ -269,6 +270,46 @@ def test_one_writes_while_others_read_and_take_over(database: Database, folder: 
     write(database, "delta")
     assert found(database, other, "delta") == ["delta"]
     other.stop()
+
+
+def opened(folder: Path) -> set[str]:
+    """The files of the index that this process has open; what is removed ends so in their names."""
+    links = [os.readlink(entry) for entry in Path("/proc/self/fd").iterdir() if entry.is_symlink()]
+    return {Path(link).name for link in links if link.startswith(str(folder)) and not link.endswith(".lock")}
+
+
+def parts(folder: Path) -> set[str]:
+    path = IndexFolder(folder).current()
+    assert path is not None
+    return {entry.name for entry in path.iterdir() if entry.suffix not in (".json", ".lock")}
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="only Linux tells which files are open")
+def test_each_file_is_held_open_until_it_is_gone_so_that_no_view_frees_it(
+    database: Database, indexer: Indexer, folder: Path
+) -> None:
+    write(database, "alpha")
+    indexer.start()
+    seen: set[str] = set()
+    for number in range(20):  # so that parts are merged, more than once
+        write(database, f"beta {number}")
+        assert found(database, indexer, f"beta {number}")
+        seen |= opened(folder)
+    assert any(name.endswith("(deleted)") for name in seen)
+    wait_until(lambda: opened(folder) == parts(folder))
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="only Linux tells which files are open")
+def test_an_index_that_is_let_go_of_has_no_file_open(database: Database, folder: Path) -> None:
+    write(database, "alpha")
+    Indexer(database, str(folder)).rebuild()
+    gc.collect()
+    path = IndexFolder(folder).current()
+    assert path is not None
+    index = OpenIndex(path)
+    assert opened(folder) == parts(folder)
+    del index
+    assert opened(folder) == set()
 
 
 def test_searches_go_on_while_the_index_is_made_anew(database: Database, indexer: Indexer) -> None:

@@ -4,11 +4,13 @@ One process at a time writes; all others read, and see what was committed once t
 """
 
 import fcntl
+import os
 import shutil
 from collections.abc import Callable, Hashable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
+from weakref import finalize
 
 from tantivy import Document, Index, IndexWriter, Query, Schema, Searcher
 
@@ -22,6 +24,10 @@ _MEGABYTE = 1_000_000
 _FOLLOWING_HEAP = 30 * _MEGABYTE
 _BUILDING_HEAP = 400 * _MEGABYTE
 _MOST_ANSWERS = 500
+_REPLACED = (".json", ".lock")
+"""How files are called that do not stay with a part of the index."""
+_FREED = 16
+"""How many files are freed at a time: more than a commit brings."""
 _POINTER = "current"
 _NEXT = "next"
 _FINISHED = "index"
@@ -81,6 +87,9 @@ class OpenIndex:
             register(self._index)
             # It is reloaded when it is known to have moved, not by a thread of its own.
             self._index.config_reader("manual")
+        self._held: dict[str, int] = {}
+        self._gone: list[int] = []
+        finalize(self, _close, self._held, self._gone)
         self.reload()
 
     def reload(self) -> None:
@@ -89,6 +98,25 @@ class OpenIndex:
             self._index.reload()
             searcher = self._index.searcher()
             self.view = View(self._index.schema, searcher, _standing(searcher, self._index), {}, {})
+            self._hold()
+
+    def _hold(self) -> None:
+        """Open each file, so that it is freed when it is closed here, which lets other threads go on.
+
+        Else it were freed where the last view of it is dropped, while all wait: that may take a millisecond a file, and
+        dozens are removed when parts of the index are merged.
+        """
+        there = {name for name in os.listdir(self.path) if not name.endswith(_REPLACED)}
+        for name in there - self._held.keys():
+            with suppress(OSError):  # It is gone by now, or too many are open: then it is not held.
+                self._held[name] = os.open(self.path / name, os.O_RDONLY)
+        self._gone += [self._held.pop(name) for name in self._held.keys() - there]
+
+    def free(self) -> None:
+        """Close some files that are gone, those first that no view has any more by now."""
+        for file in self._gone[:_FREED]:
+            os.close(file)
+        del self._gone[:_FREED]
 
     def write(self) -> "Writing":
         """Begin to write to it. Raises `Busy` where another process does."""
@@ -224,6 +252,11 @@ def _standing(searcher: Searcher, index: Index) -> Standing:
         raise Broken("The index does not say where it stands.")
     epoch, _, revision = str(searcher.doc(hits[0][1]).get_first("labels")).partition(" ")
     return Standing(epoch, int(revision))
+
+
+def _close(held: dict[str, int], gone: list[int]) -> None:
+    for file in (*held.values(), *gone):
+        os.close(file)
 
 
 class _Explained:

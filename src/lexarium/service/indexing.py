@@ -181,6 +181,8 @@ class Indexer:
             began = time.monotonic()
             try:
                 watch = watch or self._database.backend.watch()
+                if self._index is not None:
+                    self._index.free()
                 many = self.follow(watch.current()) >= _MANY
                 troubled, self.trouble = False, None
             except Exception as error:
