@@ -19,7 +19,7 @@ def annotator(*labels: str, **others: list[str]) -> Annotator:
     """One that looks for these names, each a record's own; and for records with several names."""
     made = Annotator()
     for identifier, names in {**{label: [label] for label in labels}, **others}.items():
-        made.put(Term(identifier, names[0], "concept"), names)
+        made.put(Term(identifier, identifier, "concept"), names)
     return made
 
 
@@ -149,10 +149,12 @@ def test_names_come_and_go() -> None:
     assert len(finder) == 1
 
 
-@pytest.mark.parametrize("label", ["act", "span memory", "memory in"])
+@pytest.mark.parametrize("label", ["act", "act span", "span memory", "memory in", "recall span"])
 def test_a_name_that_comes_is_found_in_words_that_were_met_before(label: str) -> None:
-    finder = annotator("memory span", "ACT")
-    text = "an act, a span memory in it"
+    finder = annotator("memory span", "ACT", one=["recall"], other=["recall"])
+    finder.drop("one")
+    finder.drop("other")
+    text = "an act span, a span memory in it, a recall span"
     assert found(finder, text) == []
     finder.put(Term("new", label, "concept"), [label])
     assert {ids for _, _, ids in found(finder, text)} == {"new"}
@@ -244,6 +246,22 @@ def test_it_finds_what_the_plainest_way_finds_however_the_text_comes(
     edges = [0, *sorted(cut for cut in cuts if cut < len(text)), len(text)]
     assert found(finder, *(text[one:other] for one, other in pairwise(edges))) == whole
     assert found(finder, *text) == whole
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.tuples(st.sampled_from("xyz"), st.lists(st.sampled_from(["AB", "ab", "b", "ab b", "b a", "a"])))),
+    st.lists(st.sampled_from(["AB", "ab", "a", "b", " "]), max_size=8).map(" ".join),
+)
+def test_names_that_came_and_went_leave_what_those_that_stayed_would_find_alone(
+    changes: list[tuple[str, list[str]]], text: str
+) -> None:
+    finder = Annotator()
+    now: dict[str, list[str]] = {}
+    for identifier, labels in changes:
+        finder.put(Term(identifier, "", "concept"), labels)
+        now[identifier] = labels
+        assert found(finder, text) == found(annotator(**now), text)
 
 
 @given(st.text())

@@ -32,6 +32,8 @@ _REMEMBERED = 50_000
 """How many runs are remembered."""
 _LONGEST_REMEMBERED = 50
 """In characters; a run may be as long as a text."""
+_MOST_TOKENS = 8
+"""Of a run that is remembered: where words have no spaces between them, hardly any run comes again."""
 _SLICE = 1 << 16
 """How many characters are read at a time."""
 _KEPT = 2 * max(LONGEST_WORD, WIDEST_GAP)
@@ -110,12 +112,14 @@ class Annotator:
         self.drop(term.id)
         sought = [label for label in labels if len(label) <= LONGEST_LABEL and any(map(str.isalnum, label))]
         names = _names(sought)
-        before = len(self._words), len(self.tree)
+        before = len(self._words)
+        # Where a record or more of the tree stands, names begin with that word already, however it is spelt.
+        begins = any(not isinstance(self.tree.get(words[0]), Term | dict) for words, _ in names)
         for words, spelling in names:
             self._add([self._words.setdefault(word, word) for word in words], spelling, term)
         if sought:
             self._labels[term.id] = sought
-        if before != (len(self._words), len(self.tree)) or any(len(words) == 1 for words, _ in names):
+        if begins or len(self._words) > before:
             self.runs = _Runs(self._words, self.tree)
 
     def drop(self, identifier: str) -> None:
@@ -161,7 +165,7 @@ class Annotator:
 class _Runs(dict[str, tuple[_Token, ...]]):
     """The tokens of the runs that were met lately, by their text; those of any other are made when they are asked for.
 
-    They hold as long as no word comes to be known, or to begin a name, or to be one.
+    They hold as long as no word comes to be known, or to begin a name.
     """
 
     def __init__(self, words: Mapping[str, str], tree: _Node) -> None:
@@ -171,7 +175,7 @@ class _Runs(dict[str, tuple[_Token, ...]]):
 
     def __missing__(self, run: str) -> tuple[_Token, ...]:
         tokens = self._tokens(run)
-        if len(run) <= _LONGEST_REMEMBERED:
+        if len(run) <= _LONGEST_REMEMBERED and len(tokens) <= _MOST_TOKENS:
             if len(self) >= _REMEMBERED:
                 self.clear()
             self[run] = tokens
@@ -181,19 +185,20 @@ class _Runs(dict[str, tuple[_Token, ...]]):
         word = run[1:] if run[:1] == "\n" else run
         if word.isascii() and word.isalnum():  # One word, as most are: the fast way.
             known = self._known(word)
-            return _unknown(len(word)) if known is _UNKNOWN else ((known, len(word) + 1, 1, self._begins(word)),)
+            return _unknown(len(word)) if known is _UNKNOWN else ((known, len(word) + 1, 1, self._begins(known, word)),)
         text = f" {run}" if follows_space(run) else run
         cut = parts(text)
         if text.rfind("\n") > 0:
             cut = mended(cut, lambda word: self._known(word) is not _UNKNOWN)
-        gaps, words = list(map(len, cut[::2])), cut[1::2]
+        words, gaps = cut[1::2], list(map(len, cut[::2]))
+        known_words = list(map(self._known, words))
         lengths = map(add, gaps, map(len, words))
-        tokens = tuple(zip(map(self._known, words), lengths, gaps, map(self._begins, words), strict=False))
+        tokens = tuple(zip(known_words, lengths, gaps, map(self._begins, known_words, words), strict=False))
         return (*tokens, (_GAP, gaps[-1], gaps[-1], False)) if gaps[-1] else tokens
 
-    def _begins(self, word: str) -> bool:
-        """Whether a name begins with this word. Many words would be an abbreviation if they were spelt so."""
-        there = self._tree.get(self._known(word))
+    def _begins(self, known: str, word: str) -> bool:
+        """Whether a name begins with this word; where all that do are this word in another spelling, none does."""
+        there = self._tree.get(known)
         return bool(there.called(word)) if isinstance(there, _Shared) else there is not None
 
     def _known(self, word: str) -> str:
@@ -231,15 +236,20 @@ class _Stretch(NamedTuple):
             word = tokens[at][0]
             if word is _GAP:
                 gap = at
-                while word is _GAP:
+                while word is _GAP and at < gap + WIDEST_GAP:
                     at += 1
                     word = tokens[at][0]
-                if are_apart(self.text[self.starts[gap] : self.starts[at] + tokens[at][2]]):
+                if are_apart(self.text[self.starts[gap] : self.start(at)]):
                     break
             if word is _OPEN:
                 return None
             here = here.get(word)
         return passed
+
+    def start(self, at: int) -> int:
+        """Where the word of a token begins."""
+        _, _, gap, _ = self.tokens[at]
+        return self.starts[at] + gap
 
 
 class _Reading:
@@ -272,7 +282,8 @@ class _Reading:
             tokens.append((_UNKNOWN, 0, 0, False))
         else:
             done = len(tokens) - len(last) + _changeable(last)
-            tokens[done:] = [(_OPEN, *tokens[done][1:3], False)]
+            _, length, gap, _ = tokens[done]
+            tokens[done:] = [(_OPEN, length, gap, False)]
         stretch = _Stretch(self._open, tokens, starts)
         tree, offset = self._tree, self._offset
         found: list[Mention] = []
@@ -284,8 +295,9 @@ class _Reading:
             if path is None:
                 done = at
                 break
+            start = stretch.start(at)
             for node, place in reversed(path):
-                start, end = starts[at] + tokens[at][2], starts[place]
+                end = starts[place]
                 text = stretch.text[start:end]
                 terms = self._called(node, text)
                 if terms:
@@ -306,7 +318,7 @@ class _Reading:
         return ()
 
     def _keep(self, stretch: _Stretch, at: int) -> None:
-        start = max(stretch.starts[at] + stretch.tokens[at][2], stretch.starts[at + 1] - _KEPT)
+        start = max(stretch.start(at), stretch.starts[at + 1] - _KEPT)
         self._open = self._open[start:]
         self._offset += start
 

@@ -6,8 +6,9 @@ One process at a time writes; all others read, and see what was committed once t
 import fcntl
 import os
 import shutil
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 from weakref import finalize
@@ -26,6 +27,8 @@ _BUILDING_HEAP = 400 * _MEGABYTE
 _MOST_ANSWERS = 500
 _REPLACED = (".json", ".lock")
 """How files are called that do not stay with a part of the index."""
+_MOST_HELD = 250
+"""How many files of an index are held open."""
 _FREED = 16
 """How many files are freed at a time: more than a commit brings."""
 _POINTER = "current"
@@ -89,7 +92,7 @@ class OpenIndex:
             self._index.config_reader("manual")
         self._held: dict[str, int] = {}
         self._gone: list[int] = []
-        finalize(self, _close, self._held, self._gone)
+        finalize(self, _close_all, self._held, self._gone).atexit = False
         self.reload()
 
     def reload(self) -> None:
@@ -104,19 +107,18 @@ class OpenIndex:
         """Open each file, so that it is freed when it is closed here, which lets other threads go on.
 
         Else it were freed where the last view of it is dropped, while all wait: that may take a millisecond a file, and
-        dozens are removed when parts of the index are merged.
+        dozens are removed when parts of the index are merged. Where one cannot be opened, it is freed so.
         """
-        there = {name for name in os.listdir(self.path) if not name.endswith(_REPLACED)}
-        for name in there - self._held.keys():
-            with suppress(OSError):  # It is gone by now, or too many are open: then it is not held.
+        with suppress(OSError):
+            there = {name for name in os.listdir(self.path) if not name.endswith(_REPLACED)}
+            self._gone += [self._held.pop(name) for name in self._held.keys() - there]
+            for name in islice(there - self._held.keys(), max(0, _MOST_HELD - len(self._held) - len(self._gone))):
                 self._held[name] = os.open(self.path / name, os.O_RDONLY)
-        self._gone += [self._held.pop(name) for name in self._held.keys() - there]
 
     def free(self) -> None:
         """Close some files that are gone, those first that no view has any more by now."""
-        for file in self._gone[:_FREED]:
-            os.close(file)
-        del self._gone[:_FREED]
+        some, self._gone[:_FREED] = self._gone[:_FREED], []
+        _close(some)
 
     def write(self) -> "Writing":
         """Begin to write to it. Raises `Busy` where another process does."""
@@ -254,9 +256,14 @@ def _standing(searcher: Searcher, index: Index) -> Standing:
     return Standing(epoch, int(revision))
 
 
-def _close(held: dict[str, int], gone: list[int]) -> None:
-    for file in (*held.values(), *gone):
-        os.close(file)
+def _close(files: Iterable[int]) -> None:
+    for file in files:
+        with suppress(OSError):
+            os.close(file)
+
+
+def _close_all(held: dict[str, int], gone: list[int]) -> None:
+    _close([*held.values(), *gone])
 
 
 class _Explained:

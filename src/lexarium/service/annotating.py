@@ -26,6 +26,8 @@ class Annotating:
         self._annotator = Annotator()
         self._position = Position("", 0, 0, 0)
         self._followed = 0
+        self._stays = False
+        """Whether the collector of garbage has been told that the names stay."""
         self._asked: SimpleQueue[Future[Annotator]] = SimpleQueue()
         self._starting = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -60,11 +62,12 @@ class Annotating:
             now = read_position(snapshot)
         if self._position.epoch != now.epoch or self._is_far(now.revision):
             self._annotator, self._position, self._followed = Annotator(), now._replace(revision=0), 0
-        follows = len(self._annotator) > 0
+            self._stays = False
         while self._position.revision < now.revision:
             self._follow(now)
-        if not follows:
-            gc.freeze()  # They stay: to look for garbage among a million names would hold up everyone for a second.
+        if self._annotator and not self._stays:
+            gc.freeze()  # To look for garbage among a million names would hold up everyone for a second.
+            self._stays = True
 
     def _is_far(self, revision: int) -> bool:
         """Whether to read all names anew: it takes no longer, and leaves nothing behind of those that are gone."""

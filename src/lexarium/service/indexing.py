@@ -227,6 +227,7 @@ class Indexer:
                 # What came meanwhile is left for the next turn: under steady writes there would be no end, and no rest.
                 if len(batch) < _CHANGES or self._stopping.is_set():
                     break
+                index.free()
         except Busy:
             index.reload()
             self._tell_moved()
