@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate, chain, compress, count
-from operator import add, itemgetter
+from operator import itemgetter
 from typing import NamedTuple, Union
 
 from lexarium.search.words import (
@@ -190,11 +190,12 @@ class _Runs(dict[str, tuple[_Token, ...]]):
         cut = parts(text)
         if text.rfind("\n") > 0:
             cut = mended(cut, lambda word: self._known(word) is not _UNKNOWN)
-        words, gaps = cut[1::2], list(map(len, cut[::2]))
-        known_words = list(map(self._known, words))
-        lengths = map(add, gaps, map(len, words))
-        tokens = tuple(zip(known_words, lengths, gaps, map(self._begins, known_words, words), strict=False))
-        return (*tokens, (_GAP, gaps[-1], gaps[-1], False)) if gaps[-1] else tokens
+        tokens = [
+            (known, len(gap) + len(word), len(gap), known is not _UNKNOWN and self._begins(known, word))
+            for gap, word, known in zip(cut[::2], cut[1::2], map(self._known, cut[1::2]), strict=False)
+        ]
+        gap = len(cut[-1])
+        return (*tokens, (_GAP, gap, gap, False)) if gap else tuple(tokens)
 
     def _begins(self, known: str, word: str) -> bool:
         """Whether a name begins with this word; where all that do are this word in another spelling, none does."""
