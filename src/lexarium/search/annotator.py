@@ -182,10 +182,9 @@ class _Runs(dict[str, tuple[_Token, ...]]):
         return tokens
 
     def _tokens(self, run: str) -> tuple[_Token, ...]:
-        word = run[1:] if run[:1] == "\n" else run
-        if word.isascii() and word.isalnum():  # One word, as most are: the fast way.
-            known = self._known(word)
-            return _unknown(len(word)) if known is _UNKNOWN else ((known, len(word) + 1, 1, self._begins(known, word)),)
+        if run.isascii() and run.isalnum():  # One word, as most are: the fast way.
+            known = self._known(run)
+            return _unknown(len(run)) if known is _UNKNOWN else ((known, len(run) + 1, 1, self._begins(known, run)),)
         text = f" {run}" if follows_space(run) else run
         cut = parts(text)
         if text.rfind("\n") > 0:
@@ -274,15 +273,15 @@ class _Reading:
 
     def _found(self, *, ended: bool) -> list[Mention]:
         """The mentions in what is open, up to where they may depend on what comes next."""
-        *before, last = map(self._run, runs(self._open))
-        tokens = [*chain.from_iterable(before), *last]
+        *before, last_tokens = map(self._run, runs(self._open))
+        tokens = [*chain.from_iterable(before), *last_tokens]
         # The first run has no space before it, though it counts one.
         starts = list(accumulate(map(_LENGTH, tokens), initial=-1))
         if ended:
             done = len(tokens)
             tokens.append((_UNKNOWN, 0, 0, False))
         else:
-            done = len(tokens) - len(last) + _changeable(last)
+            done = len(tokens) - len(last_tokens) + _changeable(last_tokens)
             _, length, gap, _ = tokens[done]
             tokens[done:] = [(_OPEN, length, gap, False)]
         stretch = _Stretch(self._open, tokens, starts)

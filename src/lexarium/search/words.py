@@ -40,6 +40,8 @@ _BROKEN = re.compile("[-\u00ad\u2010]\r?\n")
 """A hyphen at the end of a line: of a word that goes on, or between two."""
 _LINE = re.compile("\n(?<![-\u00ad\u2010]\n)(?<![-\u00ad\u2010]\r\n)")
 """The end of a line that has no such hyphen."""
+_PLAIN_LINE = re.compile("\n(?<=[^\\s\\-\u00ad\u2010]\n)(?=\\S)")
+"""One that parts two words as a space does."""
 _CUT_BEFORE = (",", ".", ";", ":", ")")
 _CUT_BEFORE_LINES = (*_CUT_BEFORE, "\n")
 _PLAIN = str.maketrans("’‘“”„", '\'\'"""', _UNSEEN)
@@ -71,10 +73,11 @@ def _parts() -> re.Pattern[str]:
 
 
 def runs(text: str) -> list[str]:
-    """The text cut at spaces, which are left out, and before the commonest signs and the ends of lines: no word is cut.
+    """The text cut at spaces and plain ends of lines, which are left out, and before the commonest signs.
 
-    So a run with `follows_space` has a space before it, unless it is the first.
+    No word is cut. A run with `follows_space` has a space before it, unless it is the first.
     """
+    text = _PLAIN_LINE.sub(" ", text)
     for sign in _CUT_BEFORE:
         text = text.replace(sign, f" {sign}")
     return _LINE.sub(" \n", text).split(" ")
