@@ -16,6 +16,7 @@ from sqlalchemy import update
 
 from lexarium.domain.errors import Unready
 from lexarium.search.index import Broken, Busy, IndexFolder, OpenIndex, Standing, Writing
+from lexarium.service import indexing
 from lexarium.service.finding import Asked, Finder
 from lexarium.service.indexing import Indexer
 from lexarium.store.backend import read_position
@@ -297,6 +298,19 @@ def test_each_file_is_held_open_until_it_is_gone_so_that_no_view_frees_it(
         seen |= opened(folder)
     assert any(name.endswith("(deleted)") for name in seen)
     wait_until(lambda: opened(folder) == parts(folder))
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="only Linux tells which files are open")
+def test_files_that_are_gone_do_not_pile_up_while_much_is_caught_up_with(
+    database: Database, indexer: Indexer, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(indexing, "_CHANGES", 1)
+    write(database, "alpha")
+    indexer.catch_up()
+    write(database, *(f"beta {number}" for number in range(60)))
+    indexer.catch_up()
+    assert found(database, indexer, "beta 59") == ["beta 59"]
+    assert sum(name.endswith("(deleted)") for name in opened(folder)) < 100
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="only Linux tells which files are open")
