@@ -103,6 +103,10 @@ def test_a_name_is_found_however_it_is_written(label: str, text: str, mentioned:
         ("working memory", "working" + " " * WIDEST_GAP + "memory"),
         ("working memory", "working" + " -" * (WIDEST_GAP // 2) + "memory"),
         ("working memory", "working\n \nmemory"),
+        ("working memory", "working\n- memory"),
+        ("working memory", "working\n  – memory"),
+        ("working memory", "working\n-\nmemory"),
+        ("working memory", "working\n-\tmemory"),
         ("working memory", "work-\n\ning memory"),
         ("working memory", "work- ing memory"),
         ("IQ", "iq"),
@@ -182,7 +186,7 @@ WORDS = [
     "作",
     "x" * 600,
 ]
-GAPS = [" ", "-", "\n", "-\n", "\n\n", "\n \n", ", ", "'", "_", " " * 40, "/", "", "\u200f", "\x00", "’"]
+GAPS = [" ", "-", "\n", "-\n", "\n- ", "\n\n", "\n \n", ", ", "'", "_", " " * 40, "/", "", "\u200f", "\x00", "’"]
 TEXT = st.lists(st.sampled_from(WORDS + GAPS), max_size=40).map("".join)
 LABELS = st.lists(st.lists(st.sampled_from(WORDS + GAPS), min_size=1, max_size=5).map("".join), max_size=8)
 

@@ -287,9 +287,9 @@ class Queries:
         one = self._any(field, wholes if whole else [*word.forms, *wholes[1:]])
         if not word.parts:
             return one
-        parts = [self._any(field, [part + END]) for part in word.parts[:-1]]
-        parts.append(self._any(field, [word.parts[-1] + END if whole else word.parts[-1]]))
-        return some([one, _all(parts)])
+        *before, last = word.parts
+        parts = [self._any(field, [part + END]) for part in before]
+        return some([one, _all([*parts, self._word(field, Sought((last,)), whole=whole)])])
 
     def _text_word(self, word: Sought) -> Query:
         one = self._any("text", [singular_of(word.forms[0])])

@@ -33,14 +33,15 @@ _UNSPACED = (
 """Scripts that put no space between words, and Hangul, which writes particles on to them: each character is a word."""
 _BETWEEN = r"\s_/\-\u2010-\u2013\u2212\ufe63\uff0d\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff"
 """What may stand between the words of a name: spaces, hyphens, strokes, underscores, marks of direction."""
-_BLANK_LINE = r"\n[^\S\n]*+\n"
+_BREAK = r"\n[^\S\n]*+(?:\n|[-\u2010-\u2013]\s)"
+"""A blank line, or the beginning of one that a dash begins, as it does an item of a list."""
 _LETTER = rf"[^\W_{_UNSPACED}]"
 
 _BROKEN = re.compile("[-\u00ad\u2010]\r?\n")
 """A hyphen at the end of a line: of a word that goes on, or between two."""
 _LINE = re.compile("\n(?<![-\u00ad\u2010]\n)(?<![-\u00ad\u2010]\r\n)")
 """The end of a line that has no such hyphen."""
-_PLAIN_LINE = re.compile("\n(?<=[^\\s\\-\u00ad\u2010]\n)(?=\\S)")
+_PLAIN_LINE = re.compile("\n(?<=[^\\s\\-\u00ad\u2010]\n)(?=[^\\s\\-\u2010-\u2013])")
 """One that parts two words as a space does."""
 _CUT_BEFORE = (",", ".", ";", ":", ")")
 _CUT_BEFORE_LINES = (*_CUT_BEFORE, "\n")
@@ -67,7 +68,7 @@ def _parts() -> re.Pattern[str]:
         rf"|(?:{_LETTER}|{mark})(?:{_LETTER}+|\u00ad\r?\n(?={_LETTER})|{mark}|['’]{_LETTER}+)*+"
         rf"|[{_UNSPACED}][{marks}]*+"
         rf"|[{_BETWEEN}]{{{WIDEST_GAP},}}+"
-        rf"|{_BLANK_LINE}"
+        rf"|{_BREAK}"
         rf"|[^{_BETWEEN}])"
     )
 
@@ -90,7 +91,7 @@ def follows_space(run: str) -> bool:
 
 def are_apart(gap: str) -> bool:
     """Whether words with this between them have nothing to do with each other."""
-    return len(gap) >= WIDEST_GAP or ("\n" in gap and re.search(_BLANK_LINE, gap) is not None)
+    return len(gap) >= WIDEST_GAP or ("\n" in gap and re.search(_BREAK, gap) is not None)
 
 
 def mended(cut: list[str], is_word: Callable[[str], bool]) -> list[str]:
