@@ -14,6 +14,7 @@ from lexarium.domain.collections import COLLECTIONS
 from lexarium.web.valpha.resources import RESOURCES
 from tests.conftest import ENGINES, NewUrl
 from tests.server import Server, run
+from tests.waiting import wait_until
 
 # The contract's own tables, written out: what the code says of itself proves nothing.
 ALLOW = {
@@ -93,6 +94,7 @@ def catalogue(request: pytest.FixtureRequest, new_url: NewUrl) -> Iterator[Serve
         folder: Path = request.getfixturevalue("real_catalogue")
         assert run("import", *sorted(folder.glob("*.json")), "--database", url).returncode == 0
     with Server(url, *options) as server:
+        wait_until(lambda: server.get("/readyz").status == 200)  # Until then searches are told to come again.
         yield server
 
 

@@ -191,7 +191,6 @@ def harm(outcome: Outcome) -> list[str]:
             (f"{over.hasty:,} refusals did not say when to come again.", over.hasty),
             (f"Nothing of {TIMES} times what can be done was refused.", not over.refused),
             (f"Memory grew by {grown / 1e6:.0f} MB, more than {_MORE_MEMORY / 1e6:.0f} MB.", grown > _MORE_MEMORY),
-            ("It was not as quick as before within half a minute.", outcome.recovered is None),
         )
         if wrong
     ]
@@ -204,6 +203,7 @@ def _slowness(outcome: Outcome) -> list[str]:
         sentence
         for sentence, wrong in (
             (f"Those who were answered waited {times:.1f} times as long as when idle (p99).", times > _SLOWER),
+            ("It was not as quick as before within half a minute.", outcome.recovered is None),
             (f"It was as quick as before only after {outcome.recovered} s.", late),
         )
         if wrong
