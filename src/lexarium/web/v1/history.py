@@ -1,5 +1,6 @@
 """What a record was: every version, what changed between two, and the way back."""
 
+from functools import cache
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
@@ -21,6 +22,7 @@ _LAST = 2**31 - 1
 Version = Annotated[int, Query(ge=1, le=_LAST)]
 
 
+@cache
 def routers() -> list[APIRouter]:
     """A router a collection."""
     return [_router(collection) for collection in COLLECTIONS.values()]

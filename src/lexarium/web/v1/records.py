@@ -1,6 +1,7 @@
 """The records of each collection: list, create, read, replace, patch, retire."""
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Annotated, Any, Literal
 
 import orjson
@@ -95,6 +96,7 @@ Since = Annotated[str | None, Query(max_length=40, description="A date and time,
 ReplacedBy = Annotated[str | None, Query(max_length=100, description="The record to use instead.")]
 
 
+@cache
 def routers() -> list[APIRouter]:
     """A router a collection, and one for any record whatever its collection."""
     return [_any_router(), *(_router(collection) for collection in COLLECTIONS.values())]

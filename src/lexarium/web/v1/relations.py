@@ -1,5 +1,6 @@
 """How a record relates to others: both directions, and what is above and below it."""
 
+from functools import cache
 from typing import Annotated
 
 from fastapi import APIRouter, Query
@@ -19,6 +20,7 @@ from lexarium.web.v1.schemas import CLOSED, GONE, Relate, answered, body_of, tit
 Relation = Annotated[str | None, Query(max_length=100, description="Only along this hierarchy; else along all.")]
 
 
+@cache
 def routers() -> list[APIRouter]:
     """A router a collection."""
     return [_router(collection) for collection in COLLECTIONS.values()]
