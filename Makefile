@@ -5,13 +5,32 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 PACKAGE := pyproject.toml src/lexarium/__init__.py
 
-.PHONY: run test lint bench torture audit bom setup develop browser lock clean
+# One process more than there are cores: some of them always wait for a server.
+PYTEST = -m pytest -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --durations=10
+
+.PHONY: run test test-all test-rest coverage lint bench torture audit bom setup develop lock clean
 
 run: setup
 	$(BIN)/lexarium serve --sample
 
-test: develop browser
-	$(BIN)/pytest -n $$(($$(getconf _NPROCESSORS_ONLN) + 1))
+# What a change is likely to break, in minutes.
+test: develop .tools/ready
+	$(BIN)/python $(PYTEST) -m "not full"
+
+# Everything: both engines throughout, all browser tests, standbys, outages, long property tests.
+test-all: develop .tools/ready
+	$(BIN)/python $(PYTEST)
+
+# What `make test-all` adds to `make test`.
+test-rest: develop .tools/ready
+	$(BIN)/python $(PYTEST) -m full
+
+# The lines of src that `make test-all` runs, servers and commands included; MARK="not full" for `make test` alone.
+coverage: develop .tools/ready
+	$(BIN)/coverage erase
+	$(BIN)/coverage run $(PYTEST) -m "$(MARK)"
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report --format=total
 
 lint: develop
 	$(BIN)/ruff format --check
@@ -59,12 +78,8 @@ develop: .venv/developed
 	$(PIP) install --require-hashes -r requirements-dev.txt
 	touch $@
 
-# What the tests of pages need; where it cannot be had, they skip and say so.
-browser:
-	@command -v chromedriver >/dev/null && command -v chromium >/dev/null || \
-	{ [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && \
-	apt-get install -qq -y --no-install-recommends chromium chromium-driver >/dev/null; } || \
-	echo "There is no Chromium here, and it cannot be installed: the tests of pages in a browser will skip."
+.tools/ready: tests/install_tools.sh
+	sh tests/install_tools.sh
 
 # Lock files with hashes, and no word of where the packages come from.
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
@@ -75,4 +90,4 @@ lock: develop
 	$(COMPILE) --group dev -o requirements-dev.txt
 
 clean:
-	rm -rf .venv .bench .screenshots dist build
+	rm -rf .venv .tools .coverage .bench .screenshots dist build

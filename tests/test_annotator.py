@@ -286,6 +286,7 @@ def test_of_a_text_without_end_only_a_little_is_kept(char: str) -> None:
     assert max(kept) < 5_000
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("unit", ["WM-", "工", "WM/工", "a'"])
 def test_the_time_to_read_grows_with_the_text_and_no_faster(unit: str) -> None:
     finder = annotator("WM", "工")

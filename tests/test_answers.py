@@ -18,6 +18,7 @@ from lexarium.store.migrate import open_database
 from lexarium.store.transaction import Transaction
 from lexarium.web.answers import Answer, Answers
 from lexarium.web.turns import Turns
+from tests.waiting import DEADLINE
 
 Write = Callable[[Desk], Saved]
 
@@ -159,7 +160,7 @@ def test_when_no_turn_is_to_be_had_all_who_wait_are_told_at_once(url: str) -> No
         waiting = [pool.submit(database.run, Transaction.accounts_changed) for _ in range(8)]
         for future in waiting:
             with pytest.raises(Unavailable):
-                future.result(timeout=25)
+                future.result(timeout=DEADLINE)
     database.run(Transaction.accounts_changed)
     assert database.position().accounts == 1
     database.close()

@@ -23,7 +23,7 @@ from lexarium.service.checking import check
 from lexarium.store.backend import read_position
 from lexarium.store.database import Database
 from lexarium.store.migrate import open_database
-from tests.conftest import ENGINES, NewUrl
+from tests.databases import ENGINES, NewUrl
 from tests.disks import small_disk
 from tests.server import Server, run
 from tests.waiting import wait_until

@@ -31,10 +31,14 @@ PAGES = {
     "docs": "/docs",
     "not-found": "/nothing/here",
 }
+SMOKE = ("home", "term", "results")
+"""Pages that are tried in `make test` too."""
 TEXT = "Working memory and arousal were measured with the n-back task in schizophrenia."
 
 
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize(
+    "name", [name if name in SMOKE else pytest.param(name, marks=pytest.mark.full) for name in PAGES]
+)
 def test_a_page_has_no_barrier_moves_nothing_and_fits(browser: Browser, name: str) -> None:
     browser.open(PAGES[name])
     assert browser.shift() == 0
@@ -64,6 +68,7 @@ def test_a_term_is_found_by_keyboard_from_what_is_suggested(browser: Browser) ->
     browser.wait(lambda: browser.path == f"/id/{WORKING_MEMORY}")
 
 
+@pytest.mark.full
 def test_suggestions_are_closed_by_escape_and_passed_over_by_enter(browser: Browser) -> None:
     browser.open("/browse")
     browser.tab_to("#find")
@@ -77,6 +82,7 @@ def test_suggestions_are_closed_by_escape_and_passed_over_by_enter(browser: Brow
     assert "records found for memory" in browser.text
 
 
+@pytest.mark.full
 def test_the_content_is_one_key_away(browser: Browser) -> None:
     browser.open("/browse")
     browser.type(Keys.TAB)
@@ -85,6 +91,7 @@ def test_the_content_is_one_key_away(browser: Browser) -> None:
     browser.wait(lambda: browser.driver.switch_to.active_element.get_attribute("id") == "main")
 
 
+@pytest.mark.full
 def test_the_switch_of_colours_holds_from_page_to_page(browser: Browser) -> None:
     browser.open("/")
     before = browser.find("body").value_of_css_property("background-color")
@@ -98,6 +105,7 @@ def test_the_switch_of_colours_holds_from_page_to_page(browser: Browser) -> None
     assert browser.find("body").value_of_css_property("background-color") == before
 
 
+@pytest.mark.full
 def test_a_collection_is_narrowed_by_class_and_letter(browser: Browser) -> None:
     browser.open("/browse/concept")
     Select(browser.tab_to("#class")).select_by_visible_text("Emotion")
@@ -110,6 +118,7 @@ def test_a_collection_is_narrowed_by_class_and_letter(browser: Browser) -> None:
     assert all(row.text.casefold() >= "s" for row in browser.all(".rows .name a"))
 
 
+@pytest.mark.full
 def test_the_tree_opens_level_by_level_in_place_by_keyboard(browser: Browser) -> None:
     browser.open("/browse/concept/tree")
     while browser.tab_to(".tree summary").get_attribute("textContent") != "Below memory":
@@ -123,6 +132,7 @@ def test_the_tree_opens_level_by_level_in_place_by_keyboard(browser: Browser) ->
     browser.shoot("tree-open-light")
 
 
+@pytest.mark.full
 def test_an_identifier_is_copied(browser: Browser) -> None:
     browser.open(f"/id/{WORKING_MEMORY}")
     button = browser.find("[data-copy='#identifier']")
@@ -130,6 +140,7 @@ def test_an_identifier_is_copied(browser: Browser) -> None:
     browser.wait(lambda: button.text in ("Copied", "Selected"))
 
 
+@pytest.mark.full
 def test_a_retired_term_names_its_successor(browser: Browser) -> None:
     browser.open("/browse/concept?state=retired")
     browser.find(".rows .name a").click()
@@ -142,6 +153,7 @@ def test_a_retired_term_names_its_successor(browser: Browser) -> None:
     assert browser.find("h1").text == RETIRED
 
 
+@pytest.mark.full
 def test_a_text_is_annotated_by_keyboard(browser: Browser) -> None:
     browser.open("/annotate")
     browser.tab_to("#text")
@@ -180,6 +192,7 @@ def test_everything_works_without_scripts(browser: Browser) -> None:
         assert browser.find(".marked").text.startswith("Working memory and arousal")
 
 
+@pytest.mark.full
 def test_the_reference_is_filtered_and_opens_what_a_link_names(browser: Browser) -> None:
     browser.open("/docs#annotate")
     browser.find("#annotate[open]")
@@ -187,6 +200,7 @@ def test_the_reference_is_filtered_and_opens_what_a_link_names(browser: Browser)
     browser.wait(lambda: len([each for each in browser.all(".operation") if each.is_displayed()]) == 1)
 
 
+@pytest.mark.full
 def test_pages_can_be_printed(browser: Browser) -> None:
     browser.open(f"/id/{WORKING_MEMORY}")
     browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})

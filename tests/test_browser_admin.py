@@ -11,9 +11,11 @@ from selenium.webdriver.support.ui import Select
 
 from lexarium.store.database import Database
 from tests.browser import NARROW, WIDE, Browser
-from tests.conftest import NewUrl
+from tests.databases import NewUrl
 from tests.person import PASSWORD, account
 from tests.server import Server
+
+pytestmark = pytest.mark.full
 
 WORKING_MEMORY = "trm_606958d85e21c"
 

@@ -7,10 +7,12 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
 
 from tests.browser import NARROW, WIDE, Browser
-from tests.conftest import NewUrl
 from tests.curator import WORKING_MEMORY
+from tests.databases import NewUrl
 from tests.person import PASSWORD, Person, account
 from tests.server import Server
+
+pytestmark = pytest.mark.full
 
 TARGET = "attention"
 

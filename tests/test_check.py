@@ -38,7 +38,7 @@ from lexarium.store.schema import (
     upstream,
     webhook,
 )
-from tests.conftest import ENGINES, NewUrl
+from tests.databases import ENGINES, NewUrl
 from tests.server import run
 from tests.test_store import entry, save
 

@@ -20,7 +20,7 @@ from lexarium.client import Catalogue, NotFound, Refused, Stale
 from lexarium.domain.collections import COLLECTIONS
 from lexarium.domain.errors import LexariumError
 from lexarium.transport import Unreachable
-from tests.conftest import NewUrl
+from tests.databases import NewUrl
 from tests.go_between import GoBetween, answering, done_and_dropped, dropped, endless, halved
 from tests.server import Server
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pytest
 
 from lexarium.web.gate import OPEN
-from tests.conftest import ENGINES, NewUrl
+from tests.databases import ENGINES, NewUrl
 from tests.person import PASSWORD, Person
 from tests.routes import METHODS, every_address
 from tests.server import Answer, Server

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.server import Server, run
+from tests.server import Server, SpawnedServer, run
 
 LISTS = (["user", "list"], ["token", "list"])
 
@@ -358,7 +358,7 @@ def test_a_closed_pipe_ends_an_export_quietly(at: str, sample_paths: list[Path])
 
 
 def test_sigterm_ends_the_server_in_order(at: str) -> None:
-    server = Server(at, "--workers", "2")
+    server = SpawnedServer(at, "--workers", "2")
     with server:
         assert server.get("/healthz").status == 200
     assert "Traceback" not in server.log
@@ -417,7 +417,7 @@ def test_a_server_tells_at_its_start_who_may_read(at: str, read: str, readers: s
 
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_a_server_that_is_told_to_end_has_not_failed(at: str, workers: str) -> None:
-    with Server(at, "--workers", workers) as server:
+    with SpawnedServer(at, "--workers", workers) as server:
         assert server.get("/healthz").status == 200
         server.stop()
         assert server.returncode == 0

@@ -13,7 +13,7 @@ from cognitiveatlas.api import filter_concepts, get_concept, get_disorder, get_t
 
 from lexarium.compat import redirect_cognitiveatlas
 from lexarium.domain.errors import LexariumError
-from tests.conftest import NewUrl
+from tests.databases import NewUrl
 from tests.server import Server
 
 MEMORY = "trm_606958d85e21c"
@@ -160,6 +160,7 @@ def edges(sample: Server) -> set[tuple[str, str, str, str]]:
     return found
 
 
+@pytest.mark.full
 def test_nimares_own_download_works(redirected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     extract = pytest.importorskip("nimare.extract", reason="NiMARE is not installed; it brings a gigabyte along")
     monkeypatch.setattr(time, "sleep", lambda seconds: None)

@@ -12,7 +12,7 @@ import zstandard
 
 from lexarium.domain.collections import COLLECTIONS
 from lexarium.web.valpha.resources import RESOURCES
-from tests.conftest import ENGINES, NewUrl
+from tests.databases import ENGINES, NewUrl
 from tests.server import Server, run
 from tests.waiting import wait_until
 

@@ -18,7 +18,7 @@ from lexarium.store.copying import copy_all
 from lexarium.store.database import Database
 from lexarium.store.migrate import open_database
 from lexarium.store.schema import metadata
-from tests.conftest import ENGINES, NewUrl
+from tests.databases import ENGINES, NewUrl
 from tests.server import Server, run
 from tests.test_upgrade import old_file
 from tests.test_webhooks import HOOKS, Receiver
@@ -164,8 +164,8 @@ def test_a_source_that_is_not_there_is_not_made(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_empty_database_that_is_named_as_the_source_is_left_empty(new_url: NewUrl, tmp_path: Path) -> None:
-    url = new_url("postgres")
+def test_an_empty_database_that_is_named_as_the_source_is_left_empty(blank_url: NewUrl, tmp_path: Path) -> None:
+    url = blank_url("postgres")
     for command in (["copy", url, f"sqlite:///{tmp_path}/new.db"], ["check", "--database", url]):
         done = run(*command)
         assert done.returncode == 1

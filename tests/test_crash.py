@@ -2,11 +2,11 @@
 
 import pytest
 
-from tests.conftest import ENGINES
+from tests.databases import ENGINES
 from torture.crash import run
 
 
-@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("workers", [1, pytest.param(3, marks=pytest.mark.full)])
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_killed_server_has_lost_nothing_it_acknowledged_and_kept_nothing_in_part(engine: str, workers: int) -> None:
     outcome = run(engine, workers, kills=3, seed=1)

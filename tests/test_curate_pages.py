@@ -17,8 +17,8 @@ from lexarium.service.access import create_token
 from lexarium.service.accounts import change, named
 from lexarium.service.accounts import token as find_token
 from lexarium.store.database import Database
-from tests.conftest import ENGINES, NewUrl
 from tests.curator import WORKING_MEMORY
+from tests.databases import ENGINES, NewUrl
 from tests.person import PASSWORD, Person, account, forms, text
 from tests.routes import every_address
 from tests.server import Server

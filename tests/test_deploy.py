@@ -51,7 +51,7 @@ def test_the_documented_command_has_the_user_the_folder_and_the_settings_of_the_
 
 def test_systemd_understands_the_unit(tmp_path: Path) -> None:
     if shutil.which("systemd-analyze") is None:
-        pytest.skip("no systemd on this machine")
+        pytest.skip("no systemd-analyze (apt-get install systemd)")
     unit = tmp_path / "lexarium.service"
     # The program itself is not where the unit expects it.
     unit.write_text((DEPLOY / "lexarium.service").read_text().replace("/opt/lexarium/bin/lexarium", "/bin/true"))

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from dataclasses import fields
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ README = (ROOT / "README.md").read_text()
 DOCUMENTS = [README, *(path.read_text() for path in sorted((ROOT / "docs").glob("*.md")))]
 
 
+@cache
 def commands() -> dict[str, set[str]]:
     """Every command with its options, as the program itself knows them."""
     group: Any = get_command(app)

@@ -32,7 +32,7 @@ from lexarium.store.migrate import open_database
 from lexarium.web.encodings import encoded_pieces
 from lexarium.web.limits import Limits
 from lexarium.web.v1.export import export as served_export
-from tests.conftest import ENGINES, NewUrl
+from tests.databases import ENGINES, NewUrl
 from tests.server import Server, run
 from tests.test_commands import on_terminal
 from tests.test_import import term

@@ -15,7 +15,7 @@ from lexarium.service.access import add_account, create_token
 from lexarium.store.database import Database
 from lexarium.store.migrate import open_database
 from lexarium.store.transaction import Transaction
-from tests.conftest import NewUrl
+from tests.databases import NewUrl
 from tests.server import Server
 from tests.waiting import wait_until
 
@@ -83,7 +83,7 @@ def test_a_lost_connection_to_postgresql_is_survived(new_url: NewUrl, postgres_s
 def test_a_postgresql_that_cannot_be_read_is_not_ready(new_url: NewUrl, postgres_server: str) -> None:
     url = new_url("postgres")
     with Server(url) as server:
-        assert server.get("/readyz").status == 200
+        wait_until(lambda: server.get("/readyz").status == 200)
         name = url.split("@/")[1].split("?")[0]
         with psycopg.connect(postgres_server, autocommit=True) as other:
             other.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")

@@ -24,7 +24,7 @@ from tests.disks import Ordinary, held_to_permissions, small_disk
 from tests.postgres import Postgres
 from tests.server import Answer, Server, run
 from tests.test_store import entry, save
-from tests.waiting import wait_until
+from tests.waiting import DEADLINE, wait_until
 from tests.writers import Client
 
 LARGE = {"definition_text": " ".join(f"{number:x}" for number in range(9_000))}
@@ -156,7 +156,7 @@ def test_a_folder_that_may_not_be_written_ends_the_start_with_a_sentence(made: P
     made.parent.chmod(0o555)
     command = [*held_to_permissions(), sys.executable, "-m", "lexarium", "serve", "--port", "0"]
     done = subprocess.run(
-        [*command, "--database", f"sqlite:///{made}"], capture_output=True, text=True, timeout=60, check=False
+        [*command, "--database", f"sqlite:///{made}"], capture_output=True, text=True, timeout=DEADLINE, check=False
     )
     assert done.returncode == 1
     assert str(made) in done.stderr

@@ -98,6 +98,7 @@ def test_each_character_is_a_word_where_no_space_parts_words() -> None:
     assert list(pieces("日本語abc n-back, go")) == ["日本語", "abc", "n-back", "go"]
 
 
+@pytest.mark.full
 def test_the_time_to_fold_grows_with_the_text_and_no_faster() -> None:
     def seconds(text: str) -> float:
         began = time.thread_time()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from lexarium.web.iris import MEDIA_TYPES
 from lexarium.web.negotiation import preferred
-from tests.conftest import ENGINES, NewUrl
+from tests.databases import ENGINES, NewUrl
 from tests.server import Answer, Server
 
 BASE = "https://terms.example.org/"

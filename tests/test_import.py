@@ -397,7 +397,7 @@ def interrupted(
     return process.wait(30), seen
 
 
-@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("by", [pytest.param(signal.SIGINT, marks=pytest.mark.full), signal.SIGKILL])
 def test_an_import_that_is_ended_while_it_writes_leaves_the_catalogue_as_it_was(
     database: Database, url: str, tmp_path: Path, by: signal.Signals
 ) -> None:
@@ -416,7 +416,7 @@ def test_an_import_that_is_ended_while_it_writes_leaves_the_catalogue_as_it_was(
     assert imported(database, tmp_path, "concept.json", [term("b")]).changed, "and it can be written to"
 
 
-@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("by", [pytest.param(signal.SIGINT, marks=pytest.mark.full), signal.SIGKILL])
 def test_a_first_import_that_is_ended_while_it_writes_leaves_nothing(
     url: str, tmp_path: Path, by: signal.Signals
 ) -> None:

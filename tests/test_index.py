@@ -421,13 +421,16 @@ def test_the_command_searches_with_and_without_a_server(url: str, folder: Path) 
 
 def test_the_command_finds_what_a_server_has_written_a_moment_ago(url: str, folder: Path) -> None:
     where = {"LEXARIUM_INDEX": str(folder)}
+
+    def finds(name: str) -> bool:
+        result = json.loads(run("search", name, "--json", "--database", url, **where).stdout)
+        return [hit["name"] for hit in result["hits"]] == [name]
+
     with Server(url, **where) as server:
         token = server.token("curator")
-        for number in range(3):
-            name = f"zebra {number}"
+        for name in ("zebra 0", "zebra 1", "zebra 2"):
             assert server.post_json("/api/v1/concept", {"name": name}, token).status == 201
-            told = json.loads(run("search", name, "--json", "--database", url, **where).stdout)
-            assert [hit["name"] for hit in told["hits"]] == [name]
+            wait_until(finds, name)
 
 
 def test_the_commands_tell_what_is_retired_and_what_to_use_instead(url: str, folder: Path) -> None:

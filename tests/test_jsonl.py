@@ -31,7 +31,7 @@ from lexarium.store import schema, versions
 from lexarium.store.backend import read_position
 from lexarium.store.database import Database
 from lexarium.store.migrate import open_database
-from tests.conftest import NewUrl
+from tests.databases import NewUrl
 from tests.test_import import term
 from tests.test_properties import storable
 from tests.test_v1_model import Writes
@@ -83,7 +83,9 @@ class Copied(Writes):
         assert not import_files(self.copy, [self.path]).changed
 
 
-@pytest.mark.parametrize(("engine", "runs"), [("sqlite", 8), ("postgres", 2)])
+@pytest.mark.parametrize(
+    ("engine", "runs"), [("sqlite", 2), pytest.param("sqlite", 8, marks=pytest.mark.full), ("postgres", 2)]
+)
 def test_a_copy_of_any_catalogue_is_told_to_the_byte_alike(
     engine: str, runs: int, new_url: NewUrl, tmp_path: Path
 ) -> None:
@@ -156,11 +158,12 @@ def histories(draw: st.DrawFn) -> list[Change]:
     return changes
 
 
-def test_any_history_comes_in_and_goes_out_as_it_was(tmp_path: Path) -> None:
+@pytest.mark.parametrize("runs", [10, pytest.param(60, marks=pytest.mark.full)])
+def test_any_history_comes_in_and_goes_out_as_it_was(runs: int, tmp_path: Path) -> None:
     database = open_database(f"sqlite:///{tmp_path}/copy.db")
     path = tmp_path / "made.jsonl"
 
-    @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=runs, deadline=None, suppress_health_check=list(HealthCheck))
     @given(histories())
     def comes_and_goes(changes: list[Change]) -> None:
         wipe(database)

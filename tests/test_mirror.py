@@ -18,10 +18,11 @@ from lexarium.service.importing import import_files
 from lexarium.service.mirroring import Wish, mirror
 from lexarium.store.database import Database
 from lexarium.store.migrate import open_database
-from tests.conftest import NewUrl
+from tests.databases import NewUrl
 from tests.go_between import GoBetween, answering, dropped, endless, halved, passed_on
 from tests.server import Server, run
 from tests.test_import import listed, one
+from tests.waiting import DEADLINE, wait_until
 
 FAST = Wish(rate=10_000)
 NAMES = ("concept", "task", "disorder")
@@ -302,6 +303,7 @@ def test_then_only_new_changes_are_asked_for_also_of_relations_and_of_what_is_re
     assert not mirror(database, source.url, FAST).report.changed
 
 
+@pytest.mark.full
 def test_the_real_catalogue_is_mirrored_whole(real_catalogue: Path, catalogue: Database, new_url: NewUrl) -> None:
     store = open_database(new_url("sqlite"))
     import_files(store, sorted(real_catalogue.glob("*.full.json")))
@@ -373,11 +375,9 @@ def test_after_a_kill_it_goes_on_where_it_was(new_url: NewUrl, ending: signal.Si
     url, between = new_url("sqlite"), sample_source.between
     command = [sys.executable, "-m", "lexarium", "mirror", sample_source.url, "--rate", "100", "--database", url]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    until = time.monotonic() + 60
-    while sum("?id=" in target for target in between.targets) < 30 and time.monotonic() < until:
-        time.sleep(0.005)
+    wait_until(lambda: sum("?id=" in target for target in between.targets) >= 30)
     process.send_signal(ending)
-    _, said = process.communicate(timeout=30)
+    _, said = process.communicate(timeout=DEADLINE)
     fetched = sum("?id=" in target for target in sample_source.asked())
     if ending == signal.SIGINT:
         assert process.returncode == 130

@@ -18,12 +18,14 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from tests.conftest import NewUrl
+from tests.databases import NewUrl
 from tests.postgres import HOST, free_port
-from tests.server import Answer, Server, run
+from tests.server import Answer, Server, SpawnedServer, run
 from tests.test_workers import workers
-from tests.waiting import wait_until
+from tests.waiting import DEADLINE, wait_until
 from tests.writers import LIST
+
+pytestmark = pytest.mark.full
 
 DEPLOY = Path(__file__).parents[1] / "deploy"
 NGINX = shutil.which("nginx", path=os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin")))
@@ -57,7 +59,7 @@ def folder() -> Iterator[Path]:
 def nginx(folder: Path, name: str, places: Mapping[str, str]) -> Iterator[int]:
     """The port of an nginx with a site that comes along, and where what it names is here."""
     if NGINX is None:
-        pytest.skip("no nginx on this machine")
+        pytest.skip("no nginx (apt-get install nginx-light)")
     port = free_port()
     site = (DEPLOY / name).read_text().replace("listen 80;", f"listen {HOST}:{port};")
     for there, here in places.items():
@@ -86,7 +88,7 @@ def site(folder: Path, new_url: NewUrl) -> Iterator[Server]:
     options = ("--workers", "2", "--host", f"unix:{folder / 'lexarium.sock'}")
     variables = {"LEXARIUM_SIGN_IN_RATE": "1", "LEXARIUM_WRITE_RATE": "100000", "LEXARIUM_WRITE_BURST": "100000"}
     places = {"/run/lexarium/lexarium.sock": str(folder / "lexarium.sock")}
-    with nginx(folder, "nginx.conf", places) as port, Server(new_url("sqlite"), *options, **variables) as server:
+    with nginx(folder, "nginx.conf", places) as port, SpawnedServer(new_url("sqlite"), *options, **variables) as server:
         server.port = port
         wait_until(lambda: server.get("/readyz").status == 200)
         yield server
@@ -94,7 +96,7 @@ def site(folder: Path, new_url: NewUrl) -> Iterator[Server]:
 
 def sign_in(server: Server, source: str, **headers: str) -> Answer:
     """Try to sign in from an address of this machine."""
-    connection = HTTPConnection(HOST, server.port, timeout=30, source_address=(source, 0))
+    connection = HTTPConnection(HOST, server.port, timeout=DEADLINE, source_address=(source, 0))
     body = json.dumps({"name": "nobody", "password": "not this one"})
     own = {"Content-Type": "application/json"} | {name.replace("_", "-"): value for name, value in headers.items()}
     connection.request("POST", "/api/v1/sign-in", body, own)
@@ -128,7 +130,7 @@ def test_a_reload_replaces_every_worker_and_loses_no_request(site: Server) -> No
 
     def ask(number: int) -> list[str]:
         """Reads and writes on one connection, over and over: the ids of what was written."""
-        connection = HTTPConnection(HOST, site.port, timeout=30)
+        connection = HTTPConnection(HOST, site.port, timeout=DEADLINE)
         headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
         written = []
         while not over.is_set():
@@ -234,7 +236,7 @@ def test_who_imports_is_sent_to_one_node_from_any_address_and_others_to_others(
     running, site = nodes
 
     def asked_of(path: str, source: str, cookie: str) -> int:
-        connection = HTTPConnection(HOST, site.port, timeout=30, source_address=(source, 0))
+        connection = HTTPConnection(HOST, site.port, timeout=DEADLINE, source_address=(source, 0))
         connection.request("GET", path, headers={"Cookie": f"other=1; {cookie}; more=2"})
         connection.getresponse().read()
         connection.close()

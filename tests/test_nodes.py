@@ -13,13 +13,15 @@ import psycopg
 import pytest
 
 from lexarium.store import migrations
-from tests.conftest import NewUrl
+from tests.databases import NewUrl
 from tests.proxy import Proxy
 from tests.server import Answer, Server
 from tests.test_upgrade import old_file, with_rows_of
 from tests.test_webhooks import HOOKS, Receiver
 from tests.waiting import wait_until
 from tests.writers import LIST, Client
+
+pytestmark = pytest.mark.full
 
 PRIVATE = {"LEXARIUM_WEBHOOKS_PRIVATE": "yes"}
 

@@ -27,7 +27,7 @@ from lexarium.exchange.recognition import Unrecognised, recognise
 from lexarium.service.importing import import_files
 from lexarium.store.database import Database
 from lexarium.store.migrate import open_database
-from tests.conftest import NewUrl
+from tests.databases import NewUrl
 from tests.server import run
 from tests.test_import import listed, term, write
 

@@ -20,12 +20,14 @@ from tests.server import Answer, Server
 from tests.waiting import DEADLINE, wait_until
 from tests.writers import LIST, Client, Load
 
+pytestmark = pytest.mark.full
+
 PATIENCE = {"LEXARIUM_DATABASE_SECONDS": "2"}
 
 
 @pytest.fixture(scope="module")
-def primary(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
-    with Postgres(tmp_path_factory.mktemp("clusters") / "primary").make() as running:
+def primary() -> Iterator[Postgres]:
+    with Postgres().make() as running:
         yield running.start()
 
 

@@ -17,7 +17,7 @@ from lexarium.service.importing import import_files
 from lexarium.settings import Settings
 from lexarium.store.database import Database
 from lexarium.web.app import make_app
-from tests.conftest import ENGINES, NewUrl
+from tests.databases import ENGINES, NewUrl
 from tests.server import Answer, Server
 
 STATIC = Path(__file__).parents[1] / "src" / "lexarium" / "web" / "static"

@@ -11,6 +11,8 @@ from tests.server import Server
 from tests.waiting import wait_until
 from tests.writers import LIST, Client
 
+pytestmark = pytest.mark.full
+
 NAME = "catalogue"
 DEPLOY = Path(__file__).parents[1] / "deploy"
 SEARCH = "/api/v1/search?q="
@@ -35,25 +37,25 @@ class Pair(NamedTuple):
 
 
 @pytest.fixture
-def pair(tmp_path: Path) -> Iterator[Pair]:
-    with Postgres(tmp_path / "primary").make() as primary:
+def pair() -> Iterator[Pair]:
+    with Postgres().make() as primary:
         primary.start()
         primary.new_database(NAME)
-        with Postgres(tmp_path / "standby").make_standby_of(primary) as standby:
+        with Postgres().make_standby_of(primary) as standby:
             yield Pair(primary, standby.start())
 
 
 @pytest.fixture
-def deployed(tmp_path: Path) -> Iterator[Pair]:
+def deployed() -> Iterator[Pair]:
     """The two servers of the compose file, made by its own scripts: the primary waits for the standby."""
-    with Postgres(tmp_path / "primary").make() as primary:
+    with Postgres().make() as primary:
         primary.start()
         primary.new_database(NAME)
         there = {"PGHOSTADDR": HOST, "PGPORT": str(primary.port), "POSTGRES_USER": "postgres"}
         primary.run_script(DEPLOY / "replicate.sh", POSTGRES_DB=NAME, PGHOST=HOST, **there)
         primary.stop()
         primary.start()
-        with Postgres(tmp_path / "standby") as standby:
+        with Postgres() as standby:
             standby.run_script(DEPLOY / "follow.sh", **there)
             standby.start()
             wait_until(lambda: primary.execute("SELECT sync_state FROM pg_stat_replication") == [("sync",)])

@@ -8,14 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import NewUrl
+from tests.databases import NewUrl
 from tests.server import Answer, Server
 from tests.test_v1 import Client
+from tests.waiting import DEADLINE
 
 
 def exchanged(server: Server, *pieces: bytes) -> bytes:
     """All that the server answers until it closes the connection."""
-    with socket.create_connection(("127.0.0.1", server.port), timeout=30) as client:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=DEADLINE) as client:
         for piece in pieces:
             client.sendall(piece)
         received = b""

@@ -8,7 +8,7 @@ from lexarium.domain.errors import SettingError
 from lexarium.settings import Settings
 from lexarium.web.limits import SignIns
 from lexarium.web.problems import HttpProblem
-from tests.conftest import NewUrl
+from tests.databases import NewUrl
 from tests.server import Server
 
 

@@ -44,7 +44,7 @@ class Catalogue:
         return sum(found) / len(found)
 
 
-@pytest.fixture(scope="module", params=["sample", "real"])
+@pytest.fixture(scope="module", params=["sample", pytest.param("real", marks=pytest.mark.full)])
 def searched(
     request: pytest.FixtureRequest, sample_paths: list[Path], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Catalogue]:

@@ -17,7 +17,7 @@ from lexarium.domain.relations import RELATIONS
 from lexarium.search.tiers import Tier
 from lexarium.service.properties import PROPERTIES
 from lexarium.service.reconciling import BATCH_SIZE, SCORES
-from tests.conftest import ENGINES, NewUrl
+from tests.databases import ENGINES, NewUrl
 from tests.server import Answer, Server
 
 SCHEMAS = Path(__file__).parents[1] / ".." / "shared" / "reconciliation-0.2"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import ENGINES, NewUrl
+from tests.databases import ENGINES, NewUrl
 from tests.person import Person
 from tests.server import Server
 

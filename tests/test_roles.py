@@ -11,7 +11,7 @@ from lexarium.domain.collections import COLLECTIONS
 from lexarium.service.access import LEAST_ROLE, Deed
 from lexarium.web.pages import addresses
 from lexarium.web.pages.site import SIGN_IN, Page
-from tests.conftest import NewUrl
+from tests.databases import NewUrl
 from tests.routes import METHODS, Address, every_address
 from tests.server import Answer, Server
 

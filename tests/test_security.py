@@ -27,10 +27,11 @@ from lexarium.store.database import Database
 from lexarium.store.migrate import open_database
 from lexarium.web.limits import SignIns
 from lexarium.web.pages.session import COOKIE
-from tests.conftest import NewUrl
+from tests.databases import NewUrl
 from tests.person import forms
 from tests.routes import every_address
 from tests.server import Answer, Server, run
+from tests.waiting import DEADLINE
 
 MEAN = "\"'><img src=x onerror=alert(1)><script>alert(2)</script><a href=javascript:alert(3)>&lt;{{7*7}}"
 FORMULAS = ("=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "=HYPERLINK(1)")
@@ -419,7 +420,7 @@ def test_a_webhook_is_sent_to_no_place_that_only_the_server_can_reach(mean: Host
 BREAKS = ("%0d%0aX-Injected:%20yes", "%0aX-Injected:%20yes", "%0d", "%e2%80%a8", "%c2%85", "%00", "%1b[31m", "%ff")
 
 
-@pytest.mark.parametrize("kind", ["json", "text"])
+@pytest.mark.parametrize("kind", ["json", pytest.param("text", marks=pytest.mark.full)])
 def test_no_line_break_that_is_sent_becomes_one_in_a_header_or_in_the_log(new_url: NewUrl, kind: str) -> None:
     with Server(new_url("sqlite"), LEXARIUM_LOG=kind, LEXARIUM_LOG_REQUESTS="yes") as server:
         server.listen()
@@ -448,7 +449,7 @@ def test_no_line_break_that_is_sent_becomes_one_in_a_header_or_in_the_log(new_ur
 
 def told(server: Server, header: bytes) -> bytes:
     """What a server answers to a request with a header line of one's own making."""
-    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=DEADLINE) as connection:
         connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n" + header + b"\r\n\r\n")
         answer = b""
         while piece := connection.recv(65_536):

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 from sqlalchemy import text
@@ -15,33 +14,30 @@ from lexarium.service.checking import check
 from lexarium.service.looking import changes_after
 from lexarium.store.database import Database
 from lexarium.store.migrate import open_database
-from tests.conftest import NewUrl
+from tests.databases import NewUrl
 from tests.postgres import HOST, Postgres
 from tests.proxy import Proxy
 from tests.server import Server, run
 from tests.waiting import DEADLINE, wait_until
 from tests.writers import LIST, Client, Load
 
+pytestmark = pytest.mark.full
+
 NAME = "catalogue"
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("clusters")
-
-
-@pytest.fixture(scope="module")
-def primary(folder: Path) -> Iterator[Postgres]:
+def primary() -> Iterator[Postgres]:
     """Waits for its standby to have what it commits."""
-    with Postgres(folder / "primary").make() as running:
+    with Postgres().make() as running:
         running.start()
         running.new_database(NAME)
         yield running
 
 
 @pytest.fixture(scope="module")
-def standby(folder: Path, primary: Postgres) -> Iterator[Postgres]:
-    with Postgres(folder / "standby").make_standby_of(primary) as running:
+def standby(primary: Postgres) -> Iterator[Postgres]:
+    with Postgres().make_standby_of(primary) as running:
         running.start()
         primary.execute("ALTER SYSTEM SET synchronous_standby_names = 'standby'")
         primary.execute("SELECT pg_reload_conf()")
@@ -226,13 +222,13 @@ def test_after_a_promotion_under_load_nothing_is_lost_and_nothing_is_there_twice
 
 
 def test_after_a_promotion_that_loses_writes_nothing_of_them_is_served_and_no_etag_comes_again(
-    client: Client, primary: Postgres, standby: Postgres, folder: Path
+    client: Client, primary: Postgres, standby: Postgres
 ) -> None:
     """A standby that nobody waits for is promoted before it has everything."""
     if standby.execute("SELECT pg_is_in_recovery()") == [(True,)]:
         primary.kill()
         standby.promote()
-    with Postgres(folder / "second").make_standby_of(standby) as second:
+    with Postgres().make_standby_of(standby) as second:
         second.start()
         known = client.create_at_last("known to both")
         wait_until(lambda: records(second) == records(standby))

@@ -39,9 +39,11 @@ from lexarium.store.migrate import migrate, open_database
 from lexarium.store.schema import change, metadata
 from lexarium.store.transaction import Transaction
 from lexarium.store.versions import Listing, Place
-from tests.conftest import NewUrl
+from tests.databases import ENGINES, NewUrl
 from tests.postgres import plain
 from tests.waiting import wait_until
+
+pytestmark = pytest.mark.both_engines
 
 
 def entry(name: str, *, kind: str = "concept", suffix: str = "", version: int = 1) -> log.Entry:
@@ -258,8 +260,8 @@ def test_a_name_is_found_as_spelt_then_ignoring_case_then_by_lowest_id(database:
         assert found("none") is None
 
 
-def test_a_new_database_gets_an_epoch_of_its_own(new_url: NewUrl) -> None:
-    databases = [open_database(new_url("sqlite")) for _ in range(2)]
+def test_a_new_database_gets_an_epoch_of_its_own(blank_url: NewUrl) -> None:
+    databases = [open_database(blank_url("sqlite")) for _ in range(2)]
     assert len({database.position().epoch for database in databases}) == 2
     for database in databases:
         database.close()
@@ -321,7 +323,9 @@ def test_the_newest_step_is_the_one_that_is_known() -> None:
     assert ScriptDirectory(str(Path(migrations.__file__).parent)).get_current_head() == migrations.HEAD
 
 
-def test_two_that_migrate_at_once_agree(url: str) -> None:
+@pytest.mark.parametrize("engine", ENGINES)
+def test_two_that_migrate_at_once_agree(engine: str, blank_url: NewUrl) -> None:
+    url = blank_url(engine)
     with ThreadPoolExecutor(4) as threads:
         databases = list(threads.map(lambda _: open_database(url), range(4)))
     assert len({database.position() for database in databases}) == 1
@@ -517,8 +521,8 @@ def test_a_disk_that_is_full_in_the_midst_of_a_write_is_told_as_that(tmp_path: P
     database.close()
 
 
-def test_a_role_that_may_make_no_tables_is_told_what_it_lacks(new_url: NewUrl) -> None:
-    url = new_url("postgres")
+def test_a_role_that_may_make_no_tables_is_told_what_it_lacks(blank_url: NewUrl) -> None:
+    url = blank_url("postgres")
     role = f"poor_{uuid.uuid4().hex}"
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(f"CREATE ROLE {role} LOGIN")
@@ -534,8 +538,8 @@ def with_parts(url: str, **parts: str) -> str:
 
 
 @pytest.mark.parametrize("encoding", ["LATIN1", "SQL_ASCII"])
-def test_a_database_in_another_encoding_is_refused(new_url: NewUrl, encoding: str) -> None:
-    url = new_url("postgres")
+def test_a_database_in_another_encoding_is_refused(blank_url: NewUrl, encoding: str) -> None:
+    url = blank_url("postgres")
     name = f"other_{uuid.uuid4().hex}"
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name} ENCODING '{encoding}' LOCALE 'C' TEMPLATE template0")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from tests.conftest import ENGINES, NewUrl
+from tests.databases import ENGINES, NewUrl
 from tests.server import Server, run
 from tests.test_import import term
 

@@ -18,7 +18,7 @@ from lexarium.store import migrations
 from lexarium.store.database import Database
 from lexarium.store.migrate import migrate
 from lexarium.store.migrations import HEAD
-from tests.conftest import NewUrl
+from tests.databases import NewUrl
 from tests.postgres import plain
 from tests.server import Server, run
 
@@ -73,12 +73,12 @@ def with_rows_of(file: str, version: str, url: str) -> None:
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def old(request: pytest.FixtureRequest, version: str, new_url: NewUrl, tmp_path: Path) -> str:
+def old(request: pytest.FixtureRequest, version: str, blank_url: NewUrl, tmp_path: Path) -> str:
     """The address of a database of that version, on each engine in turn."""
     file = old_file(version, tmp_path / "old.db")
     if request.param == "sqlite":
         return file
-    url = new_url("postgres")
+    url = blank_url("postgres")
     with_rows_of(file, version, url)
     return url
 

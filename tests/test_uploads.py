@@ -18,7 +18,7 @@ from lexarium.service.importing import import_files
 from lexarium.service.reports import Report
 from lexarium.service.uploads import KEPT_SECONDS, How, Stage, Uploads
 from lexarium.store.database import Database
-from tests.conftest import NewUrl
+from tests.databases import NewUrl
 from tests.person import Person
 from tests.server import Server
 

@@ -13,7 +13,7 @@ import pytest
 
 from lexarium.service.checking import check
 from lexarium.store.database import Database
-from tests.conftest import ENGINES, NewUrl
+from tests.databases import ENGINES, NewUrl
 from tests.server import Answer, Server
 from tests.waiting import DEADLINE, wait_until
 

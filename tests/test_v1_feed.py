@@ -1,7 +1,6 @@
 """The feed of changes where it is asked wrongly, and live streams that end."""
 
 import socket
-import time
 
 import pytest
 from sqlalchemy import select, update
@@ -84,14 +83,11 @@ def test_a_stream_ends_when_its_client_leaves_though_it_has_asked_for_more(url: 
 def test_live_streams_do_not_hold_up_the_end(url: str, workers: str) -> None:
     with Server(url, "--workers", workers) as server:
         streams = [Events(server) for _ in range(4)]
-        begun = time.monotonic()
-        server.stop()
-        took = time.monotonic() - begun
+        log = server.stop()
         for stream in streams:
             assert stream.rest() == b"\n"
             stream.close()
-    # The server waits for ten seconds for what does not end.
-    assert took < 8
+    assert "timeout graceful shutdown exceeded" not in log
 
 
 def test_who_resumes_after_the_catalogue_has_lost_changes_is_told(server: Server) -> None:

@@ -32,7 +32,7 @@ from lexarium.store.backend import epoch_after, read_position
 from lexarium.store.database import Database
 from lexarium.store.migrate import open_database
 from lexarium.store.versions import Listing
-from tests.conftest import NewUrl
+from tests.databases import NewUrl
 
 Edges = set[tuple[str, str]]
 """Of one record: relation and target."""
@@ -582,8 +582,12 @@ def catalogue(request: pytest.FixtureRequest, new_url: NewUrl) -> Iterator[type[
     database.close()
 
 
-@pytest.mark.timeout(300)
-@pytest.mark.parametrize(("catalogue", "runs"), [("sqlite", 15), ("postgres", 4)], indirect=["catalogue"])
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(
+    ("catalogue", "runs"),
+    [("sqlite", 3), pytest.param("sqlite", 15, marks=pytest.mark.full), ("postgres", 4)],
+    indirect=["catalogue"],
+)
 def test_any_sequence_of_writes_leaves_what_the_model_says(catalogue: type[Writes], runs: int) -> None:
     run_state_machine_as_test(
         catalogue,

@@ -28,11 +28,11 @@ from schemathesis.specs.openapi.checks import (
 
 from lexarium.service.checking import check
 from lexarium.store.database import Database
-from tests.conftest import ENGINES, NewUrl
+from tests.databases import ENGINES, NewUrl
 from tests.server import Answer, Server
+from tests.waiting import DEADLINE
 
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
-RUNS = 8
 """Requests an operation."""
 LEFT_OUT = ("/task", "/contrast", "/concept_class")
 """Collections whose addresses are made by the same code as those that are tried."""
@@ -139,7 +139,8 @@ def modes_of(operation: Any) -> list[GenerationMode]:
     return [GenerationMode.POSITIVE]
 
 
-def test_whatever_is_sent_the_answer_is_one_that_the_document_tells(api: Api) -> None:
+@pytest.mark.parametrize("runs", [2, pytest.param(8, marks=pytest.mark.full)])
+def test_whatever_is_sent_the_answer_is_one_that_the_document_tells(api: Api, runs: int) -> None:
     document = tried(api.document)
     schema = schemathesis.openapi.from_dict(document)
     operations = [found.ok() for found in schema.get_all_operations() if isinstance(found, Ok)]
@@ -150,7 +151,7 @@ def test_whatever_is_sent_the_answer_is_one_that_the_document_tells(api: Api) ->
         known = api.ids.get(operation.path.split("/")[3] if operation.path.count("/") > 2 else "", [])
 
         @settings(
-            max_examples=RUNS, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck)
+            max_examples=runs, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck)
         )
         @given(
             case=st.one_of([operation.as_strategy(generation_mode=mode) for mode in modes_of(operation)]),
@@ -167,7 +168,7 @@ def test_whatever_is_sent_the_answer_is_one_that_the_document_tells(api: Api) ->
             headers = {"Authorization": f"Bearer {token}"}
             if version is not None:
                 headers |= {"If-Match": version, "If-None-Match": version}
-            response = case.call(base_url=api.base, headers=headers, timeout=30)
+            response = case.call(base_url=api.base, headers=headers, timeout=DEADLINE)
             # A longer address is refused before it comes to the application.
             assume(len(response.request.url or "") < LONGEST_ADDRESS)
             case.validate_response(response, checks=CHECKS)

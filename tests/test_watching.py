@@ -22,7 +22,7 @@ from lexarium.store.database import Database
 from lexarium.store.migrations import HEAD
 from lexarium.web.metrics import METRICS
 from lexarium.web.traffic import Observed, Traffic
-from tests.conftest import NewUrl
+from tests.databases import NewUrl
 from tests.routes import every_address
 from tests.server import Server
 from tests.waiting import wait_until

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import NewUrl
-from tests.server import Server, run
+from tests.databases import NewUrl
+from tests.server import Server, SpawnedServer, run
 from tests.waiting import wait_until
 
 
@@ -26,7 +26,7 @@ def workers(server: Server) -> set[int]:
 
 def test_a_server_that_is_stopped_refuses_whom_it_cannot_serve_and_finishes_what_is_under_way(new_url: NewUrl) -> None:
     """Who is refused can go to another node, with a write too; who was let in and then dropped cannot know."""
-    with Server(new_url("sqlite"), "--workers", "2") as server:
+    with SpawnedServer(new_url("sqlite"), "--workers", "2") as server:
         wait_until(lambda: server.get("/readyz").status == 200)
         under_way = server.connect()
         under_way.putrequest("POST", "/api/v1/annotate")
@@ -48,7 +48,7 @@ def refused(port: int) -> bool:
 
 
 def test_workers_end_with_the_process_that_started_them(new_url: NewUrl) -> None:
-    with Server(new_url("sqlite"), "--workers", "2") as server:
+    with SpawnedServer(new_url("sqlite"), "--workers", "2") as server:
         wait_until(lambda: len(workers(server)) == 2)
         left = workers(server)
         os.kill(server.pid, signal.SIGKILL)
@@ -57,7 +57,7 @@ def test_workers_end_with_the_process_that_started_them(new_url: NewUrl) -> None
 
 
 def test_workers_start_anew_though_temporary_files_were_swept_away(new_url: NewUrl, tmp_path: Path) -> None:
-    with Server(new_url("postgres"), "--workers", "2", TMPDIR=str(tmp_path)) as server:
+    with SpawnedServer(new_url("postgres"), "--workers", "2", TMPDIR=str(tmp_path)) as server:
         wait_until(lambda: server.get("/readyz").status == 200)
         for left in filter(Path.is_file, tmp_path.iterdir()):
             left.unlink()
@@ -68,7 +68,7 @@ def test_workers_start_anew_though_temporary_files_were_swept_away(new_url: NewU
 
 
 def test_a_worker_that_dies_is_told_with_its_signal_and_another_takes_its_place(new_url: NewUrl) -> None:
-    with Server(new_url("sqlite"), "--workers", "2") as server:
+    with SpawnedServer(new_url("sqlite"), "--workers", "2") as server:
         wait_until(lambda: server.get("/readyz").status == 200 and len(workers(server)) == 2)
         server.listen()
         killed = min(workers(server))
@@ -79,7 +79,7 @@ def test_a_worker_that_dies_is_told_with_its_signal_and_another_takes_its_place(
 
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_a_server_tells_when_it_stops_and_when_it_is_reloaded(new_url: NewUrl, workers: str) -> None:
-    with Server(new_url("sqlite"), "--workers", workers) as server:
+    with SpawnedServer(new_url("sqlite"), "--workers", workers) as server:
         wait_until(lambda: server.get("/readyz").status == 200)
         server.listen()
         if workers == "2":

@@ -47,7 +47,7 @@ _LEAST_ACKNOWLEDGED = 20
 """How many writes are acknowledged for each kill, on average; else too few were under way to show anything."""
 _KILLS_OF_ONE = 10
 """How many servers of one catalogue are killed. All of it is looked at after each, so it must stay small."""
-_CATCHING_UP = 60
+_CATCHING_UP = 200
 SETTINGS = {
     "LEXARIUM_WRITE_RATE": "1000000",
     "LEXARIUM_WRITE_BURST": "1000000",
@@ -183,7 +183,7 @@ def _catalogues(engine: str, folder: Path) -> Iterator[NewUrl]:
     if engine == "sqlite":
         yield lambda: f"sqlite:///{folder}/{uuid.uuid4().hex}.db"
     else:
-        with Postgres(folder / "postgres").make() as postgres:
+        with Postgres().make() as postgres:
             postgres.start(fsync="on")
             yield lambda: postgres.new_database(f"catalogue_{uuid.uuid4().hex}")
 

@@ -35,7 +35,7 @@ _UNLIMITED = {
     "LEXARIUM_SIGN_IN_RATE": "1000000",
     "LEXARIUM_WEBHOOKS_PRIVATE": "yes",
 }
-_SECONDS = 20
+_SECONDS = 120
 _TRIES = 40
 """How often a form is sent that should be taken, or refused, at least once."""
 _LIVE_SECONDS = 0.1
