@@ -7,16 +7,24 @@ ASGI.
 uvicorn waits without end for the headers of a request and for a client that reads nothing of its answer, answers what
 is no HTTP in plain text, does not tell the application that a client has left which had sent another request meanwhile,
 and when it ends closes connections on which a request may just be coming. All five are mended here.
+
+uvicorn also limits neither the size of headers nor the number of connections, accepts requests without a Host header,
+and closes a connection before its client can read the answer to a body that was not read. Here all of these have a
+limit, and a connection is closed in two steps: the answer is sent, then what the client still sends is discarded, up to
+a number of bytes and seconds.
 """
 
 import asyncio
+import math
 import socket
 import struct
+from typing import Any, NoReturn
 
 from uvicorn._types import ASGI3Application
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from lexarium.web.fastpath import FastPath
+from lexarium.web.limits import UNCOUNTED_BYTES, Bodies
 from lexarium.web.problems import HttpProblem, respond
 from lexarium.web.streams import Streams
 
@@ -24,6 +32,11 @@ _LAST_WORD_SECONDS = 0.5
 """How long a connection that is idle stays open when the server ends."""
 _LONGEST_ADDRESS = 65_535
 """In bytes; the parser of addresses takes no more."""
+_MOST_HEADERS = 100
+_MOST_HEADER_BYTES = 65_536
+"""Trailers count as headers, in both limits."""
+_MOST_DISCARDED_BYTES = 512 << 20
+"""How much of a body is discarded after its request was answered, before the connection is broken off."""
 _AT_ONCE = struct.pack("ii", 1, 0)
 """How a socket is told to be closed without waiting for anything."""
 
@@ -35,15 +48,30 @@ class FinishedReplies(HttpToolsProtocol):
     _running: RequestResponseCycle | None = None
     """The request that is being answered; uvicorn itself knows only the last that came."""
     _reading_headers = False
+    _reading_body = False
+    """Whether a body, or the trailers after it, has not been received completely."""
+    _head_bytes = 0
+    """How much of headers or trailers has been received, not counting the first piece of data."""
+    _discarded_bytes = 0
+    _problem: HttpProblem | None = None
+    """Why the request that is being parsed is refused."""
+    _is_lingering = False
+    """Whether all has been answered, and what still comes is discarded until the client closes the connection."""
     _ending = False
     _headers_due: asyncio.TimerHandle | None = None
     _reader_due: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._await_headers()
+        self._held: dict[str, Any] = {}
+        if len(self.connections) > self.app_state.get("connections", math.inf):
+            self._answer(HttpProblem(503, "The server has too many open connections. Try again in a moment."))
+            self.transport.close()
+        else:
+            self._await_headers()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self._release_headers()
         self._stop_awaiting()
         self._stop_awaiting_reader()
         if self._running is not None and not self._running.response_complete:
@@ -52,9 +80,35 @@ class FinishedReplies(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        super().data_received(data)
-        if self._reading_headers and self._headers_due is None:
+        if self._is_lingering:
+            self._discard(len(data))
+            return
+        if len(data) <= UNCOUNTED_BYTES:
+            self._parse(data)
+        else:
+            for start in range(0, len(data), UNCOUNTED_BYTES):
+                self._parse(data[start : start + UNCOUNTED_BYTES])
+                if self._is_lingering or self.transport.is_closing():
+                    return
+        if self._headers_due is None and (
+            # Else whoever sends line breaks, or the rest of a body that was answered already, could stay for ever.
+            self._reading_headers or (self.timeout_keep_alive_task is None and self._idle())
+        ):
             self._await_headers()
+
+    def _parse(self, piece: bytes) -> None:
+        """Parse a piece of at most `UNCOUNTED_BYTES`, and refuse the request where its headers are too large by now."""
+        self._head_bytes += len(piece)
+        super().data_received(piece)
+        if self._head_bytes and (self._reading_headers or self._reading_body) and not self._is_lingering:
+            try:
+                if self._head_bytes - len(self.url) > _MOST_HEADER_BYTES or len(self.headers) > _MOST_HEADERS:
+                    raise _too_large_headers()
+                bodies: Bodies | None = self.app_state.get("bodies")
+                if bodies is not None:
+                    bodies.hold(self._held, self._head_bytes + UNCOUNTED_BYTES)
+            except HttpProblem as problem:
+                self._refuse(problem)
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -67,16 +121,49 @@ class FinishedReplies(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self._reading_headers = True
+        self._head_bytes = 0
 
     def on_url(self, url: bytes) -> None:
         super().on_url(url)
         if len(self.url) > _LONGEST_ADDRESS:
-            raise ValueError("The address is too long.")  # ends the parsing: `send_400_response` answers
+            self._fail(HttpProblem(414, f"The address must have at most {_LONGEST_ADDRESS} bytes."))
 
     def on_headers_complete(self) -> None:
+        self._check_header_size()
+        version = self.parser.get_http_version()
+        if version not in ("1.1", "1.0"):
+            self._fail(HttpProblem(400, "The request must be one of HTTP/1.1 or HTTP/1.0."))
+        hosts = [name for name, _ in self.headers].count(b"host")
+        if hosts > 1 or (hosts == 0 and version == "1.1"):
+            self._fail(HttpProblem(400, f"The request must have one Host header, not {hosts}."))
         self._reading_headers = False
         self._stop_awaiting()
         super().on_headers_complete()
+        self._reading_body = True
+        self.headers = self.headers.copy()  # for trailers, which must not become headers of the request
+
+    def on_body(self, body: bytes) -> None:
+        self._head_bytes = 0
+        if self.cycle.response_complete:
+            self._discard(len(body))
+        else:
+            super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._check_header_size()
+        self._reading_body = False
+        if self._discarded_bytes:
+            self._discarded_bytes = 0
+            self._stop_awaiting()
+            self.timeout_keep_alive_task = self.loop.call_later(
+                self.timeout_keep_alive, self.timeout_keep_alive_handler
+            )
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        self._release_headers()
+        if not self._is_lingering:
+            super().on_response_complete()
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         cycle.keep_alive = cycle.keep_alive and not self._ending
@@ -92,6 +179,7 @@ class FinishedReplies(HttpToolsProtocol):
                 cycle.on_response()
                 return
         self._running = cycle
+        cycle.transport = _LingeringTransport(self)  # type: ignore[assignment]
         super()._start_asgi_task(cycle, app)
 
     def shutdown(self) -> None:
@@ -109,11 +197,44 @@ class FinishedReplies(HttpToolsProtocol):
             super().shutdown()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what is no HTTP, or too long an address."""
-        if len(self.url) > _LONGEST_ADDRESS:
-            self._refuse(414, f"The address must have at most {_LONGEST_ADDRESS} bytes.")
+        """Answer a request whose parsing has failed."""
+        self._refuse(self._problem or HttpProblem(400, "The request is not valid HTTP/1.1."))
+
+    def close(self) -> None:
+        """Close the connection once the client has had the chance to read what was answered."""
+        if self._reading_body:
+            self._linger()
         else:
-            self._refuse(400, "This is not a request of HTTP/1.1 that can be read.")
+            self.transport.close()
+
+    def _check_header_size(self) -> None:
+        # What came in one piece is smaller.
+        if len(self.headers) > _MOST_HEADERS or (
+            self._head_bytes and sum(len(name) + len(value) + 4 for name, value in self.headers) > _MOST_HEADER_BYTES
+        ):
+            self._fail(_too_large_headers())
+
+    def _fail(self, problem: HttpProblem) -> NoReturn:
+        """Stop the parser, which then calls `send_400_response`."""
+        self._problem = problem
+        raise problem
+
+    def _release_headers(self) -> None:
+        if self._held:
+            self.app_state["bodies"].let_go(self._held)
+
+    def _linger(self) -> None:
+        self._is_lingering = True
+        self._stop_awaiting()
+        self._unset_keepalive_if_required()
+        self.flow.resume_reading()
+        self.transport.write_eof()
+        self._headers_due = self.loop.call_later(self.app_state.get("body_seconds", 0), self.transport.abort)
+
+    def _discard(self, size: int) -> None:
+        self._discarded_bytes += size
+        if self._discarded_bytes > _MOST_DISCARDED_BYTES:
+            self.transport.abort()
 
     def _await_headers(self) -> None:
         seconds = self.app_state.get("body_seconds")
@@ -130,7 +251,8 @@ class FinishedReplies(HttpToolsProtocol):
         if not self._idle():
             self._await_headers()  # a request that was sent ahead: its turn has not come
         elif self._reading_headers:
-            self._refuse(408, "The headers took too long.")
+            self._answer(HttpProblem(408, "The headers took too long."))
+            self.transport.close()
         else:
             self.transport.close()
 
@@ -157,14 +279,39 @@ class FinishedReplies(HttpToolsProtocol):
     def _unread(self) -> int:
         return self.transport.get_write_buffer_size()
 
-    def _refuse(self, status: int, detail: str) -> None:
+    def _refuse(self, problem: HttpProblem) -> None:
+        """Answer with a problem, if no other answer is being sent, and close the connection."""
+        cycle = self._running
+        if cycle is not None and cycle is self.cycle and self._reading_body and not cycle.response_started:
+            # The application waits for the rest of this body. It is told that there is no client any more.
+            cycle.disconnected = cycle.response_complete = True
+            cycle.message_event.set()
         if self._idle():
-            reply = respond(HttpProblem(status, detail, {"connection": "close"}))
-            headers = [*self.server_state.default_headers, *reply.raw_headers]
-            head = b"".join(b"%b: %b\r\n" % header for header in headers)
-            self.transport.write(STATUS_LINE[status] + head + b"\r\n" + bytes(reply.body))
-        self.transport.close()
+            self._answer(problem)
+            self._linger()
+        else:
+            self.transport.close()
+
+    def _answer(self, problem: HttpProblem) -> None:
+        reply = respond(problem, {"connection": "close"})
+        headers = [*self.server_state.default_headers, *reply.raw_headers]
+        head = b"".join(b"%b: %b\r\n" % header for header in headers)
+        self.transport.write(STATUS_LINE[problem.status] + head + b"\r\n" + bytes(reply.body))
 
     def _idle(self) -> bool:
         """Whether no answer is being sent, into the midst of which another must not be written."""
         return self._running is None or self._running.response_complete
+
+
+class _LingeringTransport:
+    """The transport as the cycle of one request sees it: closing it leaves the client time to read the answer."""
+
+    def __init__(self, protocol: FinishedReplies) -> None:
+        self.write = protocol.transport.write
+        self.is_closing = protocol.transport.is_closing
+        self.close = protocol.close
+
+
+def _too_large_headers() -> HttpProblem:
+    limit = f"{_MOST_HEADERS} headers with {_MOST_HEADER_BYTES} bytes"
+    return HttpProblem(431, f"The request must have at most {limit}, trailers included.")
