@@ -107,6 +107,7 @@ def _run(settings: Settings, place: str, listener: socket.socket, logs: dict[str
         ws="none",
         access_log=False,
         server_header=False,
+        headers=[("x-content-type-options", "nosniff")],  # of every answer, also of those that the protocol gives
         proxy_headers=False,
         timeout_graceful_shutdown=_DRAIN_SECONDS,
         timeout_keep_alive=_IDLE_SECONDS,
