@@ -18,7 +18,8 @@ import asyncio
 import math
 import socket
 import struct
-from typing import Any, NoReturn
+from functools import lru_cache
+from typing import Any, NoReturn, cast
 
 from uvicorn._types import ASGI3Application
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
@@ -35,6 +36,8 @@ _LONGEST_ADDRESS = 65_535
 _MOST_HEADERS = 100
 _MOST_HEADER_BYTES = 65_536
 """Trailers count as headers, in both limits."""
+_MOST_PIPELINED = 100
+"""How many requests of a connection may wait for the one before them. Each takes about a kibibyte."""
 _MOST_DISCARDED_BYTES = 512 << 20
 """How much of a body is discarded after its request was answered, before the connection is broken off."""
 _AT_ONCE = struct.pack("ii", 1, 0)
@@ -84,31 +87,36 @@ class FinishedReplies(HttpToolsProtocol):
             self._discard(len(data))
             return
         if len(data) <= UNCOUNTED_BYTES:
-            self._parse(data)
+            self._head_bytes += len(data)
+            super().data_received(data)
+            if self._head_bytes:
+                self._check_incomplete()
+            if len(self.pipeline) > _MOST_PIPELINED:
+                self.transport.close()
         else:
             for start in range(0, len(data), UNCOUNTED_BYTES):
-                self._parse(data[start : start + UNCOUNTED_BYTES])
-                if self._is_lingering or self.transport.is_closing():
-                    return
+                self.data_received(data[start : start + UNCOUNTED_BYTES])
+                if self.transport.is_closing():
+                    break
+            return
         if self._headers_due is None and (
             # Else whoever sends line breaks, or the rest of a body that was answered already, could stay for ever.
             self._reading_headers or (self.timeout_keep_alive_task is None and self._idle())
         ):
             self._await_headers()
 
-    def _parse(self, piece: bytes) -> None:
-        """Parse a piece of at most `UNCOUNTED_BYTES`, and refuse the request where its headers are too large by now."""
-        self._head_bytes += len(piece)
-        super().data_received(piece)
-        if self._head_bytes and (self._reading_headers or self._reading_body) and not self._is_lingering:
-            try:
-                if self._head_bytes - len(self.url) > _MOST_HEADER_BYTES or len(self.headers) > _MOST_HEADERS:
-                    raise _too_large_headers()
-                bodies: Bodies | None = self.app_state.get("bodies")
-                if bodies is not None:
-                    bodies.hold(self._held, self._head_bytes + UNCOUNTED_BYTES)
-            except HttpProblem as problem:
-                self._refuse(problem)
+    def _check_incomplete(self) -> None:
+        """Refuse a request whose headers, or trailers, are not complete and already too large."""
+        if self._is_lingering or not (self._reading_headers or self._reading_body):
+            return
+        try:
+            if self._head_bytes - len(self.url) > _MOST_HEADER_BYTES or len(self.headers) > _MOST_HEADERS:
+                raise _too_large_headers()
+            bodies: Bodies | None = self.app_state.get("bodies")
+            if bodies is not None:
+                bodies.hold(self._held, self._head_bytes + UNCOUNTED_BYTES)
+        except HttpProblem as problem:
+            self._refuse(problem)
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -129,13 +137,8 @@ class FinishedReplies(HttpToolsProtocol):
             self._fail(HttpProblem(414, f"The address must have at most {_LONGEST_ADDRESS} bytes."))
 
     def on_headers_complete(self) -> None:
-        self._check_header_size()
-        version = self.parser.get_http_version()
-        if version not in ("1.1", "1.0"):
-            self._fail(HttpProblem(400, "The request must be one of HTTP/1.1 or HTTP/1.0."))
-        hosts = [name for name, _ in self.headers].count(b"host")
-        if hosts > 1 or (hosts == 0 and version == "1.1"):
-            self._fail(HttpProblem(400, f"The request must have one Host header, not {hosts}."))
+        if self._head_bytes or len(self.headers) > _MOST_HEADERS:
+            self._check_header_size()
         self._reading_headers = False
         self._stop_awaiting()
         super().on_headers_complete()
@@ -150,7 +153,8 @@ class FinishedReplies(HttpToolsProtocol):
             super().on_body(body)
 
     def on_message_complete(self) -> None:
-        self._check_header_size()
+        if self._head_bytes or len(self.headers) > _MOST_HEADERS:
+            self._check_header_size()
         self._reading_body = False
         if self._discarded_bytes:
             self._discarded_bytes = 0
@@ -158,7 +162,8 @@ class FinishedReplies(HttpToolsProtocol):
             self.timeout_keep_alive_task = self.loop.call_later(
                 self.timeout_keep_alive, self.timeout_keep_alive_handler
             )
-        super().on_message_complete()
+        if not self.cycle.response_complete:
+            super().on_message_complete()
 
     def on_response_complete(self) -> None:
         self._release_headers()
@@ -167,16 +172,22 @@ class FinishedReplies(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         cycle.keep_alive = cycle.keep_alive and not self._ending
+        version = cycle.scope["http_version"]
+        hosts = [name for name, _ in cycle.scope["headers"]].count(b"host")
+        if version not in ("1.1", "1.0") or (hosts != 1 and (hosts or version == "1.1")):
+            detail = "The request must be one of HTTP/1.1 with one Host header, or of HTTP/1.0 with at most one."
+            app = cast("ASGI3Application", respond(HttpProblem(400, detail), {"connection": "close"}))
         # Not to a reader that is slow, nor before requests that wait: those need the task's patience.
         if isinstance(app, FastPath) and cycle.keep_alive and not self.flow.write_paused and not self.pipeline:
             reply = app.finished(cycle.scope)
             if reply is not None:
-                dated = b"".join(b"%b: %b\r\n" % header for header in cycle.default_headers)
-                self.transport.write(STATUS_LINE[reply.status] + dated + reply.head)
+                self.transport.write(STATUS_LINE[reply.status] + _join(tuple(cycle.default_headers)) + reply.head)
                 if reply.body and cycle.scope["method"] != "HEAD":
                     self.transport.write(reply.body)
                 cycle.response_started = cycle.response_complete = True
-                cycle.on_response()
+                if self._held:
+                    self._release_headers()
+                super().on_response_complete()
                 return
         self._running = cycle
         cycle.transport = _LingeringTransport(self)  # type: ignore[assignment]
@@ -208,10 +219,8 @@ class FinishedReplies(HttpToolsProtocol):
             self.transport.close()
 
     def _check_header_size(self) -> None:
-        # What came in one piece is smaller.
-        if len(self.headers) > _MOST_HEADERS or (
-            self._head_bytes and sum(len(name) + len(value) + 4 for name, value in self.headers) > _MOST_HEADER_BYTES
-        ):
+        size = sum(len(name) + len(value) + 4 for name, value in self.headers)
+        if size > _MOST_HEADER_BYTES or len(self.headers) > _MOST_HEADERS:
             self._fail(_too_large_headers())
 
     def _fail(self, problem: HttpProblem) -> NoReturn:
@@ -294,8 +303,7 @@ class FinishedReplies(HttpToolsProtocol):
 
     def _answer(self, problem: HttpProblem) -> None:
         reply = respond(problem, {"connection": "close"})
-        headers = [*self.server_state.default_headers, *reply.raw_headers]
-        head = b"".join(b"%b: %b\r\n" % header for header in headers)
+        head = _join((*self.server_state.default_headers, *reply.raw_headers))
         self.transport.write(STATUS_LINE[problem.status] + head + b"\r\n" + bytes(reply.body))
 
     def _idle(self) -> bool:
@@ -310,6 +318,12 @@ class _LingeringTransport:
         self.write = protocol.transport.write
         self.is_closing = protocol.transport.is_closing
         self.close = protocol.close
+
+
+@lru_cache(maxsize=2)
+def _join(headers: tuple[tuple[bytes, bytes], ...]) -> bytes:
+    """Write headers as bytes; those of every answer change only once a second."""
+    return b"".join(b"%b: %b\r\n" % header for header in headers)
 
 
 def _too_large_headers() -> HttpProblem:
