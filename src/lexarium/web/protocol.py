@@ -213,7 +213,7 @@ class FinishedReplies(HttpToolsProtocol):
 
     def close(self) -> None:
         """Close the connection once the client has had the chance to read what was answered."""
-        if self._reading_body:
+        if self._reading_body and not self.transport.is_closing():
             self._linger()
         else:
             self.transport.close()
