@@ -42,6 +42,7 @@ _RANGES = {
     "sign_in_rate": (1, 1_000_000),
     "streams": (0, 1_000_000),
     "requests": (1, 1_000_000),
+    "connections": (1, 1_000_000),
 }
 
 
@@ -97,6 +98,9 @@ class Settings:
         64,
         "How many requests each worker process has in work at once; one more is told to come again (503), and for a"
         " second after that everyone past an eighth of them",
+    )
+    connections: int = _setting(
+        10_000, "How many connections each worker process has open at once; one more is told to come again (503)"
     )
     title: str = _setting("Lexarium", "What the catalogue is called")
     licence: str = _setting("", "Under which terms it may be used: an IRI or a short text")

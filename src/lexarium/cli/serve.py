@@ -55,6 +55,14 @@ def serve(
 ) -> None:
     """Serve the catalogue over HTTP."""
     settings = Settings.of(os.environ, database=database, host=host, port=port, workers=workers)
+    # SIGTERM and SIGINT exit with 0 at any moment, with any number of workers: stopping a server is not a failure.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with suppress(KeyboardInterrupt):
+        _serve(settings, sample=sample)
+
+
+def _serve(settings: Settings, *, sample: bool) -> None:
+    """Prepare the database and serve until a signal ends it; raises KeyboardInterrupt where that ends one process."""
     logs = logging_config(settings.log, err.is_terminal)
     logging.config.dictConfig(logs)
     _allow_connections()
@@ -99,6 +107,7 @@ def _run(settings: Settings, place: str, listener: socket.socket, logs: dict[str
         ws="none",
         access_log=False,
         server_header=False,
+        headers=[("x-content-type-options", "nosniff")],  # of every answer, also of those that the protocol gives
         proxy_headers=False,
         timeout_graceful_shutdown=_DRAIN_SECONDS,
         timeout_keep_alive=_IDLE_SECONDS,
@@ -111,10 +120,7 @@ def _run(settings: Settings, place: str, listener: socket.socket, logs: dict[str
     if settings.workers > 1:
         _Workers(config, sockets=listeners).run()
     else:
-        # uvicorn ends by the signal that told it to. Either is how a server is meant to end, and no failure.
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
-        with suppress(KeyboardInterrupt):
-            _Alone(config).run(sockets=listeners)
+        _Alone(config).run(sockets=listeners)
 
 
 class _Alone(uvicorn.Server):

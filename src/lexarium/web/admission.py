@@ -98,4 +98,4 @@ class Admitted:
             await self._app(scope, heard, told)
         finally:
             count(now=False)
-            self._bodies.let_go(scope)
+            self._bodies.let_go(scope.get("state", {}))

@@ -68,7 +68,12 @@ def make_app(settings: Settings, database: Database, figures: Path | None = None
         tasks = [asyncio.create_task(each) for each in (_publish(metrics), answers.go_along(), _sweep(uploads))]
         gc.set_threshold(_OBJECTS)
         gc.freeze()  # What is there by now stays: whoever collects garbage holds up everyone, and need not look at it.
-        yield {"streams": streams, "body_seconds": settings.body_seconds}  # for `protocol`
+        yield {  # for `protocol`
+            "streams": streams,
+            "body_seconds": settings.body_seconds,
+            "bodies": limits.bodies,
+            "connections": settings.connections,
+        }
         for task in tasks:
             task.cancel()
         database.leave_standbys()  # first: what follows may be in the midst of reading there

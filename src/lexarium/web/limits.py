@@ -7,11 +7,11 @@ import math
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, MutableMapping
 from dataclasses import dataclass
+from typing import Any
 
 from starlette.requests import Request
-from starlette.types import Scope
 
 from lexarium.settings import Settings
 from lexarium.web.problems import HttpProblem
@@ -23,8 +23,9 @@ _ACCOUNTS_OF_AN_ADDRESS = 10
 """How many times the rate of one account an address may try to sign in, to whichever accounts."""
 _ADDRESSES_OF_AN_ACCOUNT = 20
 """How many times that rate an account may be tried, from whichever addresses it has not signed in from of late."""
-_UNCOUNTED = 16_384
-"""How many bytes of every body count for nothing: however much others hold, an ordinary write is taken."""
+UNCOUNTED_BYTES = 16_384
+"""How many bytes of every body, and of the headers, count for nothing: however much others hold, an ordinary write is
+taken."""
 _HELD = "held"
 """Where a request says how much of its body is held."""
 _HASHED_AT_ONCE = 2
@@ -137,9 +138,9 @@ def _key(account: str, network: str = "") -> str:
 
 
 class Bodies:
-    """The bodies that a worker holds, of requests that are not answered yet: so many bytes together, and no more.
+    """The bodies and large headers that a worker holds, of requests that are not answered yet.
 
-    Else clients who send slowly could take all the memory there is.
+    They have a limit in bytes, all together. Else clients who send slowly could take all the memory there is.
     """
 
     def __init__(self, most: int) -> None:
@@ -147,19 +148,21 @@ class Bodies:
         self.held = 0
         """In bytes."""
 
-    def hold(self, scope: Scope, size: int) -> None:
-        """Hold a body of which so much is there by now. Raises a 503 where that is too much, with all others."""
-        state = scope.setdefault("state", {})
-        counted = max(0, size - _UNCOUNTED)
+    def hold(self, state: MutableMapping[str, Any], size: int) -> None:
+        """Hold a body of which so much is there by now. Raises a 503 where that is too much, with all others.
+
+        The size is kept in `state`, for the next call and for `let_go`.
+        """
+        counted = max(0, size - UNCOUNTED_BYTES)
         more = counted - state.get(_HELD, 0)
         if more > 0 and self.held + more > self._most:
             raise HttpProblem(503, "The server holds as much as it can of what others send. Try again in a moment.")
         self.held += more
         state[_HELD] = counted
 
-    def let_go(self, scope: Scope) -> None:
+    def let_go(self, state: MutableMapping[str, Any]) -> None:
         """Hear that a request has been answered."""
-        self.held -= scope["state"].pop(_HELD, 0) if "state" in scope else 0
+        self.held -= state.pop(_HELD, 0)
 
 
 class Limits:
@@ -208,7 +211,7 @@ class Limits:
                 size += len(piece)
                 if size > most:
                     raise too_large
-                self.bodies.hold(request.scope, size if kept is None else min(size, kept))
+                self.bodies.hold(request.scope.setdefault("state", {}), size if kept is None else min(size, kept))
                 yield piece
         except TimeoutError:
             raise HttpProblem(408, "The body took too long.", {"Connection": "close"}) from None

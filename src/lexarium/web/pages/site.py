@@ -48,7 +48,6 @@ SECURITY_HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
     "connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
     "referrer-policy": "same-origin",
-    "x-content-type-options": "nosniff",
 }
 _FOR_PROGRAMS = "/api"
 """Below this every error is JSON, whatever a client accepts."""
@@ -355,7 +354,6 @@ class _Files(StaticFiles):
         scope: Scope = next(each for each in (*arguments, *options.values()) if isinstance(each, dict))
         versioned = isinstance(response, FileResponse) and scope["query_string"].startswith(b"v=")
         response.headers["cache-control"] = f"public, max-age={_YEAR}, immutable" if versioned else "no-cache"
-        response.headers["x-content-type-options"] = "nosniff"
         return response
 
 

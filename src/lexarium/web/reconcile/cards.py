@@ -24,7 +24,6 @@ HEADERS = {
     "content-security-policy": f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; base-uri 'none'; "
     "form-action 'none'; frame-ancestors *",
     "referrer-policy": "same-origin",
-    "x-content-type-options": "nosniff",
 }
 
 
