@@ -43,14 +43,14 @@ def list_command(json_output: JsonOption = False, database: DatabaseOption = Non
     if json_output:
         print(json.dumps([token_view(each) for each in tokens]))
         return
-    table = Table("id", "account", "label", "role", "created", "last used", "state", box=None, pad_edge=False)
+    table = Table("id", "account", "label", "role", "created", "origin", "last used", "state", box=None, pad_edge=False)
     for column in table.columns:
         column.overflow = "fold"
     table.columns[0].no_wrap = True
     for each in tokens:
         used = "never" if each.used is None else _moment(each.used)
         who = (each.id, Text(each.account.name), Text(each.label), each.role)
-        table.add_row(*who, _moment(each.created), used, _state(each))
+        table.add_row(*who, _moment(each.created), each.origin_text, used, _state(each))
     out.print(table)
 
 
@@ -59,9 +59,9 @@ def revoke(
     id: Annotated[str, typer.Argument(metavar="ID", help="The identifier of the token.")],
     database: DatabaseOption = None,
 ) -> None:
-    """Make a token useless from now on."""
+    """Revoke a token, and all that were made with it."""
     revoke_token(opened(database), id)
-    out.print(f"The token {id} is revoked.", markup=False)
+    out.print(f"The token {id} is revoked, and so are all that were made with it.", markup=False)
 
 
 def _state(token: Token) -> str:
