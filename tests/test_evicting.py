@@ -14,6 +14,7 @@ from tests.conftest import NewUrl
 from tests.disks import small_disk
 from tests.person import PASSWORD, Person, account, text
 from tests.server import Answer, Server, run
+from tests.test_upgrade import old_file
 from tests.test_v1 import Client
 
 NEW = "another horse battery"
@@ -216,3 +217,17 @@ def test_a_full_disk_keeps_nobody_from_reading_with_a_token(tmp_path: Path) -> N
         disk.fill()
         for secret in secrets * 2:
             assert server.get("/api/v1/me", Authorization=f"Bearer {secret}").status == 200
+
+
+def test_an_upgrade_knows_the_sessions_there_were_and_leaves_other_tokens_unknown(tmp_path: Path) -> None:
+    url = old_file("0010", tmp_path / "old.db")
+    with closing(sqlite3.connect(tmp_path / "old.db")) as old, old:
+        old.execute(
+            "INSERT INTO token (id, account, label, role, hash, created, expires)"
+            " SELECT 'tok_session', id, 'signed in', role, 'x', 1, 2 FROM account LIMIT 1"
+        )
+    listed = json.loads(run("token", "list", "--json", "--database", url).stdout)
+    assert [(token["id"] == "tok_session", token["origin"]) for token in listed] == [
+        (True, "sign-in"),
+        (False, "unknown"),
+    ]
