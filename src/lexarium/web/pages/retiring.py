@@ -15,7 +15,7 @@ from lexarium.store import edges, records
 from lexarium.store.backend import Snapshot
 from lexarium.store.transaction import Transaction
 from lexarium.web.pages import meanwhile, reverting
-from lexarium.web.pages.fields import Typed, mistakes_of, text, whole_number
+from lexarium.web.pages.fields import Typed, mistakes_of, required_version, text, whole_number
 from lexarium.web.pages.picking import Choice, choices, chosen
 from lexarium.web.pages.proposed import proposed_page
 from lexarium.web.pages.session import known
@@ -36,7 +36,7 @@ def retire(site: Site, request: Request, fields: Typed) -> Response:
     caller, identifier = known(site, request), request.path_params["id"]
     if text(fields, "act") != "retire":
         return _page(site, request, fields, {})
-    version, instead = whole_number(fields, "version"), text(fields, "replaced_by") or None
+    version, instead = required_version(fields), text(fields, "replaced_by") or None
 
     def work(transaction: Transaction) -> Response:
         kind = found(transaction.connection, identifier).whole.collection
