@@ -40,6 +40,8 @@ _RANGES = {
     "write_rate": (1, 1_000_000),
     "write_burst": (1, 1_000_000),
     "sign_in_rate": (1, 1_000_000),
+    "proposals": (0, 1_000_000),
+    "proposals_kb": (0, 1_000_000),
     "streams": (0, 1_000_000),
     "requests": (1, 1_000_000),
 }
@@ -92,6 +94,8 @@ class Settings:
     sign_in_rate: int = _setting(
         5, "How many times a minute one address may try to sign in to an account at each worker process"
     )
+    proposals: int = _setting(1_000, "How many open proposals a contributor may have; one more is refused (403)")
+    proposals_kb: int = _setting(16_384, "How many kibibytes the open proposals of a contributor may hold together")
     streams: int = _setting(1_000, "How many live streams of changes each worker process serves at once")
     requests: int = _setting(
         64,

@@ -7,7 +7,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from lexarium.domain.errors import Invalid, LexariumError, NotFound, Stale
+from lexarium.domain.errors import Invalid, LexariumError, NotFound, QuotaExceeded, Stale
 from lexarium.domain.proposals import Proposal
 from lexarium.domain.relations import RELATIONS, Edge, Relation
 from lexarium.domain.text import unstorable
@@ -70,7 +70,7 @@ def change(site: Site, request: Request, fields: Typed) -> Response:
         return site.database.run(work)
     except Stale:
         return _page(site, request, fields, {"": meanwhile.CHANGED})
-    except Invalid as error:
+    except (Invalid, QuotaExceeded) as error:
         return _page(site, request, fields, _wrong(error, _PLACES.get(act, "")))
     except NotFound as error:
         if act != "remove":

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from lexarium.domain.errors import Conflict, Invalid, Stale
+from lexarium.domain.errors import Conflict, Invalid, QuotaExceeded, Stale
 from lexarium.domain.proposals import Proposal
 from lexarium.domain.text import unstorable
 from lexarium.service import curating
@@ -50,7 +50,7 @@ def retire(site: Site, request: Request, fields: Typed) -> Response:
         return site.database.run(work)
     except Stale:
         return _page(site, request, fields, {"": meanwhile.CHANGED})
-    except (Invalid, Conflict) as error:
+    except (Invalid, Conflict, QuotaExceeded) as error:
         return _page(site, request, fields, mistakes_of(error))
 
 

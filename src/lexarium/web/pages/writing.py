@@ -13,7 +13,7 @@ from starlette.responses import RedirectResponse, Response
 from lexarium.domain.collections import COLLECTIONS, Collection
 from lexarium.domain.drafts import checked, draft_model
 from lexarium.domain.editing import draft_of, rebased
-from lexarium.domain.errors import Gone, Invalid, Moved, NotFound, Stale
+from lexarium.domain.errors import Gone, Invalid, Moved, NotFound, QuotaExceeded, Stale
 from lexarium.domain.proposals import Proposal
 from lexarium.service import curating, looking
 from lexarium.service.access import Deed
@@ -147,7 +147,7 @@ def create(site: Site, request: Request, fields: Typed) -> Response:
 
     try:
         outcome = site.database.run(once(caller, _ask(fields), work))
-    except Invalid as error:
+    except (Invalid, QuotaExceeded) as error:
         return _page(site, request, Sheet(kind, typed, wrong=mistakes_of(error)), text(fields, "key"))
     return RedirectResponse(str(outcome.location), 303)
 
@@ -192,7 +192,7 @@ def save(site: Site, request: Request, fields: Typed) -> Response:
         return site.database.run(work)
     except Stale:
         return _page(site, request, _moved(site, identifier, base, draft, typed))
-    except Invalid as error:
+    except (Invalid, QuotaExceeded) as error:
         return _page(site, request, Sheet(kind, typed, identifier, version, mistakes_of(error)))
     except (Gone, Moved) as error:
         told = f"{error} What you wrote is still here, so that you can take it elsewhere."
