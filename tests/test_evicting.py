@@ -16,6 +16,7 @@ from tests.person import PASSWORD, Person, account, text
 from tests.server import Answer, Server, run
 from tests.test_upgrade import old_file
 from tests.test_v1 import Client
+from tests.waiting import wait_until
 
 NEW = "another horse battery"
 
@@ -175,6 +176,7 @@ def test_where_a_token_comes_from_is_shown_everywhere(server: Server) -> None:
     session = sign_in(server, name)
     made = make(server, session, label="from a session", old_password=PASSWORD).json
     child = make(server, made["token"], label="made with it").json
+    wait_until(lambda: tokens(server, made["token"])[made["id"]]["last_used"] is not None)  # noted by and by
     shown = tokens(server, made["token"])
     typed = next(token for token in shown.values() if token["label"] == "typed")
     origins = {token["id"]: (token["origin"], token["made_with"]) for token in shown.values()}
@@ -182,7 +184,6 @@ def test_where_a_token_comes_from_is_shown_everywhere(server: Server) -> None:
     assert origins[made["id"]][0] == "session"
     assert origins[origins[made["id"]][1]] == ("sign-in", None)
     assert origins[child["id"]] == ("token", made["id"])
-    assert shown[made["id"]]["last_used"] is not None
     assert shown[child["id"]]["last_used"] is None
     listed = " ".join(run("token", "list", "--database", server.url, COLUMNS="250").stdout.split())
     page = text(person.open("/account"))

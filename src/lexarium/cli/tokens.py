@@ -43,14 +43,14 @@ def list_command(json_output: JsonOption = False, database: DatabaseOption = Non
     if json_output:
         print(json.dumps([token_view(each) for each in tokens]))
         return
-    table = Table("id", "account", "label", "role", "created", "origin", "last used", "state", box=None, pad_edge=False)
+    table = Table("id", "account", "label", "role", "created", "last used", "state", box=None, pad_edge=False)
     for column in table.columns:
         column.overflow = "fold"
     table.columns[0].no_wrap = True
     for each in tokens:
         used = "never" if each.used is None else _moment(each.used)
         who = (each.id, Text(each.account.name), Text(each.label), each.role)
-        table.add_row(*who, _moment(each.created), each.origin_text, used, _state(each))
+        table.add_row(*who, f"{_moment(each.created)} ({each.origin_text})", used, _state(each))
     out.print(table)
 
 
