@@ -572,13 +572,14 @@ def test_a_circle_is_told_beside_the_field(curator: Person) -> None:
     assert f'<span class="wrong" id="target-wrong">{wrong}</span>' in body
     form = next(each for each in forms(body) if "q" in each.fields and each.method == "post")
     assert (form.fields["relation"], form.fields["target"]) == ("KINDOF", child)
-    assert "choose one" in curator.send(f"/edit/{parent}/relations", {"act": "add", "relation": "KINDOF"}, 422)
+    fields = {"act": "add", "relation": "KINDOF", "version": "1"}
+    assert "choose one" in curator.send(f"/edit/{parent}/relations", fields, 422)
 
 
 def test_a_mapping_is_an_iri_or_a_curie(curator: Person) -> None:
     record = concept(curator.server)
     curator.open(f"/edit/{record}/relations")
-    fields = {"act": "map", "mapping": "closeMatch", "outside": "nonsense"}
+    fields = {"act": "map", "mapping": "closeMatch", "outside": "nonsense", "version": "1"}
     body = curator.send(f"/edit/{record}/relations", fields, 422)
     assert "Is neither an IRI" in body
     assert 'value="nonsense"' in body
@@ -590,7 +591,7 @@ def test_a_contributor_proposes_relations(contributor: Person) -> None:
     record = concept(contributor.server, relations={"KINDOF": [WORKING_MEMORY]})
     contributor.open(f"/edit/{record}/relations")
     assert "<del>kind of working memory</del>" in contributor.press("Remove")
-    fields = {"act": "add", "relation": "PARTOF", "target": WORKING_MEMORY}
+    fields = {"act": "add", "relation": "PARTOF", "target": WORKING_MEMORY, "version": "1"}
     assert "<ins>part of working memory</ins>" in contributor.send(f"/edit/{record}/relations", fields)
     assert api(contributor, f"/id/{record}")["version"] == 1
 
@@ -635,7 +636,10 @@ def test_a_record_that_has_changed_since_one_looked_is_not_retired_or_merged(cur
     record = concept(curator.server)
     curator.open(f"/edit/{record}")
     curator.press("Publish", {"definition_text": "Changed."})
-    for path, fields in ((f"/retire/{record}", {"act": "retire"}), (f"/merge/{record}", {"into": WORKING_MEMORY})):
+    for path, fields in (
+        (f"/retire/{record}", {"act": "retire"}),
+        (f"/merge/{record}", {"into": WORKING_MEMORY, "survivor": "1"}),
+    ):
         body = curator.send(path, {**fields, "version": "1"}, 422)
         assert "Someone has changed it since you opened this page." in body
         assert "<ins>Changed.</ins>" in body
@@ -745,7 +749,8 @@ def test_a_merge_that_cannot_be_is_told(curator: Person) -> None:
     assert "There is no concept with the id" in curator.open(f"/merge/{record}?into={task}", 422)
     assert "into itself" in curator.open(f"/merge/{record}?into={record}", 422)
     assert "into itself" in curator.send(f"/merge/{record}", {"version": "1", "into": record}, 422)
-    assert "There is no concept" in curator.send(f"/merge/{record}", {"version": "1", "into": "trm_unheard"}, 422)
+    fields = {"version": "1", "into": "trm_unheard", "survivor": "1"}
+    assert "There is no concept" in curator.send(f"/merge/{record}", fields, 422)
     assert "There is no concept" in curator.open(f"/merge/{record}?into=%00", 422)
 
 
@@ -759,7 +764,7 @@ def test_any_version_in_the_history_is_gone_back_to(curator: Person) -> None:
     first = [form for form in forms(curator.body) if "newest" in form.fields][-1]
     curator.send(first.action, first.fields)
     assert api(curator, f"/id/{record}")["definition_text"] == "First."
-    assert "should be a whole number" in curator.send(f"/revert/{record}", {"version": "x"}, 422)
+    assert "does not say which version" in curator.send(f"/revert/{record}", {"version": "x"}, 400)
 
 
 def test_a_missing_name_can_be_proposed_from_a_search(contributor: Person) -> None:

@@ -335,7 +335,7 @@ def test_two_that_migrate_at_once_agree(engine: str, blank_url: NewUrl) -> None:
 
 LATER_INDEXES = (
     "account_by_role", "token_in_order", "token_of_account", "proposal_by_state_of_author", "proposal_of_author",
-    "proposal_waits",
+    "proposal_waits", "token_by_parent",
 )  # fmt: skip
 """What versions after 0007 have made."""
 
@@ -349,6 +349,8 @@ def test_an_upgrade_is_done_once_and_counts_as_a_write(url: str) -> None:
         connection.execute(text("ALTER TABLE change DROP COLUMN digest"))
         for later in LATER_INDEXES:
             connection.execute(text(f"DROP INDEX {later}"))
+        for later in ("origin", "parent"):
+            connection.execute(text(f"ALTER TABLE token DROP COLUMN {later}"))
         connection.execute(text("UPDATE catalogue SET writes = 7"))
         connection.execute(text("UPDATE alembic_version SET version_num = '0007'"))
     database.close()
@@ -408,7 +410,7 @@ def test_keys_that_are_too_long_are_cut_by_the_upgrade(new_url: NewUrl) -> None:
             cut = f"UPDATE {table} SET order_key = :whole, name_key = :whole WHERE length(name_key) > 1000"
             transaction.connection.execute(text(cut), {"whole": name})
     with database.backend.writing() as connection, connection.begin():
-        people = ("account_by_role", "token_in_order", "token_of_account")
+        people = ("account_by_role", "token_in_order", "token_of_account", "token_by_parent")
         proposed = ("proposal_by_state_of_author", "proposal_of_author", "proposal_waits")
         for later in ("change_by_class", "change_flagged", *people, *proposed):
             connection.execute(text(f"DROP INDEX {later}"))
@@ -416,6 +418,8 @@ def test_keys_that_are_too_long_are_cut_by_the_upgrade(new_url: NewUrl) -> None:
         for later in ("writes", "timeline", "parted"):
             connection.execute(text(f"ALTER TABLE catalogue DROP COLUMN {later}"))
         connection.execute(text("ALTER TABLE change DROP COLUMN digest"))
+        for later in ("origin", "parent"):
+            connection.execute(text(f"ALTER TABLE token DROP COLUMN {later}"))
         connection.execute(text("UPDATE alembic_version SET version_num = '0003'"))
     assert migrate(database) == ("0003", migrations.HEAD)
     assert check(database).problems == []

@@ -12,6 +12,7 @@ from starlette.types import ASGIApp
 
 from lexarium.domain.errors import Unavailable
 from lexarium.domain.lengths import Lengths, choose
+from lexarium.domain.proposals import Quota, choose_quota
 from lexarium.settings import FIGURES, MARK, Settings
 from lexarium.store.database import Database
 from lexarium.store.mark import Mark
@@ -28,6 +29,7 @@ def application() -> ASGIApp:
         threading.Thread(target=_end_with, args=[parent], name="lexarium-parent", daemon=True).start()
     settings = Settings.of(os.environ)
     choose(Lengths(settings.name_limit, settings.alias_limit, settings.definition_limit))
+    choose_quota(Quota(settings.proposals, settings.proposals_kb * 1024))
     shared = os.environ.get(MARK)
     database = Database(
         settings.database,

@@ -40,9 +40,14 @@ _RANGES = {
     "write_rate": (1, 1_000_000),
     "write_burst": (1, 1_000_000),
     "sign_in_rate": (1, 1_000_000),
+    "proposals": (0, 1_000_000),
+    "proposals_kb": (0, 1_000_000),
     "streams": (0, 1_000_000),
     "requests": (1, 1_000_000),
     "connections": (1, 1_000_000),
+    "heavy_requests": (1, 1_000_000),
+    "heavy_at_once": (1, 1_000),
+    "heavy_seconds": (1, 3_600),
 }
 
 
@@ -93,6 +98,8 @@ class Settings:
     sign_in_rate: int = _setting(
         5, "How many times a minute one address may try to sign in to an account at each worker process"
     )
+    proposals: int = _setting(1_000, "How many open proposals a contributor may have; one more is refused (403)")
+    proposals_kb: int = _setting(16_384, "How many kibibytes the open proposals of a contributor may hold together")
     streams: int = _setting(1_000, "How many live streams of changes each worker process serves at once")
     requests: int = _setting(
         64,
@@ -102,6 +109,13 @@ class Settings:
     connections: int = _setting(
         10_000, "How many connections each worker process has open at once; one more is told to come again (503)"
     )
+    heavy_requests: int = _setting(
+        16,
+        "How many heavy requests (annotate, export, reconcile) each worker process has in work at once, beside the"
+        " others; one more is told to come again (503)",
+    )
+    heavy_at_once: int = _setting(2, "On how many of those each worker process works at the same time; others wait")
+    heavy_seconds: int = _setting(10, "How many seconds one of those waits for its turn before it is refused (503)")
     title: str = _setting("Lexarium", "What the catalogue is called")
     licence: str = _setting("", "Under which terms it may be used: an IRI or a short text")
     publisher: str = _setting("", "Who publishes it")

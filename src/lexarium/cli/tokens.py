@@ -50,7 +50,7 @@ def list_command(json_output: JsonOption = False, database: DatabaseOption = Non
     for each in tokens:
         used = "never" if each.used is None else _moment(each.used)
         who = (each.id, Text(each.account.name), Text(each.label), each.role)
-        table.add_row(*who, _moment(each.created), used, _state(each))
+        table.add_row(*who, f"{_moment(each.created)} ({each.origin_text})", used, _state(each))
     out.print(table)
 
 
@@ -59,9 +59,9 @@ def revoke(
     id: Annotated[str, typer.Argument(metavar="ID", help="The identifier of the token.")],
     database: DatabaseOption = None,
 ) -> None:
-    """Make a token useless from now on."""
+    """Revoke a token, and all that were made with it."""
     revoke_token(opened(database), id)
-    out.print(f"The token {id} is revoked.", markup=False)
+    out.print(f"The token {id} is revoked, and so are all that were made with it.", markup=False)
 
 
 def _state(token: Token) -> str:

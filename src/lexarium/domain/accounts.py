@@ -35,7 +35,21 @@ class Account:
 
 
 SIGNED_IN = "signed in"
-"""The label of tokens that were had for a password."""
+"""The label of the tokens of sessions."""
+
+
+class Origin(StrEnum):
+    """How a token was made."""
+
+    COMMAND_LINE = "command-line"
+    SIGN_IN = "sign-in"
+    """For a name and a password: it is the token of a session."""
+    SESSION = "session"
+    """From a session, by someone who gave their password again."""
+    TOKEN = "token"  # noqa: S105 (a word, not a secret)
+    """With another token."""
+    UNKNOWN = "unknown"
+    """Before origins were recorded."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +67,14 @@ class Token:
     used: int | None = None
     """When it was last used, to the minute."""
     revoked: int | None = None
+    origin: Origin = Origin.COMMAND_LINE
+    parent: str | None = None
+    """The id of the token that it was made with, if any."""
+
+    @property
+    def origin_text(self) -> str:
+        """The origin in words, with the token that it was made with."""
+        return " ".join([self.origin.replace("command-line", "command line"), *([self.parent] if self.parent else [])])
 
     @property
     def reach(self) -> Role:

@@ -12,6 +12,7 @@ LexariumError
 │   └── Moved              the record is merged into another
 ├── Unauthenticated        no token, or one that is not valid
 ├── Forbidden              the role does not allow it
+│   └── QuotaExceeded      a contributor has as many open proposals as they may have
 ├── Conflict               it is there already, or what is there does not go with it
 │   └── Stale              it has been changed since it was read
 └── Invalid                what was given breaks rules; carries every problem found
@@ -78,6 +79,10 @@ class Unauthenticated(LexariumError):
 
 class Forbidden(LexariumError):
     """The role of the caller does not allow this."""
+
+
+class QuotaExceeded(Forbidden):
+    """The caller has as many open proposals as they may have."""
 
 
 class Conflict(LexariumError):

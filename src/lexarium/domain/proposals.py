@@ -14,6 +14,27 @@ class Decision(StrEnum):
 
 
 @dataclass(frozen=True)
+class Quota:
+    """The most open proposals that a contributor may have, by number and by bytes of all their changes."""
+
+    count: int = 1_000
+    bytes: int = 16 << 20
+
+
+_quota = [Quota()]
+
+
+def quota() -> Quota:
+    """Return the quota that holds in this process."""
+    return _quota[0]
+
+
+def choose_quota(chosen: Quota) -> None:
+    """Set the quota of this process. For whoever wires the process, before anything is proposed."""
+    _quota[0] = chosen
+
+
+@dataclass(frozen=True)
 class Queue:
     """Which open proposals are to be decided, and in which order."""
 

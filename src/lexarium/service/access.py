@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from lexarium.domain.accounts import SIGNED_IN, Account, Role, Token
+from lexarium.domain.accounts import Account, Origin, Role, Token
 from lexarium.domain.errors import Conflict, Forbidden, Invalid, NotFound, Problem, Unauthenticated, Unavailable
 from lexarium.domain.identifiers import mint
 from lexarium.domain.stamps import now, text_of
@@ -50,6 +50,8 @@ class Caller:
     """The id of the token that was sent."""
     expires: int | None = None
     """When that token is no longer good; None: never."""
+    in_session: bool = False
+    """Whether that token is a session's."""
 
     def may(self, deed: Deed) -> bool:
         """Whether the role allows it."""
@@ -129,7 +131,7 @@ def _use_unnoted(token: Token) -> bool:
 
 
 def _caller(token: Token) -> Caller:
-    return Caller(token.account, token.reach, token.id, token.expires)
+    return Caller(token.account, token.reach, token.id, token.expires, token.origin == Origin.SIGN_IN)
 
 
 def add_account(database: Database, name: str, role: Role) -> Account:
@@ -166,10 +168,13 @@ def create_token(  # noqa: PLR0913 (all that a token is, and what it rests on)
     expires: int | None = None,
     label: str = "",
     *,
+    origin: Origin = Origin.COMMAND_LINE,
+    parent: str | None = None,
     password: str | None = None,
 ) -> tuple[Token, str]:
     """Make a token for an account, and its secret, which is kept nowhere and cannot be had again.
 
+    `parent` is the id of the token that it is made with: raises `Unauthenticated` where that was revoked meanwhile.
     `password` is the hash of the one that it rests on: raises `Unauthenticated` where the account has another by now.
     """
     secret = f"lex_{secrets.token_urlsafe(32)}"
@@ -181,6 +186,8 @@ def create_token(  # noqa: PLR0913 (all that a token is, and what it rests on)
             raise Conflict(f"The account {name} is erased.")
         if password is not None and accounts.password(transaction.connection, name) != password:
             raise Unauthenticated("The password was changed just now.")
+        if parent is not None and not _is_unrevoked(transaction, parent):
+            raise Unauthenticated("The token was revoked just now.")
         if role is not None and role.rank > account.role.rank:
             raise Forbidden(f"{name} has the role {account.role}; a token of theirs cannot have the role {role}.")
         token = Token(
@@ -190,11 +197,18 @@ def create_token(  # noqa: PLR0913 (all that a token is, and what it rests on)
             role=role or account.role,
             created=now(),
             expires=expires,
+            origin=origin,
+            parent=parent,
         )
         accounts.add_token(transaction, token, _digest(secret))
-        if label == SIGNED_IN:
+        if origin == Origin.SIGN_IN:
             accounts.forget_sessions(transaction, account.id, before=now() - _SESSIONS_KEPT)
     return token, secret
+
+
+def _is_unrevoked(transaction: Transaction, identifier: str) -> bool:
+    found = accounts.find_token_by_id(transaction.connection, identifier)
+    return found is not None and found.revoked is None
 
 
 def in_days(days: int | None) -> int | None:
@@ -214,7 +228,7 @@ def lent(maker: Caller, role: Role | None, expires: int | None) -> int | None:
 
 
 def revoke_token(database: Database, identifier: str, by: Caller | None = None) -> None:
-    """Make a token useless from now on. Raises `NotFound` where there is none of this id.
+    """Make a token, and all that were made with it, useless from now on. Raises `NotFound` where there is none.
 
     A caller who is no admin may revoke their own, up to the role that they call with.
     """
@@ -229,6 +243,11 @@ def revoke_token(database: Database, identifier: str, by: Caller | None = None) 
         accounts.revoke_token(transaction, identifier, at=now())
 
     database.run(work)
+
+
+def end_session(database: Database, caller: Caller) -> None:
+    """Revoke the token that the caller signed in with. Tokens made from the session stay valid."""
+    database.run(lambda transaction: accounts.end_session(transaction, caller.token, at=now()))
 
 
 def list_accounts(database: Database) -> list[Account]:

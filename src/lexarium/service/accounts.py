@@ -90,8 +90,8 @@ def named(database: Database, name: str) -> Account:
 def change(identifier: str, role: Role | None = None, password: str | None = None) -> Work[Account]:
     """The work that gives an account another role or a password, told as its hash; None leaves it as it is.
 
-    A new password ends what the old one opened. It raises `Conflict` where the last admin would be none, or the
-    account is erased.
+    A new password ends every session, and every token made from one. It raises `Conflict` where the last admin would
+    be none, or the account is erased.
     """
 
     def work(transaction: Transaction) -> Account:
@@ -101,7 +101,7 @@ def change(identifier: str, role: Role | None = None, password: str | None = Non
             accounts.set_role(transaction, identifier, role)
         if password is not None:
             accounts.set_password(transaction, identifier, password)
-            accounts.sign_out(transaction, identifier, at=now())
+            accounts.end_all_sessions(transaction, identifier, at=now())
         return replace(account, role=role or account.role)
 
     return work
@@ -137,6 +137,8 @@ def token_view(token: Token) -> dict[str, Any]:
         "expires": None if token.expires is None else text_of(token.expires),
         "last_used": None if token.used is None else text_of(token.used),
         "revoked": None if token.revoked is None else text_of(token.revoked),
+        "origin": token.origin,
+        "made_with": token.parent,
     }
 
 

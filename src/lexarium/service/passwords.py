@@ -6,10 +6,10 @@ from functools import cache
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
-from lexarium.domain.accounts import SIGNED_IN, Token
+from lexarium.domain.accounts import SIGNED_IN, Origin, Role, Token
 from lexarium.domain.errors import Invalid, Problem, Unauthenticated
 from lexarium.domain.text import unstorable
-from lexarium.service.access import Caller, Deed, create_token, in_days
+from lexarium.service.access import Caller, Deed, create_token, in_days, lent
 from lexarium.service.accounts import change, named
 from lexarium.store import accounts
 from lexarium.store.database import Database
@@ -38,7 +38,9 @@ def set_password(database: Database, name: str, password: str) -> None:
     database.run(change(named(database, name).id, password=digest))
 
 
-def prove(database: Database, caller: Caller, password: str | None) -> None:
+def prove(
+    database: Database, caller: Caller, password: str | None, refusal: str = "The password stays as it is."
+) -> None:
     """Raise where this is not the caller's password. Who has none yet needs an admin's token to begin with one."""
     with database.read(newest=True) as snapshot:
         digest = accounts.password(snapshot, caller.account.name)
@@ -46,16 +48,34 @@ def prove(database: Database, caller: Caller, password: str | None) -> None:
         caller.require(Deed.ADMINISTER)
     elif password is None or not _verified(digest, password):
         wrong = "is required, and must be the password that you have now."
-        raise Invalid("The password stays as it is.", [Problem("old_password", wrong)])
+        raise Invalid(refusal, [Problem("old_password", wrong)])
 
 
-def proven(database: Database, caller: Caller, password: str | None) -> Caller:
-    """The caller as one who has just told their password: what they make may outlive the token that they call with.
+def issue_token(  # noqa: PLR0913 (all that can be asked of a token)
+    database: Database,
+    caller: Caller,
+    *,
+    account: str | None,
+    role: Role | None,
+    days: int | None,
+    label: str,
+    old_password: str | None,
+) -> tuple[Token, str]:
+    """Make a token as a caller asks for it, for themselves or, by an admin, for the account of another name.
 
-    Raises where it is not theirs.
+    In a session this needs the caller's password. The token may outlive the session, but no other token.
     """
-    prove(database, caller, password)
-    return replace(caller, expires=None)
+    name = account or caller.account.name
+    if name != caller.account.name:
+        caller.require(Deed.ADMINISTER)
+    maker = caller
+    if caller.in_session:
+        prove(database, caller, old_password, "The token was not made.")
+        maker = replace(caller, expires=None)
+    role = role or (caller.role if name == caller.account.name else None)
+    expires = lent(maker, role, in_days(days))
+    origin = Origin.SESSION if caller.in_session else Origin.TOKEN
+    return create_token(database, name, role, expires, label, origin=origin, parent=caller.token)
 
 
 def sign_in(database: Database, name: str, password: str) -> tuple[Token, str]:
@@ -66,7 +86,8 @@ def sign_in(database: Database, name: str, password: str) -> tuple[Token, str]:
     right = _verified(digest or _nobodys(), password) and digest is not None
     if not right:
         raise Unauthenticated("The name or the password is not right.")
-    return create_token(database, name, expires=in_days(_SESSION_DAYS), label=SIGNED_IN, password=digest)
+    expires = in_days(_SESSION_DAYS)
+    return create_token(database, name, expires=expires, label=SIGNED_IN, origin=Origin.SIGN_IN, password=digest)
 
 
 def _verified(digest: str, password: str) -> bool:

@@ -9,9 +9,9 @@ import orjson
 from lexarium.domain.changes import State
 from lexarium.domain.collections import COLLECTIONS, Collection
 from lexarium.domain.editing import draft_of, edited, merge_patch, patch_between
-from lexarium.domain.errors import Conflict, Forbidden, Invalid, NotFound, Problem
+from lexarium.domain.errors import Conflict, Forbidden, Invalid, NotFound, Problem, QuotaExceeded
 from lexarium.domain.identifiers import mint
-from lexarium.domain.proposals import Decision, Proposal
+from lexarium.domain.proposals import Decision, Proposal, quota
 from lexarium.domain.stamps import now
 from lexarium.domain.text import unstorable
 from lexarium.service.access import Caller, Deed
@@ -31,8 +31,7 @@ def propose_record(
     caller.require(Deed.PROPOSE)
     draft = checked(transaction, collection, given)
     proposal = Proposal(mint("prp"), collection.name, orjson.dumps(draft), caller.account.id, now())
-    proposals.add(transaction, proposal)
-    return proposal
+    return _add(transaction, caller, proposal)
 
 
 def propose_edit(transaction: Transaction, caller: Caller, before: Saved, given: Mapping[str, Any]) -> Proposal:
@@ -74,6 +73,20 @@ def _propose_change(transaction: Transaction, caller: Caller, before: Saved, cha
         record=before.whole.id,
         base_version=before.version,
     )
+    return _add(transaction, caller, proposal)
+
+
+def _add(transaction: Transaction, caller: Caller, proposal: Proposal) -> Proposal:
+    """Keep a new proposal. Raises `QuotaExceeded` where a contributor would have too many, or too large ones, open."""
+    if not caller.may(Deed.PUBLISH):
+        count, size = proposals.sum_open(transaction.connection, caller.account.id)
+        most = quota()
+        if count >= most.count or size + len(proposal.change) > most.bytes:
+            raise QuotaExceeded(
+                f"You have {count} open proposals with {size} bytes; with this one of {len(proposal.change)} bytes they"
+                f" would exceed your quota of {most.count} proposals and {most.bytes} bytes. Withdraw some, or wait"
+                " until curators have decided them."
+            )
     proposals.add(transaction, proposal)
     return proposal
 

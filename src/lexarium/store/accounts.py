@@ -3,9 +3,22 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, bindparam, case, delete, func, insert, or_, select, tuple_, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    bindparam,
+    case,
+    delete,
+    exists,
+    func,
+    insert,
+    or_,
+    select,
+    tuple_,
+    update,
+)
 
-from lexarium.domain.accounts import SIGNED_IN, Account, Role, Token
+from lexarium.domain.accounts import Account, Origin, Role, Token
 from lexarium.store.schema import account, token
 from lexarium.store.transaction import Transaction
 
@@ -84,8 +97,7 @@ def erase(transaction: Transaction, identifier: str, *, at: int) -> None:
     transaction.connection.execute(update(account).where(account.c.id == identifier).values(emptied))
     own = token.c.account == identifier
     transaction.connection.execute(update(token).where(own).values(label=""))
-    transaction.connection.execute(update(token).where(own, token.c.revoked.is_(None)).values(revoked=at))
-    transaction.accounts_changed()
+    _revoke_with_descendants(transaction, own, at=at)
 
 
 def password(connection: Connection, name: str) -> str | None:
@@ -138,14 +150,21 @@ def add_token(transaction: Transaction, new: Token, digest: str) -> None:
         "hash": digest,
         "created": new.created,
         "expires": new.expires,
+        "origin": new.origin,
+        "parent": new.parent,
     }
     transaction.connection.execute(insert(token).values(values))
 
 
 def forget_sessions(transaction: Transaction, account_id: str, *, before: int) -> None:
-    """Keep none of the tokens that an account has had for its password and that ended before a moment."""
-    theirs = (token.c.account == account_id) & (token.c.label == SIGNED_IN) & (token.c.expires < before)
-    transaction.connection.execute(delete(token).where(theirs))
+    """Delete the sessions of an account that ended before a moment, unless a token made from one is still valid.
+
+    Those stay because a new password must find what was made from them.
+    """
+    child = token.alias()
+    has_children = exists().where(child.c.parent == token.c.id, child.c.revoked.is_(None))
+    ended = _is_session_of(account_id) & (token.c.expires < before)
+    transaction.connection.execute(delete(token).where(ended, ~has_children))
 
 
 def note_use(transaction: Transaction, identifier: str, *, at: int) -> None:
@@ -154,16 +173,31 @@ def note_use(transaction: Transaction, identifier: str, *, at: int) -> None:
 
 
 def revoke_token(transaction: Transaction, identifier: str, *, at: int) -> None:
-    """Revoke a token; one already revoked stays as it was."""
+    """Revoke a token and all that were made with it; one already revoked stays as it was."""
+    _revoke_with_descendants(transaction, token.c.id == identifier, at=at)
+
+
+def end_session(transaction: Transaction, identifier: str, *, at: int) -> None:
+    """Revoke the token of a session, and none that was made from it."""
     unrevoked = (token.c.id == identifier) & token.c.revoked.is_(None)
     transaction.connection.execute(update(token).where(unrevoked).values(revoked=at))
     transaction.accounts_changed()
 
 
-def sign_out(transaction: Transaction, account_id: str, *, at: int) -> None:
-    """Revoke the tokens that an account has had for its password."""
-    theirs = (token.c.account == account_id) & (token.c.label == SIGNED_IN) & token.c.revoked.is_(None)
-    transaction.connection.execute(update(token).where(theirs).values(revoked=at))
+def end_all_sessions(transaction: Transaction, account_id: str, *, at: int) -> None:
+    """Revoke every session of an account, and all tokens that were made from one."""
+    _revoke_with_descendants(transaction, _is_session_of(account_id), at=at)
+
+
+def _is_session_of(account_id: str) -> ColumnElement[bool]:
+    return (token.c.account == account_id) & (token.c.origin == Origin.SIGN_IN)
+
+
+def _revoke_with_descendants(transaction: Transaction, roots: ColumnElement[bool], *, at: int) -> None:
+    family = select(token.c.id).where(roots).cte("family", recursive=True)
+    family = family.union(select(token.c.id).join(family, token.c.parent == family.c.id))
+    valid = token.c.id.in_(select(family.c.id)) & token.c.revoked.is_(None)
+    transaction.connection.execute(update(token).where(valid).values(revoked=at))
     transaction.accounts_changed()
 
 
@@ -188,4 +222,6 @@ def _token(row: Any) -> Token:
         expires=row.expires,
         used=row.used,
         revoked=row.revoked,
+        origin=Origin(row.origin),
+        parent=row.parent,
     )

@@ -19,6 +19,13 @@ def add(transaction: Transaction, new: Proposal) -> None:
     transaction.connection.execute(insert(proposal).values(asdict(new)))
 
 
+def sum_open(connection: Connection, author: str) -> tuple[int, int]:
+    """Return how many open proposals someone has, and how many bytes their changes hold together."""
+    size = func.coalesce(func.sum(func.length(proposal.c.change)), 0)
+    row = connection.execute(select(func.count(), size).where(_OPEN, proposal.c.author == author)).one()
+    return row[0], int(row[1])
+
+
 def find(connection: Connection, identifier: str) -> Proposal | None:
     """The proposal of this id, or None."""
     row = connection.execute(select(proposal).where(proposal.c.id == identifier)).one_or_none()

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import orjson
 from sqlalchemy import Column, Connection, Row, Select, Table, select
 
-from lexarium.domain.accounts import Role
+from lexarium.domain.accounts import Origin, Role
 from lexarium.domain.changes import Action
 from lexarium.domain.collections import COLLECTIONS
 from lexarium.domain.proposals import Decision
@@ -49,6 +49,7 @@ _NAMED: tuple[tuple[Column[Any], Column[Any]], ...] = (
 _KNOWN: tuple[tuple[Column[Any], Collection[str]], ...] = (
     (account.c.role, list(Role)),
     (token.c.role, list(Role)),
+    (token.c.origin, list(Origin)),
     (proposal.c.state, list(Decision)),
     (proposal.c.collection, list(COLLECTIONS)),
 )

@@ -124,6 +124,9 @@ token = Table(
     Column("expires", BigInteger),
     Column("used", BigInteger),
     Column("revoked", BigInteger),
+    Column("origin", Key, nullable=False, server_default="unknown", comment="how it was made"),
+    Column("parent", Key, comment="the token that it was made with"),
+    Index("token_by_parent", "parent"),
     Index("token_in_order", "created", "id"),
     Index("token_of_account", "account", "created", "id"),
 )

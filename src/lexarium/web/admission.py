@@ -16,11 +16,24 @@ _PARTS = 8
 """Under strain, one in so many of the requests that may be in work otherwise may be."""
 _STRAIN_SECONDS = 1.0
 """How long it lasts after the last refusal: for as long as those who were refused are told to wait."""
-_PROBLEM = respond(
-    HttpProblem(503, "The server has more to do than it can. Try again in a moment."),
-    {"access-control-allow-origin": "*"},
+HEAVY = frozenset(
+    {
+        ("POST", "/annotate"),
+        ("POST", "/api/v1/annotate"),
+        ("GET", "/api/v1/export"),
+        *((method, path) for method in ("GET", "POST") for path in ("/reconcile", "/reconcile/")),
+    }
 )
-REFUSAL = Reply(_PROBLEM.status_code, _PROBLEM.raw_headers, bytes(_PROBLEM.body))
+"""What keeps the server busy for long: it has limits of its own, so that it keeps no reader out."""
+
+
+def _refusal(detail: str) -> Reply:
+    response = respond(HttpProblem(503, detail), {"access-control-allow-origin": "*"})
+    return Reply(response.status_code, response.raw_headers, bytes(response.body))
+
+
+REFUSAL = _refusal("The server has more to do than it can. Try again in a moment.")
+_HEAVY_REFUSAL = _refusal("There are too many requests to annotate, export or reconcile. Try again in a moment.")
 
 
 class Work:
@@ -53,31 +66,35 @@ class Work:
 
 
 class Admitted:
-    """An ASGI application that has at most so many requests in work.
+    """An ASGI application that has at most so many requests in work, and beside them so many heavy ones.
 
     One counts from when it comes until its answer begins, but not while its client is waited for: however many are
     slow to send, they keep nobody else out. What they have sent counts by itself.
     """
 
-    def __init__(self, app: ASGIApp, work: Work, bodies: Bodies) -> None:
+    def __init__(self, app: ASGIApp, work: Work, heavy: Work, bodies: Bodies) -> None:
         self._app = app
         self._work = work
+        self._heavy = heavy
         self._bodies = bodies
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["path"] in PROBES:
             await self._app(scope, receive, send)
-        elif self._work.is_full():
-            await REFUSAL.deliver(send)
+            return
+        is_heavy = (scope["method"], scope["path"]) in HEAVY
+        work = self._heavy if is_heavy else self._work
+        if work.is_full():
+            await (_HEAVY_REFUSAL if is_heavy else REFUSAL).deliver(send)
         else:
-            await self._take(scope, receive, send)
+            await self._take(work, scope, receive, send)
 
-    async def _take(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _take(self, work: Work, scope: Scope, receive: Receive, send: Send) -> None:
         counted = begun = False
 
         def count(*, now: bool) -> None:
             nonlocal counted
-            self._work.requests += now - counted
+            work.requests += now - counted
             counted = now
 
         async def heard() -> Message:

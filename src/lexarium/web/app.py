@@ -85,12 +85,12 @@ def make_app(settings: Settings, database: Database, figures: Path | None = None
     streams = Streams(settings.streams)
     callers = Callers(database)
     gate = Gate(callers, closed=settings.read == "token")
-    work = Work(settings.requests)
+    work, heavy = Work(settings.requests), Work(settings.heavy_requests)
     indexer = Indexer(database, settings.index, hurried=lambda: work.is_strained)
     finder = Finder(database, indexer)
     answers = Answers(settings.cache_mb * 1_000_000, database)
     traffic = Traffic(told=settings.log_requests == "yes")
-    metrics = Metrics(database, indexer, answers, streams, traffic, work, limits.bodies, figures)
+    metrics = Metrics(database, indexer, answers, streams, traffic, work, heavy, limits.bodies, figures)
     annotating = Annotating(database)
     uploads = Uploads(database, settings.about)
     site = Site(
@@ -124,7 +124,7 @@ def make_app(settings: Settings, database: Database, figures: Path | None = None
         lifespan=lifespan,
     )
     app.router.redirect_slashes = False
-    admitted = Admitted(InTurn(Gated(app, gate, site) if gate.closed else app), work, limits.bodies)
+    admitted = Admitted(InTurn(Gated(app, gate, site) if gate.closed else app), work, heavy, limits.bodies)
     watched = Observed(admitted, traffic)
     # What is finished is sent without asking who wants it: in a closed catalogue nothing is.
     return FastPath(Forwarded(watched, settings.proxies), None if gate.closed else answers, traffic, work)

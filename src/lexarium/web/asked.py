@@ -60,6 +60,9 @@ class NewToken(BaseModel):
     label: Plain = Field("", max_length=200, description="What it is for.")
     role: Role | None = Field(None, description="No higher than the account's and one's own; left out, as high.")
     days: int | None = Field(None, ge=1, le=36_500, description="How long it is good for; left out, as long as may be.")
+    old_password: str | None = Field(
+        None, max_length=1_000, description="Your password; needed where the token that you call with is from sign-in."
+    )
 
 
 class NewWebhook(BaseModel):

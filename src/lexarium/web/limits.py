@@ -8,6 +8,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, MutableMapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -165,6 +166,37 @@ class Bodies:
         self.held -= state.pop(_HELD, 0)
 
 
+class HeavyTurns:
+    """Turns for work that keeps a thread busy for long: few at a time, so that however many ask, others find threads.
+
+    Nobody holds a turn while a client is waited for.
+    """
+
+    def __init__(self, at_once: int, seconds: int) -> None:
+        self._free = asyncio.Semaphore(at_once)
+        self._seconds = seconds
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncGenerator[None, None]:
+        """Hold a turn until the block ends. Raises a 503 where none comes in time."""
+        try:
+            async with asyncio.timeout(self._seconds):
+                await self._free.acquire()
+        except TimeoutError:
+            detail = "Too many requests to annotate, export or reconcile wait before this one. Try again later."
+            raise HttpProblem(503, detail, {"Retry-After": str(self._seconds)}) from None
+        try:
+            yield
+        finally:
+            self._free.release()
+
+    @asynccontextmanager
+    async def next_turn(self) -> AsyncGenerator[None, None]:
+        """Hold a turn until the block ends, however long it takes to come: for an answer that has begun."""
+        async with self._free:
+            yield
+
+
 class Limits:
     """The limits of one worker."""
 
@@ -179,8 +211,7 @@ class Limits:
         self.sign_ins = SignIns(settings.sign_in_rate)
         self.batches = asyncio.Semaphore(1)
         """To be held while a batch is written: only one can be, and those that wait take no thread from others."""
-        self.long_work = asyncio.Semaphore(2)
-        """To be held while a piece of long work is done in a thread: however many ask, others find threads too."""
+        self.heavy = HeavyTurns(settings.heavy_at_once, settings.heavy_seconds)
 
     async def body(self, request: Request) -> bytes:
         """The whole body; raises where it is too large or too slow. The request keeps it, so it may be asked again."""

@@ -53,6 +53,7 @@ METRICS = {
     "lexarium_request_seconds": Metric("histogram", "Seconds until an answer began", ("route", "le")),
     "lexarium_faults_total": Metric("counter", "Mistakes of the server's own, told from 0", ("part", "reason")),
     "lexarium_requests_in_work": Metric("gauge", "Requests that are worked on"),
+    "lexarium_heavy_requests_in_work": Metric("gauge", "Requests to annotate, export or reconcile, beside those"),
     "lexarium_bodies_bytes": Metric("gauge", "Bytes that are held of what clients send"),
     "lexarium_cache_hits_total": Metric("counter", "Finished answers that were there"),
     "lexarium_cache_misses_total": Metric("counter", "Finished answers that had to be made"),
@@ -86,6 +87,7 @@ class Metrics:
     streams: Streams
     traffic: Traffic
     work: Work
+    heavy: Work
     bodies: Bodies
     folder: Path | None
     """Where the workers of the node tell each other; None: there is one alone."""
@@ -121,6 +123,7 @@ class Metrics:
         load = self.database.load
         figures: Figures = {
             ("lexarium_requests_in_work", ()): self.work.requests,
+            ("lexarium_heavy_requests_in_work", ()): self.heavy.requests,
             ("lexarium_bodies_bytes", ()): self.bodies.held,
             ("lexarium_cache_hits_total", ()): self.answers.hits,
             ("lexarium_cache_misses_total", ()): self.answers.misses,

@@ -9,7 +9,7 @@ from lexarium.web.limits import Limits
 
 async def first(pieces: Iterator[bytes], limits: Limits) -> bytes | None:
     """The first piece, to be made before the answer begins: what can go wrong does so here, and has a status."""
-    async with limits.long_work:
+    async with limits.heavy.turn():
         return await run_in_threadpool(next, pieces, None)
 
 
@@ -18,4 +18,5 @@ async def rest(piece: bytes | None, pieces: Iterator[bytes], limits: Limits) -> 
     while piece is not None:
         if piece:
             yield piece
-        piece = await first(pieces, limits)
+        async with limits.heavy.next_turn():
+            piece = await run_in_threadpool(next, pieces, None)

@@ -48,7 +48,7 @@ def form(site: Site, request: Request) -> Response:
 async def annotate(site: Site, request: Request, fields: Mapping[str, Any]) -> Response:
     """The text with its terms, as a page or to keep."""
     names = await _current(site.annotating)
-    async with site.limits.long_work:
+    async with site.limits.heavy.turn():
         return await run_in_threadpool(_answer, site, request, names, fields)
 
 

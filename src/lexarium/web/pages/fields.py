@@ -8,6 +8,7 @@ from lexarium.domain.collections import COLLECTIONS
 from lexarium.domain.errors import Conflict, Forbidden, Invalid, LexariumError, NotFound, Problem
 from lexarium.domain.text import unstorable
 from lexarium.web.pages.wording import plural
+from lexarium.web.problems import HttpProblem
 
 KINDS = [(name, plural(name)) for name in COLLECTIONS]
 """The collections to choose from, and what they are called."""
@@ -31,6 +32,14 @@ def whole_number(fields: Typed, name: str) -> int | None:
     """The number in a field; None where there is none."""
     typed = text(fields, name).strip()
     return int(typed) if typed.isascii() and typed.isdecimal() and len(typed) < 10 else None
+
+
+def required_version(fields: Typed, name: str = "version") -> int:
+    """Read the version of a record that a form was opened at. Raises a 400 where the form does not say it."""
+    version = whole_number(fields, name)
+    if not version:
+        raise HttpProblem(400, f"The form does not say which version it changes ({name}). Open the page again.")
+    return version
 
 
 def place(told: str) -> tuple[int, str] | None:

@@ -12,7 +12,7 @@ from lexarium.service.access import Deed
 from lexarium.service.desk import Desk, current, found, refuse_gone
 from lexarium.store.transaction import Transaction
 from lexarium.web.pages import meanwhile
-from lexarium.web.pages.fields import Typed, mistakes_of, text, whole_number
+from lexarium.web.pages.fields import Typed, mistakes_of, required_version, text, whole_number
 from lexarium.web.pages.picking import choices
 from lexarium.web.pages.session import known
 from lexarium.web.pages.site import Form, Page, Site
@@ -29,14 +29,15 @@ def ask(site: Site, request: Request) -> Response:
 def merge(site: Site, request: Request, fields: Typed) -> Response:
     """Merge it, and go to the survivor."""
     caller, identifier = known(site, request), request.path_params["id"]
-    into = text(fields, "into")
+    into, version = text(fields, "into"), required_version(fields)
+    survivor_version = required_version(fields, "survivor") if into not in ("", identifier) else None
 
     def work(transaction: Transaction) -> Response:
         desk = Desk(transaction, caller)
         kind = desk.any(identifier).whole.collection
-        gone = desk.current(kind, identifier, whole_number(fields, "version"))
+        gone = desk.current(kind, identifier, version)
         if into != identifier:
-            desk.current(kind, into, whole_number(fields, "survivor"))
+            desk.current(kind, into, survivor_version)
         survivor = desk.merge(gone, into)
         return RedirectResponse(with_query(path_of(survivor.whole.id), merged=identifier), 303)
 

@@ -20,7 +20,7 @@ _SHOWN = 100
 _DONE = {
     "added": "The account is made. Give it a password, or a token, so that it can be used.",
     "role": "The role is changed. It counts from the next request on.",
-    "password": "The password is set. Whoever was signed in with the old one is not any more.",
+    "password": "The password is set. All sessions of the account, and the tokens made from them, have ended.",
     "erased": "The account is erased: its name, password and tokens are gone. What it wrote stays, under its id.",
 }
 

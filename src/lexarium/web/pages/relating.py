@@ -7,18 +7,18 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from lexarium.domain.errors import Invalid, LexariumError, NotFound
+from lexarium.domain.errors import Invalid, LexariumError, NotFound, QuotaExceeded, Stale
 from lexarium.domain.proposals import Proposal
 from lexarium.domain.relations import RELATIONS, Edge, Relation
 from lexarium.domain.text import unstorable
 from lexarium.service import curating
 from lexarium.service.access import Deed
-from lexarium.service.desk import found, refuse_gone
+from lexarium.service.desk import found, refuse_gone, refuse_stale
 from lexarium.store import records
 from lexarium.store.backend import Snapshot
 from lexarium.store.transaction import Transaction
-from lexarium.web.pages import reverting
-from lexarium.web.pages.fields import Typed, mistakes_of, text
+from lexarium.web.pages import meanwhile, reverting
+from lexarium.web.pages.fields import Typed, mistakes_of, required_version, text, whole_number
 from lexarium.web.pages.picking import Choice, choices, chosen
 from lexarium.web.pages.proposed import proposed_page
 from lexarium.web.pages.session import known
@@ -50,6 +50,7 @@ def change(site: Site, request: Request, fields: Typed) -> Response:
     caller, identifier, act = known(site, request), request.path_params["id"], text(fields, "act")
     if act not in (*_PLACES, "remove"):
         return _page(site, request, fields, {})
+    version = required_version(fields)
     name = text(fields, "mapping" if act == _MAP else "relation")
     target = text(fields, _PLACES.get(act, "target")).strip()
     if act in _PLACES and not target:
@@ -59,6 +60,7 @@ def change(site: Site, request: Request, fields: Typed) -> Response:
     def work(transaction: Transaction) -> Response:
         before = found(transaction.connection, identifier)
         refuse_gone(before.whole)
+        refuse_stale(before.change, version)
         made = do(transaction, caller, before, name, target)
         if isinstance(made, Proposal):
             return RedirectResponse(proposed_page(made), 303)
@@ -66,7 +68,9 @@ def change(site: Site, request: Request, fields: Typed) -> Response:
 
     try:
         return site.database.run(work)
-    except Invalid as error:
+    except Stale:
+        return _page(site, request, fields, {"": meanwhile.CHANGED})
+    except (Invalid, QuotaExceeded) as error:
         return _page(site, request, fields, _wrong(error, _PLACES.get(act, "")))
     except NotFound as error:
         if act != "remove":
@@ -95,6 +99,8 @@ def _page(site: Site, request: Request, typed: Typed, wrong: Mapping[str, str]) 
         relation = inner.get(text(typed, "relation")) or next(iter(inner.values()), None)
         told: dict[str, Any] = {
             "whole": there.whole,
+            "version": there.version,
+            "since": meanwhile.since(snapshot, there, whole_number(typed, "version")),
             "related": _related(snapshot, there.whole.edges),
             "inner": inner,
             "outer": [(name, each.label) for name, each in kind.relations.items() if each.target is None],

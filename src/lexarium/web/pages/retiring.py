@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from lexarium.domain.errors import Conflict, Invalid, Stale
+from lexarium.domain.errors import Conflict, Invalid, QuotaExceeded, Stale
 from lexarium.domain.proposals import Proposal
 from lexarium.domain.text import unstorable
 from lexarium.service import curating
@@ -15,7 +15,7 @@ from lexarium.store import edges, records
 from lexarium.store.backend import Snapshot
 from lexarium.store.transaction import Transaction
 from lexarium.web.pages import meanwhile, reverting
-from lexarium.web.pages.fields import Typed, mistakes_of, text, whole_number
+from lexarium.web.pages.fields import Typed, mistakes_of, required_version, text, whole_number
 from lexarium.web.pages.picking import Choice, choices, chosen
 from lexarium.web.pages.proposed import proposed_page
 from lexarium.web.pages.session import known
@@ -36,7 +36,7 @@ def retire(site: Site, request: Request, fields: Typed) -> Response:
     caller, identifier = known(site, request), request.path_params["id"]
     if text(fields, "act") != "retire":
         return _page(site, request, fields, {})
-    version, instead = whole_number(fields, "version"), text(fields, "replaced_by") or None
+    version, instead = required_version(fields), text(fields, "replaced_by") or None
 
     def work(transaction: Transaction) -> Response:
         kind = found(transaction.connection, identifier).whole.collection
@@ -50,7 +50,7 @@ def retire(site: Site, request: Request, fields: Typed) -> Response:
         return site.database.run(work)
     except Stale:
         return _page(site, request, fields, {"": meanwhile.CHANGED})
-    except (Invalid, Conflict) as error:
+    except (Invalid, Conflict, QuotaExceeded) as error:
         return _page(site, request, fields, mistakes_of(error))
 
 

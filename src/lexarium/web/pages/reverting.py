@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from lexarium.domain.changes import Action, Change, State
-from lexarium.domain.errors import Invalid, NotFound, Problem, Stale
+from lexarium.domain.errors import NotFound, Stale
 from lexarium.service import dossiers, looking
 from lexarium.service.access import Caller, Deed
 from lexarium.service.desk import Desk, Saved, found
@@ -14,7 +14,7 @@ from lexarium.store import versions
 from lexarium.store.backend import Snapshot
 from lexarium.store.transaction import Transaction
 from lexarium.web.pages import meanwhile
-from lexarium.web.pages.fields import Typed, whole_number
+from lexarium.web.pages.fields import Typed, required_version
 from lexarium.web.pages.session import known
 from lexarium.web.pages.site import Form, Site
 from lexarium.web.pages.wording import path_of, with_query
@@ -85,9 +85,7 @@ def _back(snapshot: Snapshot, change: Change, caller: Caller) -> int | None:
 def revert(site: Site, request: Request, fields: Typed) -> Response:
     """Make a record what it was at a version."""
     caller, identifier = known(site, request), request.path_params["id"]
-    to, newest = whole_number(fields, "version"), whole_number(fields, "newest")
-    if to is None or newest is None:
-        raise Invalid("This cannot be set back.", [Problem("version", "should be a whole number.")])
+    to, newest = required_version(fields), required_version(fields, "newest")
 
     def work(transaction: Transaction) -> tuple[Saved, Saved]:
         desk = Desk(transaction, caller)

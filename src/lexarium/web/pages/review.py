@@ -19,7 +19,7 @@ from lexarium.service.statistics import GAPS
 from lexarium.store.backend import Snapshot, read_position
 from lexarium.web.asked import Reject, formed
 from lexarium.web.pages import drafts
-from lexarium.web.pages.fields import KINDS, MISTAKES, Typed, mistakes_of, place, text, whole_number
+from lexarium.web.pages.fields import KINDS, MISTAKES, Typed, mistakes_of, place, required_version, text
 from lexarium.web.pages.session import known
 from lexarium.web.pages.site import Form, Page, Site
 from lexarium.web.pages.wording import label, with_query
@@ -107,7 +107,8 @@ def accept(site: Site, request: Request, fields: Typed) -> Response:
     with site.database.read() as snapshot:
         found = reviewing.case(snapshot, proposals.visible(snapshot, caller, identifier))
     try:
-        wanted, version = _wanted(found, fields), whole_number(fields, "version")
+        version = None if found.proposal.base_version is None else required_version(fields)
+        wanted = _wanted(found, fields)
         site.database.run(lambda transaction: reviewing.accept(transaction, caller, identifier, wanted, version))
     except MISTAKES as error:
         return _one(site, request, fields, mistakes_of(error))

@@ -80,10 +80,10 @@ def sign_out(site: Site, request: Request, fields: Mapping[str, Any]) -> Respons
 
 
 def _revoke(site: Site, request: Request) -> None:
-    """Make the token useless that a browser has, if it is good for anything."""
+    """End the session that a browser has, if it is still valid."""
     caller = caller_of(site, request)
     if caller is not None:
-        access.revoke_token(site.database, caller.token, caller)
+        access.end_session(site.database, caller)
 
 
 def _after(address: object) -> str:

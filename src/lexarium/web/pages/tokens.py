@@ -21,7 +21,10 @@ from lexarium.web.pages.wording import with_query
 
 _ALL, _OWN = "/admin/tokens", "/account"
 _SHOWN = 100
-_DONE = {"revoked": "The token is revoked: it is good for nothing any more.", "password": "Your password is changed."}
+_DONE = {
+    "revoked": "The token is revoked, and so are all that were made with it.",
+    "password": "Your password is changed.",
+}
 _SECRET = {"cache-control": "no-store"}
 
 
@@ -77,16 +80,9 @@ def _make(site: Site, request: Request, caller: Caller, fields: Typed) -> Respon
 
 
 def _made(site: Site, caller: Caller, fields: Typed) -> tuple[Token, str]:
-    asked = formed(NewToken, given(fields, "account", "label", "role", "days"), "This is not a valid token.")
-    name = asked.account or caller.account.name
-    if name != caller.account.name:
-        caller.require(Deed.ADMINISTER)
-    maker = caller
-    if caller.expires is not None:
-        maker = passwords.proven(site.database, caller, text(fields, "old_password"))
-    role = asked.role or (caller.role if name == caller.account.name else None)
-    expires = access.lent(maker, role, access.in_days(asked.days))
-    return access.create_token(site.database, name, role, expires, asked.label)
+    names = ("account", "label", "role", "days", "old_password")
+    asked = formed(NewToken, given(fields, *names), "This is not a valid token.")
+    return passwords.issue_token(site.database, caller, **asked.model_dump())
 
 
 def ask_revoke(site: Site, request: Request) -> Response:

@@ -13,7 +13,7 @@ from starlette.responses import RedirectResponse, Response
 from lexarium.domain.collections import COLLECTIONS, Collection
 from lexarium.domain.drafts import checked, draft_model
 from lexarium.domain.editing import draft_of, rebased
-from lexarium.domain.errors import Gone, Invalid, Moved, NotFound, Stale
+from lexarium.domain.errors import Gone, Invalid, Moved, NotFound, QuotaExceeded, Stale
 from lexarium.domain.proposals import Proposal
 from lexarium.service import curating, looking
 from lexarium.service.access import Deed
@@ -22,7 +22,7 @@ from lexarium.service.finding import Hit
 from lexarium.service.once import Ask, Outcome, once
 from lexarium.store.transaction import Transaction
 from lexarium.web.pages import drafts, reverting
-from lexarium.web.pages.fields import Typed, mistakes_of, text, whole_number
+from lexarium.web.pages.fields import Typed, mistakes_of, required_version, text
 from lexarium.web.pages.proposed import proposed_page
 from lexarium.web.pages.session import known
 from lexarium.web.pages.site import Form, Page, Site
@@ -147,7 +147,7 @@ def create(site: Site, request: Request, fields: Typed) -> Response:
 
     try:
         outcome = site.database.run(once(caller, _ask(fields), work))
-    except Invalid as error:
+    except (Invalid, QuotaExceeded) as error:
         return _page(site, request, Sheet(kind, typed, wrong=mistakes_of(error)), text(fields, "key"))
     return RedirectResponse(str(outcome.location), 303)
 
@@ -173,10 +173,9 @@ def _sheet_of(there: Saved) -> Sheet:
 
 def save(site: Site, request: Request, fields: Typed) -> Response:
     """Make it so, or propose it; or the form again, to look at, with what is wrong or what others have changed."""
-    caller, identifier = known(site, request), request.path_params["id"]
+    caller, identifier, version = known(site, request), request.path_params["id"], required_version(fields)
     with site.database.read() as snapshot:
-        there = found(snapshot, identifier)
-        kind, version = there.whole.collection, whole_number(fields, "version") or there.version
+        kind = found(snapshot, identifier).whole.collection
         base = draft_of(looking.version(snapshot, kind, identifier, version).whole())
     draft, typed = read(kind, fields, base), _typed(kind, fields)
     if text(fields, "act") == "preview":
@@ -193,7 +192,7 @@ def save(site: Site, request: Request, fields: Typed) -> Response:
         return site.database.run(work)
     except Stale:
         return _page(site, request, _moved(site, identifier, base, draft, typed))
-    except Invalid as error:
+    except (Invalid, QuotaExceeded) as error:
         return _page(site, request, Sheet(kind, typed, identifier, version, mistakes_of(error)))
     except (Gone, Moved) as error:
         told = f"{error} What you wrote is still here, so that you can take it elsewhere."

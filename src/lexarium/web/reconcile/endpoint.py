@@ -96,7 +96,7 @@ class Service:
         given = request.query_params
         if "queries" not in given and "extend" not in given:
             return _json(answers.manifest(self._about, str(request.base_url).rstrip("/")))
-        return await run_in_threadpool(self._answer, dict(given))
+        return await self._answer_in_turn(dict(given))
 
     async def post(self, request: Request) -> Response:
         """The answer to a form."""
@@ -106,7 +106,7 @@ class Service:
                 415 if not is_form else 400,
                 "Send a form (application/x-www-form-urlencoded) with a field `queries` or `extend`, which holds JSON.",
             )
-        return await run_in_threadpool(self._answer, fields)
+        return await self._answer_in_turn(fields)
 
     async def preview(self, request: Request) -> Response:
         """A record as a card; of a merged one its survivor's."""
@@ -162,6 +162,10 @@ class Service:
             return _json({"id": identifier, "html": html})
 
         return answer
+
+    async def _answer_in_turn(self, fields: Any) -> Response:
+        async with self._limits.heavy.turn():
+            return await run_in_threadpool(self._answer, fields)
 
     def _answer(self, fields: Any) -> Response:
         if "queries" in fields:

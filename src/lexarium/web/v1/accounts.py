@@ -1,5 +1,7 @@
 """Accounts and their tokens."""
 
+from contextlib import nullcontext
+
 from fastapi import APIRouter, Depends, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
@@ -119,24 +121,23 @@ def tokens(database: StoreOf, caller: CallerOf) -> Response:
     "/tokens",
     summary="Make a token; its secret is told this once",
     status_code=201,
-    responses=answered("TokenWithSecret", 403, 404, 409, status=201),
+    responses=answered("TokenWithSecret", 403, 404, 409, 429, status=201),
     openapi_extra=body_of("NewToken"),
     dependencies=[Depends(refuse_key)],
 )
-def add_token(database: StoreOf, caller: CallerOf, body: BodyOf) -> Response:
+async def add_token(request: Request, database: StoreOf, limits: LimitsOf, caller: CallerOf, body: BodyOf) -> Response:
+    """With a token from sign-in this needs the password: the new token outlives the session."""
     given = asked.formed(NewToken, body, "This is not a valid token.")
-    name = given.account or caller.account.name
-    if name != caller.account.name:
-        caller.require(Deed.ADMINISTER)
-    role = given.role or (caller.role if name == caller.account.name else None)
-    expires = access.lent(caller, role, access.in_days(given.days))
-    token, secret = access.create_token(database, name, role, expires, given.label)
+    if caller.in_session:
+        limits.sign_ins.take(caller.account.name, address_of(request))
+    async with limits.sign_ins.hashing if caller.in_session else nullcontext():
+        token, secret = await run_in_threadpool(passwords.issue_token, database, caller, **given.model_dump())
     return answers.told(Outcome(201, {**token_view(token), "token": secret}))
 
 
 @router.delete(
     "/tokens/{id}",
-    summary="Make a token useless from now on",
+    summary="Revoke a token, and all that were made with it",
     status_code=204,
     responses=answered(None, 403, 404, status=204),
 )

@@ -131,8 +131,8 @@ async def _events(
     silent = 0.0
     epoch = database.position().epoch
     while stream.goes_on and database.position().epoch == epoch:
+        await check()  # in every round: a token may end while nothing changes
         if database.position().revision > since:
-            await check()
             read = await run_in_threadpool(_read_to, database, epoch, since, collections)
             if read is None:
                 return

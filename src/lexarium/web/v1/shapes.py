@@ -5,7 +5,7 @@ from typing import Any, Literal, Union
 
 from pydantic import BaseModel, ConfigDict, Field, RootModel, create_model
 
-from lexarium.domain.accounts import Role
+from lexarium.domain.accounts import Origin, Role
 from lexarium.domain.aliases import Scope
 from lexarium.domain.changes import Action, State
 from lexarium.domain.collections import COLLECTIONS, Collection
@@ -183,6 +183,8 @@ class Token(BaseModel):
     expires: str | None
     last_used: str | None = Field(description="To the minute.")
     revoked: str | None
+    origin: Origin = Field(description="How it was made; `sign-in`: it is a session's.")
+    made_with: str | None = Field(description="The id of the token that it was made with; revoked with that one.")
 
 
 class TokenWithSecret(Token):
