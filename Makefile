@@ -76,3 +76,9 @@ lock: develop
 
 clean:
 	rm -rf .venv .bench .screenshots dist build
+
+# Nested Turtle, read within a second per megabyte.
+.PHONY: bench-nesting
+bench: bench-nesting
+bench-nesting: develop
+	$(BIN)/python -m benchmarks.nesting
