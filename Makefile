@@ -90,4 +90,30 @@ lock: develop
 	$(COMPILE) --group dev -o requirements-dev.txt
 
 clean:
-	rm -rf .venv .tools .coverage .bench .screenshots dist build
+	rm -rf .venv .venv-lowest .tools .coverage .bench .screenshots dist build
+
+# Nested Turtle, read within a second per megabyte.
+.PHONY: bench-nesting
+bench: bench-nesting
+bench-nesting: develop
+	$(BIN)/python -m benchmarks.nesting
+
+# The short suite with the lowest versions that pyproject.toml allows, in an environment of its own.
+SHORT := tests/test_contract.py tests/test_store.py tests/test_v1.py tests/test_pages.py tests/test_import.py \
+	tests/test_export.py tests/test_search.py
+LOWEST_PIP := .venv-lowest/bin/python -m pip --disable-pip-version-check --quiet
+
+.PHONY: test-lowest lock-lowest
+test-lowest: .venv-lowest/installed
+	.venv-lowest/bin/python $(PYTEST) -m "not full" $(SHORT)
+
+.venv-lowest/installed: requirements-lowest.txt requirements-dev.txt $(PACKAGE)
+	$(PYTHON) -m venv --clear .venv-lowest
+	$(LOWEST_PIP) install --require-hashes -r requirements-dev.txt
+	$(LOWEST_PIP) install --require-hashes --no-deps -r requirements-lowest.txt
+	$(LOWEST_PIP) install --no-deps --no-build-isolation --editable .
+	touch $@
+
+lock: lock-lowest
+lock-lowest: develop
+	$(COMPILE) --resolution lowest-direct -o requirements-lowest.txt

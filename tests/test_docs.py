@@ -141,7 +141,7 @@ def test_the_changelog_has_the_version() -> None:
     assert re.search(rf"^## {re.escape(__version__)}\b", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
 
 
-@pytest.mark.parametrize("name", ["requirements.txt", "requirements-dev.txt"])
+@pytest.mark.parametrize("name", ["requirements.txt", "requirements-dev.txt", "requirements-lowest.txt"])
 def test_requirements_are_locked_with_hashes_and_name_no_index(name: str) -> None:
     text = (ROOT / name).read_text()
     assert "://" not in text

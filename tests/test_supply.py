@@ -130,3 +130,30 @@ def test_what_is_installed_is_held_to_its_hashes() -> None:
         installed = re.findall(r"(?:pip|PIP\)) install .*-r \S+", path.read_text())
         assert installed
         assert all("--require-hashes" in each for each in installed), path
+
+
+def test_the_lowest_versions_that_are_tested_are_the_lowest_that_are_allowed() -> None:
+    tested = {pin.name: pin.version for pin in pins(ROOT / "requirements-lowest.txt")}
+    for requirement in [*PROJECT["project"]["dependencies"], *PROJECT["dependency-groups"]["build"]]:
+        bound = re.search(r">=([\d.]+)", requirement)
+        assert bound, f"{requirement} has no lower bound"
+        assert re.fullmatch(rf"{re.escape(bound[1])}(\.0)*", tested[plain(requirement)]), requirement
+
+
+def test_uvicorn_goes_no_further_than_the_version_that_is_tested() -> None:
+    locked = next(pin.version for pin in pins() if pin.name == "uvicorn")
+    major, minor, *_ = map(int, locked.split("."))
+    requirement = next(each for each in PROJECT["project"]["dependencies"] if plain(each) == "uvicorn")
+    assert requirement.endswith(f",<{major}.{minor + 1}")
+
+
+def test_what_people_are_told_to_install_is_held_to_the_lock() -> None:
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "deploy").iterdir()]
+    installing = [
+        line
+        for page in pages
+        for line in re.split(r"\n|&&|`", page.read_text())
+        if re.search(r"pip install\b.* (\.|lexarium)(\s|$|\))", line)
+    ]
+    assert installing
+    assert [line for line in installing if "--no-deps" not in line] == []

@@ -6,12 +6,12 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError, create_model
 
-from lexarium.domain.aliases import DEFAULT_LANGUAGE, Alias, join
+from lexarium.domain.aliases import DEFAULT_LANGUAGE, Alias, join, texts
 from lexarium.domain.collections import COLLECTIONS, Collection
 from lexarium.domain.errors import Invalid, Problem
 from lexarium.domain.lengths import Lengths, lengths
 from lexarium.domain.records import Fields, Written
-from lexarium.domain.text import plain
+from lexarium.domain.text import check_direction, plain
 
 # What a JSON number of every client and an integer column of every engine can hold.
 _LARGEST_INTEGER = 2**53 - 1
@@ -101,7 +101,7 @@ def _draft_model(name: str, longest: Lengths) -> type[BaseModel]:
 def _alias_model(longest: Lengths) -> type[Alias]:
     info = Alias.model_fields["text"]
     text: Any = (
-        Annotated[str, AfterValidator(plain)],
+        Annotated[str, AfterValidator(plain), AfterValidator(check_direction)],
         Field(min_length=1, max_length=longest.name, description=info.description),
     )
     return create_model(Alias.__name__, __base__=Alias, __doc__=Alias.__doc__, text=text)
@@ -116,7 +116,9 @@ def _written(collection: Collection) -> dict[str, Any]:
         else:
             rule = Annotated[str, StringConstraints(max_length=mark.limit), AfterValidator(plain)]
         if name == "name":
-            rule = Annotated[rule, AfterValidator(_not_blank)]
+            rule = Annotated[rule, AfterValidator(_not_blank), AfterValidator(check_direction)]
+        elif name == "alias":
+            rule = Annotated[rule, AfterValidator(_check_alias)]
         fields[name] = (rule, Field(... if info.is_required() else info.default, description=info.description))
     return fields
 
@@ -132,6 +134,13 @@ def _joinable(alias: Written | None, aliases: list[Alias]) -> list[Alias]:
         those = f"those in {DEFAULT_LANGUAGE} come to {len(join(aliases)):,} when joined for `alias`"
         raise ValueError(f"should have at most {alias.limit:,} characters in all; {those}.")
     return aliases
+
+
+def _check_alias(alias: str) -> str:
+    """Return the joined names; raise `ValueError` where `check_direction` would for one of them."""
+    for name in texts(alias):
+        check_direction(name)
+    return alias
 
 
 def _not_blank(text: str) -> str:

@@ -7,6 +7,9 @@ import unicodedata
 # Only these two cannot be stored in every engine and sent in every JSON document.
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
+# Embeddings, overrides and isolates can make a name look like another one. The marks U+200E, U+200F and U+061C are
+# allowed: they reorder nothing but neighbouring punctuation and digits, and Arabic and Hebrew names need them.
+_DIRECTION_CONTROL = re.compile("[\u202a-\u202e\u2066-\u2069]")
 
 
 LONGEST_KEY = 2_000
@@ -50,6 +53,18 @@ def plain(text: str) -> str:
         allowed = "of control characters, only tab and line breaks are"
         raise ValueError(f"holds the character {char}, which is not allowed: {allowed}.")
     return text
+
+
+def direction_control(text: str) -> str | None:
+    """Return the first bidirectional embedding, override or isolate of a text, named as `U+202E`, or None."""
+    return None if text.isascii() else _named(_DIRECTION_CONTROL.search(text))
+
+
+def check_direction(name: str) -> str:
+    """Return the name; raise `ValueError` where it contains a bidirectional embedding, override or isolate."""
+    if char := direction_control(name):
+        raise ValueError(f"contains the bidirectional control character {char}, which is not allowed in a name.")
+    return name
 
 
 def not_json(text: bytes, error: ValueError) -> str:

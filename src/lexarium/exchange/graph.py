@@ -48,6 +48,7 @@ class Graph:
         """Take all that is said."""
         subject, line = "", 0
         said: list[tuple[Any, ...]] = []
+        self._file.seek(self._end)
         for statement in statements:
             if statement.subject != subject:
                 self._write(subject, line, said)
@@ -91,7 +92,6 @@ class Graph:
         if not said:
             return
         piece = orjson.dumps([self._last.get(subject, -1), line, said]) + b"\n"
-        self._file.seek(self._end)
         self._file.write(piece)
         self._last[subject] = self._end
         self._end += len(piece)

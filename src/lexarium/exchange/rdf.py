@@ -12,6 +12,7 @@ from pyoxigraph import BlankNode, Literal, NamedNode, Quad, RdfFormat
 from lexarium.exchange import markup
 from lexarium.exchange.decoding import Readable
 from lexarium.exchange.incoming import Malformed
+from lexarium.exchange.namespaces import expanded
 
 _BLOCK = 1 << 16
 _LONGEST_IRI = 10_000
@@ -20,11 +21,14 @@ _MOST_CONTEXTS = 100
 """In one document of JSON-LD: each costs as much as all that are around it."""
 _DEEPEST = 64
 """Levels of JSON: at thousands the parser crashes."""
+_DEEPEST_TURTLE = 1_000
+"""Levels of brackets: each makes statements, so that a file of nothing but brackets takes far longer than any other."""
 _MOST_TRIPLE_TERMS = 100
 """Of RDF 1.2, in one statement: where thousands are nested the parser crashes."""
 _PATIENCE = 50
 """Lines without a statement, after which they are handed out in larger pieces: the parser looks through a text of many
 lines from its beginning whenever more of it comes."""
+_LIST_CELL = {NamedNode(expanded("rdf:first")), NamedNode(expanded("rdf:rest"))}
 
 
 class Text(NamedTuple):
@@ -68,7 +72,7 @@ def _syntax(head: bytes) -> RdfFormat:
 
 
 def statements(stream: Readable, syntax: RdfFormat) -> Iterator[Statement]:
-    """What a document says, as it is read. Raises `Malformed`.
+    """What a document says, as it is read, without the cells of lists. Raises `Malformed`.
 
     In JSON-LD, unless it is that for streaming, all of it is read before the first is known, and no lines are.
     """
@@ -77,6 +81,9 @@ def statements(stream: Readable, syntax: RdfFormat) -> Iterator[Statement]:
     try:
         for quad in pyoxigraph.parse(feed, syntax, lenient=True):  # type: ignore[arg-type]
             feed.found()
+            # No codec follows lists, and one of a few bytes a member would fill the disk with its cells.
+            if quad.predicate in _LIST_CELL and isinstance(quad.subject, BlankNode):
+                continue
             statement = _statement(feed.line if known else 0, quad)
             if statement is not None:
                 yield statement
@@ -164,8 +171,60 @@ def _brackets(parts: list[bytes]) -> bytes:
     return b"".join(parts).translate(None, _NO_BRACKETS)
 
 
+def _check_nesting(stream: Readable) -> Iterator[bytes]:
+    """Yield the blocks of a Turtle document; raise `Malformed` at the bracket that is nested too deeply.
+
+    Brackets in strings, IRIs, comments and escapes are passed over. Every byte is looked at once.
+    """
+    depth, line, column, within, tail = 0, 1, 1, b"", b""
+    for block in _blocks(stream):
+        text, place = tail + block, 0
+        # The longest token that decides anything has three bytes: what may begin one is looked at with the next block.
+        certain = len(text) - 2
+        while (found := _TURTLE_TOKENS[within].search(text, place)) and found.start() < certain:
+            token, place = found.group(), found.end()
+            if token.startswith(b"\\"):
+                continue
+            if within:
+                within = b""
+            elif token in _TURTLE_TOKENS:
+                within = token
+            elif token[0] in b"([{":
+                if depth + len(token) > _DEEPEST_TURTLE:
+                    before = text[: found.start() + _DEEPEST_TURTLE - depth]
+                    reason = f"it is nested more than {_DEEPEST_TURTLE:,} deep"
+                    raise Malformed(reason, *_advance(line, column, before))
+                depth += len(token)
+            elif token[0] in b")]}":
+                depth -= len(token)
+        passed = max(place, certain, 0)
+        line, column = _advance(line, column, text[:passed])
+        tail = text[passed:]
+        yield block
+
+
+_TURTLE_TOKENS = {
+    b"": re.compile(rb"""\"{3}|'{3}|["'#]|<<|<|\\.|[(\[{]+|[)\]}]+""", re.DOTALL),
+    b'"': re.compile(rb'"|\\.', re.DOTALL),
+    b"'": re.compile(rb"'|\\.", re.DOTALL),
+    b'"""': re.compile(rb'"{3}|\\.', re.DOTALL),
+    b"'''": re.compile(rb"'{3}|\\.", re.DOTALL),
+    b"<": re.compile(rb">"),
+    b"#": re.compile(rb"[\r\n]"),
+}
+"""What to look for next: outside of everything (the empty key), and within what these tokens begin, its end."""
+_CONTINUATION = bytes(range(0x80, 0xC0))
+
+
+def _advance(line: int, column: int, text: bytes) -> tuple[int, int]:
+    """Return the line and column after a text in UTF-8 that begins at the given ones."""
+    _, newline, rest = text.rpartition(b"\n")
+    return line + text.count(b"\n"), (1 if newline else column) + len(rest.translate(None, _CONTINUATION))
+
+
 _CHECKED: dict[RdfFormat, Callable[[Readable], Iterator[bytes]]] = {
     RdfFormat.RDF_XML: markup.checked,
+    RdfFormat.TURTLE: _check_nesting,
     RdfFormat.JSON_LD: _shallow,
     RdfFormat.STREAMING_JSON_LD: _shallow,
 }

@@ -12,7 +12,7 @@ from lexarium.domain.accounts import Account, Origin, Role, Token
 from lexarium.domain.errors import Conflict, Forbidden, Invalid, NotFound, Problem, Unauthenticated, Unavailable
 from lexarium.domain.identifiers import mint
 from lexarium.domain.stamps import now, text_of
-from lexarium.domain.text import forbidden, unstorable
+from lexarium.domain.text import direction_control, forbidden, unstorable
 from lexarium.store import accounts
 from lexarium.store.database import Database
 from lexarium.store.transaction import Transaction
@@ -146,8 +146,8 @@ def addition(name: str, role: Role) -> Work[Account]:
         wrong = "must not be empty."
     elif len(name) > _NAME_LIMIT:
         wrong = f"must have at most {_NAME_LIMIT} characters."
-    elif forbidden(name):
-        wrong = f"holds the character {forbidden(name)}, which is not allowed."
+    elif char := forbidden(name) or direction_control(name):
+        wrong = f"holds the character {char}, which is not allowed."
     if wrong:
         raise Invalid("This is not a valid account.", [Problem("name", wrong)])
     account = Account(mint("usr"), name, role)

@@ -5,13 +5,14 @@ from typing import Any
 
 import orjson
 
+from lexarium.domain import aliases
 from lexarium.domain.changes import State
 from lexarium.domain.collections import COLLECTIONS
 from lexarium.domain.identifiers import LONGEST, is_too_long
 from lexarium.domain.records import Fields
 from lexarium.domain.relations import RELATIONS, Edge, why_not_outside
 from lexarium.domain.rendering import filed_under
-from lexarium.domain.text import name_key, unstorable
+from lexarium.domain.text import direction_control, name_key, unstorable
 from lexarium.exchange.incoming import Incoming
 from lexarium.exchange.notions import label_key
 from lexarium.service import retelling
@@ -54,6 +55,9 @@ class Intake:
             if whole and not rest:
                 filed = fields["name"], *filed_under(fields)
             _check_key(fields.get("id"), incoming.foreign, key, problems)
+            # Most records cannot contain such characters, neither as they are nor as `&#8238;`.
+            if b"&#" in data or not data.isascii() or not rest.isascii():
+                _warn_of_direction_controls(incoming)
         if problems or incoming.warnings:
             self._note(incoming)
         self.taken += key != ""
@@ -135,6 +139,20 @@ def _check_key(identifier: str | None, foreign: str, key: str, problems: list[st
             problems.append(f"its id has more than {LONGEST} bytes")
     elif foreign and (why := why_not_outside(foreign)):
         problems.append(f"what the file calls it, {foreign!r}, {why}")
+
+
+def _warn_of_direction_controls(incoming: Incoming) -> None:
+    """Warn of names that people could not have written because of a bidirectional control character."""
+    fields = incoming.fields
+    names = {
+        "name": [fields.get("name", "")],
+        "alias": aliases.texts(fields.get("alias", "")),
+        "aliases": [alias.text for alias in incoming.aliases or ()],
+    }
+    for field, values in names.items():
+        if char := direction_control("".join(values)):
+            record = fields.get("id") or incoming.foreign or ascii(fields["name"])
+            incoming.warnings.append(f"{field} of {record} contains the bidirectional control character {char}")
 
 
 def _json(values: Fields, problems: list[str]) -> bytes:
