@@ -122,6 +122,7 @@ def _written(source: Database, file: Path, told: Progress, *, new_epoch: bool = 
             part.chmod(0o600)  # it holds what nobody else should read
             _make_durable(part)
             _name(part, file)
+            Path(f"{file}-damaged").unlink(missing_ok=True)  # the mark of a database that was here before
             _make_durable(file.parent)
     except OSError as error:
         raise StoreError(f"{file} cannot be written: {error.strerror or error}.") from None
