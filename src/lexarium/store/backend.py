@@ -200,6 +200,9 @@ class Backend(Protocol):
     def clear_damage(self) -> None:
         """Remove the mark, once a check has passed."""
 
+    def has_room(self) -> bool:
+        """Return whether the disk has room for a write, as far as that can be seen without one."""
+
     def alone(self) -> AbstractContextManager[None]:
         """A block in which much is written to a new database that, as it seems, nobody else uses."""
 

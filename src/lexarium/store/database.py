@@ -1,6 +1,7 @@
 """The database of one catalogue: where transactions begin and end."""
 
 import logging
+import secrets
 import threading
 import time
 from collections import deque
@@ -10,18 +11,18 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from importlib import import_module
 from typing import NamedTuple, TypeVar
 
-from sqlalchemy import Connection, bindparam, update
+from sqlalchemy import Connection, bindparam, delete, insert, update
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, PendingRollbackError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.pool import QueuePool
 
-from lexarium.domain.errors import Damaged, SettingError, Unavailable
+from lexarium.domain.errors import Damaged, NoRoom, SettingError, Unavailable
 from lexarium.domain.grounds import Ground
 from lexarium.store import versions
 from lexarium.store.backend import Backend, Move, Position, Watch, going_on, read_position, refuse_damaged
 from lexarium.store.mark import Mark
-from lexarium.store.schema import catalogue
+from lexarium.store.schema import catalogue, lease
 from lexarium.store.sqlite import SqliteBackend
 from lexarium.store.standbys import Standbys
 from lexarium.store.tallies import Tallies
@@ -35,6 +36,8 @@ Found = TypeVar("Found")
 _MOVES = 100
 _TRIES = 10
 _TRY_SECONDS = 0.02
+_TRIED_BYTES = 1 << 17
+"""How much is written to find out whether a full disk has room again."""
 _MOVE = update(catalogue).values({name: bindparam(f"to_{name}") for name in Position._fields})
 
 
@@ -67,6 +70,8 @@ class Database:
         self._damage: str | None = None
         """Why nothing is read or written. Only a process that serves keeps this: commands read what can be read."""
         self._damage_recorded = False
+        self._full = False
+        """Whether a write found the disk full, and none has been tried since. Workers that share a mark share it."""
         self._noting_damage = threading.Lock()
 
     @property
@@ -140,6 +145,26 @@ class Database:
         self._moves.append(move)
         self.notice(move.to)
 
+    def has_room(self) -> bool:
+        """Return whether the disk has room for writes. After a write that found none, another one is tried.
+
+        A small write that succeeds meanwhile proves nothing: it may have fitted into what was there.
+        """
+        if not self.backend.has_room():
+            return False
+        if self._mark.full if self._mark is not None else self._full:
+            try:
+                self.run(_try_room)
+            except NoRoom:
+                return False
+            self._note_full(False)
+        return True
+
+    def _note_full(self, full: bool) -> None:
+        self._full = full
+        if self._mark is not None:
+            self._mark.full = full
+
     def alone(self) -> AbstractContextManager[None]:
         """A block in which much is to be written, if that goes faster in a catalogue that is new."""
         with self.read() as connection:
@@ -209,6 +234,8 @@ class Database:
                 raise
             if isinstance(explained, Damaged):
                 self.note_damage(explained.reason)
+            if isinstance(explained, NoRoom):
+                self._note_full(True)
             raise explained from error
         except Damaged as error:
             self.note_damage(error.reason)
@@ -272,6 +299,14 @@ class Database:
             return None if self._watch is None or self.embedded else self._watch.current()
         except Unavailable:
             return None
+
+
+def _try_room(transaction: Transaction) -> None:
+    """Write so much that it takes new room, and take it away again."""
+    row = {"name": "room", "holder": secrets.token_hex(_TRIED_BYTES), "until": 0}
+    transaction.connection.execute(delete(lease).where(lease.c.name == row["name"]))
+    transaction.connection.execute(insert(lease).values(row))
+    transaction.connection.execute(delete(lease).where(lease.c.name == row["name"]))
 
 
 def _values(position: Position) -> dict[str, str | int]:

@@ -29,7 +29,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import DBAPIError, InvalidatePoolError, OperationalError
 from sqlalchemy.pool import NullPool
 
-from lexarium.domain.errors import Damaged, SettingError, StoreError, Unavailable
+from lexarium.domain.errors import Damaged, NoRoom, SettingError, StoreError, Unavailable
 from lexarium.store.backend import (
     AT,
     POSITION,
@@ -384,6 +384,10 @@ class PostgresBackend:
                     break
                 yield None
 
+    def has_room(self) -> bool:
+        """Return True: the disk is the server's, and only a write can tell."""
+        return True
+
     def find_damage(self) -> str | None:
         with self.glancing() as connection:
             reason: str | None = connection.execute(_DAMAGE).scalar()
@@ -456,6 +460,8 @@ class PostgresBackend:
             return None
         if code in _CORRUPTED:
             return Damaged(f"The database {self.place} is damaged: {_reason(error.orig)}")
+        if code == _DISK_FULL:
+            return NoRoom(f"The disk of the database {self.place} is full: {_reason(error.orig)}")
         if code == _NOT_ALLOWED:
             owner = "Make the role that it is used by its owner: ALTER DATABASE … OWNER TO … ."
             return StoreError(
@@ -474,6 +480,7 @@ def _reason(error: BaseException | None) -> str:
 # said to all that comes after one of these in the same transaction.
 _UNAVAILABLE = ("08", "53", "57", "55P03", "25006", "0A000", "25P02")
 _NOT_ALLOWED = "42501"
+_DISK_FULL = "53100"
 _CORRUPTED = ("XX001", "XX002")
 # A limit of PostgreSQL's own that nothing of ours may come up to. Its driver takes it for trouble that may pass.
 _TOO_LARGE = "54"

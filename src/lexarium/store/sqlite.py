@@ -15,7 +15,7 @@ from sqlalchemy.dialects.sqlite.base import SQLiteDialect
 from sqlalchemy.engine import ExceptionContext
 from sqlalchemy.exc import DBAPIError
 
-from lexarium.domain.errors import Damaged, NotACatalogue, SettingError, StoreError, Unavailable
+from lexarium.domain.errors import Damaged, NoRoom, NotACatalogue, SettingError, StoreError, Unavailable
 from lexarium.store.backend import POSITION, SCHEMA, Position, Watch, refuse_damaged, refuse_upgraded
 from lexarium.store.schema import change, metadata, record
 
@@ -34,6 +34,9 @@ _POSITION = str(POSITION.compile(dialect=SQLiteDialect()))
 
 _CACHE_KB = 4_000
 _LOADING_CACHE_KB = 64_000
+
+_LEAST_ROOM = 1 << 20
+"""In bytes: a disk with less than this left counts as full."""
 
 _CONNECTIONS = 64
 """More than there are threads to use them."""
@@ -104,7 +107,10 @@ class SqliteBackend:
         event.listen(self.engine, "handle_error", _note_readonly)
 
     def exists(self) -> bool:
-        return Path(self.place).exists()
+        try:
+            return Path(self.place).stat().st_size > 0
+        except OSError:
+            return False
 
     def reading(self) -> Connection:
         self._refuse_if_gone()
@@ -164,6 +170,13 @@ class SqliteBackend:
 
     def clear_damage(self) -> None:
         self._damaged.unlink(missing_ok=True)
+
+    def has_room(self) -> bool:
+        try:
+            disk = os.statvfs(Path(self.place).absolute().parent)
+        except OSError:
+            return True  # That it cannot be reached is told elsewhere.
+        return disk.f_bavail * disk.f_frsize >= _LEAST_ROOM
 
     @contextmanager
     def alone(self) -> Iterator[None]:
@@ -266,6 +279,8 @@ class SqliteBackend:
                 reason = "a text is not UTF-8"  # SQLite's own words hold the text
             told = f"{self.place} is not an SQLite database, or it is damaged: {reason}."
             return NotACatalogue(told) if _NO_DATABASE in reason and self._opened is None else Damaged(told)
+        if "full" in reason or ("disk I/O" in reason and not self.has_room()):
+            return NoRoom(f"The disk of the database {self.place} is full: {reason}.")
         if isinstance(error.orig, sqlite3.OperationalError) and any(sign in reason for sign in _UNAVAILABLE):
             return Unavailable(f"The database {self.place} cannot be used now: {reason}.")
         return None
@@ -308,7 +323,7 @@ def _is_damage(reason: str) -> bool:
     return any(sign in reason for sign in ("malformed", _NO_DATABASE, _NOT_TEXT))
 
 
-_UNAVAILABLE = ("locked", "unable to open", "readonly", "full", "disk I/O")
+_UNAVAILABLE = ("locked", "unable to open", "readonly", "disk I/O")
 
 
 def _set_up(connection: sqlite3.Connection, _record: Any) -> None:

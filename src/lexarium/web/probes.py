@@ -12,7 +12,7 @@ from lexarium.store.backend import read_position
 from lexarium.store.database import Database
 from lexarium.store.migrate import version_of
 from lexarium.store.migrations import HEAD
-from lexarium.web.problems import DAMAGED, HttpProblem, respond
+from lexarium.web.problems import DAMAGED, NO_ROOM, HttpProblem, respond
 from lexarium.web.valpha.resources import PATH, RESOURCES
 
 VERSIONS = {"v-alpha": PATH, "v1": "/api/v1"}
@@ -58,6 +58,8 @@ class Probes:
             if version_of(snapshot) != HEAD:
                 raise Unready("The catalogue's database is not of this version: a newer Lexarium has upgraded it.")
             position = read_position(snapshot)
+        if not self._database.has_room():
+            raise HttpProblem(503, NO_ROOM, {"Retry-After": "1"}, reads=True, writes=False)
         self._indexer.at(position)
         if self._indexer.trouble is not None:
             raise Unready(self._indexer.trouble)

@@ -19,6 +19,7 @@ from lexarium.domain.errors import (
     Invalid,
     LexariumError,
     Moved,
+    NoRoom,
     NotFound,
     Stale,
     StoreError,
@@ -43,6 +44,9 @@ _STATUS: dict[type[LexariumError], int] = {
 DAMAGED = (
     "The catalogue's database is damaged. Nothing is read or written until its operator has run `lexarium check` and"
     " it found nothing wrong, or has restored a backup."
+)
+NO_ROOM = (
+    "The disk of the catalogue's database is full. Reads are answered; writes are refused until there is room again."
 )
 _HEADERS = {401: {"WWW-Authenticate": 'Bearer realm="lexarium"'}, 503: {"Retry-After": "1"}}
 
@@ -107,7 +111,8 @@ def _told(error: LexariumError) -> tuple[int, str, dict[str, Any]]:
     elif isinstance(error, StoreError):
         # Where the database is, and what its driver says, is for the log.
         log.warning("%s", error)
-        detail = "The catalogue's database cannot be used at this moment. Try again."
+        unavailable = "The catalogue's database cannot be used at this moment. Try again."
+        detail = NO_ROOM if isinstance(error, NoRoom) else unavailable
     if isinstance(error, Gone):
         extra["replaced_by"] = error.replaced_by
     if isinstance(error, Moved):
