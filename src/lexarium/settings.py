@@ -25,6 +25,7 @@ _NO_SETTINGS = (MARK, FIGURES, "LEXARIUM_REAL_CATALOGUE", "LEXARIUM_TEST_")
 
 _RANGES = {
     "database_seconds": (1, 3_600),
+    "integrity_minutes": (0, 100_000),
     "port": (0, 65_535),
     "workers": (1, 256),
     "cache_mb": (0, 1_000_000),
@@ -67,6 +68,11 @@ class Settings:
     )
     database_seconds: int = _setting(
         10, "How many seconds the server waits for a connection to PostgreSQL, for its turn to write, for a statement"
+    )
+    integrity_minutes: int = _setting(
+        60,
+        "How many minutes lie between two quick checks of the database in the background, the first after the start;"
+        " 0: none",
     )
     index: str = _setting(
         "auto",

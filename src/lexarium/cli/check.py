@@ -27,6 +27,9 @@ def check_command(json_output: JsonOption = False, database: DatabaseOption = No
     store = opened(database, reading=True)
     found = check(store)
     broken = bool(found.problems)
+    cleared = not broken and store.backend.find_damage() is not None
+    if cleared:
+        store.backend.clear_damage()
     if not broken:  # what does not agree with itself is nothing to hold an index against
         index = compare(store, index_folder(store, Settings.of(os.environ).index))
         found.problems += index.problems
@@ -44,5 +47,7 @@ def check_command(json_output: JsonOption = False, database: DatabaseOption = No
                 err.print(_NEXT)
         else:
             out.print(f"{found.records:,} records and {found.changes:,} changes agree.")
+        if cleared:
+            out.print("The database is no longer marked as damaged: servers read and write it again.")
     if found.problems:
         raise typer.Exit(1)

@@ -11,6 +11,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from lexarium import __version__
+from lexarium.cli.permissions import make_files_private
 from lexarium.cli.terminal import complain, err
 from lexarium.domain.errors import LexariumError
 
@@ -69,6 +70,7 @@ def lexarium(
 
 def run() -> None:
     """Run the command line. A mistake gets one sentence and exit code 1; wrong usage, 2."""
+    make_files_private()
     try:
         app()
     except LexariumError as error:

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from lexarium.cli.permissions import apply_own_umask
 from lexarium.domain.compression import compressing
 from lexarium.domain.errors import LexariumError
 
@@ -41,6 +42,7 @@ def _write_whole(path: Path, pieces: Iterator[bytes]) -> None:
         unfinished = target.with_name(f".{target.name}.{os.getpid()}.unfinished")
         try:
             with unfinished.open("xb") as file:
+                apply_own_umask(file.fileno())
                 file.writelines(pieces)
                 file.flush()
                 os.fsync(file.fileno())

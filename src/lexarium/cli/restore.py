@@ -24,7 +24,10 @@ def restore_command(
         store = Database(Settings.of(os.environ, database=database).database)
         if store.backend.exists():
             store = opened(database)
-        with progress_bar() as told:
-            copied = restore(source, store, told)
+        try:
+            with progress_bar() as told:
+                copied = restore(source, store, told)
+        finally:
+            store.close()  # At once, so that what was undone leaves no files beside it.
     told_of = f"revision {copied.position.revision}, {copied.rows['record']:,} records"
     out.print(f"{store.place} is what {file} holds: {told_of}.", markup=False)

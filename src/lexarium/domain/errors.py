@@ -4,8 +4,10 @@ LexariumError
 ├── SettingError           a setting has a value it cannot have
 ├── StoreError             the database cannot be used as it is
 │   ├── NotACatalogue      it is no database, or not one of Lexarium's
+│   ├── Damaged            it is damaged, or marked as damaged
 │   ├── TooNew             a newer Lexarium made it
 │   └── Unavailable        it cannot be reached or written now
+│       └── NoRoom         the disk that it is on is full
 ├── Unready                the search index is not there yet
 ├── NotFound               no such record, account or token
 │   ├── Gone               the record is retired; perhaps another stands in for it
@@ -40,12 +42,24 @@ class NotACatalogue(StoreError):
     """What the database address points to is no database, or not one of Lexarium's."""
 
 
+class Damaged(StoreError):
+    """The database is damaged, or marked as damaged until a check passes."""
+
+    def __init__(self, message: str, reason: str | None = None) -> None:
+        super().__init__(message)
+        self.reason = reason or message
+
+
 class TooNew(StoreError):
     """The database was written by a newer Lexarium."""
 
 
 class Unavailable(StoreError):
     """The database cannot be reached, or cannot be written, at this moment."""
+
+
+class NoRoom(Unavailable):
+    """The disk that the database is on is full."""
 
 
 class Unready(LexariumError):

@@ -5,11 +5,11 @@ import fcntl
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, gettempdir
 
-from lexarium.domain.errors import Conflict, NotACatalogue, NotFound, StoreError
+from lexarium.domain.errors import Conflict, NoRoom, NotACatalogue, NotFound, StoreError
 from lexarium.domain.progress import Progress
 from lexarium.service.checking import check
 from lexarium.store.copying import Copied, copy_all
@@ -17,6 +17,7 @@ from lexarium.store.database import Database
 from lexarium.store.migrate import migrate, open_database, refuse_none
 from lexarium.store.sqlite import address_of
 
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK)
 """What file systems say that know one name a file."""
 
@@ -36,19 +37,38 @@ def opened_backup(file: Path) -> Iterator[Database]:
     """What a backup holds, once it is known to be whole. The file itself is not touched, however old it is."""
     if not file.is_file():
         raise NotFound(f"There is no backup at {file}.")
-    with TemporaryDirectory(prefix="lexarium-restore-") as folder:
-        copy = Path(folder) / "backup.db"
-        try:
-            shutil.copyfile(file, copy)
-        except OSError as error:
-            raise StoreError(f"The backup {file} cannot be read: {error.strerror or error}.") from None
+    with _copied_backup(file) as copy:
         source = Database(address_of(copy))
         try:
             with _named(copy, file):
-                _make_ready(source)
+                try:
+                    _make_ready(source)
+                except NoRoom:
+                    raise _no_room_to_copy(file) from None
                 yield source
         finally:
             source.close()
+
+
+@contextmanager
+def _copied_backup(file: Path) -> Iterator[Path]:
+    """A copy of a backup, in a temporary folder: to be opened, a file must be writable."""
+    with ExitStack() as ending:
+        try:
+            folder = ending.enter_context(TemporaryDirectory(prefix="lexarium-restore-"))
+            copy = Path(shutil.copyfile(file, Path(folder) / "backup.db"))
+        except OSError as error:
+            if error.errno in _FULL:
+                raise _no_room_to_copy(file) from None
+            raise StoreError(f"The backup {file} cannot be read: {error.strerror or error}.") from None
+        yield copy
+
+
+def _no_room_to_copy(file: Path) -> NoRoom:
+    return NoRoom(
+        f"There is no room in {gettempdir()} for a copy of {file}, which is needed to restore it: nothing was"
+        " changed. The variable TMPDIR names another folder."
+    )
 
 
 @contextmanager
@@ -98,18 +118,19 @@ def _make_ready(source: Database) -> None:
 def restore(source: Database, database: Database, told: Progress) -> Copied:
     """Put what a backup holds into an empty database, under a new epoch: what clients keep of the old one is void.
 
-    A file is made where there is none, and is there whole or not at all. A database that is there has the present
-    schema. Raises `Conflict` where there is anything in it.
+    A file is made where there is none, or an empty one, and is there whole or not at all. A database that is there has
+    the present schema. Raises `Conflict` where there is anything in it.
     """
     file = database.backend.file
-    if file is not None and not file.exists():
+    if file is not None and not database.backend.exists():
         return _written(source, file, told, new_epoch=True)
     return copy_all(source, database, told, new_epoch=True)
 
 
 def _written(source: Database, file: Path, told: Progress, *, new_epoch: bool = False) -> Copied:
-    """Write all that a database holds to a file that is not there; where a link leads to none, to what it names."""
+    """Write all that a database holds to a file that is not there, or empty; a link is followed to what it names."""
     file = file.resolve()
+    empty = file.exists()
     for journal in (Path(f"{file}-wal"), Path(f"{file}-journal")):
         if journal.exists():
             # SQLite would take it for the new file's own.
@@ -121,10 +142,15 @@ def _written(source: Database, file: Path, told: Progress, *, new_epoch: bool = 
                 copied = _copied(source, address_of(part), told, new_epoch=new_epoch)
             part.chmod(0o600)  # it holds what nobody else should read
             _make_durable(part)
-            _name(part, file)
+            if empty:
+                part.replace(file)
+            else:
+                _name(part, file)
+            Path(f"{file}-damaged").unlink(missing_ok=True)  # the mark of a database that was here before
             _make_durable(file.parent)
     except OSError as error:
-        raise StoreError(f"{file} cannot be written: {error.strerror or error}.") from None
+        kind = NoRoom if error.errno in _FULL else StoreError
+        raise kind(f"{file} cannot be written: {error.strerror or error}.") from None
     return copied
 
 

@@ -174,7 +174,7 @@ class Indexer:
 
     def _serve(self) -> None:
         """Never ends by an error: what cannot be indexed now can be later."""
-        _step_back()
+        lower_priority()
         watch: Watch | None = None
         troubled = many = False
         while not self._stopping.is_set():
@@ -290,8 +290,8 @@ class Indexer:
             self._writing = None
 
 
-def _step_back() -> None:
-    """Let this thread, and those that tantivy starts from it, go behind whoever serves and writes."""
+def lower_priority() -> None:
+    """Let this thread, and those that it starts, run only when those that serve and write leave time."""
     with suppress(OSError, AttributeError):
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 10)
 

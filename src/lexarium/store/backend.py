@@ -2,7 +2,7 @@
 
 import logging
 import secrets
-from collections.abc import Set
+from collections.abc import Iterator, Set
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 from sqlalchemy import ColumnElement, Connection, Engine, Executable, Update, literal_column, select
 from sqlalchemy.exc import DBAPIError
 
-from lexarium.domain.errors import StoreError, Unavailable
+from lexarium.domain.errors import Damaged, StoreError, Unavailable
 from lexarium.domain.grounds import Ground
 from lexarium.store.migrations import HEAD
 from lexarium.store.schema import catalogue
@@ -133,6 +133,16 @@ def refuse_upgraded(schema: str, place: str) -> None:
         )
 
 
+def refuse_damaged(reason: str | None, place: str) -> None:
+    """Raise `Damaged` where a database is marked as damaged, for this reason."""
+    if reason is not None:
+        raise Damaged(
+            f"The database {place} is marked as damaged: {reason.rstrip('.')}. Run `lexarium check`; it removes the"
+            " mark where it finds nothing wrong. Where it does, restore a backup.",
+            reason,
+        )
+
+
 class Watch(Protocol):
     """Tells the catalogue's position, cheaply enough to be asked at every request, from one thread."""
 
@@ -175,6 +185,24 @@ class Backend(Protocol):
     def damage(self, connection: Connection) -> list[str]:
         """What the engine itself finds wrong with what it keeps."""
 
+    def quick_check(self) -> Iterator[str | None]:
+        """Check in short steps, each in a transaction of its own, what the engine can check at little cost.
+
+        Yields after each step: what is damaged, or None. Raises where that cannot even be read.
+        """
+
+    def find_damage(self) -> str | None:
+        """Return why the database is marked as damaged, or None. Any process of any node may have marked it."""
+
+    def record_damage(self, reason: str) -> None:
+        """Mark the database as damaged, for every process and across restarts."""
+
+    def clear_damage(self) -> None:
+        """Remove the mark, once a check has passed."""
+
+    def has_room(self) -> bool:
+        """Return whether the disk has room for a write, as far as that can be seen without one."""
+
     def alone(self) -> AbstractContextManager[None]:
         """A block in which much is written to a new database that, as it seems, nobody else uses."""
 
@@ -194,7 +222,7 @@ class Backend(Protocol):
         """Wait until no other transaction writes, and keep others from it until this one ends: the position then.
 
         Its timeline is the present one, whatever the last write was made on. Raises `Unavailable` where the tables were
-        upgraded since.
+        upgraded since, `Damaged` where the database is marked as damaged.
         """
 
     def announced(self, move: Update) -> Executable:

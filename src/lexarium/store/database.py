@@ -1,5 +1,8 @@
 """The database of one catalogue: where transactions begin and end."""
 
+import logging
+import secrets
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -8,29 +11,33 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from importlib import import_module
 from typing import NamedTuple, TypeVar
 
-from sqlalchemy import Connection, bindparam, update
+from sqlalchemy import Connection, bindparam, delete, insert, update
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, PendingRollbackError
+from sqlalchemy.exc import ArgumentError, DBAPIError, PendingRollbackError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.pool import QueuePool
 
-from lexarium.domain.errors import SettingError, Unavailable
+from lexarium.domain.errors import Damaged, NoRoom, SettingError, Unavailable
 from lexarium.domain.grounds import Ground
 from lexarium.store import versions
-from lexarium.store.backend import Backend, Move, Position, Watch, going_on, read_position
+from lexarium.store.backend import Backend, Move, Position, Watch, going_on, read_position, refuse_damaged
 from lexarium.store.mark import Mark
-from lexarium.store.schema import catalogue
+from lexarium.store.schema import catalogue, lease
 from lexarium.store.sqlite import SqliteBackend
 from lexarium.store.standbys import Standbys
 from lexarium.store.tallies import Tallies
 from lexarium.store.transaction import MOST_CHANGES, Transaction
 from lexarium.store.writer import Result, Work, Writer
 
+log = logging.getLogger(__name__)
+
 Found = TypeVar("Found")
 
 _MOVES = 100
 _TRIES = 10
 _TRY_SECONDS = 0.02
+_TRIED_BYTES = 1 << 17
+"""How much is written to find out whether a full disk has room again."""
 _MOVE = update(catalogue).values({name: bindparam(f"to_{name}") for name in Position._fields})
 
 
@@ -59,6 +66,13 @@ class Database:
         self._writer = Writer(self.write, self.errors_explained)
         self._moves: deque[Move] = deque(maxlen=_MOVES)
         """The last that this process made, so that it need not look up what it did itself."""
+        self._serves = seconds is not None
+        self._damage: str | None = None
+        """Why nothing is read or written. Only a process that serves keeps this: commands read what can be read."""
+        self._damage_recorded = False
+        self._full = False
+        """Whether a write found the disk full, and none has been tried since. Workers that share a mark share it."""
+        self._noting_damage = threading.Lock()
 
     @property
     def place(self) -> str:
@@ -83,6 +97,7 @@ class Database:
 
         Not older than any that this node has seen; the newest of all, also of what other nodes write, where asked for.
         """
+        refuse_damaged(self._damage, self.place)
         with self.errors_explained(), self._opened(newest) as connection:
             if self._watch is not None and not self.embedded:
                 self.notice(read_position(connection))
@@ -93,6 +108,7 @@ class Database:
         if self._standbys is not None:  # which may lack what was seen: their position must be known beforehand
             with self.read() as connection:
                 return ask(connection)
+        refuse_damaged(self._damage, self.place)
         with self.errors_explained(), self.backend.glancing() as connection:
             position, found = ask(connection)
         self.notice(position)
@@ -117,6 +133,7 @@ class Database:
     @contextmanager
     def write(self) -> Iterator[Transaction]:
         """A transaction for much to be written: committed when the block ends, undone when it raises."""
+        refuse_damaged(self._damage, self.place)
         with self.errors_explained(), self.backend.writing() as connection, connection.begin():
             found = self.backend.lock(connection)
             transaction = Transaction(connection, going_on(found, self._floor(), self.place))
@@ -127,6 +144,26 @@ class Database:
                 connection.execute(_MOVE if quiet else self._announced_move, _values(move.to))
         self._moves.append(move)
         self.notice(move.to)
+
+    def has_room(self) -> bool:
+        """Return whether the disk has room for writes. After a write that found none, another one is tried.
+
+        A small write that succeeds meanwhile proves nothing: it may have fitted into what was there.
+        """
+        if not self.backend.has_room():
+            return False
+        if self._mark.full if self._mark is not None else self._full:
+            try:
+                self.run(_try_room)
+            except NoRoom:
+                return False
+            self._note_full(False)
+        return True
+
+    def _note_full(self, full: bool) -> None:
+        self._full = full
+        if self._mark is not None:
+            self._mark.full = full
 
     def alone(self) -> AbstractContextManager[None]:
         """A block in which much is to be written, if that goes faster in a catalogue that is new."""
@@ -151,10 +188,15 @@ class Database:
 
     def position(self) -> Position:
         """Where the catalogue stands now. To be called from one thread."""
+        refuse_damaged(self._damage, self.place)
         if self._watch is None:
             with self.errors_explained():
                 self._watch = self.backend.watch()
-        return self._watch.current()
+        try:
+            return self._watch.current()
+        except Damaged as error:
+            self.note_damage(error.reason)
+            raise
 
     def notice(self, position: Position) -> None:
         """Hear of a position that was read or written: never again is an older one told."""
@@ -190,7 +232,49 @@ class Database:
             explained = self.backend.explain(error)
             if explained is None:
                 raise
+            if isinstance(explained, Damaged):
+                self.note_damage(explained.reason)
+            if isinstance(explained, NoRoom):
+                self._note_full(True)
             raise explained from error
+        except Damaged as error:
+            self.note_damage(error.reason)
+            raise
+
+    def note_damage(self, reason: str) -> None:
+        """Refuse every read and write from now on, in all processes that serve, until a check has passed."""
+        with self._noting_damage:
+            if not self._serves or self._damage is not None:
+                return
+            self._damage, self._damage_recorded = reason, False
+        log.error(
+            "The database is damaged; nothing is read or written until `lexarium check` finds nothing wrong."
+            " Where it does, restore a backup. %s",
+            reason,
+        )
+        self._record_damage()
+
+    def refresh_damage(self) -> None:
+        """Hear from other processes that the database is damaged, or that a check has passed since."""
+        with self.errors_explained():
+            recorded = self.backend.find_damage()
+        if recorded is not None:
+            self.note_damage(recorded)
+        elif self._damage is not None and not self._damage_recorded:
+            self._record_damage()
+        elif self._damage is not None:
+            self.backend.engine.dispose()  # Connections may have damaged pages in their caches.
+            self._damage = None
+            log.warning("The database has passed a check; reads and writes go on.")
+
+    def _record_damage(self) -> None:
+        assert self._damage is not None
+        try:
+            if self.backend.find_damage() is None:
+                self.backend.record_damage(self._damage)
+            self._damage_recorded = True
+        except (OSError, SQLAlchemyError, Unavailable) as error:
+            log.warning("The mark of the damage cannot be kept now, trying again: %s", error)
 
     def leave_standbys(self) -> None:
         """Read from the primary alone from now on: whoever reads from a standby at this moment gets an error."""
@@ -215,6 +299,14 @@ class Database:
             return None if self._watch is None or self.embedded else self._watch.current()
         except Unavailable:
             return None
+
+
+def _try_room(transaction: Transaction) -> None:
+    """Write so much that it takes new room, and take it away again."""
+    row = {"name": "room", "holder": secrets.token_hex(_TRIED_BYTES), "until": 0}
+    transaction.connection.execute(delete(lease).where(lease.c.name == row["name"]))
+    transaction.connection.execute(insert(lease).values(row))
+    transaction.connection.execute(delete(lease).where(lease.c.name == row["name"]))
 
 
 def _values(position: Position) -> dict[str, str | int]:

@@ -12,6 +12,8 @@ from lexarium.store.backend import Position
 _LAYOUT = struct.Struct("<64sqqqqq")
 _SUM = struct.Struct("<I")
 _SIZE = _LAYOUT.size + _SUM.size
+_FULL = _SIZE
+"""Where the byte is that tells whether the disk of the database is full."""
 
 
 class Mark:
@@ -20,15 +22,15 @@ class Mark:
     def __init__(self, path: Path) -> None:
         """The file may be new and empty; it is its maker's to remove."""
         self._file = path.open("r+b")
-        self._file.truncate(_SIZE)
-        self._memory = mmap.mmap(self._file.fileno(), _SIZE)
+        self._file.truncate(_SIZE + 1)
+        self._memory = mmap.mmap(self._file.fileno(), _SIZE + 1)
         self._writing = threading.Lock()
         self._seen = b""
         self._position: Position | None = None
 
     def read(self) -> Position | None:
         """The position; None where there is none yet, or it is being written at this moment."""
-        raw = self._memory[:]
+        raw = self._memory[:_SIZE]
         if raw != self._seen:
             position = _unpacked(raw)
             if position is None:
@@ -36,6 +38,15 @@ class Mark:
             # In this order: another thread that sees the new bytes must find the new position.
             self._position, self._seen = position, raw
         return self._position
+
+    @property
+    def full(self) -> bool:
+        """Whether a write of any process found the disk of the database full, and none has been tried since."""
+        return self._memory[_FULL] != 0
+
+    @full.setter
+    def full(self, full: bool) -> None:
+        self._memory[_FULL] = full
 
     def close(self) -> None:
         """Let go of the file."""
@@ -47,9 +58,9 @@ class Mark:
         with self._writing:
             fcntl.flock(self._file, fcntl.LOCK_EX)
             try:
-                present = _unpacked(self._memory[:])
+                present = _unpacked(self._memory[:_SIZE])
                 if present is None or position.follows(present):
-                    self._memory[:] = _packed(position)
+                    self._memory[:_SIZE] = _packed(position)
             finally:
                 fcntl.flock(self._file, fcntl.LOCK_UN)
 

@@ -17,6 +17,7 @@ from sqlalchemy import (
     Executable,
     Update,
     create_engine,
+    delete,
     event,
     func,
     literal_column,
@@ -24,14 +25,25 @@ from sqlalchemy import (
     text,
     update,
 )
+from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import DBAPIError, InvalidatePoolError, OperationalError
 from sqlalchemy.pool import NullPool
 
-from lexarium.domain.errors import SettingError, StoreError, Unavailable
-from lexarium.store.backend import AT, POSITION, SCHEMA, Position, Watch, going_on, read_position, refuse_upgraded
+from lexarium.domain.errors import Damaged, NoRoom, SettingError, StoreError, Unavailable
+from lexarium.store.backend import (
+    AT,
+    POSITION,
+    SCHEMA,
+    Position,
+    Watch,
+    going_on,
+    read_position,
+    refuse_damaged,
+    refuse_upgraded,
+)
 from lexarium.store.links import TIMELINE, Link, Links
 from lexarium.store.mark import Mark
-from lexarium.store.schema import catalogue, delivery
+from lexarium.store.schema import catalogue, change, delivery, lease, record
 
 log = logging.getLogger(__name__)
 
@@ -74,6 +86,11 @@ _HELD = "60s"
 # that was cut off in the middle of a write must not keep the others from writing.
 _KEEPALIVES = {"idle": 5, "interval": 2, "count": 3}
 _UNACKNOWLEDGED_MS = 10_000
+_DAMAGED = "damaged"
+_DAMAGE = select(lease.c.holder).where(lease.c.name == _DAMAGED)
+"""The mark of a damaged database is a lease without an end, whose holder is the reason: `copy` leaves leases behind."""
+_CHECKED = 1_000
+"""How many rows are checked by one statement."""
 _THE_PRIMARY = {"target_session_attrs": "read-write"}
 _ANY_STANDBY = {"target_session_attrs": "prefer-standby", "load_balance_hosts": "random"}
 
@@ -289,7 +306,7 @@ class PostgresBackend:
         self._mark = mark
         # Should a process that serves be stopped in the midst of a write, the others get their turn.
         held = [] if seconds is None else [func.set_config("idle_in_transaction_session_timeout", _HELD, True)]
-        self._lock = _POSITION_NOW.add_columns(SCHEMA, *held).with_for_update()
+        self._lock = _POSITION_NOW.add_columns(SCHEMA, _DAMAGE.scalar_subquery(), *held).with_for_update()
         self._patience = None if seconds is None else seconds + _MORE_PATIENCE
         self._patience_at_first = _STANDBY_SECONDS if standby else self._patience
         self._links = Links(complete, self._patience_at_first, standby=standby)
@@ -353,6 +370,38 @@ class PostgresBackend:
         """PostgreSQL has no such look that is open to everyone."""
         return []
 
+    def quick_check(self) -> Iterator[str | None]:
+        """Have the server read every record and change, some at a time: it raises where a page is damaged."""
+        for key, value in ((record.c.id, record.c.body), (change.c.seq, change.c.document)):
+            last = None
+            while True:
+                some = select(key.label("key"), value.label("value")).order_by(key).limit(_CHECKED)
+                part = (some if last is None else some.where(key > last)).subquery()
+                with self.reading() as connection:
+                    # The digest makes the server read values that are kept outside of their row.
+                    last = connection.execute(select(func.max(part.c.key), func.count(func.md5(part.c.value)))).one()[0]
+                if last is None:
+                    break
+                yield None
+
+    def has_room(self) -> bool:
+        """Return True: the disk is the server's, and only a write can tell."""
+        return True
+
+    def find_damage(self) -> str | None:
+        with self.glancing() as connection:
+            reason: str | None = connection.execute(_DAMAGE).scalar()
+            return reason
+
+    def record_damage(self, reason: str) -> None:
+        with self.writing() as connection, connection.begin():
+            values = {"name": _DAMAGED, "holder": reason, "until": 0}
+            connection.execute(insert(lease).values(values).on_conflict_do_nothing())
+
+    def clear_damage(self) -> None:
+        with self.writing() as connection, connection.begin():
+            connection.execute(delete(lease).where(lease.c.name == _DAMAGED))
+
     def alone(self) -> AbstractContextManager[None]:
         """Nothing to do."""
         return nullcontext()
@@ -384,7 +433,9 @@ class PostgresBackend:
 
     def lock(self, connection: Connection) -> Position:
         found = connection.execute(self._lock).one()
-        refuse_upgraded(found[len(Position._fields) + 1], self.place)
+        schema, damage = found[len(Position._fields) + 1 :][:2]
+        refuse_upgraded(schema, self.place)
+        refuse_damaged(damage, self.place)
         return _now(found)
 
     def announced(self, move: Update) -> Executable:
@@ -407,6 +458,10 @@ class PostgresBackend:
         code = getattr(error.orig, "sqlstate", None) or ""
         if code.startswith(_TOO_LARGE):
             return None
+        if code in _CORRUPTED:
+            return Damaged(f"The database {self.place} is damaged: {_reason(error.orig)}")
+        if code == _DISK_FULL:
+            return NoRoom(f"The disk of the database {self.place} is full: {_reason(error.orig)}")
         if code == _NOT_ALLOWED:
             owner = "Make the role that it is used by its owner: ALTER DATABASE … OWNER TO … ."
             return StoreError(
@@ -425,5 +480,7 @@ def _reason(error: BaseException | None) -> str:
 # said to all that comes after one of these in the same transaction.
 _UNAVAILABLE = ("08", "53", "57", "55P03", "25006", "0A000", "25P02")
 _NOT_ALLOWED = "42501"
+_DISK_FULL = "53100"
+_CORRUPTED = ("XX001", "XX002")
 # A limit of PostgreSQL's own that nothing of ours may come up to. Its driver takes it for trouble that may pass.
 _TOO_LARGE = "54"

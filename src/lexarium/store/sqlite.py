@@ -15,9 +15,9 @@ from sqlalchemy.dialects.sqlite.base import SQLiteDialect
 from sqlalchemy.engine import ExceptionContext
 from sqlalchemy.exc import DBAPIError
 
-from lexarium.domain.errors import NotACatalogue, SettingError, StoreError, Unavailable
-from lexarium.store.backend import POSITION, SCHEMA, Position, Watch, refuse_upgraded
-from lexarium.store.schema import change, record
+from lexarium.domain.errors import Damaged, NoRoom, NotACatalogue, SettingError, StoreError, Unavailable
+from lexarium.store.backend import POSITION, SCHEMA, Position, Watch, refuse_damaged, refuse_upgraded
+from lexarium.store.schema import change, metadata, record
 
 log = logging.getLogger(__name__)
 
@@ -34,6 +34,9 @@ _POSITION = str(POSITION.compile(dialect=SQLiteDialect()))
 
 _CACHE_KB = 4_000
 _LOADING_CACHE_KB = 64_000
+
+_LEAST_ROOM = 1 << 20
+"""In bytes: a disk with less than this left counts as full."""
 
 _CONNECTIONS = 64
 """More than there are threads to use them."""
@@ -63,6 +66,8 @@ class SqliteWatch:
                 self._position = Position._make(self._execute(_POSITION).fetchone())
                 self._commits = commits
         except sqlite3.Error as error:
+            if _is_damage(str(error)):
+                raise Damaged(f"The database is damaged: {error}.") from error
             raise Unavailable(f"The database cannot be read now: {error}.") from error
         return self._position
 
@@ -94,6 +99,7 @@ class SqliteBackend:
         )
         self.file: Path | None = Path(self.place)
         self._upgrading = Path(f"{self.place}-upgrading")
+        self._damaged = Path(f"{self.place}-damaged")
         self._opened: tuple[int, int] | None = None
         event.listen(self.engine, "do_connect", self._make_closed)
         event.listen(self.engine, "connect", _set_up)
@@ -101,7 +107,10 @@ class SqliteBackend:
         event.listen(self.engine, "handle_error", _note_readonly)
 
     def exists(self) -> bool:
-        return Path(self.place).exists()
+        try:
+            return Path(self.place).stat().st_size > 0
+        except OSError:
+            return False
 
     def reading(self) -> Connection:
         self._refuse_if_gone()
@@ -139,6 +148,35 @@ class SqliteBackend:
     def damage(self, connection: Connection) -> list[str]:
         rows = connection.execute(text("PRAGMA integrity_check"))
         return [f"the database file is damaged: {row[0]}" for row in rows if row[0] != "ok"]
+
+    def quick_check(self) -> Iterator[str | None]:
+        for table in metadata.sorted_tables:
+            with self.reading() as connection:
+                found = connection.execute(text(f"PRAGMA quick_check('{table.name}')")).scalars().all()
+            yield None if found == ["ok"] else f"the database file is damaged: {found[0]}"
+
+    def find_damage(self) -> str | None:
+        # In a file of its own: a damaged database may not be writable.
+        try:
+            return self._damaged.read_text()
+        except FileNotFoundError:
+            return None
+        except (OSError, UnicodeDecodeError) as error:
+            return f"{self._damaged} cannot be read: {error}"
+
+    def record_damage(self, reason: str) -> None:
+        with open(os.open(self._damaged, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "w") as file:
+            file.write(reason)
+
+    def clear_damage(self) -> None:
+        self._damaged.unlink(missing_ok=True)
+
+    def has_room(self) -> bool:
+        try:
+            disk = os.statvfs(Path(self.place).absolute().parent)
+        except OSError:
+            return True  # That it cannot be reached is told elsewhere.
+        return disk.f_bavail * disk.f_frsize >= _LEAST_ROOM
 
     @contextmanager
     def alone(self) -> Iterator[None]:
@@ -217,6 +255,7 @@ class SqliteBackend:
             raise Unavailable(f"The database file {self.place} was removed or replaced while it was in use.")
 
     def lock(self, connection: Connection) -> Position:
+        refuse_damaged(self.find_damage(), self.place)
         *position, schema = connection.execute(_LOCKED).one()  # a writing transaction begins with the lock
         refuse_upgraded(schema, self.place)
         return Position._make(position)
@@ -235,8 +274,13 @@ class SqliteBackend:
 
     def explain(self, error: DBAPIError) -> StoreError | None:
         reason = str(error.orig)
-        if "not a database" in reason or "malformed" in reason:
-            return NotACatalogue(f"{self.place} is not an SQLite database, or it is damaged: {reason}.")
+        if _is_damage(reason):
+            if _NOT_TEXT in reason:
+                reason = "a text is not UTF-8"  # SQLite's own words hold the text
+            told = f"{self.place} is not an SQLite database, or it is damaged: {reason}."
+            return NotACatalogue(told) if _NO_DATABASE in reason and self._opened is None else Damaged(told)
+        if "full" in reason or ("disk I/O" in reason and not self.has_room()):
+            return NoRoom(f"The disk of the database {self.place} is full: {reason}.")
         if isinstance(error.orig, sqlite3.OperationalError) and any(sign in reason for sign in _UNAVAILABLE):
             return Unavailable(f"The database {self.place} cannot be used now: {reason}.")
         return None
@@ -270,7 +314,16 @@ def _is_shown(sign: Path) -> bool:
     return False
 
 
-_UNAVAILABLE = ("locked", "unable to open", "readonly", "full", "disk I/O")
+_NO_DATABASE = "not a database"
+_NOT_TEXT = "not decode to UTF-8"
+
+
+def _is_damage(reason: str) -> bool:
+    """Whether SQLite's words for an error tell of a damaged file."""
+    return any(sign in reason for sign in ("malformed", _NO_DATABASE, _NOT_TEXT))
+
+
+_UNAVAILABLE = ("locked", "unable to open", "readonly", "disk I/O")
 
 
 def _set_up(connection: sqlite3.Connection, _record: Any) -> None:

@@ -23,6 +23,7 @@ from lexarium.service.indexing import Indexer
 from lexarium.service.reconciling import Reconciler
 from lexarium.service.statistics import Statistics
 from lexarium.service.uploads import Uploads
+from lexarium.service.watchdog import Watchdog
 from lexarium.settings import Settings
 from lexarium.store.database import Database
 from lexarium.web.admission import Admitted, Work
@@ -63,6 +64,7 @@ def make_app(settings: Settings, database: Database, figures: Path | None = None
         with suppress(StoreError):  # Where the database is away, it is looked for until it is there.
             await run_in_threadpool(database.position)  # connects, so that the first request need not
         deliverer = Deliverer(database, private=settings.webhooks_private == "yes")
+        await run_in_threadpool(watchdog.start)
         deliverer.start()
         indexer.start()
         tasks = [asyncio.create_task(each) for each in (_publish(metrics), answers.go_along(), _sweep(uploads))]
@@ -77,6 +79,7 @@ def make_app(settings: Settings, database: Database, figures: Path | None = None
         for task in tasks:
             task.cancel()
         database.leave_standbys()  # first: what follows may be in the midst of reading there
+        await run_in_threadpool(watchdog.stop)
         await run_in_threadpool(indexer.stop)
         await run_in_threadpool(deliverer.stop)
         await run_in_threadpool(database.close)
@@ -91,6 +94,7 @@ def make_app(settings: Settings, database: Database, figures: Path | None = None
     answers = Answers(settings.cache_mb * 1_000_000, database)
     traffic = Traffic(told=settings.log_requests == "yes")
     metrics = Metrics(database, indexer, answers, streams, traffic, work, heavy, limits.bodies, figures)
+    watchdog = Watchdog(database, settings.integrity_minutes * 60, figures)
     annotating = Annotating(database)
     uploads = Uploads(database, settings.about)
     site = Site(

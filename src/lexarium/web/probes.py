@@ -6,13 +6,13 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from lexarium.domain.errors import Unready
+from lexarium.domain.errors import Damaged, Unready
 from lexarium.service.indexing import FAR_BEHIND, Indexer
 from lexarium.store.backend import read_position
 from lexarium.store.database import Database
 from lexarium.store.migrate import version_of
 from lexarium.store.migrations import HEAD
-from lexarium.web.problems import HttpProblem, respond
+from lexarium.web.problems import DAMAGED, NO_ROOM, HttpProblem, respond
 from lexarium.web.valpha.resources import PATH, RESOURCES
 
 VERSIONS = {"v-alpha": PATH, "v1": "/api/v1"}
@@ -45,7 +45,10 @@ class Probes:
 
     async def ready(self, request: Request) -> Response:
         """Whether the process can serve all there is; a 503 that says why where it cannot."""
-        await run_in_threadpool(self._check)
+        try:
+            await run_in_threadpool(self._check)
+        except Damaged:
+            raise HttpProblem(503, DAMAGED, {"Retry-After": "1"}, reads=False, writes=False) from None
         return JSONResponse({"status": "ok"})
 
     def _check(self) -> None:
@@ -55,6 +58,8 @@ class Probes:
             if version_of(snapshot) != HEAD:
                 raise Unready("The catalogue's database is not of this version: a newer Lexarium has upgraded it.")
             position = read_position(snapshot)
+        if not self._database.has_room():
+            raise HttpProblem(503, NO_ROOM, {"Retry-After": "1"}, reads=True, writes=False)
         self._indexer.at(position)
         if self._indexer.trouble is not None:
             raise Unready(self._indexer.trouble)

@@ -13,11 +13,13 @@ from starlette.responses import Response
 
 from lexarium.domain.errors import (
     Conflict,
+    Damaged,
     Forbidden,
     Gone,
     Invalid,
     LexariumError,
     Moved,
+    NoRoom,
     NotFound,
     Stale,
     StoreError,
@@ -39,6 +41,13 @@ _STATUS: dict[type[LexariumError], int] = {
     StoreError: 503,
     Unready: 503,
 }
+DAMAGED = (
+    "The catalogue's database is damaged. Nothing is read or written until its operator has run `lexarium check` and"
+    " it found nothing wrong, or has restored a backup."
+)
+NO_ROOM = (
+    "The disk of the catalogue's database is full. Reads are answered; writes are refused until there is room again."
+)
 _HEADERS = {401: {"WWW-Authenticate": 'Bearer realm="lexarium"'}, 503: {"Retry-After": "1"}}
 
 
@@ -97,10 +106,13 @@ def _told(error: LexariumError) -> tuple[int, str, dict[str, Any]]:
     """The status of an error of the domain, what is wrong, and what else there is to tell of it."""
     status = next((status for kind, status in _STATUS.items() if isinstance(error, kind)), 500)
     detail, extra = str(error), dict[str, Any]()
-    if isinstance(error, StoreError):
+    if isinstance(error, Damaged):
+        detail = DAMAGED  # The log has the reason, once.
+    elif isinstance(error, StoreError):
         # Where the database is, and what its driver says, is for the log.
         log.warning("%s", error)
-        detail = "The catalogue's database cannot be used at this moment. Try again."
+        unavailable = "The catalogue's database cannot be used at this moment. Try again."
+        detail = NO_ROOM if isinstance(error, NoRoom) else unavailable
     if isinstance(error, Gone):
         extra["replaced_by"] = error.replaced_by
     if isinstance(error, Moved):

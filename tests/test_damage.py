@@ -1,0 +1,235 @@
+"""A damaged database: nothing is read or written until `lexarium check` finds nothing wrong, in every process."""
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from lexarium.domain.accounts import Role
+from lexarium.domain.errors import Damaged
+from lexarium.service.access import add_account, create_token
+from lexarium.service.watchdog import Watchdog
+from lexarium.store.database import Database
+from lexarium.store.migrate import open_database
+from tests.postgres import Postgres
+from tests.server import Answer, Server, run
+from tests.test_faults import PAGE, create, spoil
+from tests.test_store import entry, save
+from tests.waiting import wait_until
+
+READS = (
+    "/api/v-alpha/concept",
+    "/api/v-alpha/concept?id=trm_0001",
+    "/api/v-alpha/concept?id=trm_0150",
+    "/api/v1/concept",
+    "/api/v1/concept/trm_0001",
+    "/api/v1/concept/trm_0150",
+    "/api/v1/changes",
+    "/api/v1/search?q=0001",
+    "/api/v1/suggest?prefix=0001",
+    "/api/v1/export?format=jsonl",
+)
+"""Lists, and records on damaged and on whole pages."""
+QUIET = {"LEXARIUM_INTEGRITY_MINUTES": "0"}
+"""Without the background check: damage is noticed where it is met."""
+
+
+def fill_with_records(url: str) -> None:
+    """Make a catalogue whose records are on many pages."""
+    database = open_database(url)
+    with database.write() as transaction:
+        save(transaction, *(entry(f"{number:04} {'x' * 400}", suffix=f"{number:04}") for number in range(300)))
+    database.close()
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """The file of a catalogue whose records are on many pages."""
+    file = tmp_path / "catalogue.db"
+    fill_with_records(f"sqlite:///{file}")
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return file
+
+
+def _overwrite(file: Path, start: int, content: bytes) -> None:
+    with file.open("r+b") as opened:
+        opened.seek(start)
+        opened.write(content)
+
+
+def is_refused_as_damaged(answer: Answer) -> bool:
+    if answer.status != 503:
+        return False
+    detail = answer.json["detail"]
+    assert "catalogue.db" not in detail
+    return all(words in detail for words in ("is damaged", "lexarium check", "backup"))
+
+
+def assert_everything_is_refused(server: Server, token: str) -> None:
+    for target in READS:
+        assert is_refused_as_damaged(server.get(target)), target
+    assert is_refused_as_damaged(create(server, token, "another"))
+    ready = server.get("/readyz")
+    assert is_refused_as_damaged(ready)
+    assert (ready.json["reads"], ready.json["writes"]) == (False, False)
+    assert server.get("/healthz").status == 200
+
+
+def assert_everything_is_answered(server: Server, token: str) -> None:
+    wait_until(lambda: server.get("/readyz").status == 200)
+    assert len(server.get("/api/v-alpha/concept").json) >= 300
+    assert server.get("/api/v1/concept/trm_0150").status == 200
+    assert create(server, token, "another").status == 201
+
+
+def test_damage_that_a_read_meets_stops_reads_and_writes_until_a_check_passes(file: Path) -> None:
+    with Server(f"sqlite:///{file}", **QUIET) as server:
+        token = server.token("curator")
+        assert_everything_is_answered(server, token)
+        for target in READS:  # so that what can be cached is
+            server.get(target)
+        with closing(sqlite3.connect(file)) as connection:
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        whole = file.read_bytes()
+        spoil(file, b"trm_0150")
+        wait_until(lambda: server.get("/api/v1/changes?limit=1000").status == 503)
+        assert_everything_is_refused(server, token)
+        checked = run("check", "--database", f"sqlite:///{file}")
+        assert checked.returncode == 1
+        assert_everything_is_refused(server, token)
+        file.write_bytes(whole)
+        assert_everything_is_refused(server, token)
+        checked = run("check", "--database", f"sqlite:///{file}")
+        assert checked.returncode == 0, checked.stderr
+        assert_everything_is_answered(server, token)
+    assert server.log.count("nothing is read or written") == 1
+    assert server.log.count("reads and writes go on") == 1
+    assert "Traceback" not in server.log
+
+
+def test_damage_that_a_write_meets_stops_reads_and_writes(file: Path) -> None:
+    with Server(f"sqlite:///{file}", **QUIET) as server:
+        token = server.token("curator")
+        with closing(sqlite3.connect(file)) as connection:
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            (page,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'idempotency'").fetchone()
+        _overwrite(file, (page - 1) * PAGE, b"\xff" * 64)
+        headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json", "Idempotency-Key": "1"}
+        assert is_refused_as_damaged(server.request("POST", "/api/v1/concept", headers, json.dumps({"name": "one"})))
+        assert_everything_is_refused(server, token)
+
+
+def test_damage_that_nobody_has_met_is_found_after_the_start_and_known_to_every_worker(file: Path) -> None:
+    with closing(sqlite3.connect(file)) as connection:
+        (page,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'delivery'").fetchone()
+    _overwrite(file, (page - 1) * PAGE, b"\xff" * 64)
+    with Server(f"sqlite:///{file}", "--workers", "2") as server:
+        server.listen()
+        database = Database(server.url)
+        wait_until(lambda: database.backend.find_damage() is not None)
+        database.close()
+        wait_until(lambda: server.log.count("nothing is read or written") == 2)  # once in each worker
+        for _ in range(20):
+            assert is_refused_as_damaged(server.get("/readyz"))
+            assert is_refused_as_damaged(server.get("/api/v-alpha/concept"))
+
+
+def test_the_check_is_repeated_at_its_interval(file: Path) -> None:
+    database = Database(f"sqlite:///{file}", seconds=10)
+    watchdog = Watchdog(database, 0.01, None)
+    watchdog.start()
+    spoil(file, b"trm_0150")
+    wait_until(lambda: database.backend.find_damage() is not None)
+    with pytest.raises(Damaged, match="lexarium check"), database.read():
+        pass
+    watchdog.stop()
+    database.close()
+
+
+def test_a_server_that_is_restarted_still_knows_of_the_damage_until_a_check_passes(file: Path) -> None:
+    with Server(f"sqlite:///{file}") as server:
+        token = server.token("curator")
+    database = Database(f"sqlite:///{file}")
+    database.backend.record_damage("a page was bad")
+    database.close()
+    with Server(f"sqlite:///{file}") as server:
+        assert_everything_is_refused(server, token)
+        checked = run("check", "--database", f"sqlite:///{file}")
+        assert checked.returncode == 0
+        assert "no longer marked as damaged" in " ".join(checked.stdout.split())
+        assert_everything_is_answered(server, token)
+
+
+def test_commands_write_nothing_to_a_damaged_database_and_still_export_it(file: Path) -> None:
+    database = Database(f"sqlite:///{file}")
+    database.backend.record_damage("a page was bad")
+    database.close()
+    refused = run("user", "add", "ada", "--role", "admin", "--database", f"sqlite:///{file}")
+    assert refused.returncode == 1
+    assert "lexarium check" in " ".join(refused.stderr.split())
+    assert run("export", "--database", f"sqlite:///{file}").returncode == 0
+
+
+def test_a_restored_database_is_not_damaged(file: Path, tmp_path: Path) -> None:
+    assert run("backup", tmp_path / "backup", "--database", f"sqlite:///{file}").returncode == 0
+    database = Database(f"sqlite:///{file}")
+    database.backend.record_damage("a page was bad")
+    database.close()
+    for path in (file, *file.parent.glob("catalogue.db-[ws]*")):
+        path.rename(path.with_name(f"broken {path.name}"))
+    assert run("restore", tmp_path / "backup", "--database", f"sqlite:///{file}").returncode == 0
+    with Server(f"sqlite:///{file}") as server:
+        wait_until(lambda: server.get("/readyz").status == 200)
+
+
+@contextmanager
+def damaged_postgres(folder: Path) -> Iterator[tuple[Postgres, str, str, Path, int, bytes]]:
+    """A PostgreSQL server on which a block of the records is overwritten.
+
+    Yields its address, a token, the file, the block, and what stood there.
+    """
+    with Postgres(folder).make() as postgres:
+        postgres.start()
+        url = postgres.new_database("catalogue")
+        fill_with_records(url)
+        database = Database(url)
+        add_account(database, "ada", Role.CURATOR)
+        _, token = create_token(database, "ada")
+        database.close()
+        ((name,),) = postgres.execute("SELECT pg_relation_filepath('record')", "catalogue")
+        postgres.stop()
+        relation = folder / name
+        whole = relation.read_bytes()
+        block = whole.index(b"trm_0150") // 8192 * 8192
+        _overwrite(relation, block, b"\xff" * 64)
+        postgres.start()
+        yield postgres, url, token, relation, block, whole[block : block + 64]
+
+
+def test_damage_on_postgresql_is_known_to_every_node_until_a_check_passes(tmp_path: Path) -> None:
+    with damaged_postgres(tmp_path / "cluster") as (postgres, url, token, relation, block, header):
+        with Server(url, **QUIET) as met, Server(url, "--workers", "2", **QUIET) as other:
+            assert met.get("/api/v-alpha/concept").status == 503
+            assert_everything_is_refused(met, token)
+            assert is_refused_as_damaged(create(other, token, "another"))
+            wait_until(
+                lambda: all(is_refused_as_damaged(other.get("/api/v-alpha/concept?id=trm_0001")) for _ in "12345")
+            )
+            assert run("check", "--database", url).returncode == 1
+            assert_everything_is_refused(met, token)
+            postgres.stop()
+            _overwrite(relation, block, header)
+            postgres.start()
+            assert run("check", "--database", url).returncode == 0
+            assert_everything_is_answered(met, token)
+            assert_everything_is_answered(other, token)
+        assert "Traceback" not in met.log + other.log
+
+
+def test_damage_on_postgresql_that_nobody_has_met_is_found_after_the_start(tmp_path: Path) -> None:
+    with damaged_postgres(tmp_path / "cluster") as (_, url, *_), Server(url) as server:
+        wait_until(lambda: is_refused_as_damaged(server.get("/readyz")))
