@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import NewUrl
+from tests.databases import NewUrl
 from tests.disks import small_disk
 from tests.person import PASSWORD, Person, account, text
 from tests.server import Answer, Server, run

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import NewUrl
+from tests.databases import NewUrl
 from tests.person import Person, text
 from tests.server import Server
 from tests.test_v1 import Client

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 import pytest
 from sqlalchemy import text
 
-from tests.conftest import NewUrl
+from tests.databases import NewUrl
 from tests.postgres import plain
 from tests.server import Answer, Server
 from tests.waiting import wait_until

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.conftest import NewUrl
+from tests.databases import NewUrl
 from tests.server import Server
 from tests.test_protocol import exchanged
 

@@ -7,7 +7,7 @@ from contextlib import ExitStack, suppress
 
 import pytest
 
-from tests.conftest import NewUrl
+from tests.databases import NewUrl
 from tests.server import Server
 from tests.test_protocol import exchanged
 from tests.test_slow_clients import is_answered, is_dropped

@@ -12,7 +12,7 @@ import pytest
 
 from lexarium.store.database import Database
 from lexarium.store.migrate import open_database
-from tests.conftest import NewUrl
+from tests.databases import NewUrl
 from tests.server import Server
 from tests.waiting import wait_until
 

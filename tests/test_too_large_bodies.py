@@ -14,7 +14,7 @@ import pytest
 import requests
 
 from tests.browser import Browser
-from tests.conftest import NewUrl
+from tests.databases import NewUrl
 from tests.lacking import skip
 from tests.server import Server
 from tests.test_browser_curate import enter
