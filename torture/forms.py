@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
+from lexarium.domain.accounts import Origin
 from lexarium.domain.collections import COLLECTIONS
 from lexarium.domain.stamps import now
 from lexarium.exchange.incoming import Incoming
@@ -206,7 +207,7 @@ class Forms:
         if role not in self._people:
             name = self._names[role] = self._names.get(role) or account(self.server, role)
             self._people[role] = Person(self.server)
-            self._people[role].cookies[COOKIE] = self._token_of(name, now() + _DAY_MS)[1]
+            self._people[role].cookies[COOKIE] = self._token_of(name, Origin.SIGN_IN, now() + _DAY_MS)[1]
         return self._people[role]
 
     def _name(self, role: str) -> str:
@@ -260,12 +261,12 @@ class Forms:
         return self._id_of("users", {"name": uuid.uuid4().hex, "role": "curator"})
 
     def _token(self) -> str:
-        return self._token_of(self._name("admin"))[0]
+        return self._token_of(self._name("admin"), Origin.COMMAND_LINE)[0]
 
-    def _token_of(self, name: str, expires: int | None = None) -> tuple[str, str]:
+    def _token_of(self, name: str, origin: Origin, expires: int | None = None) -> tuple[str, str]:
         """Have a token made: its id, and its secret."""
         database = Database(self.server.url)
-        token, secret = create_token(database, name, expires=expires)
+        token, secret = create_token(database, name, expires=expires, origin=origin)
         database.close()
         return token.id, secret
 
