@@ -2,11 +2,13 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
+# Compiled modules make every process start faster; some machines forbid to keep them.
+export PYTHONDONTWRITEBYTECODE :=
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 PACKAGE := pyproject.toml src/lexarium/__init__.py
 
-# One process more than there are cores: some of them always wait for a server.
-PYTEST = -m pytest -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --durations=10
+# More processes than cores: some of them always wait for a server. A module stays in one, so that its servers start once.
+PYTEST = -m pytest -n $$(($$(getconf _NPROCESSORS_ONLN) * 2)) --dist loadscope --durations=10
 
 .PHONY: run test test-all test-rest coverage lint bench torture audit bom setup develop lock clean
 

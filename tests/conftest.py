@@ -13,6 +13,7 @@ from lexarium.store.migrate import open_database
 from tests.browser import CHROMIUM, DRIVER, Browser, available, opened
 from tests.curator import work_a_little
 from tests.databases import ENGINES, Databases, NewUrl, running_postgres
+from tests.passwords import use_cheap_hashes
 from tests.postgres import make_user
 from tests.server import Server
 
@@ -27,6 +28,7 @@ REAL = Path(os.environ.get("LEXARIUM_REAL_CATALOGUE", Path(__file__).parents[1] 
 
 
 def pytest_configure() -> None:
+    use_cheap_hashes()
     make_user()  # before there are several processes that need it
 
 

@@ -25,6 +25,7 @@ import uvicorn._subprocess
 from lexarium.cli.main import COMMANDS, run
 from lexarium.web.pages.site import templates
 from lexarium.web.v1 import history, records, relations
+from tests.passwords import use_cheap_hashes
 
 _LOADED = ("lexarium.bootstrap", "lexarium.web.v1.app", "lexarium.store.upgrade", "lexarium.store.postgres", "uvloop")
 _LONGEST = 1 << 20
@@ -113,6 +114,7 @@ def _serve(asked: socket.socket) -> None:
     """Fork whenever asked, until whoever asks is gone."""
     for name in (*COMMANDS.values(), *_LOADED):
         import_module(name)
+    use_cheap_hashes()
     for module in (records, history, relations):
         module.routers()
     for name in templates().list_templates():

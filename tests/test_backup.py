@@ -61,6 +61,7 @@ def written(url: str) -> Iterator[Server]:
         assert ledger.wrong == []
 
 
+@pytest.mark.full
 def test_a_backup_that_finds_no_room_is_not_there(sample_paths: list[Path], tmp_path: Path) -> None:
     """Also where there was room for all that was written, but not to bring it to where it belongs."""
     catalogue = tmp_path / "catalogue.db"

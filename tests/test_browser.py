@@ -31,7 +31,7 @@ PAGES = {
     "docs": "/docs",
     "not-found": "/nothing/here",
 }
-SMOKE = ("home", "term", "results")
+SMOKE = ("home", "term")
 """Pages that are tried in `make test` too."""
 TEXT = "Working memory and arousal were measured with the n-back task in schizophrenia."
 
@@ -175,6 +175,7 @@ def test_a_text_is_annotated_by_keyboard(browser: Browser) -> None:
     browser.shoot("annotated-narrow")
 
 
+@pytest.mark.full
 def test_everything_works_without_scripts(browser: Browser) -> None:
     with browser.without_scripts():
         browser.open("/")

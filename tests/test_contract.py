@@ -384,6 +384,7 @@ def test_what_is_not_there_names_what_there_is(catalogue: Server, method: str) -
     assert "disorder" in answer.json["detail"]
 
 
+@pytest.mark.full
 def test_both_engines_serve_the_same_bytes(new_url: NewUrl) -> None:
     with Server(new_url("sqlite"), "--sample") as first, Server(new_url("postgres"), "--sample") as second:
         for name in NAMES:

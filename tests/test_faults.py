@@ -112,6 +112,7 @@ def test_a_full_disk_under_the_index_holds_up_nobody_who_writes(tmp_path: Path) 
     assert agrees_with_itself(url)
 
 
+@pytest.mark.full
 def test_a_full_disk_under_postgresql_refuses_what_does_not_fit_and_loses_nothing(tmp_path: Path) -> None:
     settings = {"wal_keep_size": "0", "min_wal_size": "32MB", "max_wal_size": "32MB"}
     with small_disk(tmp_path / "disk", 150_000) as disk, Postgres(disk.path / "cluster").make() as postgres:
@@ -340,6 +341,7 @@ def test_a_command_that_may_not_use_the_index_says_so(tmp_path: Path, arguments:
     assert "made a mistake" not in told
 
 
+@pytest.mark.full
 def test_a_clock_that_is_set_back_changes_no_order_and_loses_nothing(tmp_path: Path) -> None:
     clock, url = Clock(tmp_path / "clock"), f"sqlite:///{tmp_path}/catalogue.db"
     with Clocked(url, clock) as server:

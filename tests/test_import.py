@@ -416,6 +416,7 @@ def test_an_import_that_is_ended_while_it_writes_leaves_the_catalogue_as_it_was(
     assert imported(database, tmp_path, "concept.json", [term("b")]).changed, "and it can be written to"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("by", [pytest.param(signal.SIGINT, marks=pytest.mark.full), signal.SIGKILL])
 def test_a_first_import_that_is_ended_while_it_writes_leaves_nothing(
     url: str, tmp_path: Path, by: signal.Signals

@@ -10,13 +10,14 @@ from lexarium.exchange.formats import FORMATS
 from lexarium.store.database import Database
 from torture import files, inputs
 
+REQUESTS = 800
 ROUNDS = 6
 
 
-@pytest.mark.parametrize("requests", [200, pytest.param(800, marks=pytest.mark.full)])
-def test_whatever_is_sent_the_server_answers_as_it_says(requests: int, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.full
+def test_whatever_is_sent_the_server_answers_as_it_says(capsys: pytest.CaptureFixture[str]) -> None:
     with inputs.made(random.Random(1)) as sent:
-        for _ in range(requests):
+        for _ in range(REQUESTS):
             sent.one()
         sent.finish()
     kinds = {"v-alpha", "v1", "reconcile", "pages", "forms", "live", "malformed"}

@@ -13,7 +13,7 @@ from tests.server import Server
 from tests.test_faults import create, found
 from tests.waiting import wait_until
 
-UMASKS = [0o022, 0o000]
+UMASKS = [0o022, pytest.param(0o000, marks=pytest.mark.full)]
 
 
 class Masked(Server):

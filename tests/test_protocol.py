@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.databases import NewUrl
-from tests.server import Answer, Server
+from tests.server import Answer, Server, SpawnedServer
 from tests.test_v1 import Client
 from tests.waiting import DEADLINE
 
@@ -78,8 +78,9 @@ def _processor_seconds(server: Server) -> float:
     return (int(user) + int(system)) / 100
 
 
+@pytest.mark.full
 def test_many_who_sign_in_at_once_do_not_take_the_memory(new_url: NewUrl) -> None:
-    with Server(new_url("sqlite"), LEXARIUM_SIGN_IN_RATE="5") as server:
+    with SpawnedServer(new_url("sqlite"), LEXARIUM_SIGN_IN_RATE="5") as server:
 
         def sign_in(name: str) -> Answer:
             return server.post_json("/api/v1/sign-in", {"name": name, "password": "x"})

@@ -238,6 +238,7 @@ def test_a_word_that_another_begins_with_asks_for_nothing_more(catalogue: Catalo
     assert found["total"] == 1
 
 
+@pytest.mark.full
 def test_two_words_find_all_whose_labels_have_them_and_no_others_however_little_is_typed_of_them(
     catalogue: Catalogue,
 ) -> None:

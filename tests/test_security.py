@@ -345,6 +345,7 @@ def test_a_name_that_is_typed_is_counted_and_not_kept() -> None:
     assert kept < 100_000
 
 
+@pytest.mark.full
 def test_nobody_is_ever_led_to_another_site(mean: Hostile) -> None:
     evil = "evil.example"
     followed = 0

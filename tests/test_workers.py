@@ -47,6 +47,7 @@ def refused(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) != 0
 
 
+@pytest.mark.full
 def test_workers_end_with_the_process_that_started_them(new_url: NewUrl) -> None:
     with SpawnedServer(new_url("sqlite"), "--workers", "2") as server:
         wait_until(lambda: len(workers(server)) == 2)
@@ -56,6 +57,7 @@ def test_workers_end_with_the_process_that_started_them(new_url: NewUrl) -> None
         assert refused(server.port)
 
 
+@pytest.mark.full
 def test_workers_start_anew_though_temporary_files_were_swept_away(new_url: NewUrl, tmp_path: Path) -> None:
     with SpawnedServer(new_url("postgres"), "--workers", "2", TMPDIR=str(tmp_path)) as server:
         wait_until(lambda: server.get("/readyz").status == 200)
