@@ -20,15 +20,15 @@ test: develop .tools/ready
 	$(BIN)/python $(PYTEST) -m "not full"
 
 # Everything: both engines throughout, all browser tests, standbys, outages, long property tests.
-test-all: develop .tools/ready
+test-all: develop .tools/ready .venv-nimare/ready
 	$(BIN)/python $(PYTEST)
 
 # What `make test-all` adds to `make test`.
-test-rest: develop .tools/ready
+test-rest: develop .tools/ready .venv-nimare/ready
 	$(BIN)/python $(PYTEST) -m full
 
 # The lines of src that `make test-all` runs, servers and commands included; MARK="not full" for `make test` alone.
-coverage: develop .tools/ready
+coverage: develop .tools/ready .venv-nimare/ready
 	$(BIN)/coverage erase
 	$(BIN)/coverage run $(PYTEST) -m "$(MARK)"
 	$(BIN)/coverage combine --quiet
@@ -80,6 +80,11 @@ develop: .venv/developed
 	$(PIP) install --require-hashes -r requirements-dev.txt
 	touch $@
 
+# The test of NiMARE skips where it cannot be installed.
+.venv-nimare/ready:
+	$(PYTHON) -m venv --clear .venv-nimare
+	.venv-nimare/bin/python -m pip --disable-pip-version-check --quiet install nimare==0.22.1 && touch $@ || true
+
 .tools/ready: tests/install_tools.sh
 	sh tests/install_tools.sh
 
@@ -92,7 +97,7 @@ lock: develop
 	$(COMPILE) --group dev -o requirements-dev.txt
 
 clean:
-	rm -rf .venv .venv-lowest .tools .coverage .bench .screenshots dist build
+	rm -rf .venv .venv-lowest .venv-nimare .tools .coverage .bench .screenshots dist build
 
 # Nested Turtle, read within a second per megabyte.
 .PHONY: bench-nesting

@@ -65,6 +65,14 @@ def test_once_one_was_refused_an_eighth_is_taken_until_none_had_to_be_for_a_seco
     assert not full_with(63)
 
 
+def test_of_heavy_requests_as_many_are_taken_after_a_refusal_as_before() -> None:
+    work = admission.Work(64, parts=1)
+    work.requests = 64
+    assert work.is_full()
+    work.requests = 63
+    assert not work.is_full()
+
+
 @pytest.mark.full
 def test_four_times_what_a_server_can_do_is_answered_or_refused_and_leaves_nothing_behind() -> None:
     outcome = run(Lengths(finding=1, idle=1, overload=5))

@@ -1,8 +1,9 @@
 """The public clients, unchanged but for the host, over HTTP to a real server of the sample."""
 
 import json
+import os
+import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,11 @@ import pytest
 from cognitiveatlas import api, datastructure
 from cognitiveatlas.api import filter_concepts, get_concept, get_disorder, get_task, search
 
+import lexarium
 from lexarium.compat import redirect_cognitiveatlas
 from lexarium.domain.errors import LexariumError
 from tests.databases import NewUrl
+from tests.lacking import skip
 from tests.server import Server
 
 MEMORY = "trm_606958d85e21c"
@@ -160,10 +163,26 @@ def edges(sample: Server) -> set[tuple[str, str, str, str]]:
     return found
 
 
+NIMARE = Path(__file__).parents[1] / ".venv-nimare" / "bin" / "python"
+"""NiMARE has an environment of its own: it brings a gigabyte of other packages."""
+DOWNLOAD = """
+import json, sys, time
+from lexarium.compat import redirect_cognitiveatlas
+from nimare.extract import download_cognitive_atlas
+time.sleep = lambda seconds: None
+redirect_cognitiveatlas(sys.argv[1])
+print(json.dumps(download_cognitive_atlas(data_dir=sys.argv[2])))
+"""
+
+
 @pytest.mark.full
-def test_nimares_own_download_works(redirected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    extract = pytest.importorskip("nimare.extract", reason="NiMARE is not installed; it brings a gigabyte along")
-    monkeypatch.setattr(time, "sleep", lambda seconds: None)
-    files = extract.download_cognitive_atlas(data_dir=str(tmp_path))
+def test_nimares_own_download_works(sample: Server, tmp_path: Path) -> None:
+    if not NIMARE.exists():
+        skip("no NiMARE (make .venv-nimare/ready)")
+    environment = {**os.environ, "PYTHONPATH": str(Path(lexarium.__file__).parents[1])}
+    command = [str(NIMARE), "-c", DOWNLOAD, f"http://127.0.0.1:{sample.port}", str(tmp_path)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    files = json.loads(done.stdout.splitlines()[-1])
     assert "working memory" in Path(files["ids"]).read_text()
     assert f"{MEMORY},{MEMORY},isSelf" in Path(files["relationships"]).read_text()

@@ -111,6 +111,22 @@ def test_damage_that_a_read_meets_stops_reads_and_writes_until_a_check_passes(fi
     assert "Traceback" not in server.log
 
 
+def test_a_watch_that_met_damage_reads_well_again_once_the_file_does(file: Path) -> None:
+    """A connection keeps a damaged page in its cache."""
+    with closing(sqlite3.connect(file)) as other:
+        (page,) = other.execute("SELECT rootpage FROM sqlite_master WHERE name = 'catalogue'").fetchone()
+        whole = file.read_bytes()[(page - 1) * PAGE : page * PAGE]
+        database = Database(f"sqlite:///{file}", seconds=5)
+        _overwrite(file, (page - 1) * PAGE, b"\xff" * 64)
+        with pytest.raises(Damaged):
+            database.position()
+        _overwrite(file, (page - 1) * PAGE, whole)
+        database.clear_damage()
+        database.refresh_damage()
+        assert database.position().revision == 300
+        database.close()
+
+
 def test_damage_that_a_write_meets_stops_reads_and_writes(file: Path) -> None:
     with Server(f"sqlite:///{file}", **QUIET) as server:
         token = server.token("curator")
@@ -187,12 +203,12 @@ def test_a_restored_database_is_not_damaged(file: Path, tmp_path: Path) -> None:
 
 
 @contextmanager
-def damaged_postgres(folder: Path) -> Iterator[tuple[Postgres, str, str, Path, int, bytes]]:
+def damaged_postgres() -> Iterator[tuple[Postgres, str, str, Path, int, bytes]]:
     """A PostgreSQL server on which a block of the records is overwritten.
 
     Yields its address, a token, the file, the block, and what stood there.
     """
-    with Postgres(folder).make() as postgres:
+    with Postgres().make() as postgres:
         postgres.start()
         url = postgres.new_database("catalogue")
         fill_with_records(url)
@@ -202,7 +218,7 @@ def damaged_postgres(folder: Path) -> Iterator[tuple[Postgres, str, str, Path, i
         database.close()
         ((name,),) = postgres.execute("SELECT pg_relation_filepath('record')", "catalogue")
         postgres.stop()
-        relation = folder / name
+        relation = postgres.folder / name
         whole = relation.read_bytes()
         block = whole.index(b"trm_0150") // 8192 * 8192
         _overwrite(relation, block, b"\xff" * 64)
@@ -210,8 +226,8 @@ def damaged_postgres(folder: Path) -> Iterator[tuple[Postgres, str, str, Path, i
         yield postgres, url, token, relation, block, whole[block : block + 64]
 
 
-def test_damage_on_postgresql_is_known_to_every_node_until_a_check_passes(tmp_path: Path) -> None:
-    with damaged_postgres(tmp_path / "cluster") as (postgres, url, token, relation, block, header):
+def test_damage_on_postgresql_is_known_to_every_node_until_a_check_passes() -> None:
+    with damaged_postgres() as (postgres, url, token, relation, block, header):
         with Server(url, **QUIET) as met, Server(url, "--workers", "2", **QUIET) as other:
             assert met.get("/api/v-alpha/concept").status == 503
             assert_everything_is_refused(met, token)
@@ -230,6 +246,6 @@ def test_damage_on_postgresql_is_known_to_every_node_until_a_check_passes(tmp_pa
         assert "Traceback" not in met.log + other.log
 
 
-def test_damage_on_postgresql_that_nobody_has_met_is_found_after_the_start(tmp_path: Path) -> None:
-    with damaged_postgres(tmp_path / "cluster") as (_, url, *_), Server(url) as server:
+def test_damage_on_postgresql_that_nobody_has_met_is_found_after_the_start() -> None:
+    with damaged_postgres() as (_, url, *_), Server(url) as server:
         wait_until(lambda: is_refused_as_damaged(server.get("/readyz")))

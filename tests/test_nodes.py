@@ -176,8 +176,8 @@ def test_a_node_that_joins_makes_its_index_from_the_log_and_is_ready_then(
         assert [hit["name"] for hit in found.json["hits"][:1]] == [name]
 
 
-def test_nodes_that_start_at_once_upgrade_the_database_once(new_url: NewUrl, tmp_path: Path) -> None:
-    url = new_url("postgres")
+def test_nodes_that_start_at_once_upgrade_the_database_once(blank_url: NewUrl, tmp_path: Path) -> None:
+    url = blank_url("postgres")
     with_rows_of(old_file("0005", tmp_path / "old.db"), "0005", url)
     with psycopg.connect(url) as connection:
         before = connection.execute("SELECT revision FROM catalogue").fetchone()

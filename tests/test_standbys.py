@@ -181,6 +181,24 @@ def test_who_reads_from_a_silent_standby_does_not_hold_up_the_end(primary: Postg
         node.close()
 
 
+@pytest.mark.parametrize("code", ["XX001", "53100"])
+def test_a_standby_that_is_damaged_or_full_is_left_and_the_primary_served_on(
+    primary: Postgres, standby: Postgres, code: str
+) -> None:
+    node = Database(primary.url(NAME), standbys=standby.url(NAME), seconds=300)
+
+    def is_on_standby() -> bool:
+        with node.read() as snapshot:
+            return bool(snapshot.execute(text("SELECT pg_is_in_recovery()")).scalar_one())
+
+    wait_until(is_on_standby)
+    with pytest.raises(Unavailable), node.read() as snapshot:
+        snapshot.execute(text(f"DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = '{code}'; END $$"))
+    assert not is_on_standby()
+    node.refresh_damage()
+    node.close()
+
+
 def test_another_catalogue_that_is_named_as_a_standby_is_not_read_and_that_is_said(
     client: Client, primary: Postgres
 ) -> None:

@@ -113,15 +113,17 @@ class Settings:
         " second after that everyone past an eighth of them",
     )
     connections: int = _setting(
-        10_000, "How many connections each worker process has open at once; one more is told to come again (503)"
+        10_000, "How many connections each worker process has open at once; further ones are refused (503)"
     )
     heavy_requests: int = _setting(
         64,
         "How many heavy requests (annotate, export, reconcile) each worker process has in work at once, beside the"
-        " others; one more is told to come again (503)",
+        " others; further ones are refused (503)",
     )
-    heavy_at_once: int = _setting(2, "On how many of those each worker process works at the same time; others wait")
-    heavy_seconds: int = _setting(30, "How many seconds one of those waits for its turn before it is refused (503)")
+    heavy_at_once: int = _setting(
+        2, "How many heavy requests each worker process works on at the same time; others wait"
+    )
+    heavy_seconds: int = _setting(30, "How many seconds a heavy request waits for its turn before it is refused (503)")
     title: str = _setting("Lexarium", "What the catalogue is called")
     licence: str = _setting("", "Under which terms it may be used: an IRI or a short text")
     publisher: str = _setting("", "Who publishes it")

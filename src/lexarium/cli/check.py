@@ -29,7 +29,7 @@ def check_command(json_output: JsonOption = False, database: DatabaseOption = No
     broken = bool(found.problems)
     cleared = not broken and store.backend.find_damage() is not None
     if cleared:
-        store.backend.clear_damage()
+        store.clear_damage()
     if not broken:  # what does not agree with itself is nothing to hold an index against
         index = compare(store, index_folder(store, Settings.of(os.environ).index))
         found.problems += index.problems

@@ -1,10 +1,9 @@
-"""The background integrity check of a server, and how its processes hear that the database is damaged."""
+"""Watch the database for damage: a check in the background, and the mark that all processes share."""
 
 import fcntl
 import logging
 import threading
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
@@ -17,6 +16,8 @@ log = logging.getLogger(__name__)
 _REFRESH_SECONDS = 0.5
 _PAUSE_SECONDS = 0.05
 """How long the check rests after each of its steps, so that others get their turn."""
+_STOP_SECONDS = 5.0
+"""How long a step that is under way is waited for. It ends with the process."""
 
 
 class Watchdog:
@@ -43,7 +44,7 @@ class Watchdog:
         """End the check that is under way."""
         self._stopping.set()
         if self._thread.is_alive():
-            self._thread.join()
+            self._thread.join(_STOP_SECONDS)
         if self._lock is not None:
             self._lock.close()
 
@@ -73,8 +74,12 @@ class Watchdog:
                     log.exception("The database could not be checked")
 
     def _refresh(self) -> None:
-        with suppress(StoreError):  # It is tried again.
+        try:
             self._database.refresh_damage()
+        except StoreError:
+            pass  # It is tried again.
+        except Exception:
+            log.exception("The damage mark could not be read")
 
     def _is_ours(self) -> bool:
         """Whether this process is the one that checks. The lock is free again when its holder has ended."""

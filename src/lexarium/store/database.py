@@ -17,7 +17,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, PendingRollbackError, SQLA
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.pool import QueuePool
 
-from lexarium.domain.errors import Damaged, NoRoom, SettingError, Unavailable
+from lexarium.domain.errors import Damaged, NoRoom, SettingError, StoreError, Unavailable
 from lexarium.domain.grounds import Ground
 from lexarium.store import versions
 from lexarium.store.backend import Backend, Move, Position, Watch, going_on, read_position, refuse_damaged
@@ -98,7 +98,7 @@ class Database:
         Not older than any that this node has seen; the newest of all, also of what other nodes write, where asked for.
         """
         refuse_damaged(self._damage, self.place)
-        with self.errors_explained(), self._opened(newest) as connection:
+        with self.errors_explained(), self._opened(newest) as connection, self._standby_errors(connection):
             if self._watch is not None and not self.embedded:
                 self.notice(read_position(connection))
             yield connection
@@ -220,6 +220,20 @@ class Database:
             return Move(position, to, found)
 
     @contextmanager
+    def _standby_errors(self, connection: Connection) -> Iterator[None]:
+        """Stop reading from a standby that is damaged or has no room: that says nothing of the primary."""
+        try:
+            yield
+        except DBAPIError as error:
+            if self._standbys is None or connection.engine.pool is self.backend.engine.pool:
+                raise
+            if not isinstance(explained := self.backend.explain(error), Damaged | NoRoom):
+                raise
+            self._standbys.leave()
+            log.error("The standby cannot be used; reading from the primary alone until a restart. %s", explained)
+            raise Unavailable("A standby of the database cannot be read.") from error
+
+    @contextmanager
     def errors_explained(self) -> Iterator[None]:
         """Errors of the driver become errors for people, where they are not faults of ours."""
         try:
@@ -255,17 +269,28 @@ class Database:
         self._record_damage()
 
     def refresh_damage(self) -> None:
-        """Hear from other processes that the database is damaged, or that a check has passed since."""
+        """Read the damage mark, which other processes may have set or cleared."""
+        was_recorded = self._damage_recorded  # before the look, since it may be recorded meanwhile
         with self.errors_explained():
             recorded = self.backend.find_damage()
         if recorded is not None:
             self.note_damage(recorded)
+        elif was_recorded:
+            self.backend.engine.dispose()  # Connections may have damaged pages in their caches.
+            self._damage, self._damage_recorded = None, False
+            log.warning("The database has passed a check; reads and writes go on.")
         elif self._damage is not None and not self._damage_recorded:
             self._record_damage()
-        elif self._damage is not None:
-            self.backend.engine.dispose()  # Connections may have damaged pages in their caches.
-            self._damage = None
-            log.warning("The database has passed a check; reads and writes go on.")
+
+    def clear_damage(self) -> None:
+        """Remove the damage mark: a check has passed."""
+        try:
+            with self.errors_explained():
+                self.backend.clear_damage()
+        except OSError as error:
+            raise StoreError(
+                f"The damage mark of {self.place} cannot be removed: {error.strerror}. Run this as the server's user."
+            ) from error
 
     def _record_damage(self) -> None:
         assert self._damage is not None

@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import URL, Connection, Engine, Executable, Update, create_engine, event, text
 from sqlalchemy.dialects.sqlite.base import SQLiteDialect
 from sqlalchemy.engine import ExceptionContext
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from lexarium.domain.errors import Damaged, NoRoom, NotACatalogue, SettingError, StoreError, Unavailable
 from lexarium.store.backend import POSITION, SCHEMA, Position, Watch, refuse_damaged, refuse_upgraded
@@ -51,12 +51,16 @@ class SqliteWatch:
     """Asks SQLite's own counter of commits, on a connection that does nothing else: microseconds a call."""
 
     def __init__(self, engine: Engine) -> None:
-        self._connection = engine.connect()
+        self._engine = engine
+        self._position = Position("", -1, -1, -1)
+        self._connect()
+
+    def _connect(self) -> None:
+        self._connection = self._engine.connect()
         driver = self._connection.connection.driver_connection
         assert isinstance(driver, sqlite3.Connection)
         self._execute = driver.execute
         self._commits = -1
-        self._position = Position("", -1, -1, -1)
 
     def current(self) -> Position:
         try:
@@ -66,10 +70,21 @@ class SqliteWatch:
                 self._position = Position._make(self._execute(_POSITION).fetchone())
                 self._commits = commits
         except sqlite3.Error as error:
-            if _is_damage(str(error)):
+            damaged = _is_damage(str(error))
+            if damaged or self._connection.closed:
+                self._reconnect()
+            if damaged:
                 raise Damaged(f"The database is damaged: {error}.") from error
             raise Unavailable(f"The database cannot be read now: {error}.") from error
         return self._position
+
+    def _reconnect(self) -> None:
+        """Drop the connection: it keeps the damaged page in its cache, also when the file is whole again."""
+        if not self._connection.closed:
+            self._connection.invalidate()
+            self._connection.close()
+        with suppress(SQLAlchemyError):  # The next call tries again.
+            self._connect()
 
     def advance(self, position: Position) -> None:
         """Nothing to hear: this connection sees commits of every other."""

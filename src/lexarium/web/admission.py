@@ -43,9 +43,9 @@ class Work:
     will be for a while: then few are taken, so that those need not wait, and the rest know at once.
     """
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, parts: int = _PARTS) -> None:
         self._most = most
-        self._few = max(1, most // _PARTS)
+        self._few = max(1, most // parts)
         self._strained_until = 0.0
         self.requests = 0
 

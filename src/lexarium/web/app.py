@@ -88,7 +88,7 @@ def make_app(settings: Settings, database: Database, figures: Path | None = None
     streams = Streams(settings.streams)
     callers = Callers(database)
     gate = Gate(callers, closed=settings.read == "token")
-    work, heavy = Work(settings.requests), Work(settings.heavy_requests)
+    work, heavy = Work(settings.requests), Work(settings.heavy_requests, parts=1)
     indexer = Indexer(database, settings.index, hurried=lambda: work.is_strained)
     finder = Finder(database, indexer)
     answers = Answers(settings.cache_mb * 1_000_000, database)

@@ -10,7 +10,7 @@ from typing import Any
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lexarium.domain.errors import StoreError
-from lexarium.web.admission import PROBES, REFUSAL, Work
+from lexarium.web.admission import HEAVY, PROBES, REFUSAL, Work
 from lexarium.web.answers import Answers, Reply, conditions
 from lexarium.web.encodings import chosen
 from lexarium.web.traffic import REQUEST_ID, Traffic
@@ -53,7 +53,7 @@ class FastPath:
         return reply if request is None else reply.told((REQUEST_ID, request))
 
     def _refused(self, scope: Mapping[str, Any]) -> Reply | None:
-        if scope["path"] in PROBES or not self._work.is_full():
+        if scope["path"] in PROBES or (scope["method"], scope["path"]) in HEAVY or not self._work.is_full():
             return None
         brought = next((value for name, value in scope["headers"] if name == REQUEST_ID), None)
         request = self._traffic.identify(brought)

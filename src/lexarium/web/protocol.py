@@ -159,6 +159,7 @@ class FinishedReplies(HttpToolsProtocol):
         if self._discarded_bytes:
             self._discarded_bytes = 0
             self._stop_awaiting()
+            self._unset_keepalive_if_required()
             self.timeout_keep_alive_task = self.loop.call_later(
                 self.timeout_keep_alive, self.timeout_keep_alive_handler
             )

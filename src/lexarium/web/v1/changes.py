@@ -12,7 +12,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response, StreamingResponse
 
 from lexarium.domain.changes import Change
-from lexarium.domain.errors import Conflict, Unauthenticated
+from lexarium.domain.errors import Conflict, Damaged, Unauthenticated
 from lexarium.service.looking import changes_after, changes_since
 from lexarium.service.views import change_view
 from lexarium.store.backend import read_position
@@ -115,7 +115,7 @@ async def _live(
     database: Database, streams: Streams, check: Check, since: int, collections: list[str]
 ) -> AsyncIterator[bytes]:
     """Each change as an event, for as long as a stream may last."""
-    with streams.opened() as stream, suppress(Unauthenticated):
+    with streams.opened() as stream, suppress(Unauthenticated, Damaged):
         yield b"retry: 1000\n\n"
         async for event in _events(database, stream, check, since, collections):
             yield event
