@@ -195,8 +195,10 @@ def test_a_write_that_cannot_be_written_takes_only_those_with_it_that_share_its_
             connection.exec_driver_sql(statement)
     waiting = threading.Event()
 
-    def first(transaction: Transaction) -> None:
+    def keep_busy(transaction: Transaction) -> None:
         assert waiting.wait(60)
+
+    def first(transaction: Transaction) -> None:
         save(transaction, entry("before"), entry("stuck"))
 
     def second(transaction: Transaction) -> None:
@@ -205,6 +207,7 @@ def test_a_write_that_cannot_be_written_takes_only_those_with_it_that_share_its_
     def third(transaction: Transaction) -> None:
         save(transaction, entry("unconcerned"))
 
+    database.submit(keep_busy)  # until all that follow wait, and so have one turn
     futures = [database.submit(each) for each in (first, second, third)]
     waiting.set()
     for future in futures[:2]:
