@@ -102,7 +102,7 @@ class Settings:
     write_rate: int = _setting(100, "How many writes a second a token may send to each worker process")
     write_burst: int = _setting(200, "How many writes a token may send at once to each worker process")
     sign_in_rate: int = _setting(
-        5, "How many times a minute one address may try to sign in to an account at each worker process"
+        5, "How many times a minute one address may try the password of an account at each worker process"
     )
     proposals: int = _setting(1_000, "How many open proposals a contributor may have; one more is refused (403)")
     proposals_kb: int = _setting(16_384, "How many kibibytes the open proposals of a contributor may hold together")

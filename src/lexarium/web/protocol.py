@@ -176,7 +176,7 @@ class FinishedReplies(HttpToolsProtocol):
         version = cycle.scope["http_version"]
         hosts = [name for name, _ in cycle.scope["headers"]].count(b"host")
         if version not in ("1.1", "1.0") or (hosts != 1 and (hosts or version == "1.1")):
-            detail = "The request must be one of HTTP/1.1 with one Host header, or of HTTP/1.0 with at most one."
+            detail = "An HTTP/1.1 request needs exactly one Host header, and an HTTP/1.0 request at most one."
             app = cast("ASGI3Application", respond(HttpProblem(400, detail), {"connection": "close"}))
         # Not to a reader that is slow, nor before requests that wait: those need the task's patience.
         if isinstance(app, FastPath) and cycle.keep_alive and not self.flow.write_paused and not self.pipeline:
