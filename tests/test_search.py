@@ -393,7 +393,7 @@ def test_a_class_is_a_filter_and_a_facet(catalogue: Catalogue) -> None:
 def test_a_retired_record_is_found_only_where_asked_for_with_what_replaced_it(catalogue: Catalogue) -> None:
     gone, stays = (catalogue.create("task", name=name) for name in ("quokka petting", "quokka feeding"))
     assert catalogue.send("DELETE", f"/task/{gone}?replaced_by={stays}").status == 200
-    assert [hit["id"] for hit in catalogue.search("quokka")["hits"]] == [stays]
+    wait_until(lambda: [hit["id"] for hit in catalogue.search("quokka")["hits"]] == [stays])
     both = catalogue.search("quokka", state="published,retired")
     assert {hit["id"]: (hit["state"], hit["replaced_by"]) for hit in both["hits"]} == {
         stays: ("published", None),
