@@ -86,7 +86,7 @@ develop: .venv/developed
 	.venv-nimare/bin/python -m pip --disable-pip-version-check --quiet install nimare==0.22.1 && touch $@ || true
 
 .tools/ready: tests/install_tools.sh
-	sh tests/install_tools.sh
+	sh tests/install_tools.sh || echo "Not every program could be installed: the tests that need one skip and name it."
 
 # Lock files with hashes, and no word of where the packages come from.
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \

@@ -13,7 +13,7 @@ _LAYOUT = struct.Struct("<64sqqqqq")
 _SUM = struct.Struct("<I")
 _SIZE = _LAYOUT.size + _SUM.size
 _FULL = _SIZE
-"""Where the byte is that tells whether the disk of the database is full."""
+"""Offset of the byte that says whether the disk of the database is full."""
 
 
 class Mark:
