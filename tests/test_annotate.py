@@ -25,8 +25,8 @@ from lexarium.service.importing import import_files
 from lexarium.settings import Settings
 from lexarium.store import versions
 from lexarium.store.database import Database
-from lexarium.web import pieces
 from lexarium.web.limits import Limits
+from lexarium.web.pieces import first
 from lexarium.web.problems import HttpProblem
 from lexarium.web.v1.annotate import _current, rendered
 from tests.server import Answer, Server, run
@@ -329,7 +329,7 @@ def test_two_texts_at_a_time_are_read_and_others_wait_their_turn() -> None:
 
     async def ask() -> list[bytes | None]:
         limits = Limits(Settings())
-        asked = [asyncio.create_task(pieces.first(read(number), limits)) for number in range(6)]
+        asked = [asyncio.create_task(first(read(number), limits)) for number in range(6)]
         while len(reading) < 2:
             await asyncio.sleep(0)
         # Were there no limit, the others would have begun by the time that these are done.

@@ -13,7 +13,7 @@ import pytest
 
 from lexarium import transport
 from lexarium.domain.errors import ImportRefused, LexariumError
-from lexarium.service import mirroring
+from lexarium.service import mirroring as mirrors
 from lexarium.service.importing import import_files
 from lexarium.service.mirroring import Wish, mirror
 from lexarium.store.database import Database
@@ -334,7 +334,7 @@ def test_a_source_with_another_past_is_read_anew(catalogue: Database, source: So
 def test_pages_of_changes_are_kept_as_they_come(
     catalogue: Database, source: Source, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mirroring, "_PAGE", 2)
+    monkeypatch.setattr(mirrors, "_PAGE", 2)
     source.between.faults.extend([None, None, *[dropped] * 10])
     with pytest.raises(LexariumError, match="cannot be reached"):
         mirror(catalogue, source.url, FAST)
@@ -453,7 +453,7 @@ HTML = b"<!doctype html><p>Welcome</p>"
 def test_nonsense_gets_a_clear_sentence_and_changes_nothing(
     answer: Callable[..., None], told: str, new_url: NewUrl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mirroring, "_LARGEST_LIST", 1_000_000)
+    monkeypatch.setattr(mirrors, "_LARGEST_LIST", 1_000_000)
     database = open_database(new_url("sqlite"))
     with GoBetween() as between:
         between.faults.append(NO_V1)

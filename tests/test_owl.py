@@ -10,7 +10,7 @@ from lexarium.domain.aliases import Alias
 from lexarium.domain.changes import State
 from lexarium.domain.collections import CONCEPT, DISORDER
 from lexarium.domain.relations import Edge
-from lexarium.exchange import owl
+from lexarium.exchange import skos
 from lexarium.exchange.formats import FORMATS
 from lexarium.exchange.incoming import Incoming, Malformed, Reading
 
@@ -104,7 +104,7 @@ def alias(text: str, lang: str = "en", scope: Any = "exact") -> Alias:
 
 
 def read(text: str, **given: Any) -> list[Incoming]:
-    return list(owl.read(io.BytesIO(text.encode()), Reading(FORMATS["owl"], ABOUT, **({"fallback": CONCEPT} | given))))
+    return list(skos.read(io.BytesIO(text.encode()), Reading(FORMATS["owl"], ABOUT, **({"fallback": CONCEPT} | given))))
 
 
 def named(text: str, **given: Any) -> dict[str, Incoming]:

@@ -41,6 +41,8 @@ FORMATS: dict[str, Format] = {
         Format("ntriples", "SKOS in N-Triples", "application/n-triples", (".nt",), "skos"),
         Format("jsonld", "SKOS in JSON-LD", "application/ld+json", (".jsonld",), "skos"),
         Format("obo", "OBO 1.4", "text/obo", (".obo",), "obo"),
-        Format("owl", "OWL in RDF/XML, Turtle or any other RDF", "application/rdf+xml", (".owl",), "owl", writes=False),
+        Format(
+            "owl", "OWL in RDF/XML, Turtle or any other RDF", "application/rdf+xml", (".owl",), "skos", writes=False
+        ),
     )
 }

@@ -1,4 +1,4 @@
-"""SKOS in Turtle, RDF/XML, N-Triples and JSON-LD."""
+"""SKOS in Turtle, RDF/XML, N-Triples and JSON-LD; OWL, read only."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import BinaryIO
@@ -20,11 +20,17 @@ _CONCEPTS = Dialect(
     names=(expanded("skos:prefLabel"), expanded("skosxl:prefLabel"), expanded("rdfs:label")),
     others={expanded("owl:Class"): "owl"},
 )
+_CLASSES = Dialect(
+    types=(expanded("owl:Class"),),
+    members=(),
+    names=(expanded("rdfs:label"), expanded("skos:prefLabel")),
+    others={expanded("skos:Concept"): "skos"},
+)
 
 
 def read(stream: BinaryIO, reading: Reading) -> Iterator[Incoming]:
-    """The concepts of a document."""
-    return records(stream, reading, _CONCEPTS)
+    """The concepts of a document; the labelled classes of an ontology."""
+    return records(stream, reading, _CLASSES if reading.format.name == "owl" else _CONCEPTS)
 
 
 def write(format: Format, about: About, wholes: Iterable[Whole]) -> Iterator[bytes]:

@@ -9,10 +9,11 @@ from lexarium.domain.hierarchy import circle_told, cycles
 from lexarium.domain.merging import ends
 from lexarium.domain.relations import HIERARCHIES, Edge
 from lexarium.domain.rendering import Rendering, parse, render
-from lexarium.store import edges, integrity, log, references
+from lexarium.store import edges, integrity, log
 from lexarium.store.backend import Snapshot, read_position
 from lexarium.store.database import Database
 from lexarium.store.records import Stored
+from lexarium.store.references import odd
 
 
 @dataclass
@@ -53,7 +54,7 @@ def check(database: Database) -> Findings:
         found.problems += [
             f"{gone} is in the log but not in the catalogue" for gone in integrity.only_in_log(connection)
         ]
-        found.problems += [f"{table} {key}: {why}" for table, key, why in references.odd(connection, revision)]
+        found.problems += [f"{table} {key}: {why}" for table, key, why in odd(connection, revision)]
         dangling = integrity.dangling(connection)
         if dangling:
             found.remarks.append(f"{dangling} relations name a record that is not in the catalogue")

@@ -6,8 +6,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from lexarium.service import access, accounts, passwords
-from lexarium.service.access import Deed
+from lexarium.service import accounts, passwords
+from lexarium.service.access import Deed, add_account
 from lexarium.service.accounts import tokens
 from lexarium.web.asked import NewUser, UserChange, formed
 from lexarium.web.pages.fields import MISTAKES, ROLES, Typed, given, mistakes_of, text
@@ -50,7 +50,7 @@ def add(site: Site, request: Request, fields: Typed) -> Response:
     """Make an account."""
     try:
         asked = formed(NewUser, given(fields, "name", "role"), "This is not a valid account.")
-        made = access.add_account(site.database, asked.name, asked.role)
+        made = add_account(site.database, asked.name, asked.role)
     except MISTAKES as error:
         return _list(site, request, fields, mistakes_of(error, "name"))
     return _seen(made.id, "added")

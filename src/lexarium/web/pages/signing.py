@@ -9,7 +9,8 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from lexarium.domain.errors import Unauthenticated
-from lexarium.service import access, passwords
+from lexarium.service import passwords
+from lexarium.service.access import end_session
 from lexarium.web.limits import address_of
 from lexarium.web.pages.session import HOME, begin, caller_of, end, local
 from lexarium.web.pages.site import SIGN_IN, Form, Page, Site
@@ -83,7 +84,7 @@ def _revoke(site: Site, request: Request) -> None:
     """End the session that a browser has, if it is still valid."""
     caller = caller_of(site, request)
     if caller is not None:
-        access.end_session(site.database, caller)
+        end_session(site.database, caller)
 
 
 def _after(address: object) -> str:

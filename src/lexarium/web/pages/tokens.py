@@ -9,8 +9,9 @@ from starlette.responses import RedirectResponse, Response
 
 from lexarium.domain.accounts import Token
 from lexarium.domain.errors import NotFound
-from lexarium.service import access, accounts, passwords
-from lexarium.service.access import Caller, Deed
+from lexarium.service import accounts, passwords
+from lexarium.service.access import Caller, Deed, revoke_token
+from lexarium.service.accounts import token as get_token
 from lexarium.service.accounts import tokens
 from lexarium.web.asked import NewToken, formed
 from lexarium.web.limits import address_of
@@ -92,7 +93,7 @@ def ask_revoke(site: Site, request: Request) -> Response:
 
 def _revoking(site: Site, request: Request, wrong: Mapping[str, str]) -> Response:
     with site.database.read() as snapshot:
-        token = accounts.token(snapshot, request.path_params["id"])
+        token = get_token(snapshot, request.path_params["id"])
     caller = known(site, request)
     if not _is_all(request) and token.account.id != caller.account.id:
         raise NotFound("There is no such token of yours.")
@@ -103,7 +104,7 @@ def _revoking(site: Site, request: Request, wrong: Mapping[str, str]) -> Respons
 def revoke(site: Site, request: Request, fields: Typed) -> Response:
     """Make a token useless."""
     try:
-        access.revoke_token(site.database, request.path_params["id"], known(site, request))
+        revoke_token(site.database, request.path_params["id"], known(site, request))
     except MISTAKES as error:
         return _revoking(site, request, mistakes_of(error))
     return RedirectResponse(with_query(_back(request), did="revoked"), 303)

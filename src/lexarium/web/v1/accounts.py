@@ -6,8 +6,11 @@ from fastapi import APIRouter, Depends, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
-from lexarium.service import access, accounts, passwords
-from lexarium.service.access import Deed
+from lexarium.service import accounts, passwords
+from lexarium.service.access import Deed, addition
+from lexarium.service.access import list_accounts as read_accounts
+from lexarium.service.access import list_tokens as read_tokens
+from lexarium.service.access import revoke_token as end_token
 from lexarium.service.accounts import account_view, token_view
 from lexarium.service.once import Outcome, once
 from lexarium.store.transaction import Transaction
@@ -45,7 +48,7 @@ async def sign_in(request: Request, database: StoreOf, limits: LimitsOf, body: B
 
 @router.get("/users", summary="Every account", responses=answered("Accounts"))
 def users(database: StoreOf, caller: AdminOf) -> Response:
-    return answers.Json({"items": [account_view(each) for each in access.list_accounts(database)]})
+    return answers.Json({"items": [account_view(each) for each in read_accounts(database)]})
 
 
 @router.post(
@@ -57,7 +60,7 @@ def users(database: StoreOf, caller: AdminOf) -> Response:
 )
 async def add_user(database: StoreOf, caller: AdminOf, body: BodyOf, ask: AskOf) -> Response:
     given = asked.formed(NewUser, body, "This is not a valid account.")
-    add = access.addition(given.name, given.role)
+    add = addition(given.name, given.role)
 
     def work(transaction: Transaction) -> Outcome:
         account = add(transaction)
@@ -112,7 +115,7 @@ def erase_user(database: StoreOf, caller: AdminOf, id: str) -> Response:
 
 @router.get("/tokens", summary="One's own tokens; an admin's, everyone's", responses=answered("Tokens"))
 def tokens(database: StoreOf, caller: CallerOf) -> Response:
-    found = access.list_tokens(database)
+    found = read_tokens(database)
     own = [each for each in found if caller.may(Deed.ADMINISTER) or each.account.id == caller.account.id]
     return answers.Json({"items": [token_view(each) for each in own]})
 
@@ -142,5 +145,5 @@ async def add_token(request: Request, database: StoreOf, limits: LimitsOf, calle
     responses=answered(None, 403, 404, status=204),
 )
 def revoke_token(database: StoreOf, caller: CallerOf, id: str) -> Response:
-    access.revoke_token(database, id, caller)
+    end_token(database, id, caller)
     return Response(status_code=204)

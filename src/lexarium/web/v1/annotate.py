@@ -16,8 +16,8 @@ from lexarium.domain.errors import Invalid, Problem
 from lexarium.search.annotator import Annotator, Mention
 from lexarium.service.annotating import Annotating
 from lexarium.service.views import annotation_views
-from lexarium.web import pieces
 from lexarium.web.limits import Limits
+from lexarium.web.pieces import first, rest
 from lexarium.web.problems import HttpProblem
 from lexarium.web.v1.requests import AnnotatingOf, LimitsOf, json_body, kind_of, read_as
 from lexarium.web.v1.schemas import Text, answered, reference
@@ -70,9 +70,9 @@ async def annotate(
     text = await _text(request, limits)
     names = await _current(annotating)
     answer = rendered(names.mentions(text, collections))
-    first = await pieces.first(answer, limits)
+    beginning = await first(answer, limits)
     headers = {"access-control-allow-origin": "*", "cache-control": "no-store"}
-    return StreamingResponse(pieces.rest(first, answer, limits), media_type="application/json", headers=headers)
+    return StreamingResponse(rest(beginning, answer, limits), media_type="application/json", headers=headers)
 
 
 async def _current(annotating: Annotating) -> Annotator:

@@ -14,15 +14,15 @@ from lexarium import __version__
 from lexarium.domain import rendering
 from lexarium.domain.collections import COLLECTIONS
 from lexarium.exchange.formats import FORMATS, Format
-from lexarium.service import exporting
+from lexarium.service import exporting as exports
 from lexarium.service.looking import revision_of
 from lexarium.store.backend import Position, read_position
 from lexarium.store.database import Database
-from lexarium.web import pieces
 from lexarium.web.answers import conditions, encoding_headers, matches
 from lexarium.web.asked import known_collection
 from lexarium.web.encodings import chosen, encoded_pieces
 from lexarium.web.negotiation import preferred
+from lexarium.web.pieces import first, rest
 from lexarium.web.problems import HttpProblem
 from lexarium.web.v1.records import AsOf, Release
 from lexarium.web.v1.requests import LimitsOf, SettingsOf, StoreOf
@@ -89,10 +89,10 @@ async def export(
     if getattr(request.state, "head", False):
         return StreamingResponse(iter(()), headers=headers, media_type=wanted.media_type)
     of = list(COLLECTIONS.values()) if collection is None else [COLLECTIONS[collection]]
-    document = await run_in_threadpool(exporting.export, database, about, wanted, of, as_of=position.revision)
+    document = await run_in_threadpool(exports.export, database, about, wanted, of, as_of=position.revision)
     body: Iterator[bytes] = encoded_pieces(encoding, document)
-    first = await pieces.first(body, limits)
-    return StreamingResponse(pieces.rest(first, body, limits), headers=headers, media_type=wanted.media_type)
+    beginning = await first(body, limits)
+    return StreamingResponse(rest(beginning, body, limits), headers=headers, media_type=wanted.media_type)
 
 
 def _accepted(request: Request) -> Format:
