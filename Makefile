@@ -43,17 +43,17 @@ lint: develop
 bench: develop
 	$(BIN)/python -m benchmarks.read
 	$(BIN)/python -m benchmarks.write
-	$(BIN)/python -m benchmarks.find
+	$(BIN)/python -m benchmarks.search
 	$(BIN)/python -m benchmarks.annotate
-	$(BIN)/python -m benchmarks.exchange
-	$(BIN)/python -m benchmarks.grow
+	$(BIN)/python -m benchmarks.import_export
+	$(BIN)/python -m benchmarks.scaling
 	$(BIN)/python -m benchmarks.pages
 
 torture: develop
 	$(BIN)/python -m torture.crash
-	$(BIN)/python -m torture.inputs
-	$(BIN)/python -m torture.files
-	$(BIN)/python -m torture.load
+	$(BIN)/python -m torture.request_fuzz
+	$(BIN)/python -m torture.import_fuzz
+	$(BIN)/python -m torture.overload
 
 # What is known to be wrong with the locked packages, and a list of all of them.
 audit: develop
@@ -106,8 +106,8 @@ bench-nesting: develop
 	$(BIN)/python -m benchmarks.nesting
 
 # The short suite with the lowest versions that pyproject.toml allows, in an environment of its own.
-SHORT := tests/test_contract.py tests/test_store.py tests/test_v1.py tests/test_pages.py tests/test_import.py \
-	tests/test_export.py tests/test_search.py
+SHORT := tests/contract/test_contract.py tests/store/test_store.py tests/v1/test_v1.py tests/pages/test_pages.py tests/formats/test_import.py \
+	tests/formats/test_export.py tests/search/test_search.py
 LOWEST_PIP := .venv-lowest/bin/python -m pip --disable-pip-version-check --quiet
 
 .PHONY: test-lowest lock-lowest

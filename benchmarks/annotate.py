@@ -15,56 +15,56 @@ from time import perf_counter
 import orjson
 from rich.console import Console
 
-from benchmarks.errors import BenchmarkError, WrongAnswer
-from benchmarks.made import MadeText, made_names
-from benchmarks.memory import used_bytes
-from benchmarks.report import Table, show
-from lexarium.search.annotator import Annotator, Term
+from benchmarks.data.generated import TextGenerator, generate_names
+from benchmarks.harness.errors import BenchmarkError, UnexpectedResponse
+from benchmarks.harness.memory import get_memory_bytes
+from benchmarks.harness.report import ReportTable, print_tables
+from lexarium.search.annotator import Annotator, DictionaryTerm
 from lexarium.web.v1.annotate import rendered
 
 SIZES = (2_000, 1_000_000)
-MENTION_EVERY = (100, 15)
+CHARS_PER_MENTION = (100, 15)
 """In characters: as in texts about what the catalogue is of, and denser than any."""
-LEAST_MB_PER_SECOND = 5.0
+MIN_MB_PER_SECOND = 5.0
 CHARACTERS = 1_000_000
 _ROUNDS = 7
 
 
-def annotating_tables(sizes: Sequence[int] = SIZES) -> list[Table]:
+def build_tables(sizes: Sequence[int] = SIZES) -> list[ReportTable]:
     """The target, and what was measured with each number of names."""
-    rows = [row for count in sizes for row in _rows(count)]
+    rows = [row for count in sizes for row in _measure_rows(count)]
     columns = ("names", "built in s", "memory MB", "a mention every", "first text, MB/s", "later texts, MB/s", "5 MB/s")
-    return [Table("Annotating a text of 1 MB, to JSON", columns, rows)]
+    return [ReportTable("Annotating a text of 1 MB, to JSON", columns, rows)]
 
 
-def _rows(count: int) -> Iterator[Sequence[str]]:
-    names = made_names(count)
-    before = used_bytes(os.getpid())
-    began = perf_counter()
+def _measure_rows(count: int) -> Iterator[Sequence[str]]:
+    names = generate_names(count)
+    before = get_memory_bytes(os.getpid())
+    start = perf_counter()
     annotator = Annotator()
     for number, name in enumerate(names):
-        annotator.put(Term(f"trm_{number:012x}", name, "concept"), [name])
-    built = perf_counter() - began
+        annotator.add(DictionaryTerm(f"trm_{number:012x}", name, "concept"), [name])
+    build_seconds = perf_counter() - start
     gc.collect()
-    memory = used_bytes(os.getpid()) - before
-    for every in MENTION_EVERY:
-        annotator.runs.clear()
-        texts = MadeText(names)
-        speeds = [_megabytes_a_second(annotator, texts.text(CHARACTERS, every)) for _ in range(_ROUNDS)]
-        reached = "reached" if min(speeds[0], median(speeds[1:])) >= LEAST_MB_PER_SECOND else "missed"
+    memory = get_memory_bytes(os.getpid()) - before
+    for chars_per_mention in CHARS_PER_MENTION:
+        annotator.fragment_tokens.clear()
+        texts = TextGenerator(names)
+        speeds = [_measure_speed(annotator, texts.generate(CHARACTERS, chars_per_mention)) for _ in range(_ROUNDS)]
+        status = "reached" if min(speeds[0], median(speeds[1:])) >= MIN_MB_PER_SECOND else "missed"
         yield (
-            f"{count:,}", f"{built:.1f}", f"{memory / 1e6:,.0f}", f"{every} characters",
-            f"{speeds[0]:.1f}", f"{median(speeds[1:]):.1f}", reached,
+            f"{count:,}", f"{build_seconds:.1f}", f"{memory / 1e6:,.0f}", f"{chars_per_mention} characters",
+            f"{speeds[0]:.1f}", f"{median(speeds[1:]):.1f}", status,
         )  # fmt: skip
 
 
-def _megabytes_a_second(annotator: Annotator, text: str) -> float:
-    began = perf_counter()
-    answer = b"".join(rendered(annotator.mentions([text], ("concept",))))
-    seconds = perf_counter() - began
-    for each in orjson.loads(answer)["annotations"]:
-        if text[each["start"] : each["end"]] != each["text"]:
-            raise WrongAnswer(f"At {each['start']} the text does not say {each['text']!r}.")
+def _measure_speed(annotator: Annotator, text: str) -> float:
+    start = perf_counter()
+    body = b"".join(rendered(annotator.find_mentions([text], ("concept",))))
+    seconds = perf_counter() - start
+    for mention in orjson.loads(body)["annotations"]:
+        if text[mention["start"] : mention["end"]] != mention["text"]:
+            raise UnexpectedResponse(f"At {mention['start']} the text does not say {mention['text']!r}.")
     return len(text.encode()) / 1e6 / seconds
 
 
@@ -73,7 +73,7 @@ def main() -> int:
     parser = ArgumentParser(prog="python -m benchmarks.annotate", description=__doc__)
     parser.add_argument("--names", type=int, nargs="*", default=SIZES, help="how many names to look for")
     try:
-        show(annotating_tables(parser.parse_args().names), Console())
+        print_tables(build_tables(parser.parse_args().names), Console())
     except BenchmarkError as error:
         print(f"Error: {error}", file=sys.stderr)
         return 1

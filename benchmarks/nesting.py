@@ -10,19 +10,19 @@ import time
 from argparse import ArgumentParser
 from pathlib import Path
 
-from benchmarks.errors import WrongAnswer
-from benchmarks.report import Table, page_of, published, verdict_table
-from benchmarks.targets import Verdict
-from lexarium.domain.collections import CONCEPT
-from lexarium.exchange import skos
-from lexarium.exchange.formats import FORMATS
-from lexarium.exchange.incoming import Malformed, Reading
+from benchmarks.harness.errors import UnexpectedResponse
+from benchmarks.harness.report import ReportTable, build_page, build_target_table, run_and_publish
+from benchmarks.harness.targets import TargetResult
+from lexarium.domain.schema.collections import CONCEPT
+from lexarium.formats.parsed import ParseError, ReadOptions
+from lexarium.formats.rdf import codec
+from lexarium.formats.registry import FORMATS
 
 ROOT = Path(__file__).parents[1]
 ROUNDS = 3
 MEGABYTES = (1, 4)
-ALLOWED = 1_000
-_MOST_SECONDS = 1.0
+ALLOWED_DEPTH = 1_000
+_MAX_SECONDS_PER_MB = 1.0
 _HEAD = b"""@prefix a: <http://a.example/> .
 @prefix owl: <http://www.w3.org/2002/07/owl#> .
 @prefix skos: <http://www.w3.org/2004/02/skos/core#> .
@@ -35,68 +35,68 @@ _KINDS = {
 }
 
 
-def document(kind: str, megabytes: int, depth: int) -> bytes:
+def build_document(kind: str, megabytes: int, depth: int) -> bytes:
     """Build a document with one concept, then as many statements of this depth as fit."""
     opening, closing = _KINDS[kind]
     statement = b"a:s a:p " + opening * depth + b"a:o" + closing * depth + b" .\n"
     return _HEAD + statement * (megabytes * 1_000_000 // len(statement))
 
 
-def deepest(kind: str, megabytes: int) -> int:
+def compute_max_depth(kind: str, megabytes: int) -> int:
     """Return how deep a single statement of this size is."""
     return megabytes * 1_000_000 // len(b"".join(_KINDS[kind])) - 10
 
 
-def seconds_to_read(given: bytes, *, refused: bool) -> float:
+def measure_read_seconds(data: bytes, *, expect_refusal: bool) -> float:
     """Return the processor time of the best round. Raises `WrongAnswer` where the document is not treated as told."""
-    return min(_read_once(given, refused) for _ in range(ROUNDS))
+    return min(_read_once(data, expect_refusal) for _ in range(ROUNDS))
 
 
-def _read_once(given: bytes, refused: bool) -> float:
-    began = time.process_time()
+def _read_once(data: bytes, expect_refusal: bool) -> float:
+    start = time.process_time()
     try:
-        names = [each.fields["name"] for each in skos.read(io.BytesIO(given), _READING) if each.collection]
-    except Malformed:
+        names = [record.fields["name"] for record in codec.read(io.BytesIO(data), _IMPORT_OPTIONS) if record.collection]
+    except ParseError:
         names = None
-    if names != (None if refused else ["dog"]):
-        raise WrongAnswer(f"A document that was to be {'refused' if refused else 'read'} was not.")
-    return time.process_time() - began
+    if names != (None if expect_refusal else ["dog"]):
+        raise UnexpectedResponse(f"A document that was to be {'refused' if expect_refusal else 'read'} was not.")
+    return time.process_time() - start
 
 
-_READING = Reading(FORMATS["skos"], fallback=CONCEPT)
+_IMPORT_OPTIONS = ReadOptions(FORMATS["skos"], default_collection=CONCEPT)
 
 
-def measure() -> list[Table]:
+def measure() -> list[ReportTable]:
     """Measure every kind of nesting, at the greatest depth that is allowed and far beyond it."""
-    verdicts, rows = [], []
+    target_results, rows = [], []
     for kind in _KINDS:
-        for refused in (False, True):
-            name = f"{kind}, {'as deep as the file is long: refused' if refused else f'{ALLOWED:,} deep'}"
+        for expect_refusal in (False, True):
+            name = f"{kind}, {'as deep as the file is long: refused' if expect_refusal else f'{ALLOWED_DEPTH:,} deep'}"
             rates = []
             for size in MEGABYTES:
-                given = document(kind, size, deepest(kind, size) if refused else ALLOWED)
-                rates.append(seconds_to_read(given, refused=refused) / size)
-            target = f"{name}, at most {_MOST_SECONDS:.0f} s/MB"
-            verdicts.append(Verdict(target, f"{rates[-1]:.2f} s/MB", rates[-1] <= _MOST_SECONDS))
+                data = build_document(kind, size, compute_max_depth(kind, size) if expect_refusal else ALLOWED_DEPTH)
+                rates.append(measure_read_seconds(data, expect_refusal=expect_refusal) / size)
+            target = f"{name}, at most {_MAX_SECONDS_PER_MB:.0f} s/MB"
+            target_results.append(TargetResult(target, f"{rates[-1]:.2f} s/MB", rates[-1] <= _MAX_SECONDS_PER_MB))
             rows.append((name, *(f"{rate:.2f}" for rate in rates)))
     columns = ("nested", *(f"s/MB of {size} MB" for size in MEGABYTES))
-    return [verdict_table(verdicts), Table("Seconds for each megabyte", columns, rows)]
+    return [build_target_table(target_results), ReportTable("Seconds for each megabyte", columns, rows)]
 
 
 def main() -> int:
     """Run the benchmark as the command line says, and return its exit code."""
     parser = ArgumentParser(prog="python -m benchmarks.nesting", description="Measure reading nested Turtle.")
     parser.add_argument("--output", type=Path, default=ROOT / "docs" / "benchmarks-nesting.md")
-    return published(measure, _page, parser.parse_args().output)
+    return run_and_publish(measure, _build_page, parser.parse_args().output)
 
 
-def _page(tables: list[Table]) -> str:
+def _build_page(tables: list[ReportTable]) -> str:
     method = (
         "Turtle that is nothing but nesting is read as SKOS, in one process, into records that are thrown away; the"
         f" processor time of the best of {ROUNDS} rounds counts. `[a:p ` nested in itself makes a statement of every"
         " six bytes."
     )
-    return page_of("nesting", method, tables)
+    return build_page("nesting", method, tables)
 
 
 if __name__ == "__main__":

@@ -17,26 +17,26 @@ from tempfile import TemporaryDirectory
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from benchmarks.catalogue import Catalogue, about_one_megabyte, made
-from benchmarks.cores import choose_cores
-from benchmarks.errors import BenchmarkError, WrongAnswer
-from benchmarks.load import Loader
-from benchmarks.processes import Server
-from benchmarks.report import Table, markdown, reading_tables, show, verdict_table
-from benchmarks.rounds import SERVERS, Plan, best_readings, prepare
-from benchmarks.starting import slowest_start
-from benchmarks.streaming import STREAMED_BODY_BYTES, stream
-from benchmarks.targets import Verdict, read_verdicts, start_verdict, streaming_verdict
-from benchmarks.tools import Tools, find_tools, versions
+from benchmarks.data.catalogue import BenchmarkCatalogue, generate_catalogue, load_small_catalogue
+from benchmarks.harness.cpu_pinning import choose_cores
+from benchmarks.harness.errors import BenchmarkError, UnexpectedResponse
+from benchmarks.harness.report import ReportTable, build_read_page, build_read_tables, build_target_table, print_tables
+from benchmarks.harness.rounds import SERVERS, BenchmarkPlan, measure_best, prepare_servers
+from benchmarks.harness.server_process import ServerSpec
+from benchmarks.harness.startup import measure_startup
+from benchmarks.harness.streaming import STREAMED_BODY_BYTES, measure_streaming
+from benchmarks.harness.targets import TargetResult, check_read_targets, check_startup_target, check_streaming_target
+from benchmarks.harness.tools import Tools, find_tools, get_versions
+from benchmarks.harness.wrk import WrkRunner
 
 ROOT = Path(__file__).parents[1]
 _REAL_CATALOGUE = "LEXARIUM_REAL_CATALOGUE"
-_QUICK = {"seconds": 1.0, "rounds": 1, "records": 5_000}
+_QUICK_DEFAULTS = {"seconds": 1.0, "rounds": 1, "records": 5_000}
 
 
 def main() -> int:
     """Run the benchmark as the command line says, and return its exit code."""
-    options = _options()
+    options = _parse_options()
     console = Console()
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     try:
@@ -46,15 +46,15 @@ def main() -> int:
             tables, page = _run(options, lambda text: progress.update(task, description=text))
     except BenchmarkError as error:
         console.print(str(error), style="red", markup=False, highlight=False)
-        return 1 if isinstance(error, WrongAnswer) else 2
-    show(tables, console)
+        return 1 if isinstance(error, UnexpectedResponse) else 2
+    print_tables(tables, console)
     options.output.parent.mkdir(parents=True, exist_ok=True)
     options.output.write_text(page)
     console.print(f"Written to {options.output}.", highlight=False)
     return 0
 
 
-def _options() -> Namespace:
+def _parse_options() -> Namespace:
     parser = ArgumentParser(prog="python -m benchmarks.read", description="Measure reading, side by side with peers.")
     parser.add_argument("--seconds", type=float, default=5.0, help="of load for each figure of a round (5)")
     parser.add_argument("--rounds", type=int, default=3, help="of which the best counts (3)")
@@ -64,51 +64,55 @@ def _options() -> Namespace:
     parser.add_argument("--quick", action="store_true", help="one short round and a smaller made catalogue")
     # The quick figures are defaults, so that an option beside --quick still holds.
     if parser.parse_known_args()[0].quick:
-        parser.set_defaults(**_QUICK)
+        parser.set_defaults(**_QUICK_DEFAULTS)
     return parser.parse_args()
 
 
-def _run(options: Namespace, tell: Callable[[str], None]) -> tuple[list[Table], str]:
+def _run(options: Namespace, report_progress: Callable[[str], None]) -> tuple[list[ReportTable], str]:
     """The tables for the terminal, and the Markdown page."""
-    tell("finding or installing nginx, wrk and the peers")
+    report_progress("finding or installing nginx, wrk and the peers")
     tools = find_tools(ROOT / ".bench")
-    tell("making the catalogues")
+    report_progress("making the catalogues")
     real = Path(os.environ.get(_REAL_CATALOGUE, ROOT.parent / "shared" / "cognitive-atlas"))
-    small = about_one_megabyte(real, ROOT / "src" / "lexarium" / "sample")
-    large = made(options.records)
+    small = load_small_catalogue(real, ROOT / "src" / "lexarium" / "sample")
+    large = generate_catalogue(options.records)
     cores = choose_cores()
-    verdicts: list[Verdict] = []
-    tables: list[Table] = []
+    target_results: list[TargetResult] = []
+    tables: list[ReportTable] = []
     with TemporaryDirectory(prefix="lexarium-benchmark-") as name:
         folder = Path(name)
-        plan = Plan(options.rounds, options.seconds, cores, Loader(tools.wrk, cores.load, folder), tell)
-        for catalogue, own in ((small, folder / "small"), (large, folder / "large")):
-            servers = prepare(options.servers, catalogue, own, tools, plan)
+        plan = BenchmarkPlan(
+            options.rounds, options.seconds, cores, WrkRunner(tools.wrk, cores.load, folder), report_progress
+        )
+        for catalogue, catalogue_folder in ((small, folder / "small"), (large, folder / "large")):
+            servers = prepare_servers(options.servers, catalogue, catalogue_folder, tools, plan)
             # Before the rounds: the first start after an import may have more to do than a later one.
-            verdicts += _lexarium_verdicts(servers.get("lexarium"), catalogue, plan)
-            readings = best_readings(servers.values(), catalogue, plan)
-            verdicts += read_verdicts(readings) if catalogue is small else []
-            tables += reading_tables(catalogue, readings)
-    targets = verdict_table(verdicts)
+            target_results += _measure_lexarium_only(servers.get("lexarium"), catalogue, plan)
+            results = measure_best(servers.values(), catalogue, plan)
+            target_results += check_read_targets(results) if catalogue is small else []
+            tables += build_read_tables(catalogue, results)
+    targets = build_target_table(target_results)
     # On a page the targets come first; on a terminal the last lines are the ones that are seen.
-    return [*tables, targets], markdown([targets, *tables], (small, large), _versions(options, tools))
+    return [*tables, targets], build_read_page([targets, *tables], (small, large), _collect_versions(options, tools))
 
 
-def _lexarium_verdicts(server: Server | None, catalogue: Catalogue, plan: Plan) -> list[Verdict]:
+def _measure_lexarium_only(
+    server: ServerSpec | None, catalogue: BenchmarkCatalogue, plan: BenchmarkPlan
+) -> list[TargetResult]:
     """What is measured at Lexarium alone; nothing where it is left out."""
     if server is None:
         return []
-    plan.tell(f"{catalogue.title}: starting {server.name}")
-    verdicts = [start_verdict(catalogue.title, slowest_start(server, plan.cores.server, plan.rounds))]
+    plan.report_progress(f"{catalogue.title}: starting {server.name}")
+    target_results = [check_startup_target(catalogue.title, measure_startup(server, plan.cores.server, plan.rounds))]
     if catalogue.body_bytes > STREAMED_BODY_BYTES:
-        plan.tell(f"{catalogue.title}: streaming past the cache limit")
-        verdicts.append(streaming_verdict(stream(server, catalogue, plan.cores.server)))
-    return verdicts
+        plan.report_progress(f"{catalogue.title}: streaming past the cache limit")
+        target_results.append(check_streaming_target(measure_streaming(server, catalogue, plan.cores.server)))
+    return target_results
 
 
-def _versions(options: Namespace, tools: Tools) -> dict[str, str]:
-    own = {"Lexarium": version("lexarium")} if "lexarium" in options.servers else {}
-    return {**own, "Python": platform.python_version(), **versions(tools)}
+def _collect_versions(options: Namespace, tools: Tools) -> dict[str, str]:
+    lexarium_version = {"Lexarium": version("lexarium")} if "lexarium" in options.servers else {}
+    return {**lexarium_version, "Python": platform.python_version(), **get_versions(tools)}
 
 
 if __name__ == "__main__":

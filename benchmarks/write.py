@@ -16,26 +16,26 @@ from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 
-from benchmarks.answers import HOST
-from benchmarks.catalogue import about_one_megabyte
-from benchmarks.cores import choose_cores, pinned
-from benchmarks.errors import BenchmarkError, ServerFailed, WrongAnswer
-from benchmarks.processes import Server, running
-from benchmarks.report import Table, page_of, published, verdict_table
-from benchmarks.servers.lexarium import lexarium
-from benchmarks.targets import Verdict
-from benchmarks.tools import find_tools
+from benchmarks.data.catalogue import load_small_catalogue
+from benchmarks.harness.cpu_pinning import choose_cores, pin_to_core
+from benchmarks.harness.errors import BenchmarkError, SetupError, UnexpectedResponse
+from benchmarks.harness.http_client import HOST
+from benchmarks.harness.report import ReportTable, build_page, build_target_table, run_and_publish
+from benchmarks.harness.server_process import ServerSpec, run_server
+from benchmarks.harness.targets import TargetResult
+from benchmarks.harness.tools import find_tools
+from benchmarks.servers.lexarium import prepare_lexarium
 
 ROOT = Path(__file__).parents[1]
 WRITERS = 32
 READERS = 4
 ROUNDS = 5
 PATHS = ("/api/v-alpha/concept", "/api/v1/concept")
-LEAST_WRITES = 1_000
-MOST_P99_RATIO = 2.0
-_WHOLE = 100
+MIN_WRITES_PER_SECOND = 1_000
+MAX_P99_RATIO = 2.0
+_INTEGER_ABOVE = 100
 """Past this a figure is told without its fractions."""
-_MARK = "result:"
+_RESULT_PREFIX = "result:"
 _BODY = json.dumps({"name": "a new concept", "definition_text": "What it is, in a sentence of some length."})
 _SCRIPT = """
 wrk.method = {method}
@@ -55,7 +55,7 @@ end
 
 
 @dataclass(frozen=True)
-class Load:
+class WrkLoad:
     """A request sent over and over, and the status that every answer must have."""
 
     path: str
@@ -66,7 +66,7 @@ class Load:
 
 
 @dataclass(frozen=True)
-class Result:
+class WrkResult:
     """What a load measured."""
 
     requests: int
@@ -76,39 +76,41 @@ class Result:
 
 
 @dataclass(frozen=True)
-class Bench:
+class WriteBenchmark:
     """Where the server is, what loads it, and as whom."""
 
-    server: Server
+    server: ServerSpec
     wrk: str
     core: int | None
     headers: Mapping[str, str]
     folder: Path
 
-    def start(self, load: Load, seconds: float) -> "subprocess.Popen[str]":
+    def start(self, load: WrkLoad, seconds: float) -> "subprocess.Popen[str]":
         """Start a load."""
         script = self.folder / f"{load.method}{load.path.replace('/', '_').replace('?', '_')}.lua"
         headers = ", ".join(f"[{json.dumps(name)}] = {json.dumps(value)}" for name, value in self.headers.items())
         values = {"method": json.dumps(load.method), "body": json.dumps(load.body), "headers": "{" + headers + "}"}
-        script.write_text(_SCRIPT.format(**values, status=load.status, mark=_MARK))
+        script.write_text(_SCRIPT.format(**values, status=load.status, mark=_RESULT_PREFIX))
         command = [self.wrk, "-t1", f"-c{load.connections}", f"-d{seconds:g}s", "--latency", "-s", str(script)]
-        with pinned(self.core):
+        with pin_to_core(self.core):
             return subprocess.Popen(
                 [*command, f"http://{HOST}:{self.server.port}{load.path}"], stdout=subprocess.PIPE, text=True
             )
 
-    def finish(self, process: "subprocess.Popen[str]", load: Load) -> Result:
+    def finish(self, process: "subprocess.Popen[str]", load: WrkLoad) -> WrkResult:
         """Wait for a load to end; raises `WrongAnswer` where one answer was not the right one."""
         output, _ = process.communicate()
-        line = next((line for line in output.splitlines() if line.startswith(_MARK)), None)
+        line = next((line for line in output.splitlines() if line.startswith(_RESULT_PREFIX)), None)
         if line is None:
             raise BenchmarkError(f"wrk gave no result: {output.strip()[-500:]}")
-        requests, duration, p50, p99, wrong = map(int, line.removeprefix(_MARK).split())
-        if wrong or not requests:
-            raise WrongAnswer(f"{wrong:,} of {requests:,} answers to {load.method} {load.path} were not {load.status}.")
-        return Result(requests, requests / duration * 1e6, p50 / 1e3, p99 / 1e3)
+        requests, duration, p50, p99, wrong_count = map(int, line.removeprefix(_RESULT_PREFIX).split())
+        if wrong_count or not requests:
+            raise UnexpectedResponse(
+                f"{wrong_count:,} of {requests:,} answers to {load.method} {load.path} were not {load.status}."
+            )
+        return WrkResult(requests, requests / duration * 1e6, p50 / 1e3, p99 / 1e3)
 
-    def count(self) -> int:
+    def count_concepts(self) -> int:
         """How many concepts the server has."""
         connection = HTTPConnection(HOST, self.server.port)
         connection.request("GET", "/api/v1")
@@ -118,35 +120,35 @@ class Bench:
 
 
 @dataclass(frozen=True)
-class Round:
+class WriteRound:
     """Writes without and with others who read, and their reads of one record without and with writes."""
 
-    alone: Result
-    written: Result
-    idle: Result
-    meanwhile: Result
+    writes_only: WrkResult
+    writes_during_reads: WrkResult
+    reads_only: WrkResult
+    reads_during_writes: WrkResult
 
     @property
     def ratio(self) -> float:
         """How much longer the slowest reads take while others write."""
-        return self.meanwhile.p99_ms / self.idle.p99_ms
+        return self.reads_during_writes.p99_ms / self.reads_only.p99_ms
 
 
-def measure(bench: Bench, path: str, seconds: float) -> Round:
+def measure(benchmark: WriteBenchmark, path: str, seconds: float) -> WriteRound:
     """One round. Raises where a write was lost."""
-    write = Load(path, "POST", 201, WRITERS, _BODY)
-    read = Load(bench.server.record_path, "GET", 200, READERS)
-    before = bench.count()
-    alone = bench.finish(bench.start(write, seconds), write)
-    idle = bench.finish(bench.start(read, seconds), read)
-    writing = bench.start(write, seconds)
-    meanwhile = bench.finish(bench.start(read, max(1, seconds - 1)), read)
-    written = bench.finish(writing, write)
-    there, acknowledged = bench.count() - before, alone.requests + written.requests
+    write = WrkLoad(path, "POST", 201, WRITERS, _BODY)
+    read = WrkLoad(benchmark.server.record_path, "GET", 200, READERS)
+    before = benchmark.count_concepts()
+    writes_only = benchmark.finish(benchmark.start(write, seconds), write)
+    reads_only = benchmark.finish(benchmark.start(read, seconds), read)
+    writing = benchmark.start(write, seconds)
+    reads_during_writes = benchmark.finish(benchmark.start(read, max(1, seconds - 1)), read)
+    writes_during_reads = benchmark.finish(writing, write)
+    stored, acknowledged = benchmark.count_concepts() - before, writes_only.requests + writes_during_reads.requests
     # What wrk had not counted when it stopped: a reply and a request behind it, of each connection, both times.
-    if not acknowledged <= there <= acknowledged + 4 * WRITERS:
-        raise WrongAnswer(f"{acknowledged:,} writes were acknowledged, and {there:,} are there.")
-    return Round(alone, written, idle, meanwhile)
+    if not acknowledged <= stored <= acknowledged + 4 * WRITERS:
+        raise UnexpectedResponse(f"{acknowledged:,} writes were acknowledged, and {stored:,} are there.")
+    return WriteRound(writes_only, writes_during_reads, reads_only, reads_during_writes)
 
 
 def main() -> int:
@@ -155,80 +157,86 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=4.0, help="of load for each figure of a round (4)")
     parser.add_argument("--output", type=Path, default=ROOT / "docs" / "benchmarks-writing.md")
     options = parser.parse_args()
-    return published(lambda: _run(options.seconds), _page, options.output)
+    return run_and_publish(lambda: _run(options.seconds), _build_page, options.output)
 
 
-def _run(seconds: float) -> list[Table]:
+def _run(seconds: float) -> list[ReportTable]:
     tools = find_tools(ROOT / ".bench")
     real = Path(os.environ.get("LEXARIUM_REAL_CATALOGUE", ROOT.parent / "shared" / "cognitive-atlas"))
     cores = choose_cores()
     with TemporaryDirectory(prefix="lexarium-benchmark-") as name:
         folder = Path(name)
-        server = lexarium(about_one_megabyte(real, ROOT / "src" / "lexarium" / "sample"), folder, tools)
+        server = prepare_lexarium(load_small_catalogue(real, ROOT / "src" / "lexarium" / "sample"), folder, tools)
         unlimited = {"LEXARIUM_WRITE_RATE": "1000000", "LEXARIUM_WRITE_BURST": "1000000"}
         server = replace(server, environment={**server.environment, **unlimited})
-        headers = {"Content-Type": "application/json", "Authorization": f"Bearer {_token(folder)}"}
-        with running(server, cores.server, server.record_path):
-            bench = Bench(server, tools.wrk, cores.load, headers, folder)
-            measured = {path: [measure(bench, path, seconds) for _ in range(ROUNDS)] for path in PATHS}
+        headers = {"Content-Type": "application/json", "Authorization": f"Bearer {_create_token(folder)}"}
+        with run_server(server, cores.server, server.record_path):
+            benchmark = WriteBenchmark(server, tools.wrk, cores.load, headers, folder)
+            measured = {path: [measure(benchmark, path, seconds) for _ in range(ROUNDS)] for path in PATHS}
     columns = (
         "write", "a second", "p50", "p99", "a second beside reads", "read p50 meanwhile", "read p99 idle",
         "read p99 meanwhile", "ratio",
     )  # fmt: skip
-    tables = [Table("Writes", columns, [(f"POST {path}", *_told(rounds)) for path, rounds in measured.items()])]
-    verdicts = []
+    tables = [
+        ReportTable(
+            "Writes", columns, [(f"POST {path}", *_format_medians(rounds)) for path, rounds in measured.items()]
+        )
+    ]
+    target_results = []
     for path, rounds in measured.items():
-        per_second, ratio = (median(values) for values in zip(*map(_targeted, rounds), strict=True))
-        writes, reads = f"at least {LEAST_WRITES:,} a second", f"at most {MOST_P99_RATIO:g} times idle"
-        verdicts += [
-            Verdict(f"POST {path}: {writes}", f"{per_second:,.0f}", per_second >= LEAST_WRITES),
-            Verdict(f"reads' p99 meanwhile: {reads}", f"{ratio:.1f}", ratio <= MOST_P99_RATIO),
+        per_second, ratio = (median(values) for values in zip(*map(_get_target_values, rounds), strict=True))
+        writes, reads = f"at least {MIN_WRITES_PER_SECOND:,} a second", f"at most {MAX_P99_RATIO:g} times idle"
+        target_results += [
+            TargetResult(f"POST {path}: {writes}", f"{per_second:,.0f}", per_second >= MIN_WRITES_PER_SECOND),
+            TargetResult(f"reads' p99 meanwhile: {reads}", f"{ratio:.1f}", ratio <= MAX_P99_RATIO),
         ]
-    return [verdict_table(verdicts), *tables]
+    return [build_target_table(target_results), *tables]
 
 
-def _targeted(each: Round) -> tuple[float, float]:
-    return each.alone.per_second, each.ratio
+def _get_target_values(write_round: WriteRound) -> tuple[float, float]:
+    return write_round.writes_only.per_second, write_round.ratio
 
 
-def _told(rounds: list[Round]) -> tuple[str, ...]:
+def _format_medians(rounds: list[WriteRound]) -> tuple[str, ...]:
     """The median of each figure."""
     figures = [
         (
-            each.alone.per_second, each.alone.p50_ms, each.alone.p99_ms, each.written.per_second,
-            each.meanwhile.p50_ms, each.idle.p99_ms, each.meanwhile.p99_ms, each.ratio,
+            write_round.writes_only.per_second, write_round.writes_only.p50_ms, write_round.writes_only.p99_ms,
+            write_round.writes_during_reads.per_second,
+            write_round.reads_during_writes.p50_ms, write_round.reads_only.p99_ms,
+            write_round.reads_during_writes.p99_ms, write_round.ratio,
         )
-        for each in rounds
+        for write_round in rounds
     ]  # fmt: skip
     medians = [median(values) for values in zip(*figures, strict=True)]
-    return tuple(f"{value:,.0f}" if value > _WHOLE else f"{value:.2f}" for value in medians)
+    return tuple(f"{value:,.0f}" if value > _INTEGER_ABOVE else f"{value:.2f}" for value in medians)
 
 
-def _token(folder: Path) -> str:
+def _create_token(folder: Path) -> str:
     """A curator's token for the database that the server was loaded into."""
     database = f"sqlite:///{folder / 'catalogue.db'}"
     secret = ""
     for command in (["user", "add", "bench", "--role", "curator"], ["token", "create", "bench"]):
-        done = subprocess.run(
+        completed = subprocess.run(
             [sys.executable, "-m", "lexarium", *command, "--database", database],
             capture_output=True,
             text=True,
             check=False,
         )
-        if done.returncode:
-            raise ServerFailed(f"No token could be made: {done.stderr.strip()[-300:]}")
-        secret = done.stdout.strip()
+        if completed.returncode:
+            raise SetupError(f"No token could be made: {completed.stderr.strip()[-300:]}")
+        secret = completed.stdout.strip()
     return secret
 
 
-def _page(tables: list[Table]) -> str:
+def _build_page(tables: list[ReportTable]) -> str:
     method = (
         f"One worker on one core, SQLite with `synchronous=FULL`; wrk with {WRITERS}"
         f" connections posts new concepts from another core, alone and while {READERS} more read one record as fast"
         " as they can. Every answer must be a 201, and every acknowledged record must be there in the end."
         f" Medians of {ROUNDS} rounds, times in milliseconds."
     )
-    return page_of("writing", method, tables)
+    return build_page("writing", method, tables)
 
 
 if __name__ == "__main__":

@@ -13,48 +13,48 @@ from typing import Any
 
 from supply.locked import LOCK
 
-_SECONDS = 120
-_NOTHING = "nothing was checked"
+_TIMEOUT_SECONDS = 120
+_NOTHING_CHECKED = "nothing was checked"
 
 
 def main() -> int:
     """Ask, and tell."""
     tool = Path(sys.executable).with_name("pip-audit")
     if not tool.exists():
-        print(f"pip-audit is not installed, so {_NOTHING}. `make develop` installs it.", file=sys.stderr)
+        print(f"pip-audit is not installed, so {_NOTHING_CHECKED}. `make develop` installs it.", file=sys.stderr)
         return 2
     command = [str(tool), "--requirement", str(LOCK), "--require-hashes", "--disable-pip", "--format", "json"]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)
-        dependencies = json.loads(done.stdout)["dependencies"]
+        completed = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_SECONDS, check=False)
+        dependencies = json.loads(completed.stdout)["dependencies"]
     except (subprocess.TimeoutExpired, ValueError):
         dependencies = []
-    told, code = verdict(dependencies)
-    print(told, file=sys.stderr if code else sys.stdout)
+    summary, code = summarize(dependencies)
+    print(summary, file=sys.stderr if code else sys.stdout)
     return code
 
 
-def verdict(dependencies: Sequence[dict[str, Any]]) -> tuple[str, int]:
+def summarize(dependencies: Sequence[dict[str, Any]]) -> tuple[str, int]:
     """What to tell of pip-audit's answer, and the exit code.
 
     It passes over what it cannot find, says so of each, and then that it knows of no weakness: that is no verdict.
     """
-    asked = [each for each in dependencies if "vulns" in each]
-    passed_over = [each["name"] for each in dependencies if "vulns" not in each]
+    checked = [package for package in dependencies if "vulns" in package]
+    skipped = [package["name"] for package in dependencies if "vulns" not in package]
     lines = [
-        f"{each['name']} {each['version']}: {weakness['id']}, mended in "
-        f"{', '.join(weakness['fix_versions']) or 'no version yet'}"
-        for each in asked
-        for weakness in each["vulns"]
+        f"{package['name']} {package['version']}: {vulnerability['id']}, mended in "
+        f"{', '.join(vulnerability['fix_versions']) or 'no version yet'}"
+        for package in checked
+        for vulnerability in package["vulns"]
     ]
-    weak = len(lines)
-    if not asked:
-        away = "The public list of weaknesses cannot be reached from here, so"
-        return f"{away} {_NOTHING}. Run `make audit` where there is a way to the internet.", 2
-    lines.append(f"{len(asked)} packages were checked; {weak} weaknesses are known.")
-    if passed_over:
-        lines.append(f"{len(passed_over)} could not be checked: {', '.join(passed_over)}.")
-    return "\n".join(lines), 1 if weak else 2 if passed_over else 0
+    vulnerability_count = len(lines)
+    if not checked:
+        reason = "The public list of weaknesses cannot be reached from here, so"
+        return f"{reason} {_NOTHING_CHECKED}. Run `make audit` where there is a way to the internet.", 2
+    lines.append(f"{len(checked)} packages were checked; {vulnerability_count} weaknesses are known.")
+    if skipped:
+        lines.append(f"{len(skipped)} could not be checked: {', '.join(skipped)}.")
+    return "\n".join(lines), 1 if vulnerability_count else 2 if skipped else 0
 
 
 if __name__ == "__main__":

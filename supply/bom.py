@@ -10,50 +10,63 @@ from pathlib import Path
 from typing import Any
 
 from lexarium import __version__
-from supply.locked import Pin, pins
+from supply.locked import Pin, read_pins
 
 
-def document() -> dict[str, Any]:
+def build_bom() -> dict[str, Any]:
     """The bill."""
-    own = {"type": "application", "name": "lexarium", "version": __version__, "licenses": [_licence("MIT")]}
+    application = {
+        "type": "application",
+        "name": "lexarium",
+        "version": __version__,
+        "licenses": [_build_licence("MIT")],
+    }
     return {
         "bomFormat": "CycloneDX",
         "specVersion": "1.5",
         "version": 1,
-        "metadata": {"component": {**own, "bom-ref": "lexarium"}},
-        "components": [_component(pin) for pin in pins()],
+        "metadata": {"component": {**application, "bom-ref": "lexarium"}},
+        "components": [_build_component(pin) for pin in read_pins()],
     }
 
 
-def licence_of(name: str) -> str:
+def get_licence(name: str) -> str:
     """The licence of an installed package, as it says itself; empty where it is not installed, as on another system."""
     try:
-        told = metadata(name)
+        package_metadata = metadata(name)
     except PackageNotFoundError:
         return ""
-    classified = [each.rpartition(" :: ")[2] for each in told.get_all("Classifier") or [] if each.startswith("License")]
-    known = {name: str(told[name]).partition("\n")[0] for name in ("License-Expression", "License") if name in told}
-    return known.get("License-Expression") or known.get("License") or " OR ".join(classified)
+    classifiers = [
+        classifier.rpartition(" :: ")[2]
+        for classifier in package_metadata.get_all("Classifier") or []
+        if classifier.startswith("License")
+    ]
+    declared = {
+        name: str(package_metadata[name]).partition("\n")[0]
+        for name in ("License-Expression", "License")
+        if name in package_metadata
+    }
+    return declared.get("License-Expression") or declared.get("License") or " OR ".join(classifiers)
 
 
-def _component(pin: Pin) -> dict[str, Any]:
+def _build_component(pin: Pin) -> dict[str, Any]:
     purl = f"pkg:pypi/{pin.name}@{pin.version}"
-    licence = licence_of(pin.name)
+    licence = get_licence(pin.name)
     return {
         "type": "library",
         "bom-ref": purl,
         "name": pin.name,
         "version": pin.version,
         "purl": purl,
-        "licenses": [_licence(licence)] if licence else [],
-        "properties": [{"name": "lexarium:sha256", "value": each} for each in pin.hashes],
+        "licenses": [_build_licence(licence)] if licence else [],
+        "properties": [{"name": "lexarium:sha256", "value": digest} for digest in pin.hashes],
     }
 
 
-def _licence(told: str) -> dict[str, Any]:
-    return {"license": {"name": told}}
+def _build_licence(licence_name: str) -> dict[str, Any]:
+    return {"license": {"name": licence_name}}
 
 
 if __name__ == "__main__":
-    Path(sys.argv[1]).write_text(json.dumps(document(), indent=1) + "\n")
+    Path(sys.argv[1]).write_text(json.dumps(build_bom(), indent=1) + "\n")
     print(f"Written to {sys.argv[1]}.")

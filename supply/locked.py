@@ -20,7 +20,7 @@ class Pin:
     hashes: tuple[str, ...]
 
 
-def pins(lock: Path = LOCK) -> Iterator[Pin]:
+def read_pins(lock: Path = LOCK) -> Iterator[Pin]:
     """Every package that a lock file pins."""
     for entry in re.split(r"\n(?=\w)", lock.read_text()):
         pin = _PIN.match(entry)

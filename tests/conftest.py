@@ -6,16 +6,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
-from lexarium.service.sample import sample_files
+from lexarium.services.transfer.sample import sample_files
 from lexarium.store.database import Database
-from lexarium.store.migrate import open_database
-from tests.browser import CHROMIUM, DRIVER, Browser, available, opened
-from tests.curator import work_a_little
-from tests.databases import ENGINES, Databases, NewUrl, running_postgres
-from tests.passwords import use_cheap_hashes
-from tests.postgres import make_user
-from tests.server import Server
+from lexarium.store.upgrade import open_database
+from tests.support.browser import CHROMIUM, DRIVER, Browser, is_browser_available, open_browser
+from tests.support.curated_sample import apply_sample_edits
+from tests.support.databases import ENGINES, Databases, DatabaseUrlFactory, run_postgres
+from tests.support.overrides import apply_overrides
+from tests.support.postgres import ensure_system_user
+from tests.support.server import Server
 
 TOOLS = Path(__file__).parents[1] / ".tools"
 """Programs that `make test` unpacks."""
@@ -24,12 +25,19 @@ os.environ["PATH"] = os.pathsep.join([os.environ["PATH"], *(str(TOOLS / "usr" / 
 # Where this is run in the background of a shell, SIGINT is ignored, and would be by all that the tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-REAL = Path(os.environ.get("LEXARIUM_REAL_CATALOGUE", Path(__file__).parents[1] / ".." / "shared" / "cognitive-atlas"))
+REAL_CATALOGUE = Path(
+    os.environ.get("LEXARIUM_REAL_CATALOGUE", Path(__file__).parents[1] / ".." / "shared" / "cognitive-atlas")
+)
+
+
+# A busy machine is slow, and that is no fault of a test.
+settings.register_profile("lexarium", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("lexarium")
 
 
 def pytest_configure() -> None:
-    use_cheap_hashes()
-    make_user()  # before there are several processes that need it
+    apply_overrides()
+    ensure_system_user()  # before there are several processes that need it
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -43,7 +51,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[str]:
     """The URL of a PostgreSQL server."""
-    with running_postgres() as server:
+    with run_postgres() as server:
         yield server
 
 
@@ -54,19 +62,19 @@ def databases(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureR
 
 
 @pytest.fixture(scope="session")
-def new_url(databases: Databases) -> NewUrl:
+def new_url(databases: Databases) -> DatabaseUrlFactory:
     """Makes an empty catalogue and returns its URL."""
     return databases.make_migrated
 
 
 @pytest.fixture(scope="session")
-def blank_url(databases: Databases) -> NewUrl:
+def blank_url(databases: Databases) -> DatabaseUrlFactory:
     """Returns the URL of a database that does not exist yet (SQLite) or has no tables (PostgreSQL)."""
     return databases.make_blank
 
 
 @pytest.fixture(params=ENGINES)
-def url(request: pytest.FixtureRequest, new_url: NewUrl) -> str:
+def url(request: pytest.FixtureRequest, new_url: DatabaseUrlFactory) -> str:
     """The address of a fresh database, on each engine in turn."""
     return new_url(request.param)
 
@@ -74,23 +82,23 @@ def url(request: pytest.FixtureRequest, new_url: NewUrl) -> str:
 @pytest.fixture
 def database(url: str) -> Iterator[Database]:
     """A fresh, empty catalogue, on each engine in turn."""
-    opened = open_database(url)
-    yield opened
-    opened.close()
+    new_database = open_database(url)
+    yield new_database
+    new_database.close()
 
 
 @pytest.fixture
 def server(url: str) -> Iterator[Server]:
     """A server of an empty catalogue, on each engine in turn."""
-    with Server(url) as running:
-        yield running
+    with Server(url) as running_server:
+        yield running_server
 
 
 @pytest.fixture(scope="module", params=ENGINES)
-def shared_server(request: pytest.FixtureRequest, new_url: NewUrl) -> Iterator[Server]:
+def shared_server(request: pytest.FixtureRequest, new_url: DatabaseUrlFactory) -> Iterator[Server]:
     """A server that the tests of a module share, on each engine in turn: for what leaves nothing behind."""
-    with Server(new_url(request.param)) as running:
-        yield running
+    with Server(new_url(request.param)) as server:
+        yield server
 
 
 @pytest.fixture(scope="session")
@@ -103,34 +111,34 @@ def sample_paths() -> Iterator[list[Path]]:
 @pytest.fixture(scope="session")
 def real_catalogue() -> Path:
     """The folder of the real catalogue; tests that use it skip where it is absent."""
-    if not REAL.is_dir():
+    if not REAL_CATALOGUE.is_dir():
         pytest.skip("no real catalogue: LEXARIUM_REAL_CATALOGUE names its folder")
-    return REAL
+    return REAL_CATALOGUE
 
 
 @pytest.fixture(scope="session")
-def only_browser() -> Iterator[Browser]:
+def shared_browser() -> Iterator[Browser]:
     """The one browser of a process that tests."""
-    if not available():
+    if not is_browser_available():
         pytest.skip(
             f"no browser: {CHROMIUM} and {DRIVER} are not both there (apt-get install chromium chromium-driver)"
         )
-    with opened() as browser:
+    with open_browser() as browser:
         yield browser
 
 
 @pytest.fixture(scope="session")
-def used_server(new_url: NewUrl) -> Iterator[Server]:
+def curated_server(new_url: DatabaseUrlFactory) -> Iterator[Server]:
     """A server of the sample catalogue in which a curator has been at work, for tests that leave it as it is."""
-    with Server(new_url("sqlite"), "--sample") as running:
-        work_a_little(running)
-        yield running
+    with Server(new_url("sqlite"), "--sample") as server:
+        apply_sample_edits(server)
+        yield server
 
 
 @pytest.fixture
-def browser(only_browser: Browser, used_server: Server) -> Iterator[Browser]:
+def browser(shared_browser: Browser, curated_server: Server) -> Iterator[Browser]:
     """A browser that has never been here, before that catalogue; its console must have had nothing to say."""
-    only_browser.base = f"http://127.0.0.1:{used_server.port}"
-    only_browser.forget()
-    yield only_browser
-    assert only_browser.complaints() == []
+    shared_browser.base_url = f"http://127.0.0.1:{curated_server.port}"
+    shared_browser.reset()
+    yield shared_browser
+    assert shared_browser.console_errors() == []

@@ -21,175 +21,184 @@ from tempfile import TemporaryDirectory
 from rich.console import Console
 from rich.progress import track
 
-from lexarium.domain.accounts import Role
-from lexarium.service.access import add_account, create_token
-from lexarium.service.checking import check
-from lexarium.service.indexed import compare
+from lexarium.domain.account import Role
+from lexarium.services.access.accounts import add_account
+from lexarium.services.access.tokens import create_token
+from lexarium.services.maintenance.database_check import check_database
+from lexarium.services.maintenance.index_check import check_index
 from lexarium.store.database import Database
-from lexarium.store.migrate import open_database
-from tests.nursery import Child
-from tests.postgres import Postgres
-from tests.server import Server
-from torture.affairs import Affairs, everything, facts_besides
-from torture.ledger import Json, Ledger, by_key
-from torture.writers import Term, Writer
+from lexarium.store.upgrade import open_database
+from tests.support.fork_server import ForkedProcess
+from tests.support.postgres import PostgresServer
+from tests.support.server import Server
+from torture.expected_state import ExpectedState, Json, index_by_key
+from torture.operations import OtherOperations, derive_item_facts, list_all_items
+from torture.write_clients import KnownRecord, WriteClient
 
 ENGINES = ("sqlite", "postgres")
 WRITERS = 8
-_LONGEST_START = 60
-_LIFE, _LONG_LIFE = (0.0, 0.9), (0.9, 10.0)
+_START_TIMEOUT_SECONDS = 60
+_UPTIME_SECONDS, _LONG_UPTIME_SECONDS = (0.0, 0.9), (0.9, 10.0)
 """In seconds: how long after its first answer to a writer a server is killed, at the least and at the most."""
-_STILLBORN = 0.1
+_KILL_AT_START_SHARE = 0.1
 """The share of servers that are killed as soon as they listen."""
-_LONG_LIVED = 0.25
+_LONG_UPTIME_SHARE = 0.25
 """The share of servers that live long: merges of the index, and checkpoints, come only after a while."""
-_LEAST_ACKNOWLEDGED = 20
+_MIN_ACKNOWLEDGED = 20
 """How many writes are acknowledged for each kill, on average; else too few were under way to show anything."""
-_KILLS_OF_ONE = 10
+_KILLS_PER_DATABASE = 10
 """How many servers of one catalogue are killed. All of it is looked at after each, so it must stay small."""
-_CATCHING_UP = 200
+_INDEX_TIMEOUT_SECONDS = 200
 SETTINGS = {
     "LEXARIUM_WRITE_RATE": "1000000",
     "LEXARIUM_WRITE_BURST": "1000000",
     "LEXARIUM_WEBHOOKS_PRIVATE": "yes",
 }
 
-NewUrl = Callable[[], str]
+UrlFactory = Callable[[], str]
 
 
-class Forked(Server):
+class ForkedServer(Server):
     """A server whose processes are forked from one that has everything loaded: it starts in a fraction of a second."""
 
-    def _started(self) -> Child:
-        return Child(self._arguments, self._environment)
+    def _start_process(self) -> ForkedProcess:
+        return ForkedProcess(self._arguments, self._environment)
 
 
 @dataclass
-class Crash:
+class CrashTest:
     """One catalogue whose servers are killed."""
 
     url: str
     workers: int
-    chance: random.Random
-    index: Path
-    ledger: Ledger = field(default_factory=Ledger)
-    writers: list[Writer] = field(default_factory=list)
+    rng: random.Random
+    index_path: Path
+    expected_state: ExpectedState = field(default_factory=ExpectedState)
+    writers: list[WriteClient] = field(default_factory=list)
 
     def run(self, kills: int) -> list[str]:
         """Kill so many servers: what was wrong with the catalogue once the next had come up."""
-        self.writers = writers_of(self.url, self.chance)
+        self.writers = create_writers(self.url, self.rng)
         for number in range(kills):
-            problems = self.live(killed=True, what=f"after {number} kills")
+            problems = self.run_server_once(kill=True, label=f"after {number} kills")
             if problems:
                 return problems
-        return self.live(killed=False, what=f"after {kills} kills")
+        return self.run_server_once(kill=False, label=f"after {kills} kills")
 
-    def live(self, *, killed: bool, what: str) -> list[str]:
+    def run_server_once(self, *, kill: bool, label: str) -> list[str]:
         """Start a server and look at the catalogue through it; then write to it until it is killed."""
         options = ("--workers", str(self.workers)) if self.workers > 1 else ()
-        with Forked(self.url, *options, LEXARIUM_INDEX=str(self.index), **SETTINGS) as server:
-            if killed and self.chance.random() < _STILLBORN:
+        with ForkedServer(self.url, *options, LEXARIUM_INDEX=str(self.index_path), **SETTINGS) as server:
+            if kill and self.rng.random() < _KILL_AT_START_SHARE:
                 _kill(server.pid)
                 return []
-            problems = [f"{what}: {problem}" for problem in self._problems(server)]
-            if killed and not problems:
+            problems = [f"{label}: {problem}" for problem in self._find_problems(server)]
+            if kill and not problems:
                 self._write_until_killed(server)
             return problems
 
-    def _problems(self, server: Server) -> Iterator[str]:
+    def _find_problems(self, server: Server) -> Iterator[str]:
         """What is wrong, in feed, record, log and index."""
-        changes = list(_feed(server))
-        things = list(everything(server, self.writers[0].token))
-        facts = [fact for thing in things for fact in facts_besides(thing)]
-        yield from self.ledger.problems(changes, by_key(things), facts)
-        yield from _unlisted(server, changes)
+        changes = list(_iter_feed(server))
+        items = list(list_all_items(server, self.writers[0].token))
+        facts = [fact for item in items for fact in derive_item_facts(item)]
+        yield from self.expected_state.find_problems(changes, index_by_key(items), facts)
+        yield from _compare_list_with_feed(server, changes)
         for writer in self.writers:
-            yield from writer.affairs.misjudged(server)
+            yield from writer.other_operations.find_token_errors(server)
         database = Database(self.url)
-        yield from check(database).problems
-        yield from self._unindexed(server, database)
+        yield from check_database(database).problems
+        yield from self._find_index_problems(server, database)
         database.close()
 
-    def _unindexed(self, server: Server, database: Database) -> list[str]:
+    def _find_index_problems(self, server: Server, database: Database) -> list[str]:
         """What is wrong with the index once it has caught up."""
-        end = time.monotonic() + _CATCHING_UP
+        deadline = time.monotonic() + _INDEX_TIMEOUT_SECONDS
         while True:
             server.get("/readyz")  # which waits for the index, for a while
-            compared = compare(database, self.index)
-            if not compared.remarks:
-                return compared.problems
-            if time.monotonic() > end:
-                return compared.problems + compared.remarks
+            comparison = check_index(database, self.index_path)
+            if not comparison.remarks:
+                return comparison.problems
+            if time.monotonic() > deadline:
+                return comparison.problems + comparison.remarks
 
     def _write_until_killed(self, server: Server) -> None:
         """Send again what had no answer, then go on; kill the server at a random moment."""
-        self.ledger.heard.clear()
+        self.expected_state.any_response.clear()
         stop = threading.Event()
-        again = self.ledger.again()
+        retryable = self.expected_state.take_retryable()
         with ThreadPoolExecutor(WRITERS) as threads:
             writing = [
-                threads.submit(writer.write, server, self.ledger, stop, again[number::WRITERS])
+                threads.submit(writer.write, server, self.expected_state, stop, retryable[number::WRITERS])
                 for number, writer in enumerate(self.writers)
             ]
-            answered = self.ledger.heard.wait(_LONGEST_START)
-            time.sleep(self.chance.uniform(*(_LONG_LIFE if self.chance.random() < _LONG_LIVED else _LIFE)))
+            has_response = self.expected_state.any_response.wait(_START_TIMEOUT_SECONDS)
+            time.sleep(
+                self.rng.uniform(*(_LONG_UPTIME_SECONDS if self.rng.random() < _LONG_UPTIME_SHARE else _UPTIME_SECONDS))
+            )
             _kill(server.pid)
             stop.set()
-        for each in writing:
-            each.result()
-        assert answered, "the server answered no writer"
+        for future in writing:
+            future.result()
+        assert has_response, "the server answered no writer"
 
 
-def writers_of(url: str, chance: random.Random) -> list[Writer]:
+def create_writers(url: str, rng: random.Random) -> list[WriteClient]:
     """Those who write to a catalogue, which is made where it is not there."""
     database = open_database(url)
     for role in (Role.CONTRIBUTOR, Role.ADMIN):
         add_account(database, role, role)
     contributor, admin = (create_token(database, role)[1] for role in (Role.CONTRIBUTOR, Role.ADMIN))
     database.close()
-    contested: list[Term] = []
-    return [Writer(chance, admin, contested, Affairs(chance, contributor)) for _ in range(WRITERS)]
+    shared_records: list[KnownRecord] = []
+    return [WriteClient(rng, admin, shared_records, OtherOperations(rng, contributor)) for _ in range(WRITERS)]
 
 
-def _feed(server: Server) -> Iterator[Json]:
+def _iter_feed(server: Server) -> Iterator[Json]:
     since = 0
     while items := server.get(f"/api/v1/changes?since={since}&limit=1000").json["items"]:
         yield from items
         since = items[-1]["seq"]
 
 
-def _unlisted(server: Server, changes: list[Json]) -> Iterator[str]:
+def _compare_list_with_feed(server: Server, changes: list[Json]) -> Iterator[str]:
     """How the list of records differs from what the feed says of them."""
-    last = {change["id"]: change["record"] for change in changes}
-    listed = {record["id"]: record for record in server.get("/api/v-alpha/concept").json}
-    published = {each for each, record in last.items() if record["state"] == "published"}
-    yield from (f"{each} is listed, or not, against what the feed says" for each in listed.keys() ^ published)
-    for each in listed.keys() & published:
-        if any(last[each][name] != value for name, value in listed[each].items() if name in last[each]):
-            yield f"{each} is listed as it is not in the feed"
+    latest = {change["id"]: change["record"] for change in changes}
+    listed_records = {record["id"]: record for record in server.get("/api/v-alpha/concept").json}
+    published = {record_id for record_id, record in latest.items() if record["state"] == "published"}
+    yield from (
+        f"{record_id} is listed, or not, against what the feed says" for record_id in listed_records.keys() ^ published
+    )
+    for record_id in listed_records.keys() & published:
+        if any(
+            latest[record_id][name] != value
+            for name, value in listed_records[record_id].items()
+            if name in latest[record_id]
+        ):
+            yield f"{record_id} is listed as it is not in the feed"
 
 
 def _kill(pid: int) -> None:
     """Kill a process and its children, as a power cut would."""
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    for each in [pid, *map(int, children)]:
+    for process_id in [pid, *map(int, children)]:
         with suppress(ProcessLookupError):
-            os.kill(each, signal.SIGKILL)
+            os.kill(process_id, signal.SIGKILL)
 
 
 @contextmanager
-def _catalogues(engine: str, folder: Path) -> Iterator[NewUrl]:
+def _provide_databases(engine: str, folder: Path) -> Iterator[UrlFactory]:
     """Gives the addresses of new, empty databases."""
     if engine == "sqlite":
         yield lambda: f"sqlite:///{folder}/{uuid.uuid4().hex}.db"
     else:
-        with Postgres().make() as postgres:
+        with PostgresServer().init_cluster() as postgres:
             postgres.start(fsync="on")
-            yield lambda: postgres.new_database(f"catalogue_{uuid.uuid4().hex}")
+            yield lambda: postgres.create_database(f"catalogue_{uuid.uuid4().hex}")
 
 
 @dataclass
-class Outcome:
+class CrashOutcome:
     """What came of killing servers."""
 
     kills: int = 0
@@ -198,19 +207,19 @@ class Outcome:
     problems: list[str] = field(default_factory=list)
 
 
-def run(engine: str, workers: int, kills: int, seed: int) -> Outcome:
+def run(engine: str, workers: int, kills: int, seed: int) -> CrashOutcome:
     """Kill servers so many times, of a new catalogue every few times: what came of it."""
-    outcome = Outcome()
-    chance = random.Random(seed)
-    told = f"{engine}, {workers} worker{'s' if workers > 1 else ''}"
-    with TemporaryDirectory(prefix="lexarium-torture-") as name, _catalogues(engine, Path(name)) as new_url:
-        for number in track(range(0, kills, _KILLS_OF_ONE), told, console=Console(stderr=True)):
-            crash = Crash(new_url(), workers, chance, Path(name) / f"index-{number}")
-            of_one = min(_KILLS_OF_ONE, kills - number)
-            outcome.problems += crash.run(of_one)
-            outcome.kills += of_one
-            outcome.acknowledged += len(crash.ledger.acknowledged)
-            outcome.refused += len(crash.ledger.refused)
+    outcome = CrashOutcome()
+    rng = random.Random(seed)
+    description = f"{engine}, {workers} worker{'s' if workers > 1 else ''}"
+    with TemporaryDirectory(prefix="lexarium-torture-") as name, _provide_databases(engine, Path(name)) as new_url:
+        for number in track(range(0, kills, _KILLS_PER_DATABASE), description, console=Console(stderr=True)):
+            crash_test = CrashTest(new_url(), workers, rng, Path(name) / f"index-{number}")
+            batch_kills = min(_KILLS_PER_DATABASE, kills - number)
+            outcome.problems += crash_test.run(batch_kills)
+            outcome.kills += batch_kills
+            outcome.acknowledged += len(crash_test.expected_state.acknowledged)
+            outcome.refused += len(crash_test.expected_state.refused)
             if outcome.problems:
                 break
     return outcome
@@ -228,16 +237,18 @@ def main() -> int:
     failed = False
     for engine in options.engine or ENGINES:
         for workers in options.workers or (1, 3):
-            began = time.monotonic()
-            done = run(engine, workers, options.kills, options.seed)
-            seconds = (time.monotonic() - began) / max(1, done.kills)
-            if done.acknowledged < _LEAST_ACKNOWLEDGED * done.kills:
-                done.problems.append(f"fewer than {_LEAST_ACKNOWLEDGED} writes were acknowledged for each kill")
-            told = f"{done.acknowledged:,} acknowledged, {done.refused:,} refused, {len(done.problems)} problems"
-            print(f"{engine}, {workers} workers, {done.kills} kills: {told}; {seconds:.1f} s a kill", flush=True)
-            for problem in done.problems[:20]:
+            start = time.monotonic()
+            outcome = run(engine, workers, options.kills, options.seed)
+            seconds = (time.monotonic() - start) / max(1, outcome.kills)
+            if outcome.acknowledged < _MIN_ACKNOWLEDGED * outcome.kills:
+                outcome.problems.append(f"fewer than {_MIN_ACKNOWLEDGED} writes were acknowledged for each kill")
+            counts = (
+                f"{outcome.acknowledged:,} acknowledged, {outcome.refused:,} refused, {len(outcome.problems)} problems"
+            )
+            print(f"{engine}, {workers} workers, {outcome.kills} kills: {counts}; {seconds:.1f} s a kill", flush=True)
+            for problem in outcome.problems[:20]:
                 print(f"  {problem}")
-            failed = failed or bool(done.problems)
+            failed = failed or bool(outcome.problems)
     return int(failed)
 
 

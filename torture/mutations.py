@@ -9,60 +9,60 @@ TOKENS = (
     *(b"@prefix", b"=1+1", b"%00", b"%s", b"../", b"trm_", b"KINDOF", b"{}", b"[]", b'""', b"\xf0\x9f\xa7\xa0"),
     *(b"a" * 5_000, b"[" * 500),
 )
-_MOST_SPOILS = 3
-_LONGEST_SLICE = 400
+_MAX_MUTATIONS = 3
+_MAX_SLICE_BYTES = 400
 
 
-def mutated(data: bytes, chance: random.Random) -> bytes:
+def mutate(data: bytes, rng: random.Random) -> bytes:
     """The same, spoilt in a few places."""
-    for _ in range(chance.randint(1, _MOST_SPOILS)):
-        data = chance.choice(_WAYS)(data, chance)
+    for _ in range(rng.randint(1, _MAX_MUTATIONS)):
+        data = rng.choice(_MUTATIONS)(data, rng)
     return data
 
 
-def _insert(data: bytes, chance: random.Random) -> bytes:
-    at = chance.randint(0, len(data))
-    return data[:at] + chance.choice(TOKENS) + data[at:]
+def _insert(data: bytes, rng: random.Random) -> bytes:
+    index = rng.randint(0, len(data))
+    return data[:index] + rng.choice(TOKENS) + data[index:]
 
 
-def _remove(data: bytes, chance: random.Random) -> bytes:
-    start, end = _slice(data, chance)
+def _remove(data: bytes, rng: random.Random) -> bytes:
+    start, end = _pick_slice(data, rng)
     return data[:start] + data[end:]
 
 
-def _repeat(data: bytes, chance: random.Random) -> bytes:
-    start, end = _slice(data, chance)
-    return data[:end] + data[start:end] * chance.randint(1, 5) + data[end:]
+def _repeat(data: bytes, rng: random.Random) -> bytes:
+    start, end = _pick_slice(data, rng)
+    return data[:end] + data[start:end] * rng.randint(1, 5) + data[end:]
 
 
-def _move(data: bytes, chance: random.Random) -> bytes:
-    start, end = _slice(data, chance)
-    rest = data[:start] + data[end:]
-    at = chance.randint(0, len(rest))
-    return rest[:at] + data[start:end] + rest[at:]
+def _move(data: bytes, rng: random.Random) -> bytes:
+    start, end = _pick_slice(data, rng)
+    remainder = data[:start] + data[end:]
+    index = rng.randint(0, len(remainder))
+    return remainder[:index] + data[start:end] + remainder[index:]
 
 
-def _flip(data: bytes, chance: random.Random) -> bytes:
+def _flip_bit(data: bytes, rng: random.Random) -> bytes:
     if not data:
         return data
-    at = chance.randrange(len(data))
-    return data[:at] + bytes([data[at] ^ (1 << chance.randrange(8))]) + data[at + 1 :]
+    index = rng.randrange(len(data))
+    return data[:index] + bytes([data[index] ^ (1 << rng.randrange(8))]) + data[index + 1 :]
 
 
-def _cut(data: bytes, chance: random.Random) -> bytes:
-    return data[: chance.randint(0, len(data))]
+def _cut(data: bytes, rng: random.Random) -> bytes:
+    return data[: rng.randint(0, len(data))]
 
 
-def _swap_lines(data: bytes, chance: random.Random) -> bytes:
+def _swap_lines(data: bytes, rng: random.Random) -> bytes:
     lines = data.split(b"\n")
-    one, other = chance.randrange(len(lines)), chance.randrange(len(lines))
-    lines[one], lines[other] = lines[other], lines[one]
+    first, second = rng.randrange(len(lines)), rng.randrange(len(lines))
+    lines[first], lines[second] = lines[second], lines[first]
     return b"\n".join(lines)
 
 
-def _slice(data: bytes, chance: random.Random) -> tuple[int, int]:
-    start = chance.randint(0, len(data))
-    return start, min(len(data), start + chance.randint(0, _LONGEST_SLICE))
+def _pick_slice(data: bytes, rng: random.Random) -> tuple[int, int]:
+    start = rng.randint(0, len(data))
+    return start, min(len(data), start + rng.randint(0, _MAX_SLICE_BYTES))
 
 
-_WAYS = (_insert, _insert, _insert, _remove, _repeat, _move, _flip, _flip, _cut, _swap_lines)
+_MUTATIONS = (_insert, _insert, _insert, _remove, _repeat, _move, _flip_bit, _flip_bit, _cut, _swap_lines)

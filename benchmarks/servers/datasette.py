@@ -2,23 +2,23 @@
 
 from pathlib import Path
 
-from benchmarks.answers import HOST
-from benchmarks.catalogue import Catalogue
-from benchmarks.processes import Server, free_port
-from benchmarks.servers.table import TABLE, write_table
-from benchmarks.tools import Tools
+from benchmarks.data.catalogue import BenchmarkCatalogue
+from benchmarks.harness.http_client import HOST
+from benchmarks.harness.server_process import ServerSpec, find_free_port
+from benchmarks.harness.tools import Tools
+from benchmarks.servers.concept_table import TABLE, write_table
 
 _TIME_LIMIT_MS = 300_000
 
 
-def datasette(catalogue: Catalogue, folder: Path, tools: Tools) -> Server:
+def prepare_datasette(catalogue: BenchmarkCatalogue, folder: Path, tools: Tools) -> ServerSpec:
     """Write the database. It is opened as immutable, which is Datasette's fastest way."""
     database = folder / "catalogue.db"
     write_table(catalogue, database)
-    port = free_port()
+    port = find_free_port()
     table = f"/{database.stem}/{TABLE}"
     settings = {"max_returned_rows": len(catalogue.concepts), "sql_time_limit_ms": _TIME_LIMIT_MS}
-    return Server(
+    return ServerSpec(
         name="Datasette",
         command=(
             *(str(tools.python), "-m", "datasette", "serve", "--immutable", str(database)),
@@ -27,7 +27,7 @@ def datasette(catalogue: Catalogue, folder: Path, tools: Tools) -> Server:
         ),
         port=port,
         collection_path=f"{table}.json?_shape=array&_size=max",
-        record_path=f"{table}/{catalogue.example['id']}.json?_shape=array",
+        record_path=f"{table}/{catalogue.sample_record['id']}.json?_shape=array",
         folder=folder,
-        answers_304=False,
+        supports_304=False,
     )

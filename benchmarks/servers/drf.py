@@ -2,21 +2,21 @@
 
 from pathlib import Path
 
-from benchmarks.answers import HOST
-from benchmarks.catalogue import Catalogue
-from benchmarks.processes import Server, free_port
-from benchmarks.servers.table import write_table
-from benchmarks.tools import Tools
+from benchmarks.data.catalogue import BenchmarkCatalogue
+from benchmarks.harness.http_client import HOST
+from benchmarks.harness.server_process import ServerSpec, find_free_port
+from benchmarks.harness.tools import Tools
+from benchmarks.servers.concept_table import write_table
 
 _PROJECT = Path(__file__).with_name("drf_project.py")
 
 
-def drf(catalogue: Catalogue, folder: Path, tools: Tools) -> Server:
+def prepare_drf(catalogue: BenchmarkCatalogue, folder: Path, tools: Tools) -> ServerSpec:
     """Write the database and point the project in `drf_project.py` to it."""
     database = folder / "catalogue.db"
     write_table(catalogue, database)
-    port = free_port()
-    return Server(
+    port = find_free_port()
+    return ServerSpec(
         name="Django REST framework",
         command=(
             *(str(tools.python), "-m", "gunicorn", "--workers", "1", "--timeout", "300"),
@@ -24,7 +24,7 @@ def drf(catalogue: Catalogue, folder: Path, tools: Tools) -> Server:
         ),
         port=port,
         collection_path="/api/v-alpha/concept",
-        record_path=f"/api/v-alpha/concept?id={catalogue.example['id']}",
+        record_path=f"/api/v-alpha/concept?id={catalogue.sample_record['id']}",
         folder=folder,
         environment={"BENCHMARK_DATABASE": str(database), "DJANGO_SETTINGS_MODULE": "drf_settings"},
     )

@@ -50,10 +50,10 @@ class ConceptView(APIView):
 
     def get(self, request: Request) -> Response:
         concepts = Concept.objects.values()
-        wanted = request.GET.get("id")
-        if not wanted:
+        concept_id = request.GET.get("id")
+        if not concept_id:
             return Response(list(concepts.order_by("name")))
-        concept = concepts.filter(id=wanted).first()
+        concept = concepts.filter(id=concept_id).first()
         if concept is None:
             raise NotFound("Concept not found")
         return Response(concept)

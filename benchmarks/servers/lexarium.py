@@ -4,34 +4,36 @@ import subprocess
 import sys
 from pathlib import Path
 
-from benchmarks.answers import HOST
-from benchmarks.catalogue import Catalogue
-from benchmarks.errors import ServerFailed
-from benchmarks.processes import Server, free_port
-from benchmarks.records import write_array
-from benchmarks.tools import Tools
+from benchmarks.data.catalogue import BenchmarkCatalogue
+from benchmarks.data.records import write_array
+from benchmarks.harness.errors import SetupError
+from benchmarks.harness.http_client import HOST
+from benchmarks.harness.server_process import ServerSpec, find_free_port
+from benchmarks.harness.tools import Tools
 
 _COMMAND = (sys.executable, "-m", "lexarium")
 _COLLECTION = "/api/v-alpha/concept"
 
 
-def lexarium(catalogue: Catalogue, folder: Path, _: Tools) -> Server:
+def prepare_lexarium(catalogue: BenchmarkCatalogue, folder: Path, _: Tools) -> ServerSpec:
     """Import the catalogue into a new database."""
     url = f"sqlite:///{folder / 'catalogue.db'}"
     files = {"concept_class.json": catalogue.classes, "concept.json": catalogue.concepts}
     for name, records in files.items():
         write_array(records, folder / name)
-    done = subprocess.run(
+    completed = subprocess.run(
         [*_COMMAND, "import", "--database", url, *files],
         cwd=folder,
         check=False,
         capture_output=True,
         text=True,
     )
-    if done.returncode:
-        raise ServerFailed(f"Lexarium did not import the catalogue: {(done.stderr or done.stdout).strip()[-500:]}")
-    port = free_port()
-    return Server(
+    if completed.returncode:
+        raise SetupError(
+            f"Lexarium did not import the catalogue: {(completed.stderr or completed.stdout).strip()[-500:]}"
+        )
+    port = find_free_port()
+    return ServerSpec(
         name="Lexarium",
         command=(
             *_COMMAND,
@@ -47,6 +49,6 @@ def lexarium(catalogue: Catalogue, folder: Path, _: Tools) -> Server:
         ),
         port=port,
         collection_path=_COLLECTION,
-        record_path=f"{_COLLECTION}?id={catalogue.example['id']}",
+        record_path=f"{_COLLECTION}?id={catalogue.sample_record['id']}",
         folder=folder,
     )

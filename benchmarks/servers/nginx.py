@@ -4,11 +4,11 @@ import os
 import pwd
 from pathlib import Path
 
-from benchmarks.answers import HOST
-from benchmarks.catalogue import Catalogue
-from benchmarks.processes import Server, free_port
-from benchmarks.records import as_json
-from benchmarks.tools import Tools
+from benchmarks.data.catalogue import BenchmarkCatalogue
+from benchmarks.data.records import to_json
+from benchmarks.harness.http_client import HOST
+from benchmarks.harness.server_process import ServerSpec, find_free_port
+from benchmarks.harness.tools import Tools
 
 _CONFIGURATION = """\
 daemon off;
@@ -37,17 +37,17 @@ http {{
 """
 
 
-def nginx(catalogue: Catalogue, folder: Path, tools: Tools) -> Server:
+def prepare_nginx(catalogue: BenchmarkCatalogue, folder: Path, tools: Tools) -> ServerSpec:
     """Write the whole collection and one record as files."""
     files = folder / "files"
     files.mkdir()
-    (files / "collection").write_bytes(as_json(catalogue.concepts))
+    (files / "collection").write_bytes(to_json(catalogue.concepts))
     # The same bytes that a service answers for one record without relations.
-    (files / "record").write_bytes(as_json({**catalogue.example, "type": "concept", "relationships": []}))
-    port = free_port()
+    (files / "record").write_bytes(to_json({**catalogue.sample_record, "type": "concept", "relationships": []}))
+    port = find_free_port()
     configuration = folder / "nginx.conf"
-    configuration.write_text(_CONFIGURATION.format(user=_user(), host=HOST, port=port))
-    return Server(
+    configuration.write_text(_CONFIGURATION.format(user=_format_user_directive(), host=HOST, port=port))
+    return ServerSpec(
         name="nginx",
         command=(tools.nginx, "-p", str(folder), "-c", str(configuration), "-e", "stderr"),
         port=port,
@@ -57,6 +57,6 @@ def nginx(catalogue: Catalogue, folder: Path, tools: Tools) -> Server:
     )
 
 
-def _user() -> str:
+def _format_user_directive() -> str:
     """Started by root, nginx would serve as another user, who may not read the files."""
     return f"user {pwd.getpwuid(0).pw_name};" if os.geteuid() == 0 else ""

@@ -10,45 +10,45 @@ from pathlib import Path
 
 from starlette.types import ASGIApp
 
-from lexarium.domain.errors import Unavailable
-from lexarium.domain.lengths import Lengths, choose
-from lexarium.domain.proposals import Quota, choose_quota
-from lexarium.settings import FIGURES, MARK, Settings
+from lexarium.domain.errors import DatabaseUnavailable
+from lexarium.domain.proposal import Quota, set_quota
+from lexarium.domain.text.limits import TextLimits, set_text_limits
+from lexarium.settings import METRICS_DIR_VARIABLE, SHARED_POSITION_VARIABLE, Settings
 from lexarium.store.database import Database
-from lexarium.store.mark import Mark
-from lexarium.store.migrate import migrate
-from lexarium.web.app import make_app
+from lexarium.store.engine.shared_position import SharedPosition
+from lexarium.store.upgrade import upgrade_schema
+from lexarium.web.app import create_app
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
-def application() -> ASGIApp:
+def create_application() -> ASGIApp:
     """The service with the settings of the environment: what each worker process runs."""
     parent = multiprocessing.parent_process()
     if parent is not None:
-        threading.Thread(target=_end_with, args=[parent], name="lexarium-parent", daemon=True).start()
-    settings = Settings.of(os.environ)
-    choose(Lengths(settings.name_limit, settings.alias_limit, settings.definition_limit))
-    choose_quota(Quota(settings.proposals, settings.proposals_kb * 1024))
-    shared = os.environ.get(MARK)
+        threading.Thread(target=_exit_with_parent, args=[parent], name="lexarium-parent", daemon=True).start()
+    settings = Settings.from_environment(os.environ)
+    set_text_limits(TextLimits(settings.name_limit, settings.alias_limit, settings.definition_limit))
+    set_quota(Quota(settings.proposals, settings.proposals_kb * 1024))
+    shared_position_path = os.environ.get(SHARED_POSITION_VARIABLE)
     database = Database(
         settings.database,
         standbys=settings.database_read,
-        seconds=settings.database_seconds,
-        mark=Mark(Path(shared)) if shared else None,
+        statement_timeout=settings.database_seconds,
+        shared_position=SharedPosition(Path(shared_position_path)) if shared_position_path else None,
     )
     try:
-        migrate(database)
-    except Unavailable as error:
-        if database.embedded:
+        upgrade_schema(database)
+    except DatabaseUnavailable as error:
+        if database.is_embedded:
             raise
         # A worker that takes the place of another while the database is away must not end the whole server.
-        log.warning("Serving without the database until it is there: %s", error)
-    figures = os.environ.get(FIGURES)
-    return make_app(settings, database, Path(figures) if figures else None)
+        logger.warning("Serving without the database until it is there: %s", error)
+    metrics_dir = os.environ.get(METRICS_DIR_VARIABLE)
+    return create_app(settings, database, Path(metrics_dir) if metrics_dir else None)
 
 
-def _end_with(parent: BaseProcess) -> None:
+def _exit_with_parent(parent: BaseProcess) -> None:
     """End as if told to, should the process that started this one be gone: it would hold the port for good."""
     parent.join()
     os.kill(os.getpid(), signal.SIGTERM)

@@ -7,20 +7,20 @@ from difflib import get_close_matches
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Any, Self, TypeAlias
 
-from lexarium.domain.about import About
 from lexarium.domain.errors import SettingError
+from lexarium.domain.vocabulary import Vocabulary
 
 Network: TypeAlias = IPv4Network | IPv6Network
 
 PREFIX = "LEXARIUM_"
 
-MARK = "LEXARIUM_MARK"
+SHARED_POSITION_VARIABLE = "LEXARIUM_MARK"
 """The variable that names the file by which the workers of a node tell each other where it stands."""
 
-FIGURES = "LEXARIUM_FIGURES"
+METRICS_DIR_VARIABLE = "LEXARIUM_FIGURES"
 """The variable that names the folder in which they tell each other their figures."""
 
-_NO_SETTINGS = (MARK, FIGURES, "LEXARIUM_REAL_CATALOGUE", "LEXARIUM_TEST_")
+_OTHER_PREFIXES = (SHARED_POSITION_VARIABLE, METRICS_DIR_VARIABLE, "LEXARIUM_REAL_CATALOGUE", "LEXARIUM_TEST_")
 """What else variables of ours begin with: those of workers, tests and benchmarks."""
 
 _RANGES = {
@@ -152,87 +152,92 @@ class Settings:
     )
 
     @property
-    def about(self) -> About:
+    def vocabulary(self) -> Vocabulary:
         """What the catalogue says of itself."""
         base = self.base if self.base.endswith(("/", "#")) else f"{self.base}/"
-        return About(self.title, self.licence, self.publisher, self.language, base)
+        return Vocabulary(self.title, self.licence, self.publisher, self.language, base)
 
     @property
-    def proxies(self) -> tuple[Network, ...]:
+    def proxy_networks(self) -> tuple[Network, ...]:
         """The proxies that are trusted."""
-        named = [each.strip() for each in self.trusted_proxies.split(",") if each.strip()]
+        networks = [network.strip() for network in self.trusted_proxies.split(",") if network.strip()]
         try:
-            return tuple(ip_network(each, strict=False) for each in named)
+            return tuple(ip_network(network, strict=False) for network in networks)
         except ValueError as error:
-            raise SettingError(f"{_told('trusted_proxies')} must name addresses or networks: {error}.") from None
+            raise SettingError(f"{_format_name('trusted_proxies')} must name addresses or networks: {error}.") from None
 
     @classmethod
-    def of(cls, environment: Mapping[str, str], **options: object) -> Self:
+    def from_environment(cls, environment: Mapping[str, str], **options: object) -> Self:
         """The settings from options (None: not given), else from the environment, else by default.
 
         A variable that only looks like a setting is refused: mistyped, it would leave open what should be closed.
         """
-        _refuse_unknown(environment)
+        _reject_unknown(environment)
         values: dict[str, Any] = {}
-        for each in fields(cls):
-            option = options.get(each.name)
+        for setting in fields(cls):
+            option = options.get(setting.name)
             if option is not None:
-                values[each.name] = option
-            elif environment.get(variable(each)):
-                values[each.name] = _parsed(each, environment[variable(each)])
+                values[setting.name] = option
+            elif environment.get(variable_name(setting)):
+                values[setting.name] = _parse_value(setting, environment[variable_name(setting)])
         settings = cls(**values)
-        settings._check()
+        settings._validate()
         return settings
 
-    def environment(self) -> dict[str, str]:
+    def to_environment(self) -> dict[str, str]:
         """The settings as variables, for a process that shall have the same."""
-        return {variable(each): str(getattr(self, each.name)) for each in fields(self)}
+        return {variable_name(setting): str(getattr(self, setting.name)) for setting in fields(self)}
 
-    def _check(self) -> None:
-        _ = self.proxies
-        for name, (least, most) in _RANGES.items():
-            if not least <= getattr(self, name) <= most:
-                raise SettingError(f"{_told(name)} must be from {least} to {most}, not {getattr(self, name)}.")
-        largest = max(self.batch_mb, self.body_kb / 1024)
-        if self.bodies_mb < largest:
+    def _validate(self) -> None:
+        _ = self.proxy_networks
+        for name, (minimum, maximum) in _RANGES.items():
+            if not minimum <= getattr(self, name) <= maximum:
+                raise SettingError(
+                    f"{_format_name(name)} must be from {minimum} to {maximum}, not {getattr(self, name)}."
+                )
+        largest_mb = max(self.batch_mb, self.body_kb / 1024)
+        if self.bodies_mb < largest_mb:
             raise SettingError(
-                f"{_told('bodies_mb')} must be at least {math.ceil(largest)}, so that one body of the largest size"
+                f"{_format_name('bodies_mb')} must be at least {math.ceil(largest_mb)}, so that one"
+                f" body of the largest size"
                 " (batch_mb, body_kb) can be held."
             )
-        for each in fields(self):
-            choices = each.metadata["choices"]
-            if choices and getattr(self, each.name) not in choices:
-                raise SettingError(f"{_told(each.name)} must be one of {', '.join(choices)}.")
+        for setting in fields(self):
+            choices = setting.metadata["choices"]
+            if choices and getattr(self, setting.name) not in choices:
+                raise SettingError(f"{_format_name(setting.name)} must be one of {', '.join(choices)}.")
 
 
-def variable(setting: "Field[Any]") -> str:
+def variable_name(setting: "Field[Any]") -> str:
     """The name of the variable that a setting is read from."""
     return PREFIX + setting.name.upper()
 
 
-def _told(name: str) -> str:
+def _format_name(name: str) -> str:
     """A setting, as whoever chose it by a variable or an option knows it."""
     return f"The setting {name} ({PREFIX}{name.upper()})"
 
 
-def _refuse_unknown(names: Iterable[str]) -> None:
-    known = [variable(each) for each in fields(Settings)]
-    unknown = [name for name in sorted(names) if name.startswith(PREFIX) and name not in known]
-    told = [_unknown(name, known) for name in unknown if not name.startswith(_NO_SETTINGS)]
-    if told:
-        raise SettingError(" ".join(told))
+def _reject_unknown(names: Iterable[str]) -> None:
+    known_names = [variable_name(setting) for setting in fields(Settings)]
+    unknown = [name for name in sorted(names) if name.startswith(PREFIX) and name not in known_names]
+    messages = [_unknown_message(name, known_names) for name in unknown if not name.startswith(_OTHER_PREFIXES)]
+    if messages:
+        raise SettingError(" ".join(messages))
 
 
-def _unknown(name: str, known: list[str]) -> str:
+def _unknown_message(name: str, known_names: list[str]) -> str:
     # Without what all begin with, or everything would look alike.
-    nearest = get_close_matches(name.removeprefix(PREFIX), [each.removeprefix(PREFIX) for each in known], 1)
+    nearest = get_close_matches(
+        name.removeprefix(PREFIX), [known_name.removeprefix(PREFIX) for known_name in known_names], 1
+    )
     return f"{name} is no setting{f'; did you mean {PREFIX}{nearest[0]}?' if nearest else '.'}"
 
 
-def _parsed(setting: "Field[Any]", text: str) -> str | int:
+def _parse_value(setting: "Field[Any]", text: str) -> str | int:
     if isinstance(setting.default, str):
         return text
     try:
         return int(text)
     except ValueError:
-        raise SettingError(f"{variable(setting)} must be a whole number, not {text!r}.") from None
+        raise SettingError(f"{variable_name(setting)} must be a whole number, not {text!r}.") from None

@@ -30,35 +30,44 @@ TERMS: dict[str, dict[str, Any]] = {
 }
 
 
-def term(identifier: str, **fields: Any) -> dict[str, Any]:
+def build_term(record_id: str, **fields: Any) -> dict[str, Any]:
     """A record as a v-alpha server lists it."""
-    whole = {"id": identifier, "alias": "", "definition_text": "", "id_concept_class": "", "id_user": "usr_1"}
+    defaults = {"id": record_id, "alias": "", "definition_text": "", "id_concept_class": "", "id_user": "usr_1"}
     times = {
         "event_stamp": STAMP,
         "def_event_stamp": STAMP,
         "creation_time": 1577934245000,
         "last_updated": 1577934245000,
     }
-    return {**whole, "def_id": f"def_{identifier}", "def_id_user": "usr_2", **times, **fields}
+    return {**defaults, "def_id": f"def_{record_id}", "def_id_user": "usr_2", **times, **fields}
 
 
-def files(folder: Path) -> list[Path]:
+def write_import_files(folder: Path) -> list[Path]:
     """What is imported: every collection of v-alpha, with relations."""
-    concepts = [{**term(each, **fields), "type": "concept", "relationships": []} for each, fields in TERMS.items()]
+    concepts = [
+        {**build_term(record_id, **fields), "type": "concept", "relationships": []}
+        for record_id, fields in TERMS.items()
+    ]
     concepts[1]["relationships"] = [{"id": "trm_1", "name": "x", "relationship": "KINDOF", "direction": "parent"}]
     asserts = [{"concept_id": "trm_1", "name": "x", "relationship": "ASSERTS"}]
-    tasks = [{**term("tsk_1", name="n-back"), "type": "task", "concepts": asserts, "contrasts": []}]
-    own = {"definition": "d", "id_protocol": "icd", "id_user": "usr_1", "event_stamp": STAMP, "flag_for_curator": 1}
-    found = []
+    tasks = [{**build_term("tsk_1", name="n-back"), "type": "task", "concepts": asserts, "contrasts": []}]
+    disorder_fields = {
+        "definition": "d",
+        "id_protocol": "icd",
+        "id_user": "usr_1",
+        "event_stamp": STAMP,
+        "flag_for_curator": 1,
+    }
+    paths = []
     for name, records in {
         "concept": concepts,
         "task": tasks,
-        "disorder": [{"id": "dso_1", "name": "dyslexia", **own}],
+        "disorder": [{"id": "dso_1", "name": "dyslexia", **disorder_fields}],
     }.items():
         path = folder / f"{name}.json"
         path.write_text(json.dumps(records))
-        found.append(path)
-    return found
+        paths.append(path)
+    return paths
 
 
 def main(version: str, commit: str) -> None:
@@ -68,17 +77,17 @@ def main(version: str, commit: str) -> None:
         archive = subprocess.run(["git", "archive", commit, "src"], cwd=ROOT, capture_output=True, check=True).stdout
         code.mkdir()
         subprocess.run(["tar", "-x", "-C", code], input=archive, check=True)
-        old = Old(code / "src", file)
-        old.run("import", *map(str, files(Path(folder))))
-        old.run("user", "add", "Ada", "--role", "admin")
-        token = old.run("token", "create", "Ada").strip()
-        with old.serving() as port:
-            work(port, token)
-            answers = {path: get(port, path) for path in PATHS}
+        old_release = OldRelease(code / "src", file)
+        old_release.run("import", *map(str, write_import_files(Path(folder))))
+        old_release.run("user", "add", "Ada", "--role", "admin")
+        token = old_release.run("token", "create", "Ada").strip()
+        with old_release.run_server() as port:
+            apply_edits(port, token)
+            responses = {path: get(port, path) for path in PATHS}
         with closing(sqlite3.connect(file)) as database:
             assert database.execute("SELECT version_num FROM alembic_version").fetchone() == (version,)
             (FOLDER / f"{version}.sql").write_text("\n".join(database.iterdump()) + "\n")
-        (FOLDER / f"{version}.json").write_text(json.dumps(answers, indent=1, ensure_ascii=False) + "\n")
+        (FOLDER / f"{version}.json").write_text(json.dumps(responses, indent=1, ensure_ascii=False) + "\n")
 
 
 PATHS = [
@@ -90,7 +99,7 @@ PATHS = [
 ]
 
 
-def work(port: int, token: str) -> None:
+def apply_edits(port: int, token: str) -> None:
     """What people have done since: as far as the server of that time lets them."""
     record = {"name": "made by a person", "definition_text": "d", "alias": "one; two"}
     send(port, token, "POST", "/api/v-alpha/concept", record)
@@ -106,9 +115,9 @@ def send(port: int, token: str, method: str, path: str, body: object) -> None:
     connection = HTTPConnection("127.0.0.1", port, timeout=30)
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json", "If-Match": '"1"'}
     connection.request(method, path, json.dumps(body), headers)
-    answer = connection.getresponse()
-    print(answer.status, method, path)
-    answer.read()
+    response = connection.getresponse()
+    print(response.status, method, path)
+    response.read()
     connection.close()
 
 
@@ -116,14 +125,14 @@ def get(port: int, path: str) -> str:
     """The body that an address answers with."""
     connection = HTTPConnection("127.0.0.1", port, timeout=30)
     connection.request("GET", path)
-    answer = connection.getresponse()
-    assert answer.status == 200, path
-    body = answer.read().decode()
+    response = connection.getresponse()
+    assert response.status == 200, path
+    body = response.read().decode()
     connection.close()
     return body
 
 
-class Old:
+class OldRelease:
     """The commands of an earlier version."""
 
     def __init__(self, source: Path, file: Path) -> None:
@@ -136,14 +145,14 @@ class Old:
         return subprocess.run(command, env=self._environment, stdout=subprocess.PIPE, text=True, check=True).stdout
 
     @contextmanager
-    def serving(self) -> Iterator[int]:
+    def run_server(self) -> Iterator[int]:
         """The port of a server that runs until the block ends."""
         command = [*self._command, "serve", "--port", "0"]
         with subprocess.Popen(command, env=self._environment, stderr=subprocess.PIPE, text=True) as process:
             assert process.stderr is not None
             try:
                 yield next(
-                    int(found[1]) for line in process.stderr if (found := re.search(r"127\.0\.0\.1:(\d+)", line))
+                    int(match[1]) for line in process.stderr if (match := re.search(r"127\.0\.0\.1:(\d+)", line))
                 )
             finally:
                 process.terminate()

@@ -6,16 +6,16 @@ from dataclasses import asdict
 
 import typer
 
-from lexarium.cli.options import DatabaseOption, JsonOption, opened
-from lexarium.cli.terminal import err, out, say_lines
-from lexarium.service.checking import check
-from lexarium.service.indexed import compare
-from lexarium.service.indexing import index_folder
+from lexarium.cli.options import DatabaseOption, JsonOption, open_database
+from lexarium.cli.terminal import err, out, print_list
+from lexarium.services.maintenance.database_check import check_database
+from lexarium.services.maintenance.index_check import check_index
+from lexarium.services.search.indexer import index_folder
 from lexarium.settings import Settings
 
 app = typer.Typer(add_completion=False)
 
-_NEXT = (
+_REPAIR_HINT = (
     "Keep the database as it is, and put the last good backup into a new one: `lexarium restore`. "
     'docs/deploying.md, "When something is broken", has the steps.'
 )
@@ -24,30 +24,30 @@ _NEXT = (
 @app.command("check")
 def check_command(json_output: JsonOption = False, database: DatabaseOption = None) -> None:
     """Check that the catalogue agrees with itself: records, relations, log, index. Exit code 1 where it does not."""
-    store = opened(database, reading=True)
-    found = check(store)
-    broken = bool(found.problems)
-    cleared = not broken and store.backend.find_damage() is not None
-    if cleared:
+    store = open_database(database, must_exist=True)
+    report = check_database(store)
+    is_broken = bool(report.problems)
+    is_damage_cleared = not is_broken and store.backend.find_damage() is not None
+    if is_damage_cleared:
         store.clear_damage()
-    if not broken:  # what does not agree with itself is nothing to hold an index against
-        index = compare(store, index_folder(store, Settings.of(os.environ).index))
-        found.problems += index.problems
-        found.remarks += index.remarks
+    if not is_broken:  # what does not agree with itself is nothing to hold an index against
+        index_report = check_index(store, index_folder(store, Settings.from_environment(os.environ).index))
+        report.problems += index_report.problems
+        report.remarks += index_report.remarks
     if json_output:
-        print(json.dumps(asdict(found)))
+        print(json.dumps(asdict(report)))
     else:
-        if found.remarks:
+        if report.remarks:
             err.print("[yellow]Worth knowing:[/]")
-            say_lines(found.remarks, len(found.remarks), "yellow")
-        if found.problems:
-            err.print(f"[bold red]{len(found.problems):,} problem{'s' if len(found.problems) > 1 else ''}:[/]")
-            say_lines(found.problems, len(found.problems), "red")
-            if broken:  # what is wrong of the index alone says itself what to do
-                err.print(_NEXT)
+            print_list(report.remarks, len(report.remarks), "yellow")
+        if report.problems:
+            err.print(f"[bold red]{len(report.problems):,} problem{'s' if len(report.problems) > 1 else ''}:[/]")
+            print_list(report.problems, len(report.problems), "red")
+            if is_broken:  # what is wrong of the index alone says itself what to do
+                err.print(_REPAIR_HINT)
         else:
-            out.print(f"{found.records:,} records and {found.changes:,} changes agree.")
-        if cleared:
+            out.print(f"{report.records:,} records and {report.changes:,} changes agree.")
+        if is_damage_cleared:
             out.print("The database is no longer marked as damaged: servers read and write it again.")
-    if found.problems:
+    if report.problems:
         raise typer.Exit(1)

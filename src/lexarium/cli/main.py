@@ -11,32 +11,32 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from lexarium import __version__
-from lexarium.cli.permissions import make_files_private
-from lexarium.cli.terminal import complain, err
+from lexarium.cli.file_permissions import make_files_private
+from lexarium.cli.terminal import err, print_error
 from lexarium.domain.errors import LexariumError
 
 COMMANDS = {
     "serve": "lexarium.cli.serve",
-    "import": "lexarium.cli.importing",
-    "export": "lexarium.cli.exporting",
+    "import": "lexarium.cli.import_command",
+    "export": "lexarium.cli.export",
     "mirror": "lexarium.cli.mirror",
     "search": "lexarium.cli.search",
     "show": "lexarium.cli.show",
     "annotate": "lexarium.cli.annotate",
-    "user": "lexarium.cli.users",
-    "token": "lexarium.cli.tokens",
+    "user": "lexarium.cli.user",
+    "token": "lexarium.cli.token",
     "migrate": "lexarium.cli.migrate",
     "check": "lexarium.cli.check",
-    "copy": "lexarium.cli.copying",
+    "copy": "lexarium.cli.copy",
     "backup": "lexarium.cli.backup",
     "restore": "lexarium.cli.restore",
     "reindex": "lexarium.cli.reindex",
 }
 
-_INTERRUPTED = 130
+_INTERRUPTED_EXIT_CODE = 130
 
 
-class Commands(TyperGroup):
+class LazyGroup(TyperGroup):
     """Loads a command's module when the command is asked for, so that starting stays fast."""
 
     def list_commands(self, ctx: Any) -> list[str]:
@@ -50,11 +50,11 @@ class Commands(TyperGroup):
         return command
 
 
-app = typer.Typer(cls=Commands, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+app = typer.Typer(cls=LazyGroup, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _print_version(value: bool) -> None:
+    if value:
         print(f"lexarium {__version__}")
         raise typer.Exit
 
@@ -62,7 +62,7 @@ def _version(asked: bool) -> None:
 @app.callback()
 def lexarium(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and stop.")
     ] = False,
 ) -> None:
     """A terminology catalogue service: serve, find, curate and share a vocabulary."""
@@ -74,18 +74,18 @@ def run() -> None:
     try:
         app()
     except LexariumError as error:
-        complain(error)
+        print_error(error)
         sys.exit(1)
-    except SystemExit as ended:
+    except SystemExit as exit_error:
         # What Typer makes of Ctrl-C.
-        if ended.code == _INTERRUPTED:
+        if exit_error.code == _INTERRUPTED_EXIT_CODE:
             err.print("Stopped; the catalogue is as it was.")
         raise
     except Exception as error:
-        sys.exit(_confess(error))
+        sys.exit(_report_crash(error))
 
 
-def _confess(error: Exception) -> int:
+def _report_crash(error: Exception) -> int:
     """Say that the mistake is ours, and where its details are; nobody should read a stack trace unasked."""
     if isinstance(error, BrokenPipeError):
         # Whoever read the output has had enough of it. Nothing more can be said there, nor at exit.

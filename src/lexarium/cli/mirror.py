@@ -5,11 +5,11 @@ from typing import Annotated
 
 import typer
 
-from lexarium.cli.importing import preference, refusal_told, tell
-from lexarium.cli.options import DatabaseOption, JsonOption, opened
-from lexarium.cli.terminal import err, out, progress_bar, say_lines
-from lexarium.service.mirroring import RATE, Mirroring, Wish, mirror
-from lexarium.service.reports import report_view
+from lexarium.cli.import_command import parse_preference, print_rejection, print_report
+from lexarium.cli.options import DatabaseOption, JsonOption, open_database
+from lexarium.cli.terminal import err, out, print_list, progress_bar
+from lexarium.services.transfer.import_report import serialize_report
+from lexarium.services.transfer.mirror import DEFAULT_RATE, MirrorOptions, MirrorResult, mirror
 
 app = typer.Typer(add_completion=False)
 
@@ -19,8 +19,8 @@ def mirror_command(
     url: Annotated[str, typer.Argument(metavar="URL", help="Where the other server is, as https://example.org.")],
     rate: Annotated[
         float, typer.Option("--rate", min=0.01, max=1_000, help="How many requests a second are sent at most.")
-    ] = RATE,
-    everything: Annotated[
+    ] = DEFAULT_RATE,
+    refetch_all: Annotated[
         bool, typer.Option("--all", help="Ask for every record again, to see relations that have changed alone.")
     ] = False,
     prune: Annotated[bool, typer.Option("--prune", help="Retire what came from there and is gone there.")] = False,
@@ -34,27 +34,35 @@ def mirror_command(
 
     Stopped in the middle, it goes on where it was; run again, it asks only for what has changed.
     """
-    wish = Wish(rate, everything, prune, preference(theirs, ours), dry_run)
-    store = opened(database)
+    mirror_options = MirrorOptions(rate, refetch_all, prune, parse_preference(theirs, ours), dry_run)
+    store = open_database(database)
     try:
-        with refusal_told(json_output), progress_bar() as progress:
-            made = mirror(store, url, wish, progress)
+        with print_rejection(json_output), progress_bar() as progress:
+            result = mirror(store, url, mirror_options, progress)
     except KeyboardInterrupt:
         err.print("What was fetched is kept: the same command goes on from there.")
         raise typer.Exit(130) from None
     if json_output:
-        told = {"source": made.source, "requests": made.requests, "gone": made.gone, "pruned": made.pruned}
-        print(json.dumps({**told, **report_view(made.report)}))
+        summary = {
+            "source": result.source,
+            "requests": result.requests,
+            "gone": result.missing,
+            "pruned": result.pruned,
+        }
+        print(json.dumps({**summary, **serialize_report(result.report)}))
     else:
-        _tell(made)
+        _print_result(result)
 
 
-def _tell(made: Mirroring) -> None:
-    tell(made.report)
-    if len(made.gone) > made.pruned:
-        left = len(made.gone) - made.pruned
+def _print_result(result: MirrorResult) -> None:
+    print_report(result.report)
+    if len(result.missing) > result.pruned:
+        remaining = len(result.missing) - result.pruned
         err.print(
-            f"[yellow]{left:,} that came from there {'is' if left == 1 else 'are'} gone; --prune retires them:[/]"
+            f"[yellow]{remaining:,} that came from there {'is' if remaining == 1 else 'are'} gone;"
+            f" --prune retires them:[/]"
         )
-        say_lines(made.gone, len(made.gone), "yellow")
-    out.print(f"{made.requests:,} {'request' if made.requests == 1 else 'requests'} to {made.source}", markup=False)
+        print_list(result.missing, len(result.missing), "yellow")
+    out.print(
+        f"{result.requests:,} {'request' if result.requests == 1 else 'requests'} to {result.source}", markup=False
+    )

@@ -9,8 +9,8 @@ from typing import Annotated
 
 import typer
 
-from lexarium.cli.permissions import apply_own_umask
-from lexarium.domain.compression import compressing
+from lexarium.cli.file_permissions import apply_own_umask
+from lexarium.compression import get_compressor
 from lexarium.domain.errors import LexariumError
 
 OutputOption = Annotated[
@@ -18,37 +18,37 @@ OutputOption = Annotated[
 ]
 
 
-def write(output: Path | None, pieces: Iterator[bytes]) -> None:
+def write_output(output: Path | None, chunks: Iterator[bytes]) -> None:
     """Write to a file, which is there only once it is whole; to standard output where none is named.
 
     A file whose name ends in .gz, .bz2, .xz or .zst is compressed.
     """
     if output is None:
-        for piece in pieces:
-            sys.stdout.buffer.write(piece)
+        for chunk in chunks:
+            sys.stdout.buffer.write(chunk)
         sys.stdout.buffer.flush()
     else:
-        _write_whole(output, compressing(output.name)(pieces))
+        _write_atomically(output, get_compressor(output.name)(chunks))
 
 
-def _write_whole(path: Path, pieces: Iterator[bytes]) -> None:
+def _write_atomically(path: Path, chunks: Iterator[bytes]) -> None:
     """Write a file that is there only once it is whole; a pipe or a device is written as it comes."""
     try:
         target = path.resolve()
         if target.exists() and not target.is_file():
             with target.open("wb") as special:
-                special.writelines(pieces)
+                special.writelines(chunks)
             return
-        unfinished = target.with_name(f".{target.name}.{os.getpid()}.unfinished")
+        temporary_path = target.with_name(f".{target.name}.{os.getpid()}.unfinished")
         try:
-            with unfinished.open("xb") as file:
+            with temporary_path.open("xb") as file:
                 apply_own_umask(file.fileno())
-                file.writelines(pieces)
+                file.writelines(chunks)
                 file.flush()
                 os.fsync(file.fileno())
-            unfinished.replace(target)
+            temporary_path.replace(target)
         finally:
             with suppress(OSError):
-                unfinished.unlink()
+                temporary_path.unlink()
     except OSError as error:
         raise LexariumError(f"Cannot write {path}: {error.strerror or error}.") from None

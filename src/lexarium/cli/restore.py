@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from lexarium.cli.options import DatabaseOption, opened
+from lexarium.cli.options import DatabaseOption, open_database
 from lexarium.cli.terminal import out, progress_bar
-from lexarium.service.backups import opened_backup, restore
+from lexarium.services.maintenance.backup import open_backup, restore_backup
 from lexarium.settings import Settings
 from lexarium.store.database import Database
 
@@ -20,14 +20,14 @@ def restore_command(
     file: Annotated[Path, typer.Argument(help="A file that `lexarium backup` made.")], database: DatabaseOption = None
 ) -> None:
     """Put what a backup holds into an empty database, checked; the backup stays as it is."""
-    with opened_backup(file) as source:
-        store = Database(Settings.of(os.environ, database=database).database)
+    with open_backup(file) as source:
+        store = Database(Settings.from_environment(os.environ, database=database).database)
         if store.backend.exists():
-            store = opened(database)
+            store = open_database(database)
         try:
-            with progress_bar() as told:
-                copied = restore(source, store, told)
+            with progress_bar() as progress:
+                copy_result = restore_backup(source, store, progress)
         finally:
             store.close()  # At once, so that what was undone leaves no files beside it.
-    told_of = f"revision {copied.position.revision}, {copied.rows['record']:,} records"
-    out.print(f"{store.place} is what {file} holds: {told_of}.", markup=False)
+    summary = f"revision {copy_result.position.revision}, {copy_result.rows['record']:,} records"
+    out.print(f"{store.location} is what {file} holds: {summary}.", markup=False)

@@ -8,12 +8,12 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from lexarium.cli.options import CollectionsOption, DatabaseOption, JsonOption, opened
+from lexarium.cli.options import CollectionsOption, DatabaseOption, JsonOption, open_database
 from lexarium.cli.terminal import err, out, print_table
-from lexarium.domain.changes import State
-from lexarium.service.finding import Asked, Finder, Hit
-from lexarium.service.indexing import Indexer
-from lexarium.service.views import found_view
+from lexarium.domain.record import RecordState
+from lexarium.services.search.indexer import Indexer
+from lexarium.services.search.record_search import RecordHit, RecordSearch, SearchQuery
+from lexarium.services.serializers import serialize_search_result
 from lexarium.settings import Settings
 
 app = typer.Typer(add_completion=False)
@@ -24,49 +24,52 @@ def search(
     query: Annotated[list[str], typer.Argument(metavar="QUERY", help='Words, "phrases", an identifier or a CURIE.')],
     collection: CollectionsOption = None,
     state: Annotated[
-        list[State] | None, typer.Option(help="Only in this state; may be given several times. [default: published]")
+        list[RecordState] | None,
+        typer.Option(help="Only in this state; may be given several times. [default: published]"),
     ] = None,
     limit: Annotated[int, typer.Option(min=1, max=100, help="How many hits to show.")] = 10,
     json_output: JsonOption = False,
     database: DatabaseOption = None,
 ) -> None:
     """Find records by name, alias, definition or identifier."""
-    store = opened(database, reading=True)
-    indexer = Indexer(store, Settings.of(os.environ).index)
+    store = open_database(database, must_exist=True)
+    indexer = Indexer(store, Settings.from_environment(os.environ).index)
     indexer.catch_up()
-    collections = tuple(each.name for each in collection or ())
-    asked = Asked(" ".join(query), collections, states=tuple(state or (State.PUBLISHED,)), limit=limit)
-    found = Finder(store, indexer).search(asked)
+    collections = tuple(selected.name for selected in collection or ())
+    search_query = SearchQuery(
+        " ".join(query), collections, states=tuple(state or (RecordState.PUBLISHED,)), limit=limit
+    )
+    result = RecordSearch(store, indexer).search(search_query)
     indexer.stop()
     if json_output:
-        print(orjson.dumps(found_view(found)).decode())
+        print(orjson.dumps(serialize_search_result(result)).decode())
         return
-    if found.hits:
-        print_table(_table(found.hits))
-    if found.did_you_mean:
-        err.print(f"Did you mean {found.did_you_mean!r}?", markup=False)
-    err.print(f"{found.total:,} found.")
+    if result.hits:
+        print_table(_build_table(result.hits))
+    if result.did_you_mean:
+        err.print(f"Did you mean {result.did_you_mean!r}?", markup=False)
+    err.print(f"{result.total:,} found.")
 
 
-def _table(hits: list[Hit]) -> Table:
+def _build_table(hits: list[RecordHit]) -> Table:
     table = Table("id", "name", "collection", box=None, pad_edge=False)
     # On a terminal a line a hit; elsewhere nothing is cut off.
     table.add_column("matched", no_wrap=True, overflow="ellipsis" if out.is_terminal else "fold")
     for hit in hits:
-        table.add_row(hit.id, _name(hit), hit.collection, _matched(hit))
+        table.add_row(hit.id, _format_name(hit), hit.collection, _format_match(hit))
     return table
 
 
-def _name(hit: Hit) -> Text:
+def _format_name(hit: RecordHit) -> Text:
     name = Text(" ".join(hit.name.split()), "bold")
     for span in hit.highlight if hit.field == "name" and hit.name == name.plain else ():
         name.stylize("underline", span.start, span.end)
-    if hit.state == State.PUBLISHED:
+    if hit.state == RecordState.PUBLISHED:
         return name
     return name.append(f" ({hit.state}{f', see {hit.replaced_by}' if hit.replaced_by else ''})", "not bold yellow")
 
 
-def _matched(hit: Hit) -> Text:
+def _format_match(hit: RecordHit) -> Text:
     """What matched, where that is not the name."""
     if hit.field == "name":
         return Text()

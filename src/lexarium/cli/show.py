@@ -8,17 +8,17 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from lexarium.cli.options import DatabaseOption, JsonOption, opened
+from lexarium.cli.options import DatabaseOption, JsonOption, open_database
 from lexarium.cli.terminal import print_table
-from lexarium.domain.collections import COLLECTIONS
 from lexarium.domain.errors import NotFound
-from lexarium.domain.stamps import text_of
-from lexarium.service.properties import Entity, entities
-from lexarium.service.reading import reading
+from lexarium.domain.schema.collections import COLLECTIONS
+from lexarium.domain.timestamps import format_timestamp
+from lexarium.services.records.valpha_queries import open_valpha_reader
+from lexarium.services.search.properties import Entity, load_entities
 
 app = typer.Typer(add_completion=False)
 
-_MOMENTS = ("creation_time", "last_updated")
+_TIMESTAMP_FIELDS = ("creation_time", "last_updated")
 
 
 @app.command()
@@ -28,39 +28,39 @@ def show(
     database: DatabaseOption = None,
 ) -> None:
     """Show one record with its relations."""
-    store = opened(database, reading=True)
-    with reading(store) as now:
+    store = open_database(database, must_exist=True)
+    with open_valpha_reader(store) as reader:
         try:
-            stored = now.any(id)
+            record_row = reader.get_row(id)
         except NotFound as error:
             raise NotFound(f"{error} `lexarium search` finds records by name.") from None
-        shape = now.shape(COLLECTIONS[stored.collection], stored)
+        body = reader.render(COLLECTIONS[record_row.collection], record_row)
     if json_output:
-        print(shape.decode())
+        print(body.decode())
         return
     with store.read() as snapshot:
-        entity = entities(snapshot, [id], related=False)[id]
+        entity = load_entities(snapshot, [id], with_related=False)[id]
     table = Table("field", "value", show_header=False, box=None, pad_edge=False)
-    for name, value in _rows(entity, orjson.loads(shape)):
+    for name, value in _iter_rows(entity, orjson.loads(body)):
         table.add_row(Text(name, "bold"), Text(value))
     print_table(table)
 
 
-def _rows(entity: Entity, shape: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _iter_rows(entity: Entity, fields: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """What is told of a record, for people: names and dates instead of numbers."""
-    whole = entity.whole
-    yield "collection", whole.collection.name
-    yield "state", f"{whole.state}, see {whole.replaced_by}" if whole.replaced_by else whole.state
-    for name, value in shape.items():
+    record = entity.record
+    yield "collection", record.collection.name
+    yield "state", f"{record.state}, see {record.replaced_by}" if record.replaced_by else record.state
+    for name, value in fields.items():
         if name == "id_concept_class" and value:
             yield "class", f"{entity.class_name} ({value})" if entity.class_name else str(value)
-        elif name in _MOMENTS and isinstance(value, int):
-            yield name, text_of(value)
+        elif name in _TIMESTAMP_FIELDS and isinstance(value, int):
+            yield name, format_timestamp(value)
         elif name != "type":
-            yield name, _text(value)
+            yield name, _format_value(value)
 
 
-def _text(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if isinstance(value, list):
         return "\n".join("  ".join(str(part) for part in entry.values()) for entry in value)
     return str(value)

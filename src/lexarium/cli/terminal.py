@@ -9,32 +9,32 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from lexarium.domain.errors import Invalid, LexariumError
+from lexarium.domain.errors import InvalidInput, LexariumError
 
-SHOWN = 20
+MAX_LINES = 20
 """How many problems or warnings are shown one by one."""
 
-_UNBROKEN = 100_000
+_NO_WRAP_WIDTH = 100_000
 """The width of what is no terminal: a script must find every line whole."""
 
-out = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else _UNBROKEN)
+out = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else _NO_WRAP_WIDTH)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
-def complain(error: LexariumError) -> None:
+def print_error(error: LexariumError) -> None:
     """Say on standard error what is wrong, every problem on a line of its own."""
     err.print(f"[bold red]Error:[/] {escape(str(error))}")
-    if isinstance(error, Invalid):
+    if isinstance(error, InvalidInput):
         lines = [f"{problem.field}: {problem.detail}" for problem in error.problems]
-        say_lines(lines, len(lines), "red")
+        print_list(lines, len(lines), "red")
 
 
-def say_lines(lines: list[str], count: int, colour: str) -> None:
+def print_list(lines: list[str], count: int, colour: str) -> None:
     """Say the first of these on standard error, and how many more there are of all `count`."""
-    for line in lines[:SHOWN]:
+    for line in lines[:MAX_LINES]:
         err.print(f"  [{colour}]•[/] {escape(line)}")
-    if count > SHOWN:
-        err.print(f"  … and {count - SHOWN:,} more")
+    if count > MAX_LINES:
+        err.print(f"  … and {count - MAX_LINES:,} more")
 
 
 @contextmanager
@@ -51,13 +51,13 @@ def progress_bar() -> Iterator[Callable[[str, int, int], None]]:
     )
     tasks = {}
 
-    def show(what: str, done: int, total: int) -> None:
-        if what not in tasks:
-            tasks[what] = bar.add_task(what)
-        bar.update(tasks[what], completed=done, total=total)
+    def update_progress(step: str, done: int, total: int) -> None:
+        if step not in tasks:
+            tasks[step] = bar.add_task(step)
+        bar.update(tasks[step], completed=done, total=total)
 
     with bar:
-        yield show
+        yield update_progress
 
 
 def print_table(table: Table) -> None:
@@ -65,7 +65,7 @@ def print_table(table: Table) -> None:
     if out.is_terminal:
         out.print(table)
         return
-    with out.capture() as shown:
+    with out.capture() as capture:
         out.print(table)
-    for line in shown.get().splitlines():
+    for line in capture.get().splitlines():
         print(line.rstrip())

@@ -38,11 +38,11 @@ class StoreError(LexariumError):
     """The database cannot be used as it is."""
 
 
-class NotACatalogue(StoreError):
+class InvalidDatabase(StoreError):
     """What the database address points to is no database, or not one of Lexarium's."""
 
 
-class Damaged(StoreError):
+class DatabaseDamaged(StoreError):
     """The database is damaged, or marked as damaged until a check passes."""
 
     def __init__(self, message: str, reason: str | None = None) -> None:
@@ -50,19 +50,19 @@ class Damaged(StoreError):
         self.reason = reason or message
 
 
-class TooNew(StoreError):
+class SchemaTooNew(StoreError):
     """The database was written by a newer Lexarium."""
 
 
-class Unavailable(StoreError):
+class DatabaseUnavailable(StoreError):
     """The database cannot be reached, or cannot be written, at this moment."""
 
 
-class NoRoom(Unavailable):
+class DiskFull(DatabaseUnavailable):
     """The disk that the database is on is full."""
 
 
-class Unready(LexariumError):
+class IndexNotReady(LexariumError):
     """The search index is not there yet."""
 
 
@@ -70,32 +70,32 @@ class NotFound(LexariumError):
     """There is no such record, account or token."""
 
 
-class Gone(NotFound):
+class RecordRetired(NotFound):
     """The record is retired."""
 
-    def __init__(self, identifier: str, replaced_by: str | None) -> None:
-        stand_in = f" {replaced_by} stands in for it." if replaced_by else ""
-        super().__init__(f"{identifier} is retired.{stand_in}")
+    def __init__(self, record_id: str, replaced_by: str | None) -> None:
+        replacement = f" {replaced_by} stands in for it." if replaced_by else ""
+        super().__init__(f"{record_id} is retired.{replacement}")
         self.replaced_by = replaced_by
 
 
-class Moved(NotFound):
+class RecordMerged(NotFound):
     """The record is merged into another."""
 
-    def __init__(self, identifier: str, survivor: str) -> None:
-        super().__init__(f"{identifier} is merged into {survivor}.")
-        self.survivor = survivor
+    def __init__(self, record_id: str, survivor_id: str) -> None:
+        super().__init__(f"{record_id} is merged into {survivor_id}.")
+        self.survivor_id = survivor_id
 
 
 class Unauthenticated(LexariumError):
     """No token was given, or one that is not valid."""
 
 
-class Forbidden(LexariumError):
+class PermissionDenied(LexariumError):
     """The role of the caller does not allow this."""
 
 
-class QuotaExceeded(Forbidden):
+class QuotaExceeded(PermissionDenied):
     """The caller has as many open proposals as they may have."""
 
 
@@ -107,12 +107,12 @@ class Conflict(LexariumError):
         self.details = details
 
 
-class Stale(Conflict):
+class VersionConflict(Conflict):
     """What should be changed has been changed since it was read."""
 
 
 @dataclass(frozen=True)
-class Problem:
+class FieldProblem:
     """One thing that is wrong with one field of what was given."""
 
     field: str
@@ -121,18 +121,18 @@ class Problem:
     """What the sentence about it begins with; None: the field."""
 
     @property
-    def sentence(self) -> str:
+    def message(self) -> str:
         """What is wrong, in full."""
         return f"{self.field if self.subject is None else self.subject} {self.detail}"
 
 
-class Invalid(LexariumError):
+class InvalidInput(LexariumError):
     """What was given breaks rules: every problem at once."""
 
-    def __init__(self, message: str, problems: Sequence[Problem] = ()) -> None:
+    def __init__(self, message: str, problems: Sequence[FieldProblem] = ()) -> None:
         super().__init__(message)
         self.problems = tuple(problems)
 
 
-class ImportRefused(Invalid):
+class ImportRejected(InvalidInput):
     """Files that cannot be imported. Nothing of them was."""

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
-Progress = Callable[[str, int, int], None]
+ProgressCallback = Callable[[str, int, int], None]
 """Called as work goes on: what is being done, how much is done, of how much."""
 
 
-def silent(what: str, done: int, total: int) -> None:
+def ignore_progress(task: str, done: int, total: int) -> None:
     """Progress that nobody watches."""

@@ -12,46 +12,46 @@ from itertools import accumulate, chain, compress, count
 from operator import itemgetter
 from typing import NamedTuple, Union
 
-from lexarium.search.words import (
-    LONGEST_WORD,
-    WIDEST_GAP,
-    are_apart,
-    bare,
+from lexarium.search.analysis.words import (
+    MAX_ANNOTATED_WORD_CHARS,
+    MAX_GAP_CHARS,
     follows_space,
-    form,
-    forms,
-    mended,
-    parts,
-    runs,
+    is_phrase_boundary,
+    join_hyphenated,
+    normalize_word,
+    normalize_words,
+    split_fragments,
+    split_words,
+    strip_ending,
 )
 
-LONGEST_LABEL = 500
+MAX_LABEL_CHARS = 500
 """In characters; a name that is longer is not looked for."""
-_LONGEST_CASED = 4
-_REMEMBERED = 50_000
+_MAX_ABBREVIATION_CHARS = 4
+_MAX_CACHED_FRAGMENTS = 50_000
 """How many runs are remembered."""
-_LONGEST_REMEMBERED = 50
+_MAX_CACHED_FRAGMENT_CHARS = 50
 """In characters; a run may be as long as a text."""
-_MOST_TOKENS = 8
+_MAX_CACHED_TOKENS = 8
 """Of a run that is remembered: where words have no spaces between them, hardly any run comes again."""
-_SLICE = 1 << 16
+_SLICE_CHARS = 1 << 16
 """How many characters are read at a time."""
-_KEPT = 2 * max(LONGEST_WORD, WIDEST_GAP)
+_MAX_RETAINED_CHARS = 2 * max(MAX_ANNOTATED_WORD_CHARS, MAX_GAP_CHARS)
 """How much is kept of what is too long to be a word, so that it stays too long."""
 
 # No word of a name has the end of a line in it: these stand where words do, and are none.
-_HERE = "\n"
+_END = "\n"
 """In a node of the tree: what ends there."""
 _UNKNOWN = "\n?"
 """A word that is in no name."""
 _GAP = "\n-"
 """No word at all, where a run ends with what stands between words."""
-_OPEN = "\n+"
+_INCOMPLETE = "\n+"
 """A word that more text may change."""
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
+class DictionaryTerm:
     """A record that may be mentioned."""
 
     id: str
@@ -65,154 +65,167 @@ class Mention(NamedTuple):
     start: int
     end: int
     text: str
-    terms: tuple[Term, ...]
+    terms: tuple[DictionaryTerm, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class _Shared:
+class _SharedEnding:
     """Whose name it is, by id: of several terms, or of those that are called so in one spelling only."""
 
-    terms: dict[str, Term]
-    spelt: dict[str, dict[str, Term]]
+    terms: dict[str, DictionaryTerm]
+    terms_by_spelling: dict[str, dict[str, DictionaryTerm]]
 
-    def holders(self, spelling: str) -> dict[str, Term]:
+    def terms_for(self, spelling: str) -> dict[str, DictionaryTerm]:
         """Those of any spelling, where none is given, or of that."""
-        return self.spelt.setdefault(spelling, {}) if spelling else self.terms
+        return self.terms_by_spelling.setdefault(spelling, {}) if spelling else self.terms
 
-    def called(self, text: str) -> tuple[Term, ...]:
+    def matching(self, text: str) -> tuple[DictionaryTerm, ...]:
         """Whose name it is where it is spelt like this."""
         terms = tuple(self.terms.values())
-        return terms + tuple(self.spelt.get(bare(text), {}).values()) if self.spelt else terms
+        return (
+            terms + tuple(self.terms_by_spelling.get(strip_ending(text), {}).values())
+            if self.terms_by_spelling
+            else terms
+        )
 
 
-_Ending = Term | _Shared
-_Node = dict[str, Union["_Node", _Ending]]
+_Ending = DictionaryTerm | _SharedEnding
+_TrieNode = dict[str, Union["_TrieNode", _Ending]]
 """What follows a word in a name, by the next word: more of the tree, or its end where no name goes on from there."""
 _Token = tuple[str, int, int, bool]
 """A word as names have it, how long it is with what stands before it, how long that is, and whether names begin so."""
-_LENGTH, _BEGINS = map(itemgetter, (1, 3))
+_get_length, _get_starts_label = map(itemgetter, (1, 3))
 
 
 class Annotator:
     """The names that are looked for. One thread may change it while others read texts."""
 
     def __init__(self) -> None:
-        self.tree: _Node = {}
+        self.trie: _TrieNode = {}
         self._words: dict[str, str] = {}
         """The form of every word that is in a name, once."""
         self._labels: dict[str, list[str]] = {}
         """What each term is called, by id."""
-        self.runs = _Runs(self._words, self.tree)
+        self.fragment_tokens = _FragmentTokens(self._words, self.trie)
 
     def __len__(self) -> int:
         return len(self._labels)
 
-    def put(self, term: Term, labels: Iterable[str]) -> None:
+    def add(self, term: DictionaryTerm, labels: Iterable[str]) -> None:
         """Look for a term by these names, and by no others."""
-        self.drop(term.id)
-        sought = [label for label in labels if len(label) <= LONGEST_LABEL and any(map(str.isalnum, label))]
-        names = _names(sought)
-        before = len(self._words)
+        self.remove(term.id)
+        usable_labels = [label for label in labels if len(label) <= MAX_LABEL_CHARS and any(map(str.isalnum, label))]
+        entries = _analyze_labels(usable_labels)
+        known_words = len(self._words)
         # Where a record or more of the tree stands, names begin with that word already, however it is spelt.
-        begins = any(not isinstance(self.tree.get(words[0]), Term | dict) for words, _ in names)
-        for words, spelling in names:
-            self._add([self._words.setdefault(word, word) for word in words], spelling, term)
-        if sought:
-            self._labels[term.id] = sought
-        if begins or len(self._words) > before:
-            self.runs = _Runs(self._words, self.tree)
+        starts_new_label = any(not isinstance(self.trie.get(words[0]), DictionaryTerm | dict) for words, _ in entries)
+        for words, spelling in entries:
+            self._add_label([self._words.setdefault(word, word) for word in words], spelling, term)
+        if usable_labels:
+            self._labels[term.id] = usable_labels
+        if starts_new_label or len(self._words) > known_words:
+            self.fragment_tokens = _FragmentTokens(self._words, self.trie)
 
-    def drop(self, identifier: str) -> None:
+    def remove(self, record_id: str) -> None:
         """Look for a term no more. One that is not there does no harm."""
-        for words, spelling in _names(self._labels.pop(identifier, ())):
-            node, last = self._end(words)
-            there = node[last]
-            if isinstance(there, _Shared):
-                del there.holders(spelling)[identifier]
+        for words, spelling in _analyze_labels(self._labels.pop(record_id, ())):
+            node, last = self._locate(words)
+            ending = node[last]
+            if isinstance(ending, _SharedEnding):
+                del ending.terms_for(spelling)[record_id]
             else:
                 del node[last]
 
-    def mentions(self, pieces: Iterable[str], collections: Collection[str]) -> Iterator[list[Mention]]:
+    def find_mentions(self, chunks: Iterable[str], collections: Collection[str]) -> Iterator[list[Mention]]:
         """Every mention of a term of these collections, in order, some at a time.
 
         Of what has been read only a few words are kept, however long the text is.
         """
-        return _Reading(self, collections).mentions(pieces)
+        return _MentionScanner(self, collections).find_mentions(chunks)
 
-    def _add(self, words: list[str], spelling: str, term: Term) -> None:
-        node, last = self._end(words)
-        there = node.get(last)
-        if there is None and not spelling:
+    def _add_label(self, words: list[str], spelling: str, term: DictionaryTerm) -> None:
+        node, last = self._locate(words)
+        ending = node.get(last)
+        if ending is None and not spelling:
             node[last] = term
             return
-        if not isinstance(there, _Shared):
-            there = node[last] = _Shared({there.id: there} if isinstance(there, Term) else {}, {})
-        there.holders(spelling)[term.id] = term
+        if not isinstance(ending, _SharedEnding):
+            ending = node[last] = _SharedEnding({ending.id: ending} if isinstance(ending, DictionaryTerm) else {}, {})
+        ending.terms_for(spelling)[term.id] = term
 
-    def _end(self, words: Sequence[str]) -> tuple[_Node, str]:
+    def _locate(self, words: Sequence[str]) -> tuple[_TrieNode, str]:
         """Where a name ends in the tree, made where it is not there: a node, and what stands for it in that."""
-        node = self.tree
-        *before, last = words
-        for word in before:
-            there = node.get(word)
-            if not isinstance(there, dict):
-                there = node[word] = {} if there is None else {_HERE: there}
-            node = there
-        there = node.get(last)
-        return (there, _HERE) if isinstance(there, dict) else (node, last)
+        node = self.trie
+        *leading, last = words
+        for word in leading:
+            child = node.get(word)
+            if not isinstance(child, dict):
+                child = node[word] = {} if child is None else {_END: child}
+            node = child
+        child = node.get(last)
+        return (child, _END) if isinstance(child, dict) else (node, last)
 
 
-class _Runs(dict[str, tuple[_Token, ...]]):
+class _FragmentTokens(dict[str, tuple[_Token, ...]]):
     """The tokens of the runs that were met lately, by their text; those of any other are made when they are asked for.
 
     They hold as long as no word comes to be known, or to begin a name.
     """
 
-    def __init__(self, words: Mapping[str, str], tree: _Node) -> None:
+    def __init__(self, words: Mapping[str, str], trie: _TrieNode) -> None:
         super().__init__()
         self._words = words
-        self._tree = tree
+        self._trie = trie
 
-    def __missing__(self, run: str) -> tuple[_Token, ...]:
-        tokens = self._tokens(run)
-        if len(run) <= _LONGEST_REMEMBERED and len(tokens) <= _MOST_TOKENS:
-            if len(self) >= _REMEMBERED:
+    def __missing__(self, fragment: str) -> tuple[_Token, ...]:
+        tokens = self._tokenize(fragment)
+        if len(fragment) <= _MAX_CACHED_FRAGMENT_CHARS and len(tokens) <= _MAX_CACHED_TOKENS:
+            if len(self) >= _MAX_CACHED_FRAGMENTS:
                 self.clear()
-            self[run] = tokens
+            self[fragment] = tokens
         return tokens
 
-    def _tokens(self, run: str) -> tuple[_Token, ...]:
-        if run.isascii() and run.isalnum():  # One word, as most are: the fast way.
-            known = self._known(run)
-            return _unknown(len(run)) if known is _UNKNOWN else ((known, len(run) + 1, 1, self._begins(known, run)),)
-        text = f" {run}" if follows_space(run) else run
-        cut = parts(text)
+    def _tokenize(self, fragment: str) -> tuple[_Token, ...]:
+        if fragment.isascii() and fragment.isalnum():  # One word, as most are: the fast way.
+            known_word = self._find_word(fragment)
+            return (
+                _unknown_token(len(fragment))
+                if known_word is _UNKNOWN
+                else ((known_word, len(fragment) + 1, 1, self._starts_label(known_word, fragment)),)
+            )
+        text = f" {fragment}" if follows_space(fragment) else fragment
+        parts = split_words(text)
         if text.rfind("\n") > 0:
-            cut = mended(cut, lambda word: self._known(word) is not _UNKNOWN)
+            parts = join_hyphenated(parts, lambda word: self._find_word(word) is not _UNKNOWN)
         tokens = [
-            (known, len(gap) + len(word), len(gap), known is not _UNKNOWN and self._begins(known, word))
-            for gap, word, known in zip(cut[::2], cut[1::2], map(self._known, cut[1::2]), strict=False)
+            (
+                known_word,
+                len(gap) + len(word),
+                len(gap),
+                known_word is not _UNKNOWN and self._starts_label(known_word, word),
+            )
+            for gap, word, known_word in zip(parts[::2], parts[1::2], map(self._find_word, parts[1::2]), strict=False)
         ]
-        gap = len(cut[-1])
+        gap = len(parts[-1])
         return (*tokens, (_GAP, gap, gap, False)) if gap else tuple(tokens)
 
-    def _begins(self, known: str, word: str) -> bool:
+    def _starts_label(self, known_word: str, word: str) -> bool:
         """Whether a name begins with this word; where all that do are this word in another spelling, none does."""
-        there = self._tree.get(known)
-        return bool(there.called(word)) if isinstance(there, _Shared) else there is not None
+        node = self._trie.get(known_word)
+        return bool(node.matching(word)) if isinstance(node, _SharedEnding) else node is not None
 
-    def _known(self, word: str) -> str:
+    def _find_word(self, word: str) -> str:
         """A word as names have it, however it is spelt."""
-        return self._words.get(form(word), _UNKNOWN) if len(word) <= LONGEST_WORD else _UNKNOWN
+        return self._words.get(normalize_word(word), _UNKNOWN) if len(word) <= MAX_ANNOTATED_WORD_CHARS else _UNKNOWN
 
 
 @lru_cache(100)
-def _unknown(length: int) -> tuple[_Token]:
+def _unknown_token(length: int) -> tuple[_Token]:
     """A run that is a word of no name: one for all of a length, since most runs are such and memory is slow."""
     return ((_UNKNOWN, length + 1, 1, False),)
 
 
-class _Stretch(NamedTuple):
+class _TokenizedText(NamedTuple):
     """Some of a text."""
 
     text: str
@@ -220,133 +233,133 @@ class _Stretch(NamedTuple):
     starts: list[int]
     """Where each token begins, and where the last ends."""
 
-    def path(self, tree: _Node, at: int) -> list[tuple[_Node | _Ending, int]] | None:
+    def walk_trie(self, trie: _TrieNode, index: int) -> list[tuple[_TrieNode | _Ending, int]] | None:
         """The way through the tree from a token on, with the place after each: where names end that begin there.
 
         None where that depends on a word that is still open.
         """
         tokens = self.tokens
-        here = tree.get(tokens[at][0])
-        passed: list[tuple[_Node | _Ending, int]] = []
-        while here is not None:
-            at += 1
-            passed.append((here, at))
-            if not isinstance(here, dict):
+        node = trie.get(tokens[index][0])
+        path: list[tuple[_TrieNode | _Ending, int]] = []
+        while node is not None:
+            index += 1
+            path.append((node, index))
+            if not isinstance(node, dict):
                 break
-            word = tokens[at][0]
+            word = tokens[index][0]
             if word is _GAP:
-                gap = at
-                while word is _GAP and at < gap + WIDEST_GAP:
-                    at += 1
-                    word = tokens[at][0]
-                if are_apart(self.text[self.starts[gap] : self.start(at)]):
+                gap_index = index
+                while word is _GAP and index < gap_index + MAX_GAP_CHARS:
+                    index += 1
+                    word = tokens[index][0]
+                if is_phrase_boundary(self.text[self.starts[gap_index] : self.word_start(index)]):
                     break
-            if word is _OPEN:
+            if word is _INCOMPLETE:
                 return None
-            here = here.get(word)
-        return passed
+            node = node.get(word)
+        return path
 
-    def start(self, at: int) -> int:
+    def word_start(self, index: int) -> int:
         """Where the word of a token begins."""
-        _, _, gap, _ = self.tokens[at]
-        return self.starts[at] + gap
+        _, _, gap, _ = self.tokens[index]
+        return self.starts[index] + gap
 
 
-class _Reading:
+class _MentionScanner:
     """One text, as it comes."""
 
     def __init__(self, annotator: Annotator, collections: Collection[str]) -> None:
-        self._tree = annotator.tree
-        self._run = annotator.runs.__getitem__
+        self._trie = annotator.trie
+        self._get_tokens = annotator.fragment_tokens.__getitem__
         self._collections = collections
-        self._open = ""
+        self._pending = ""
         """What may still be part of a mention that has not been found."""
-        self._offset = 0
+        self._pending_offset = 0
         """Where that begins."""
 
-    def mentions(self, pieces: Iterable[str]) -> Iterator[list[Mention]]:
-        for piece in pieces:
-            for start in range(0, len(piece), _SLICE):
-                self._open += piece[start : start + _SLICE]
-                yield self._found(ended=False)
-        yield self._found(ended=True)
+    def find_mentions(self, chunks: Iterable[str]) -> Iterator[list[Mention]]:
+        for chunk in chunks:
+            for start in range(0, len(chunk), _SLICE_CHARS):
+                self._pending += chunk[start : start + _SLICE_CHARS]
+                yield self._scan(is_last=False)
+        yield self._scan(is_last=True)
 
-    def _found(self, *, ended: bool) -> list[Mention]:
+    def _scan(self, *, is_last: bool) -> list[Mention]:
         """The mentions in what is open, up to where they may depend on what comes next."""
-        *before, last_tokens = map(self._run, runs(self._open))
-        tokens = [*chain.from_iterable(before), *last_tokens]
+        *leading_tokens, last_tokens = map(self._get_tokens, split_fragments(self._pending))
+        tokens = [*chain.from_iterable(leading_tokens), *last_tokens]
         # The first run has no space before it, though it counts one.
-        starts = list(accumulate(map(_LENGTH, tokens), initial=-1))
-        if ended:
-            done = len(tokens)
+        starts = list(accumulate(map(_get_length, tokens), initial=-1))
+        if is_last:
+            limit = len(tokens)
             tokens.append((_UNKNOWN, 0, 0, False))
         else:
-            done = len(tokens) - len(last_tokens) + _changeable(last_tokens)
-            _, length, gap, _ = tokens[done]
-            tokens[done:] = [(_OPEN, length, gap, False)]
-        stretch = _Stretch(self._open, tokens, starts)
-        tree, offset = self._tree, self._offset
-        found: list[Mention] = []
-        after = 0
-        for at in compress(count(), map(_BEGINS, tokens)):
-            if at < after:
+            limit = len(tokens) - len(last_tokens) + _first_unstable_token(last_tokens)
+            _, length, gap, _ = tokens[limit]
+            tokens[limit:] = [(_INCOMPLETE, length, gap, False)]
+        tokenized = _TokenizedText(self._pending, tokens, starts)
+        trie, pending_offset = self._trie, self._pending_offset
+        mentions: list[Mention] = []
+        next_token = 0
+        for index in compress(count(), map(_get_starts_label, tokens)):
+            if index < next_token:
                 continue
-            path = stretch.path(tree, at)
+            path = tokenized.walk_trie(trie, index)
             if path is None:
-                done = at
+                limit = index
                 break
-            start = stretch.start(at)
-            for node, place in reversed(path):
-                end = starts[place]
-                text = stretch.text[start:end]
-                terms = self._called(node, text)
+            start = tokenized.word_start(index)
+            for node, next_index in reversed(path):
+                end = starts[next_index]
+                text = tokenized.text[start:end]
+                terms = self._matching_terms(node, text)
                 if terms:
-                    found.append(Mention(offset + start, offset + end, text, terms))
-                    after = place
+                    mentions.append(Mention(pending_offset + start, pending_offset + end, text, terms))
+                    next_token = next_index
                     break
-        if not ended:
-            self._keep(stretch, max(after, done))
-        return found
+        if not is_last:
+            self._retain(tokenized, max(next_token, limit))
+        return mentions
 
-    def _called(self, node: _Node | _Ending, text: str) -> tuple[Term, ...]:
+    def _matching_terms(self, node: _TrieNode | _Ending, text: str) -> tuple[DictionaryTerm, ...]:
         """Who among those that are asked for has a name that ends there."""
-        ending = node.get(_HERE) if isinstance(node, dict) else node
-        if isinstance(ending, Term):
+        ending = node.get(_END) if isinstance(node, dict) else node
+        if isinstance(ending, DictionaryTerm):
             return (ending,) if ending.collection in self._collections else ()
-        if isinstance(ending, _Shared):
-            return tuple([term for term in ending.called(text) if term.collection in self._collections])
+        if isinstance(ending, _SharedEnding):
+            return tuple([term for term in ending.matching(text) if term.collection in self._collections])
         return ()
 
-    def _keep(self, stretch: _Stretch, at: int) -> None:
-        start = max(stretch.start(at), stretch.starts[at + 1] - _KEPT)
-        self._open = self._open[start:]
-        self._offset += start
+    def _retain(self, tokenized: _TokenizedText, index: int) -> None:
+        start = max(tokenized.word_start(index), tokenized.starts[index + 1] - _MAX_RETAINED_CHARS)
+        self._pending = self._pending[start:]
+        self._pending_offset += start
 
 
-def _changeable(run: Sequence[_Token]) -> int:
+def _first_unstable_token(tokens: Sequence[_Token]) -> int:
     """Which token of the last run is the first that more text may change.
 
     The last word may go on, that before it by an apostrophe, and that before by a hyphen at the end of a line. But what
     is too long for a word stays so.
     """
-    words = [length - gap for word, length, gap, _ in run if word is not _GAP]
-    first = max(0, len(words) - 3)
-    return max([first, *(at for at in range(first, len(words)) if words[at] > LONGEST_WORD)])
+    lengths = [length - gap for word, length, gap, _ in tokens if word is not _GAP]
+    first = max(0, len(lengths) - 3)
+    return max([first, *(index for index in range(first, len(lengths)) if lengths[index] > MAX_ANNOTATED_WORD_CHARS)])
 
 
-def _names(labels: Iterable[str]) -> list[tuple[tuple[str, ...], str]]:
+def _analyze_labels(labels: Iterable[str]) -> list[tuple[tuple[str, ...], str]]:
     """The words of each name, and how it must be spelt where that counts; each once."""
-    names = dict.fromkeys(map(_name, labels))
+    entries = dict.fromkeys(map(_analyze_label, labels))
     # Where any spelling counts, none counts by itself.
-    return [(words, spelling) for words, spelling in names if not spelling or (words, "") not in names]
+    return [(words, spelling) for words, spelling in entries if not spelling or (words, "") not in entries]
 
 
-def _name(label: str) -> tuple[tuple[str, ...], str]:
-    words = tuple(chain.from_iterable(map(forms, label.split())))
-    spelling = bare(parts(" ".join(label.split()))[1]) if len(words) == 1 else ""
-    return words, spelling if _is_cased(spelling) else ""
+def _analyze_label(label: str) -> tuple[tuple[str, ...], str]:
+    words = tuple(chain.from_iterable(map(normalize_words, label.split())))
+    spelling = strip_ending(split_words(" ".join(label.split()))[1]) if len(words) == 1 else ""
+    return words, spelling if _is_case_sensitive(spelling) else ""
 
 
-def _is_cased(word: str) -> bool:
+def _is_case_sensitive(word: str) -> bool:
     """Whether a name that is this word alone is one only in its own case: one character, or an abbreviation."""
-    return len(word) == 1 or (len(word) <= _LONGEST_CASED and word.isalpha() and word.isupper())
+    return len(word) == 1 or (len(word) <= _MAX_ABBREVIATION_CHARS and word.isalpha() and word.isupper())

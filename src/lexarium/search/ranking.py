@@ -1,47 +1,81 @@
 """Grades a record against what was typed: in which tier it stands, how good it is there, and which words matched."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from enum import Enum
+from enum import Enum, IntEnum
 from itertools import chain
 from operator import lt
 from typing import NamedTuple
 
-from lexarium.domain.text import name_key
-from lexarium.search.documents import LITTLE_WORDS
-from lexarium.search.folding import Folded, fold, singular_of, spans
-from lexarium.search.queries import Sought, Typed, allowed
-from lexarium.search.tiers import Tier
+from lexarium.domain.text.characters import name_key
+from lexarium.search.analysis.folding import FoldedText, find_words, fold, singularize_cached
+from lexarium.search.documents import STOP_WORDS
+from lexarium.search.query_parser import ParsedQuery, QueryWord, max_edits
 
-_TIERS = len(Tier)
-_MOST_EDITS = 2
-_MOST_JOINED = 5
+
+class Tier(IntEnum):
+    """How a record matched. A lower one goes before a higher one, whatever the words weigh."""
+
+    ID = 0
+    """Its identifier, or a CURIE or IRI that it is mapped to."""
+    NAME = 1
+    """Its name, ignoring case."""
+    FOLDED = 2
+    """Its name, ignoring accents, punctuation, hyphens and spelling too."""
+    ALIAS = 3
+    """One of its aliases, likewise."""
+    BEGINNING = 4
+    """The beginning of its name."""
+    NAME_WORDS = 5
+    """All words, in its name."""
+    ALIAS_WORDS = 6
+    """All words, in its name and aliases."""
+    TYPO = 7
+    """Its name or an alias, but for a typing mistake. Looked for only where no name or alias has all words."""
+    DEFINITION_WORDS = 8
+    """All words, its definition included."""
+    TYPO_WORDS = 9
+    """All words in its name and aliases, but for a typing mistake in some. Looked for as typos are."""
+
+    @property
+    def api_name(self) -> str:
+        """What an answer calls it."""
+        return self.name.lower()
+
+
+EXACT_TIERS = frozenset({Tier.ID, Tier.NAME, Tier.FOLDED, Tier.ALIAS})
+"""Where what was asked is a whole identifier, name or alias of the record."""
+
+
+_TIER_COUNT = len(Tier)
+_MAX_EDITS = 2
+_MAX_JOINED_WORDS = 5
 """Up to how many words may be written as one."""
-_LEAST = 0.01
+_MIN_QUALITY = 0.01
 """The quality of the least of a tier. With none at all it would have the score of the best of the next tier."""
-_USUAL_WEIGHT = 10.0
+_BM25_HALF_SCORE = 10.0
 """The BM25 weight that counts half."""
 
 
-class Source(Enum):
+class MatchSource(Enum):
     """Which kind of query found a record."""
 
     ID = "id"
-    WHOLE = "whole"
+    EXACT = "whole"
     """By the whole of a name or alias."""
     WORDS = "words"
     """By words of names and aliases, of which none is the whole of what was typed."""
-    TEXT = "text"
-    CLOSE = "close"
+    DEFINITION = "text"
+    FUZZY = "close"
 
 
-class Span(NamedTuple):
+class TextSpan(NamedTuple):
     """A part of a text: from `start`, up to and without `end`, in code points."""
 
     start: int
     end: int
 
 
-class Grade(NamedTuple):
+class MatchGrade(NamedTuple):
     """How a record matched."""
 
     tier: Tier
@@ -50,39 +84,41 @@ class Grade(NamedTuple):
     field: str
     text: str
     """The label that matched; the name, where no one label did."""
-    places: tuple[int, ...] | None
+    word_positions: tuple[int, ...] | None
     """Which words of the label matched; None: all of it."""
-    reasons: tuple[str, *tuple[object, ...]]
+    explanation_parts: tuple[str, *tuple[object, ...]]
     """The same in words, and the figures to put into them."""
-    in_one_label: bool = True
+    is_single_label: bool = True
     """Whether one label has all words; else which has most is not looked for yet, see `in_labels`."""
 
     @property
-    def reason(self) -> str:
+    def explanation(self) -> str:
         """The same in words."""
-        told, *figures = self.reasons
-        return told.format(*figures)
+        template, *figures = self.explanation_parts
+        return template.format(*figures)
 
     @property
     def score(self) -> float:
         """One number for tier and quality, from 0 to 1."""
-        return (_TIERS - 1 - self.tier + self.quality) / _TIERS
+        return (_TIER_COUNT - 1 - self.tier + self.quality) / _TIER_COUNT
 
     @property
-    def highlight(self) -> tuple[Span, ...]:
+    def highlight(self) -> tuple[TextSpan, ...]:
         """The parts of the label that matched."""
-        if self.places is None:
-            return (Span(0, len(self.text)),)
-        words = spans(self.text)
-        return joined(Span(words[place].start, words[place].end) for place in sorted(set(self.places)))
+        if self.word_positions is None:
+            return (TextSpan(0, len(self.text)),)
+        words = find_words(self.text)
+        return merge_spans(
+            TextSpan(words[position].start, words[position].end) for position in sorted(set(self.word_positions))
+        )
 
 
-class Label(NamedTuple):
+class FoldedLabel(NamedTuple):
     """A name or alias of a record, taken apart."""
 
     text: str
     is_name: bool
-    folded: Folded
+    folded: FoldedText
 
     @property
     def field(self) -> str:
@@ -90,243 +126,257 @@ class Label(NamedTuple):
         return "name" if self.is_name else "alias"
 
 
-class _Match(NamedTuple):
+class _WordMatch(NamedTuple):
     """Where the words of a query stand in a label."""
 
-    places: list[int]
-    whole: float
+    positions: list[int]
+    whole_words: float
     """How many of them are whole words there; what is singular here and plural there counts a little less."""
 
 
-def grade(sought: Typed, labels: Sequence[str], weight: float, source: Source) -> Grade:
+def grade_match(parsed_query: ParsedQuery, labels: Sequence[str], weight: float, source: MatchSource) -> MatchGrade:
     """Grade a record by its labels, the name first, or its identifier, and by the kind of query that found it."""
-    if source is Source.ID:
-        return Grade(Tier.ID, 1.0, "id", labels[0], None, ("the identifier itself",))
-    if source is Source.WORDS:
-        return _by_words(sought, _taken_apart(labels)) or _scattered(labels[0])
-    if source is Source.TEXT:
+    if source is MatchSource.ID:
+        return MatchGrade(Tier.ID, 1.0, "id", labels[0], None, ("the identifier itself",))
+    if source is MatchSource.WORDS:
+        return _grade_words(parsed_query, _fold_labels(labels)) or _grade_scattered(labels[0])
+    if source is MatchSource.DEFINITION:
         reason = "all words, definition included; BM25 {:.2f}", weight
-        return Grade(Tier.DEFINITION_WORDS, _half(weight), "definition", labels[0], (), reason, in_one_label=False)
-    known = [*_taken_apart(labels)]
-    if source is Source.WHOLE:
-        return _exact(sought, known) or _by_words(sought, known) or _scattered(labels[0])
-    return _by_mistake(sought, known)
+        return MatchGrade(
+            Tier.DEFINITION_WORDS, _saturate(weight), "definition", labels[0], (), reason, is_single_label=False
+        )
+    folded_labels = [*_fold_labels(labels)]
+    if source is MatchSource.EXACT:
+        return (
+            _grade_exact(parsed_query, folded_labels)
+            or _grade_words(parsed_query, folded_labels)
+            or _grade_scattered(labels[0])
+        )
+    return _grade_fuzzy(parsed_query, folded_labels)
 
 
-def in_labels(given: Grade, sought: Typed, labels: Sequence[str]) -> Grade:
+def add_best_label(grade: MatchGrade, parsed_query: ParsedQuery, labels: Sequence[str]) -> MatchGrade:
     """The grade of a record of which no one label has all words, with the label that has most of them."""
-    label, places = _fullest(sought, [*_taken_apart(labels)])
-    return given._replace(field=label.field, text=label.text, places=places)
+    label, positions = _find_best_label(parsed_query, [*_fold_labels(labels)])
+    return grade._replace(field=label.field, text=label.text, word_positions=positions)
 
 
-def joined(marked: Iterable[Span]) -> tuple[Span, ...]:
+def merge_spans(spans: Iterable[TextSpan]) -> tuple[TextSpan, ...]:
     """Spans in order, those that touch as one."""
-    found: list[Span] = []
-    for span in marked:
-        if found and found[-1].end >= span.start:
-            found[-1] = Span(found[-1].start, max(found[-1].end, span.end))
+    merged: list[TextSpan] = []
+    for span in spans:
+        if merged and merged[-1].end >= span.start:
+            merged[-1] = TextSpan(merged[-1].start, max(merged[-1].end, span.end))
         else:
-            found.append(span)
-    return tuple(found)
+            merged.append(span)
+    return tuple(merged)
 
 
-def _taken_apart(labels: Iterable[str]) -> Iterator[Label]:
-    return (Label(text, not place, fold(text)) for place, text in enumerate(labels))
+def _fold_labels(labels: Iterable[str]) -> Iterator[FoldedLabel]:
+    return (FoldedLabel(text, not index, fold(text)) for index, text in enumerate(labels))
 
 
-def _exact(sought: Typed, labels: Sequence[Label]) -> Grade | None:
-    key = sought.key
+def _grade_exact(parsed_query: ParsedQuery, labels: Sequence[FoldedLabel]) -> MatchGrade | None:
+    key = parsed_query.key
     if not key:
         return None
     for label in labels:
         if label.folded.key != key:
             continue
         if not label.is_name:
-            return Grade(Tier.ALIAS, 1.0, "alias", label.text, None, ("an alias, folded",))
-        if name_key(label.text.strip()) == name_key(sought.text):
-            return Grade(Tier.NAME, 1.0, "name", label.text, None, ("the name, ignoring case",))
-        return Grade(Tier.FOLDED, 1.0, "name", label.text, None, ("the name, folded",))
+            return MatchGrade(Tier.ALIAS, 1.0, "alias", label.text, None, ("an alias, folded",))
+        if name_key(label.text.strip()) == name_key(parsed_query.text):
+            return MatchGrade(Tier.NAME, 1.0, "name", label.text, None, ("the name, ignoring case",))
+        return MatchGrade(Tier.FOLDED, 1.0, "name", label.text, None, ("the name, folded",))
     return None
 
 
-def _by_words(sought: Typed, labels: Iterable[Label]) -> Grade | None:
+def _grade_words(parsed_query: ParsedQuery, labels: Iterable[FoldedLabel]) -> MatchGrade | None:
     for label in labels:
         folded = label.folded
-        if sought.phrases and not _has_phrases(sought, folded.words):
+        if parsed_query.phrases and not _has_phrases(parsed_query, folded.words):
             continue
-        match = _match(sought.words, folded)
-        lacking = match is None and len(sought.telling) < len(sought.words)
-        if lacking:
-            match = _match(sought.telling, folded)
+        match = _match_words(parsed_query.words, folded)
+        lacks_stop_words = match is None and len(parsed_query.significant_words) < len(parsed_query.words)
+        if lacks_stop_words:
+            match = _match_words(parsed_query.significant_words, folded)
         if match is not None:
-            return _graded(sought, label, match, lacking=lacking)
+            return _build_word_grade(parsed_query, label, match, lacks_stop_words=lacks_stop_words)
     return None
 
 
-def _graded(sought: Typed, label: Label, match: _Match, *, lacking: bool) -> Grade:
+def _build_word_grade(
+    parsed_query: ParsedQuery, label: FoldedLabel, match: _WordMatch, *, lacks_stop_words: bool
+) -> MatchGrade:
     """`lacking`: without the little words, so that what has them too goes first."""
-    places, count = match.places, len(sought.words)
-    in_order = len(places) == 1 or all(map(lt, places, places[1:]))
-    begins = in_order and _begins(places, label.folded.words)
-    tier = Tier.ALIAS_WORDS if not label.is_name else Tier.BEGINNING if begins else Tier.NAME_WORDS
-    covered = min(1.0, len(sought.key) / max(1, len(label.folded.key)))
-    quality = (0.5 if begins else 0.25 if in_order else 0.0) + 0.3 * match.whole / count + 0.2 * covered
-    quality = quality / 2 if lacking else quality
-    order = "from the beginning" if begins else "in order" if in_order else "in another order"
-    reason = "words {}, {:g} of {} whole, {:.0%} of its length", order, match.whole, count, covered
-    return Grade(tier, min(quality, 1.0), label.field, label.text, tuple(places), reason)
+    positions, count = match.positions, len(parsed_query.words)
+    in_order = len(positions) == 1 or all(map(lt, positions, positions[1:]))
+    is_start = in_order and _is_label_start(positions, label.folded.words)
+    tier = Tier.ALIAS_WORDS if not label.is_name else Tier.BEGINNING if is_start else Tier.NAME_WORDS
+    coverage = min(1.0, len(parsed_query.key) / max(1, len(label.folded.key)))
+    quality = (0.5 if is_start else 0.25 if in_order else 0.0) + 0.3 * match.whole_words / count + 0.2 * coverage
+    quality = quality / 2 if lacks_stop_words else quality
+    order = "from the beginning" if is_start else "in order" if in_order else "in another order"
+    reason = "words {}, {:g} of {} whole, {:.0%} of its length", order, match.whole_words, count, coverage
+    return MatchGrade(tier, min(quality, 1.0), label.field, label.text, tuple(positions), reason)
 
 
-def _begins(places: Sequence[int], words: Sequence[str]) -> bool:
+def _is_label_start(positions: Sequence[int], words: Sequence[str]) -> bool:
     """Whether words, in order, stand at the beginning, with at most little words between them."""
-    if places[-1] < len(places):
+    if positions[-1] < len(positions):
         return True
-    return all(place in places or (place and words[place] in LITTLE_WORDS) for place in range(places[-1]))
+    return all(
+        position in positions or (position and words[position] in STOP_WORDS) for position in range(positions[-1])
+    )
 
 
-def _match(sought: Sequence[Sought], label: Folded) -> _Match | None:
+def _match_words(words: Sequence[QueryWord], label: FoldedText) -> _WordMatch | None:
     """The place of each word of a query, of several the first after the one before; None where one is missing."""
-    places: list[int] = []
-    whole = 0.0
-    singulars = list(map(singular_of, label.words))
-    for word in sought:
-        after = places[-1] + 1 if places else 0
-        found = _place(word, label, singulars, after)
-        if found is None:
+    positions: list[int] = []
+    whole_words = 0.0
+    singulars = list(map(singularize_cached, label.words))
+    for word in words:
+        start = positions[-1] + 1 if positions else 0
+        match = _match_word(word, label, singulars, start)
+        if match is None:
             return None
-        places += found.places
-        whole += found.whole
-    return _Match(places, whole) if places else None
+        positions += match.positions
+        whole_words += match.whole_words
+    return _WordMatch(positions, whole_words) if positions else None
 
 
-def _place(word: Sought, label: Folded, singulars: Sequence[str], after: int) -> _Match | None:
+def _match_word(word: QueryWord, label: FoldedText, singulars: Sequence[str], start: int) -> _WordMatch | None:
     """Where a word of a query stands: as a whole word if it can be, and after a place if it can be."""
     form = word.forms[0]
     words = label.words
     if form in words:
-        return _Match([_index(words, form, after)], 1.0)
-    if word.whole:
+        return _WordMatch([_find_from(words, form, start)], 1.0)
+    if word.is_quoted:
         return None
     if word.singular in singulars:
-        return _Match([_index(singulars, word.singular, after)], 0.9)
-    return _beginning(word, label, after) or _joined(word, label)
+        return _WordMatch([_find_from(singulars, word.singular, start)], 0.9)
+    return _match_prefix(word, label, start) or _match_joined(word, label)
 
 
-def _index(words: Sequence[str], word: str, after: int) -> int:
-    return words.index(word, after) if word in words[after:] else words.index(word)
+def _find_from(words: Sequence[str], word: str, start: int) -> int:
+    return words.index(word, start) if word in words[start:] else words.index(word)
 
 
-def _beginning(word: Sought, label: Folded, after: int) -> _Match | None:
-    forms, words, plain = word.forms, label.words, label.plain
-    for place in chain(range(after, len(words)), range(min(after, len(words)))):
-        if words[place].startswith(forms) or plain[place].startswith(forms):
-            return _Match([place], 0.0)
+def _match_prefix(word: QueryWord, label: FoldedText, start: int) -> _WordMatch | None:
+    forms, words, unnormalized = word.forms, label.words, label.unnormalized
+    for position in chain(range(start, len(words)), range(min(start, len(words)))):
+        if words[position].startswith(forms) or unnormalized[position].startswith(forms):
+            return _WordMatch([position], 0.0)
     return None
 
 
-def _joined(word: Sought, label: Folded) -> _Match | None:
+def _match_joined(word: QueryWord, label: FoldedText) -> _WordMatch | None:
     """Where words stand that are one with or without a hyphen or a space: `nback`, `n-back`, `n back`.
 
     None of them begins like the word of the query: so that must begin like the first of them.
     """
     words = label.words
-    for first in [at for at, there in enumerate(words[:-1]) for form in word.forms if form.startswith(there)]:
-        together = words[first]
-        for last in range(first + 1, min(len(words), first + _MOST_JOINED)):
-            together += words[last]
-            if together.startswith(word.forms):
-                return _Match(list(range(first, last + 1)), 1.0 if together in word.forms else 0.0)
+    for first in [
+        index for index, label_word in enumerate(words[:-1]) for form in word.forms if form.startswith(label_word)
+    ]:
+        compound = words[first]
+        for last in range(first + 1, min(len(words), first + _MAX_JOINED_WORDS)):
+            compound += words[last]
+            if compound.startswith(word.forms):
+                return _WordMatch(list(range(first, last + 1)), 1.0 if compound in word.forms else 0.0)
     if not word.parts:
         return None
     last = len(word.parts) - 1
-    parts = [Sought((part,), whole=place < last) for place, part in enumerate(word.parts)]
-    match = _match(parts, label)
-    return None if match is None else _Match(match.places, match.whole / len(parts))
+    parts = [QueryWord((part,), is_quoted=position < last) for position, part in enumerate(word.parts)]
+    match = _match_words(parts, label)
+    return None if match is None else _WordMatch(match.positions, match.whole_words / len(parts))
 
 
-def _has_phrases(sought: Typed, words: Sequence[str]) -> bool:
+def _has_phrases(parsed_query: ParsedQuery, words: Sequence[str]) -> bool:
     return all(
         any(tuple(words[start : start + len(phrase)]) == phrase for start in range(len(words)))
-        for phrase in sought.phrases
+        for phrase in parsed_query.phrases
     )
 
 
-def _scattered(name: str) -> Grade:
+def _grade_scattered(name: str) -> MatchGrade:
     """All words are in name and aliases, but no one of these has them all."""
     reason = ("all words, in name and aliases together",)
-    return Grade(Tier.ALIAS_WORDS, _LEAST, "name", name, (), reason, in_one_label=False)
+    return MatchGrade(Tier.ALIAS_WORDS, _MIN_QUALITY, "name", name, (), reason, is_single_label=False)
 
 
-def _fullest(sought: Typed, labels: Sequence[Label]) -> tuple[Label, tuple[int, ...]]:
+def _find_best_label(parsed_query: ParsedQuery, labels: Sequence[FoldedLabel]) -> tuple[FoldedLabel, tuple[int, ...]]:
     """The label that has most of the words, and where it has them."""
-    found = [(label, _some_places(sought, label.folded)) for label in labels]
-    return max(found, key=lambda each: len(each[1]))
+    candidates = [(label, _find_positions(parsed_query, label.folded)) for label in labels]
+    return max(candidates, key=lambda candidate: len(candidate[1]))
 
 
-def _some_places(sought: Typed, label: Folded) -> tuple[int, ...]:
-    singulars = list(map(singular_of, label.words))
-    matches = (_place(word, label, singulars, 0) for word in sought.telling)
-    return tuple(place for match in matches if match is not None for place in match.places)
+def _find_positions(parsed_query: ParsedQuery, label: FoldedText) -> tuple[int, ...]:
+    singulars = list(map(singularize_cached, label.words))
+    matches = (_match_word(word, label, singulars, 0) for word in parsed_query.significant_words)
+    return tuple(position for match in matches if match is not None for position in match.positions)
 
 
-def _by_mistake(sought: Typed, labels: Sequence[Label]) -> Grade:
-    key = sought.key
-    for edits in range(1, _MOST_EDITS + 1):
+def _grade_fuzzy(parsed_query: ParsedQuery, labels: Sequence[FoldedLabel]) -> MatchGrade:
+    key = parsed_query.key
+    for edits in range(1, _MAX_EDITS + 1):
         for label in labels:
-            of_label = label.folded.key
-            if distance(key, of_label, edits) <= edits:
-                quality = 0.6 / edits + 0.3 * (of_label[:1] == key[:1]) + 0.1 * label.is_name
-                told = "a whole label but for {} letter{}", edits, "s" if edits > 1 else ""
-                return Grade(Tier.TYPO, quality, label.field, label.text, None, told)
+            label_key = label.folded.key
+            if edit_distance(key, label_key, edits) <= edits:
+                quality = 0.6 / edits + 0.3 * (label_key[:1] == key[:1]) + 0.1 * label.is_name
+                typo_reason = "a whole label but for {} letter{}", edits, "s" if edits > 1 else ""
+                return MatchGrade(Tier.TYPO, quality, label.field, label.text, None, typo_reason)
     for label in labels:
-        places = _close_places(sought, label.folded.words)
-        if places is not None:
-            begins = places == list(range(len(places)))
+        positions = _find_fuzzy_positions(parsed_query, label.folded.words)
+        if positions is not None:
+            is_start = positions == list(range(len(positions)))
             reason = (
-                "all words but for some letters, from the beginning" if begins else "all words but for some letters",
+                "all words but for some letters, from the beginning" if is_start else "all words but for some letters",
             )
-            covered = min(1.0, len(key) / max(1, len(label.folded.key)))
-            quality = 0.4 * label.is_name + 0.4 * begins + 0.2 * covered
-            return Grade(Tier.TYPO_WORDS, quality, label.field, label.text, tuple(places), reason)
-    label, found = _fullest(sought, labels)
+            coverage = min(1.0, len(key) / max(1, len(label.folded.key)))
+            quality = 0.4 * label.is_name + 0.4 * is_start + 0.2 * coverage
+            return MatchGrade(Tier.TYPO_WORDS, quality, label.field, label.text, tuple(positions), reason)
+    label, best_positions = _find_best_label(parsed_query, labels)
     reason = ("all words but for some letters, in name and aliases together",)
-    return Grade(Tier.TYPO_WORDS, 0.0, label.field, label.text, found, reason)
+    return MatchGrade(Tier.TYPO_WORDS, 0.0, label.field, label.text, best_positions, reason)
 
 
-def _close_places(sought: Typed, words: Sequence[str]) -> list[int] | None:
-    found = []
-    for word in sought.telling:
-        place = next((at for at, there in enumerate(words) if _is_close(word.forms[0], there)), None)
-        if place is None:
+def _find_fuzzy_positions(parsed_query: ParsedQuery, words: Sequence[str]) -> list[int] | None:
+    positions = []
+    for word in parsed_query.significant_words:
+        position = next(
+            (index for index, label_word in enumerate(words) if _is_fuzzy_match(word.forms[0], label_word)), None
+        )
+        if position is None:
             return None
-        found.append(place)
-    return found
+        positions.append(position)
+    return positions
 
 
-def _is_close(typed_word: str, word: str) -> bool:
+def _is_fuzzy_match(query_word: str, word: str) -> bool:
     """Whether a word, or its beginning, is what was typed but for some letters."""
-    most = allowed(typed_word)
-    ends = {len(word), *range(len(typed_word) - most, len(typed_word) + most + 1)}
-    return any(distance(typed_word, word[:end], most) <= most for end in ends)
+    limit = max_edits(query_word)
+    ends = {len(word), *range(len(query_word) - limit, len(query_word) + limit + 1)}
+    return any(edit_distance(query_word, word[:end], limit) <= limit for end in ends)
 
 
-def _half(weight: float) -> float:
-    return weight / (weight + _USUAL_WEIGHT)
+def _saturate(weight: float) -> float:
+    return weight / (weight + _BM25_HALF_SCORE)
 
 
-def distance(one: str, other: str, most: int) -> int:
+def edit_distance(a: str, b: str, limit: int) -> int:
     """How many letters must be put in, left out, changed or swapped with the next; beyond `most` it is not told."""
-    if abs(len(one) - len(other)) > most:
-        return most + 1
-    before: list[int] = []
-    row = list(range(len(other) + 1))
-    for i, letter in enumerate(one, 1):
-        earlier, before, row = before, row, [i] + [most + 1] * len(other)
-        for j in range(max(1, i - most), min(len(other), i + most) + 1):
-            cost = letter != other[j - 1]
-            row[j] = min(before[j - 1] + cost, before[j] + 1, row[j - 1] + 1)
-            if earlier and j > 1 and letter == other[j - 2] and one[i - 2] == other[j - 1]:
-                row[j] = min(row[j], earlier[j - 2] + 1)
-        if min(row) > most:
-            return most + 1
+    if abs(len(a) - len(b)) > limit:
+        return limit + 1
+    previous: list[int] = []
+    row = list(range(len(b) + 1))
+    for i, letter in enumerate(a, 1):
+        before_previous, previous, row = previous, row, [i] + [limit + 1] * len(b)
+        for j in range(max(1, i - limit), min(len(b), i + limit) + 1):
+            cost = letter != b[j - 1]
+            row[j] = min(previous[j - 1] + cost, previous[j] + 1, row[j - 1] + 1)
+            if before_previous and j > 1 and letter == b[j - 2] and a[i - 2] == b[j - 1]:
+                row[j] = min(row[j], before_previous[j - 2] + 1)
+        if min(row) > limit:
+            return limit + 1
     return row[-1]

@@ -17,251 +17,276 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, PendingRollbackError, SQLA
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.pool import QueuePool
 
-from lexarium.domain.errors import Damaged, NoRoom, SettingError, StoreError, Unavailable
-from lexarium.domain.grounds import Ground
-from lexarium.store import versions
-from lexarium.store.backend import Backend, Move, Position, Watch, going_on, read_position, refuse_damaged
-from lexarium.store.mark import Mark
-from lexarium.store.schema import catalogue, lease
-from lexarium.store.sqlite import SqliteBackend
-from lexarium.store.standbys import Standbys
-from lexarium.store.tallies import Tallies
-from lexarium.store.transaction import MOST_CHANGES, Transaction
-from lexarium.store.writer import Result, Work, Writer
+from lexarium.domain.cache_tags import CacheTag
+from lexarium.domain.errors import DatabaseDamaged, DatabaseUnavailable, DiskFull, SettingError, StoreError
+from lexarium.store import revisions
+from lexarium.store.counts import RecordCounts
+from lexarium.store.engine.base import Backend, PositionWatcher, require_undamaged
+from lexarium.store.engine.shared_position import SharedPosition
+from lexarium.store.engine.sqlite import SqliteBackend
+from lexarium.store.engine.standbys import StandbyPool
+from lexarium.store.position import Position, RevisionChange, read_position, reconcile_position
+from lexarium.store.schema import catalogue_table, lease_table
+from lexarium.store.transaction import MAX_TRACKED_CHANGES, Transaction
+from lexarium.store.write_queue import Result, WriteQueue, WriteTask
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
-Found = TypeVar("Found")
+T = TypeVar("T")
 
-_MOVES = 100
-_TRIES = 10
-_TRY_SECONDS = 0.02
-_TRIED_BYTES = 1 << 17
+_MAX_RECENT_CHANGES = 100
+_READ_RETRIES = 10
+_RETRY_SECONDS = 0.02
+_DISK_TEST_BYTES = 1 << 17
 """How much is written to find out whether a full disk has room again."""
-_MOVE = update(catalogue).values({name: bindparam(f"to_{name}") for name in Position._fields})
+_SET_POSITION = update(catalogue_table).values({name: bindparam(f"to_{name}") for name in Position._fields})
 
 
-class Load(NamedTuple):
+class DatabaseLoad(NamedTuple):
     """How busy a process is with its database."""
 
-    waiting: int
+    queued_writes: int
     """How many writes wait for their turn."""
     connections: int
     """How many are in use."""
-    most: int
+    max_connections: int
     """How many there may be."""
 
 
 class Database:
     """Gives out transactions and tells where the catalogue stands. Nothing connects before the first use."""
 
-    def __init__(self, url: str, *, standbys: str = "", seconds: int | None = None, mark: Mark | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        standbys: str = "",
+        statement_timeout: int | None = None,
+        shared_position: SharedPosition | None = None,
+    ) -> None:
         """For a process that serves: where it may read too, how long it waits for a server, what its node shares."""
-        self.backend = _backend(url, seconds, mark)
-        self._standbys = _standbys(standbys, self.backend, seconds) if standbys else None
-        self._mark = mark
-        self._announced_move = self.backend.announced(_MOVE)
-        self.tallies = Tallies()
-        self._watch: Watch | None = None
-        self._writer = Writer(self.write, self.errors_explained)
-        self._moves: deque[Move] = deque(maxlen=_MOVES)
+        self.backend = _create_backend(url, statement_timeout, shared_position)
+        self._standby_pool = _create_standby_pool(standbys, self.backend, statement_timeout) if standbys else None
+        self._shared_position = shared_position
+        self._set_position_notify = self.backend.with_notify(_SET_POSITION)
+        self.counts = RecordCounts()
+        self._watcher: PositionWatcher | None = None
+        self._write_queue = WriteQueue(self.write, self.translate_errors)
+        self._recent_changes: deque[RevisionChange] = deque(maxlen=_MAX_RECENT_CHANGES)
         """The last that this process made, so that it need not look up what it did itself."""
-        self._serves = seconds is not None
-        self._damage: str | None = None
+        self._is_server = statement_timeout is not None
+        self._damage_reason: str | None = None
         """Why nothing is read or written. Only a process that serves keeps this: commands read what can be read."""
-        self._damage_recorded = False
-        self._full = False
+        self._is_damage_recorded = False
+        self._is_disk_full = False
         """Whether a write found the disk full, and none has been tried since. Workers that share a mark share it."""
-        self._noting_damage = threading.Lock()
+        self._damage_lock = threading.Lock()
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """Where it is, as a person may read it."""
-        return self.backend.place
+        return self.backend.location
 
     @property
-    def embedded(self) -> bool:
+    def is_embedded(self) -> bool:
         """Whether a short look into it may be taken where others wait meanwhile."""
-        return self.backend.embedded
+        return self.backend.is_embedded
 
     @property
-    def load(self) -> Load:
+    def load(self) -> DatabaseLoad:
         """How busy this process is with it, about."""
         pool = self.backend.engine.pool
         assert isinstance(pool, QueuePool)
-        return Load(self._writer.waiting, pool.checkedout(), pool.size())
+        return DatabaseLoad(self._write_queue.size, pool.checkedout(), pool.size())
 
     @contextmanager
-    def read(self, *, newest: bool = False) -> Iterator[Connection]:
+    def read(self, *, from_primary: bool = False) -> Iterator[Connection]:
         """A transaction that sees one unchanging state.
 
         Not older than any that this node has seen; the newest of all, also of what other nodes write, where asked for.
         """
-        refuse_damaged(self._damage, self.place)
-        with self.errors_explained(), self._opened(newest) as connection, self._standby_errors(connection):
-            if self._watch is not None and not self.embedded:
-                self.notice(read_position(connection))
+        require_undamaged(self._damage_reason, self.location)
+        with (
+            self.translate_errors(),
+            self._connect_read(from_primary) as connection,
+            self._translate_standby_errors(connection),
+        ):
+            if self._watcher is not None and not self.is_embedded:
+                self.observe_position(read_position(connection))
             yield connection
 
-    def at_once(self, ask: Callable[[Connection], tuple[Position, Found]]) -> tuple[Position, Found]:
+    def read_with_position(self, query: Callable[[Connection], tuple[Position, T]]) -> tuple[Position, T]:
         """What one statement tells, with the position at which it is so; the same as to `read` it, for less."""
-        if self._standbys is not None:  # which may lack what was seen: their position must be known beforehand
+        if self._standby_pool is not None:  # which may lack what was seen: their position must be known beforehand
             with self.read() as connection:
-                return ask(connection)
-        refuse_damaged(self._damage, self.place)
-        with self.errors_explained(), self.backend.glancing() as connection:
-            position, found = ask(connection)
-        self.notice(position)
-        return position, found
+                return query(connection)
+        require_undamaged(self._damage_reason, self.location)
+        with self.translate_errors(), self.backend.connect_autocommit() as connection:
+            position, result = query(connection)
+        self.observe_position(position)
+        return position, result
 
-    def _opened(self, newest: bool) -> Connection:
+    def _connect_read(self, from_primary: bool) -> Connection:
         """A connection in a transaction that reads."""
-        floor = None if self._standbys is None else self._floor()
-        standby = None if newest or self._standbys is None else self._standbys.opened(floor)
+        min_position = None if self._standby_pool is None else self._min_position()
+        standby = None if from_primary or self._standby_pool is None else self._standby_pool.connect_read(min_position)
         if standby is not None:
             return standby
-        connection = self.backend.reading()
-        for _ in range(_TRIES):
-            if floor is None or read_position(connection).holds_all_of(floor):
+        connection = self.backend.connect_read()
+        for _ in range(_READ_RETRIES):
+            if min_position is None or read_position(connection).includes(min_position):
                 break
             # A standby has shown what the primary waits to hear back of: it will be there in a moment.
             connection.close()
-            time.sleep(_TRY_SECONDS)
-            connection = self.backend.reading()
+            time.sleep(_RETRY_SECONDS)
+            connection = self.backend.connect_read()
         return connection
 
     @contextmanager
     def write(self) -> Iterator[Transaction]:
         """A transaction for much to be written: committed when the block ends, undone when it raises."""
-        refuse_damaged(self._damage, self.place)
-        with self.errors_explained(), self.backend.writing() as connection, connection.begin():
-            found = self.backend.lock(connection)
-            transaction = Transaction(connection, going_on(found, self._floor(), self.place))
+        require_undamaged(self._damage_reason, self.location)
+        with self.translate_errors(), self.backend.connect_write() as connection, connection.begin():
+            position = self.backend.lock_catalogue(connection)
+            transaction = Transaction(connection, reconcile_position(position, self._min_position(), self.location))
             yield transaction
-            move = transaction.finish()
-            if move.to != found:
-                quiet = move.to._replace(writes=found.writes) == found
-                connection.execute(_MOVE if quiet else self._announced_move, _values(move.to))
-        self._moves.append(move)
-        self.notice(move.to)
+            revision_change = transaction.finish()
+            if revision_change.after != position:
+                is_counter_only = revision_change.after._replace(writes=position.writes) == position
+                connection.execute(
+                    _SET_POSITION if is_counter_only else self._set_position_notify,
+                    _to_parameters(revision_change.after),
+                )
+        self._recent_changes.append(revision_change)
+        self.observe_position(revision_change.after)
 
-    def has_room(self) -> bool:
+    def has_disk_space(self) -> bool:
         """Return whether the disk has room for writes. After a write that found none, another one is tried.
 
         A small write that succeeds meanwhile proves nothing: it may have fitted into what was there.
         """
-        if not self.backend.has_room():
+        if not self.backend.has_disk_space():
             return False
-        if self._mark.full if self._mark is not None else self._full:
+        if self._shared_position.is_disk_full if self._shared_position is not None else self._is_disk_full:
             try:
-                self.run(_try_room)
-            except NoRoom:
+                self.run_write(_test_disk_space)
+            except DiskFull:
                 return False
-            self._note_full(False)
+            self._set_disk_full(False)
         return True
 
-    def _note_full(self, full: bool) -> None:
-        self._full = full
-        if self._mark is not None:
-            self._mark.full = full
+    def _set_disk_full(self, is_full: bool) -> None:
+        self._is_disk_full = is_full
+        if self._shared_position is not None:
+            self._shared_position.is_disk_full = is_full
 
-    def alone(self) -> AbstractContextManager[None]:
+    def initial_load(self) -> AbstractContextManager[None]:
         """A block in which much is to be written, if that goes faster in a catalogue that is new."""
         with self.read() as connection:
-            new = read_position(connection).revision == 0
-        return self.backend.alone() if new else nullcontext()
+            is_new = read_position(connection).revision == 0
+        return self.backend.initial_load() if is_new else nullcontext()
 
-    def loading(self, transaction: Transaction) -> AbstractContextManager[None]:
+    def bulk_load(self, transaction: Transaction) -> AbstractContextManager[None]:
         """A block within a transaction that adds more records than there were before it."""
-        return self.backend.loading(transaction.connection)
+        return self.backend.bulk_load(transaction.connection)
 
-    def run(self, work: Work[Result]) -> Result:
+    def run_write(self, task: WriteTask[Result]) -> Result:
         """Do a short piece of work in a writing transaction, perhaps together with others that wait.
 
         Returns its result once it is committed. What the work raises is raised here, and nothing of it is kept.
         """
-        return self.submit(work).result()
+        return self.submit_write(task).result()
 
-    def submit(self, work: Work[Result]) -> Future[Result]:
+    def submit_write(self, task: WriteTask[Result]) -> Future[Result]:
         """The same, for whoever has something else to do meanwhile."""
-        return self._writer.submit(work)
+        return self._write_queue.submit(task)
 
-    def position(self) -> Position:
+    def get_position(self) -> Position:
         """Where the catalogue stands now. To be called from one thread."""
-        refuse_damaged(self._damage, self.place)
-        if self._watch is None:
-            with self.errors_explained():
-                self._watch = self.backend.watch()
+        require_undamaged(self._damage_reason, self.location)
+        if self._watcher is None:
+            with self.translate_errors():
+                self._watcher = self.backend.start_watcher()
         try:
-            return self._watch.current()
-        except Damaged as error:
-            self.note_damage(error.reason)
+            return self._watcher.get_position()
+        except DatabaseDamaged as error:
+            self.mark_damaged(error.reason)
             raise
 
-    def notice(self, position: Position) -> None:
+    def observe_position(self, position: Position) -> None:
         """Hear of a position that was read or written: never again is an older one told."""
-        if self._watch is not None:
-            self._watch.advance(position)
+        if self._watcher is not None:
+            self._watcher.advance(position)
 
-    def moved_since(self, position: Position) -> Move:
+    def get_revision_change(self, since: Position) -> RevisionChange:
         """What has happened since a position."""
-        shaken: set[Ground] = set()
-        to = position
-        for move in list(self._moves):
-            if move.start.revision == to.revision and move.start.epoch == to.epoch and move.shaken is not None:
-                shaken |= move.shaken
-                to = move.to
-        if to.revision >= self.position().revision and to.epoch == self.position().epoch:
-            return Move(position, to, shaken)
+        invalidated_tags: set[CacheTag] = set()
+        after = since
+        for change in list(self._recent_changes):
+            if (
+                change.before.revision == after.revision
+                and change.before.epoch == after.epoch
+                and change.invalidated_tags is not None
+            ):
+                invalidated_tags |= change.invalidated_tags
+                after = change.after
+        if after.revision >= self.get_position().revision and after.epoch == self.get_position().epoch:
+            return RevisionChange(since, after, invalidated_tags)
         with self.read() as snapshot:
-            to = read_position(snapshot)
-            known = to.epoch == position.epoch and to.revision >= position.revision
-            found = versions.shaken(snapshot, position.revision, MOST_CHANGES) if known else None
-            return Move(position, to, found)
+            after = read_position(snapshot)
+            is_continuous = after.epoch == since.epoch and after.revision >= since.revision
+            later_tags = (
+                revisions.find_invalidated_tags(snapshot, since.revision, MAX_TRACKED_CHANGES)
+                if is_continuous
+                else None
+            )
+            return RevisionChange(since, after, later_tags)
 
     @contextmanager
-    def _standby_errors(self, connection: Connection) -> Iterator[None]:
+    def _translate_standby_errors(self, connection: Connection) -> Iterator[None]:
         """Stop reading from a standby that is damaged or has no room: that says nothing of the primary."""
         try:
             yield
         except DBAPIError as error:
-            if self._standbys is None or connection.engine.pool is self.backend.engine.pool:
+            if self._standby_pool is None or connection.engine.pool is self.backend.engine.pool:
                 raise
-            if not isinstance(explained := self.backend.explain(error), Damaged | NoRoom):
+            if not isinstance(translated := self.backend.translate_error(error), DatabaseDamaged | DiskFull):
                 raise
-            self._standbys.leave()
-            log.error("The standby cannot be used; reading from the primary alone until a restart. %s", explained)
-            raise Unavailable("A standby of the database cannot be read.") from error
+            self._standby_pool.stop()
+            logger.error("The standby cannot be used; reading from the primary alone until a restart. %s", translated)
+            raise DatabaseUnavailable("A standby of the database cannot be read.") from error
 
     @contextmanager
-    def errors_explained(self) -> Iterator[None]:
+    def translate_errors(self) -> Iterator[None]:
         """Errors of the driver become errors for people, where they are not faults of ours."""
         try:
             yield
         except PoolTimeout as error:
-            raise Unavailable(f"Every connection to the database {self.place} is in use.") from error
+            raise DatabaseUnavailable(f"Every connection to the database {self.location} is in use.") from error
         except PendingRollbackError as error:
-            raise Unavailable(f"The connection to the database {self.place} was lost in the midst of it.") from error
+            raise DatabaseUnavailable(
+                f"The connection to the database {self.location} was lost in the midst of it."
+            ) from error
         except DBAPIError as error:
-            explained = self.backend.explain(error)
-            if explained is None:
+            translated = self.backend.translate_error(error)
+            if translated is None:
                 raise
-            if isinstance(explained, Damaged):
-                self.note_damage(explained.reason)
-            if isinstance(explained, NoRoom):
-                self._note_full(True)
-            raise explained from error
-        except Damaged as error:
-            self.note_damage(error.reason)
+            if isinstance(translated, DatabaseDamaged):
+                self.mark_damaged(translated.reason)
+            if isinstance(translated, DiskFull):
+                self._set_disk_full(True)
+            raise translated from error
+        except DatabaseDamaged as error:
+            self.mark_damaged(error.reason)
             raise
 
-    def note_damage(self, reason: str) -> None:
+    def mark_damaged(self, reason: str) -> None:
         """Refuse every read and write from now on, in all processes that serve, until a check has passed."""
-        with self._noting_damage:
-            if not self._serves or self._damage is not None:
+        with self._damage_lock:
+            if not self._is_server or self._damage_reason is not None:
                 return
-            self._damage, self._damage_recorded = reason, False
-        log.error(
+            self._damage_reason, self._is_damage_recorded = reason, False
+        logger.error(
             "The database is damaged; nothing is read or written until `lexarium check` finds nothing wrong."
             " Where it does, restore a backup. %s",
             reason,
@@ -270,78 +295,81 @@ class Database:
 
     def refresh_damage(self) -> None:
         """Read the damage mark, which other processes may have set or cleared."""
-        was_recorded = self._damage_recorded  # before the look, since it may be recorded meanwhile
-        with self.errors_explained():
+        was_recorded = self._is_damage_recorded  # before the look, since it may be recorded meanwhile
+        with self.translate_errors():
             recorded = self.backend.find_damage()
         if recorded is not None:
-            self.note_damage(recorded)
+            self.mark_damaged(recorded)
         elif was_recorded:
             self.backend.engine.dispose()  # Connections may have damaged pages in their caches.
-            self._damage, self._damage_recorded = None, False
-            log.warning("The database has passed a check; reads and writes go on.")
-        elif self._damage is not None and not self._damage_recorded:
+            self._damage_reason, self._is_damage_recorded = None, False
+            logger.warning("The database has passed a check; reads and writes go on.")
+        elif self._damage_reason is not None and not self._is_damage_recorded:
             self._record_damage()
 
     def clear_damage(self) -> None:
         """Remove the damage mark: a check has passed."""
         try:
-            with self.errors_explained():
+            with self.translate_errors():
                 self.backend.clear_damage()
         except OSError as error:
             raise StoreError(
-                f"The damage mark of {self.place} cannot be removed: {error.strerror}. Run this as the server's user."
+                f"The damage mark of {self.location} cannot be removed: {error.strerror}. Run this as"
+                f" the server's user."
             ) from error
 
     def _record_damage(self) -> None:
-        assert self._damage is not None
+        assert self._damage_reason is not None
         try:
             if self.backend.find_damage() is None:
-                self.backend.record_damage(self._damage)
-            self._damage_recorded = True
-        except (OSError, SQLAlchemyError, Unavailable) as error:
-            log.warning("The mark of the damage cannot be kept now, trying again: %s", error)
+                self.backend.record_damage(self._damage_reason)
+            self._is_damage_recorded = True
+        except (OSError, SQLAlchemyError, DatabaseUnavailable) as error:
+            logger.warning("The mark of the damage cannot be kept now, trying again: %s", error)
 
-    def leave_standbys(self) -> None:
+    def stop_using_standbys(self) -> None:
         """Read from the primary alone from now on: whoever reads from a standby at this moment gets an error."""
-        if self._standbys is not None:
-            self._standbys.leave()
+        if self._standby_pool is not None:
+            self._standby_pool.stop()
 
     def close(self) -> None:
         """Finish what waits to be written, and let go of every connection."""
-        self._writer.close()
-        if self._watch is not None:
-            self._watch.close()
-            self._watch = None
+        self._write_queue.close()
+        if self._watcher is not None:
+            self._watcher.close()
+            self._watcher = None
         self.backend.engine.dispose()
-        if self._standbys is not None:
-            self._standbys.close()
-        if self._mark is not None:
-            self._mark.close()
+        if self._standby_pool is not None:
+            self._standby_pool.close()
+        if self._shared_position is not None:
+            self._shared_position.close()
 
-    def _floor(self) -> Position | None:
+    def _min_position(self) -> Position | None:
         """Where this node stands, for any thread; None where it has seen nothing yet, or the database is its own."""
         try:
-            return None if self._watch is None or self.embedded else self._watch.current()
-        except Unavailable:
+            return None if self._watcher is None or self.is_embedded else self._watcher.get_position()
+        except DatabaseUnavailable:
             return None
 
 
-def _try_room(transaction: Transaction) -> None:
+def _test_disk_space(transaction: Transaction) -> None:
     """Write so much that it takes new room, and take it away again."""
-    row = {"name": "room", "holder": secrets.token_hex(_TRIED_BYTES), "until": 0}
-    transaction.connection.execute(delete(lease).where(lease.c.name == row["name"]))
-    transaction.connection.execute(insert(lease).values(row))
-    transaction.connection.execute(delete(lease).where(lease.c.name == row["name"]))
+    row = {"name": "room", "holder": secrets.token_hex(_DISK_TEST_BYTES), "until": 0}
+    transaction.connection.execute(delete(lease_table).where(lease_table.c.name == row["name"]))
+    transaction.connection.execute(insert(lease_table).values(row))
+    transaction.connection.execute(delete(lease_table).where(lease_table.c.name == row["name"]))
 
 
-def _values(position: Position) -> dict[str, str | int]:
+def _to_parameters(position: Position) -> dict[str, str | int]:
     return {f"to_{name}": value for name, value in position._asdict().items()}
 
 
-def _backend(url: str, seconds: int | None, mark: Mark | None) -> Backend:
+def _create_backend(url: str, statement_timeout: int | None, shared_position: SharedPosition | None) -> Backend:
     if _is_postgres(url):
         # Loaded here and not above: its driver takes long to load, and an embedded catalogue has no use for it.
-        backend: Backend = import_module("lexarium.store.postgres").PostgresBackend(url, seconds=seconds, mark=mark)
+        backend: Backend = import_module("lexarium.store.engine.postgres").PostgresBackend(
+            url, statement_timeout=statement_timeout, shared_position=shared_position
+        )
         return backend
     try:
         parsed = make_url(url)
@@ -354,12 +382,16 @@ def _backend(url: str, seconds: int | None, mark: Mark | None) -> Backend:
     return SqliteBackend(parsed)
 
 
-def _standbys(url: str, primary: Backend, seconds: int | None) -> Standbys:
-    if primary.embedded or not _is_postgres(url):
+def _create_standby_pool(url: str, primary: Backend, statement_timeout: int | None) -> StandbyPool:
+    if primary.is_embedded or not _is_postgres(url):
         raise SettingError(
             "Only a catalogue on PostgreSQL has standbys, at an address that begins with postgresql:// ."
         )
-    return Standbys(import_module("lexarium.store.postgres").PostgresBackend(url, seconds=seconds, standby=True))
+    return StandbyPool(
+        import_module("lexarium.store.engine.postgres").PostgresBackend(
+            url, statement_timeout=statement_timeout, standby=True
+        )
+    )
 
 
 def _is_postgres(url: str) -> bool:

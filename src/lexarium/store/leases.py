@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, delete, insert, select
 
-from lexarium.store.schema import lease
+from lexarium.store.schema import lease_table
 from lexarium.store.transaction import Transaction
 
 
@@ -14,30 +14,32 @@ class Lease:
 
     name: str
     holder: str
-    until: int
+    expires_at: int
 
-    def is_kept_from(self, wanted: "Lease", *, at: int) -> bool:
+    def blocks(self, requested: "Lease", *, at: int) -> bool:
         """Whether another cannot have it yet. One that runs longer than any is given was left by another clock."""
-        return self.holder != wanted.holder and at < self.until <= at + 2 * (wanted.until - at)
+        return self.holder != requested.holder and at < self.expires_at <= at + 2 * (requested.expires_at - at)
 
 
 def find(connection: Connection, name: str) -> Lease | None:
     """The lease of this name, also one that has run out; None where nobody has it."""
-    row = connection.execute(select(lease).where(lease.c.name == name)).one_or_none()
+    row = connection.execute(select(lease_table).where(lease_table.c.name == name)).one_or_none()
     return None if row is None else Lease(row.name, row.holder, row.until)
 
 
-def take(transaction: Transaction, wanted: Lease, *, at: int) -> bool:
+def acquire(transaction: Transaction, lease: Lease, *, at: int) -> bool:
     """Take a lease or renew it. False, and nothing done, where another has it and it has not run out."""
-    present = find(transaction.connection, wanted.name)
-    if present is not None and present.is_kept_from(wanted, at=at):
+    current = find(transaction.connection, lease.name)
+    if current is not None and current.blocks(lease, at=at):
         return False
-    transaction.connection.execute(delete(lease).where(lease.c.name == wanted.name))
-    values = {"name": wanted.name, "holder": wanted.holder, "until": wanted.until}
-    transaction.connection.execute(insert(lease).values(values))
+    transaction.connection.execute(delete(lease_table).where(lease_table.c.name == lease.name))
+    values = {"name": lease.name, "holder": lease.holder, "until": lease.expires_at}
+    transaction.connection.execute(insert(lease_table).values(values))
     return True
 
 
 def release(transaction: Transaction, name: str, holder: str) -> None:
     """Give a lease back; nothing is done where another has it, or nobody."""
-    transaction.connection.execute(delete(lease).where(lease.c.name == name, lease.c.holder == holder))
+    transaction.connection.execute(
+        delete(lease_table).where(lease_table.c.name == name, lease_table.c.holder == holder)
+    )

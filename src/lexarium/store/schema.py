@@ -18,11 +18,11 @@ from sqlalchemy import (
 metadata = MetaData()
 
 # Text compared by code point, whatever the server's collation. (SQLite's default is that already.)
-Key = Text().with_variant(Text(collation="C"), "postgresql")
+CodePointText = Text().with_variant(Text(collation="C"), "postgresql")
 # SQLite counts rows by itself only in a column declared INTEGER.
-Number = BigInteger().with_variant(Integer(), "sqlite")
+BigInt = BigInteger().with_variant(Integer(), "sqlite")
 
-catalogue = Table(
+catalogue_table = Table(
     "catalogue",
     metadata,
     Column("id", Integer, CheckConstraint("id = 1", name="catalogue_is_one"), primary_key=True),
@@ -34,16 +34,16 @@ catalogue = Table(
     Column("parted", BigInteger, nullable=False, server_default="0", comment="writes when that timeline began"),
 )
 
-record = Table(
+record_table = Table(
     "record",
     metadata,
-    Column("id", Key, primary_key=True),
-    Column("collection", Key, nullable=False),
-    Column("state", Key, nullable=False),
+    Column("id", CodePointText, primary_key=True),
+    Column("collection", CodePointText, nullable=False),
+    Column("state", CodePointText, nullable=False),
     Column("version", Integer, nullable=False),
-    Column("name", Key, nullable=False),
-    Column("order_key", Key, nullable=False),
-    Column("name_key", Key, nullable=False),
+    Column("name", CodePointText, nullable=False),
+    Column("order_key", CodePointText, nullable=False),
+    Column("name_key", CodePointText, nullable=False),
     Column("hit_length", Integer, nullable=False, comment="how much of body is the search hit; 0: none"),
     Column("body", LargeBinary, nullable=False, comment="the rendered record, as served"),
     Index("record_in_order", "collection", "state", "order_key", "id"),
@@ -52,38 +52,38 @@ record = Table(
 # Partial on PostgreSQL too, as the migrations make it: to say so here would load its dialect, which takes long.
 Index(
     "record_hits",
-    record.c.order_key,
-    record.c.id,
+    record_table.c.order_key,
+    record_table.c.id,
     sqlite_where=text("hit_length > 0 AND state = 'published'"),
 )
 
 # No foreign keys: a relation may name a record that is not there yet.
-relation = Table(
+relation_table = Table(
     "relation",
     metadata,
-    Column("source", Key, primary_key=True),
-    Column("relation", Key, primary_key=True),
-    Column("target", Key, primary_key=True),
+    Column("source", CodePointText, primary_key=True),
+    Column("relation", CodePointText, primary_key=True),
+    Column("target", CodePointText, primary_key=True),
     Index("relation_by_target", "target", "relation"),
     sqlite_with_rowid=False,
 )
 
-change = Table(
+change_table = Table(
     "change",
     metadata,
-    Column("seq", Number, primary_key=True, autoincrement=False),
+    Column("seq", BigInt, primary_key=True, autoincrement=False),
     Column("at", BigInteger, nullable=False),
-    Column("actor", Key, nullable=False),
+    Column("actor", CodePointText, nullable=False),
     Column("batch", BigInteger, nullable=False, comment="the first seq of the write that made this change"),
-    Column("action", Key, nullable=False),
-    Column("collection", Key, nullable=False),
-    Column("record", Key, nullable=False),
+    Column("action", CodePointText, nullable=False),
+    Column("collection", CodePointText, nullable=False),
+    Column("record", CodePointText, nullable=False),
     Column("version", Integer, nullable=False),
-    Column("state", Key, nullable=False),
-    Column("order_key", Key, nullable=False),
-    Column("name_key", Key, nullable=False),
-    Column("class_id", Key, nullable=False),
-    Column("owner", Key, nullable=False),
+    Column("state", CodePointText, nullable=False),
+    Column("order_key", CodePointText, nullable=False),
+    Column("name_key", CodePointText, nullable=False),
+    Column("class_id", CodePointText, nullable=False),
+    Column("owner", CodePointText, nullable=False),
     Column("flagged", Boolean, nullable=False),
     Column("digest", LargeBinary, comment="of what the change says"),
     Column("document", LargeBinary, nullable=False, comment="the whole record from this change on"),
@@ -95,54 +95,54 @@ change = Table(
 )
 Index(
     "change_flagged",
-    change.c.collection,
-    change.c.name_key,
-    change.c.record,
+    change_table.c.collection,
+    change_table.c.name_key,
+    change_table.c.record,
     sqlite_where=text("flagged"),
 )
 
-account = Table(
+account_table = Table(
     "account",
     metadata,
-    Column("id", Key, primary_key=True),
-    Column("name", Key, nullable=False, unique=True),
-    Column("role", Key, nullable=False),
+    Column("id", CodePointText, primary_key=True),
+    Column("name", CodePointText, nullable=False, unique=True),
+    Column("role", CodePointText, nullable=False),
     Column("password", Text, comment="argon2 hash"),
     Column("created", BigInteger, nullable=False),
     Index("account_by_role", "role"),
 )
 
-token = Table(
+token_table = Table(
     "token",
     metadata,
-    Column("id", Key, primary_key=True),
-    Column("account", Key, ForeignKey("account.id"), nullable=False),
+    Column("id", CodePointText, primary_key=True),
+    Column("account", CodePointText, ForeignKey("account.id"), nullable=False),
     Column("label", Text, nullable=False),
-    Column("role", Key, nullable=False),
-    Column("hash", Key, nullable=False, unique=True),
+    Column("role", CodePointText, nullable=False),
+    Column("hash", CodePointText, nullable=False, unique=True),
     Column("created", BigInteger, nullable=False),
     Column("expires", BigInteger),
     Column("used", BigInteger),
     Column("revoked", BigInteger),
-    Column("origin", Key, nullable=False, server_default="unknown", comment="how it was made"),
-    Column("parent", Key, comment="the token that it was made with"),
+    Column("origin", CodePointText, nullable=False, server_default="unknown", comment="how it was made"),
+    Column("parent", CodePointText, comment="the token that it was made with"),
     Index("token_by_parent", "parent"),
     Index("token_in_order", "created", "id"),
     Index("token_of_account", "account", "created", "id"),
 )
 
-proposal = Table(
+proposal_table = Table(
     "proposal",
     metadata,
-    Column("id", Key, primary_key=True),
-    Column("collection", Key, nullable=False),
-    Column("record", Key, comment="none: a new one is proposed"),
+    Column("id", CodePointText, primary_key=True),
+    Column("collection", CodePointText, nullable=False),
+    Column("record", CodePointText, comment="none: a new one is proposed"),
     Column("base_version", Integer),
     Column("change", LargeBinary, nullable=False, comment="the fields proposed, as JSON"),
-    Column("author", Key, ForeignKey("account.id"), nullable=False),
+    Column("author", CodePointText, ForeignKey("account.id"), nullable=False),
     Column("made", BigInteger, nullable=False),
-    Column("state", Key, nullable=False),
-    Column("decider", Key),
+    Column("state", CodePointText, nullable=False),
+    Column("decider", CodePointText),
     Column("decided", BigInteger),
     Column("reason", Text, nullable=False),
     Index("proposal_by_state", "state", "made", "id"),
@@ -151,37 +151,37 @@ proposal = Table(
 )
 Index(
     "proposal_waits",
-    proposal.c.record,
-    proposal.c.made,
-    proposal.c.id,
+    proposal_table.c.record,
+    proposal_table.c.made,
+    proposal_table.c.id,
     sqlite_where=text("state = 'open'"),
 )
 
-release = Table(
+release_table = Table(
     "release",
     metadata,
-    Column("name", Key, primary_key=True),
+    Column("name", CodePointText, primary_key=True),
     Column("revision", BigInteger, nullable=False),
     Column("note", Text, nullable=False),
-    Column("author", Key, nullable=False),
+    Column("author", CodePointText, nullable=False),
     Column("made", BigInteger, nullable=False),
 )
 
-idempotency = Table(
+idempotency_table = Table(
     "idempotency",
     metadata,
-    Column("account", Key, primary_key=True),
-    Column("key", Key, primary_key=True),
-    Column("request", Key, nullable=False, comment="hash of method, path and body"),
+    Column("account", CodePointText, primary_key=True),
+    Column("key", CodePointText, primary_key=True),
+    Column("request", CodePointText, nullable=False, comment="hash of method, path and body"),
     Column("answer", LargeBinary, nullable=False),
     Column("made", BigInteger, nullable=False),
     Index("idempotency_by_age", "made"),
 )
 
-webhook = Table(
+webhook_table = Table(
     "webhook",
     metadata,
-    Column("id", Key, primary_key=True),
+    Column("id", CodePointText, primary_key=True),
     Column("url", Text, nullable=False),
     Column("secret", Text, nullable=False),
     Column("collections", Text, nullable=False, comment="with spaces between; empty: all"),
@@ -194,11 +194,11 @@ webhook = Table(
     Column("disabled", BigInteger),
 )
 
-delivery = Table(
+delivery_table = Table(
     "delivery",
     metadata,
-    Column("id", Number, primary_key=True),
-    Column("webhook", Key, ForeignKey("webhook.id", ondelete="CASCADE"), nullable=False),
+    Column("id", BigInt, primary_key=True),
+    Column("webhook", CodePointText, ForeignKey("webhook.id", ondelete="CASCADE"), nullable=False),
     Column("seq", BigInteger, nullable=False),
     Column("at", BigInteger, nullable=False),
     Column("status", Integer, comment="none: there was no answer"),
@@ -206,17 +206,17 @@ delivery = Table(
     Index("delivery_of_webhook", "webhook", "id"),
 )
 
-lease = Table(
+lease_table = Table(
     "lease",
     metadata,
-    Column("name", Key, primary_key=True),
-    Column("holder", Key, nullable=False),
+    Column("name", CodePointText, primary_key=True),
+    Column("holder", CodePointText, nullable=False),
     Column("until", BigInteger, nullable=False),
 )
 
-upstream = Table(
+import_base_table = Table(
     "upstream",
     metadata,
-    Column("record", Key, primary_key=True),
+    Column("record", CodePointText, primary_key=True),
     Column("untaken", LargeBinary, nullable=False, comment="as JSON: what imports told, field by field"),
 )

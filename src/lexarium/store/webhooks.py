@@ -5,97 +5,114 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, case, delete, func, insert, select, update
 
-from lexarium.domain.changes import Action
-from lexarium.domain.webhooks import LONGEST_WAIT_MS, Delivery, Webhook
-from lexarium.store.schema import catalogue, delivery, webhook
+from lexarium.domain.change import Action
+from lexarium.domain.webhook import MAX_BACKOFF_MS, Webhook, WebhookDelivery
+from lexarium.store.schema import catalogue_table, delivery_table, webhook_table
 from lexarium.store.transaction import Transaction
 
-KEPT = 1_000
+MAX_DELIVERIES = 1_000
 """How many deliveries of a webhook are kept, the newest."""
 
 
-def add(transaction: Transaction, new: Webhook) -> None:
+def add(transaction: Transaction, webhook: Webhook) -> None:
     """Add a webhook whose id no other has."""
-    transaction.connection.execute(insert(webhook).values(_row(new)))
+    transaction.connection.execute(insert(webhook_table).values(_to_row(webhook)))
 
 
-def find(connection: Connection, identifier: str) -> Webhook | None:
+def find(connection: Connection, webhook_id: str) -> Webhook | None:
     """The webhook of this id, or None."""
-    row = connection.execute(select(webhook).where(webhook.c.id == identifier)).one_or_none()
-    return None if row is None else _webhook(row)
+    row = connection.execute(select(webhook_table).where(webhook_table.c.id == webhook_id)).one_or_none()
+    return None if row is None else _to_webhook(row)
 
 
-def all_webhooks(connection: Connection) -> list[Webhook]:
+def list_all(connection: Connection) -> list[Webhook]:
     """Every webhook, the oldest first."""
-    return [_webhook(row) for row in connection.execute(select(webhook).order_by(webhook.c.created, webhook.c.id))]
+    return [
+        _to_webhook(row)
+        for row in connection.execute(select(webhook_table).order_by(webhook_table.c.created, webhook_table.c.id))
+    ]
 
 
-def due(connection: Connection, *, at: int) -> list[Webhook]:
+def list_due(connection: Connection, *, at: int) -> list[Webhook]:
     """The webhooks that have changes to look at now, the one that waits longest first."""
-    revision = select(catalogue.c.revision).scalar_subquery()
+    revision = select(catalogue_table.c.revision).scalar_subquery()
     # What is due later than any wait can last was put off by a clock that has been set back since.
-    now = (webhook.c.due <= at) | (webhook.c.due > at + 2 * LONGEST_WAIT_MS)
-    waiting = webhook.c.disabled.is_(None) & now & (webhook.c.seq < revision)
-    return [_webhook(row) for row in connection.execute(select(webhook).where(waiting).order_by(webhook.c.seq))]
+    is_due = (webhook_table.c.due <= at) | (webhook_table.c.due > at + 2 * MAX_BACKOFF_MS)
+    is_pending = webhook_table.c.disabled.is_(None) & is_due & (webhook_table.c.seq < revision)
+    return [
+        _to_webhook(row)
+        for row in connection.execute(select(webhook_table).where(is_pending).order_by(webhook_table.c.seq))
+    ]
 
 
-class Backlog(NamedTuple):
+class WebhookBacklog(NamedTuple):
     """How webhooks stand, all together."""
 
-    waiting: int
+    pending_changes: int
     """How many changes those that are enabled have still to look at."""
     failing: int
     disabled: int
 
 
-def backlog(connection: Connection) -> Backlog:
+def count_backlog(connection: Connection) -> WebhookBacklog:
     """How webhooks stand now."""
-    enabled = webhook.c.disabled.is_(None)
-    behind = select(catalogue.c.revision).scalar_subquery() - webhook.c.seq
-    counted = select(
-        func.coalesce(func.sum(case((enabled, behind), else_=0)), 0),
-        func.count(case((enabled & webhook.c.failing.is_not(None), 1))),
-        func.count(webhook.c.disabled),
+    is_enabled = webhook_table.c.disabled.is_(None)
+    lag = select(catalogue_table.c.revision).scalar_subquery() - webhook_table.c.seq
+    query = select(
+        func.coalesce(func.sum(case((is_enabled, lag), else_=0)), 0),
+        func.count(case((is_enabled & webhook_table.c.failing.is_not(None), 1))),
+        func.count(webhook_table.c.disabled),
     )
-    return Backlog._make(int(each) for each in connection.execute(counted.select_from(webhook)).one())
+    return WebhookBacklog._make(int(count) for count in connection.execute(query.select_from(webhook_table)).one())
 
 
-def save(transaction: Transaction, changed: Webhook) -> None:
+def save(transaction: Transaction, webhook: Webhook) -> None:
     """Write how a webhook stands now; nothing is done where it is gone."""
-    transaction.connection.execute(update(webhook).where(webhook.c.id == changed.id).values(_row(changed)))
+    transaction.connection.execute(
+        update(webhook_table).where(webhook_table.c.id == webhook.id).values(_to_row(webhook))
+    )
 
 
-def remove(transaction: Transaction, identifier: str) -> bool:
+def delete_webhook(transaction: Transaction, webhook_id: str) -> bool:
     """Remove a webhook with the log of its deliveries. False where there is none of this id."""
-    result = transaction.connection.execute(delete(webhook).where(webhook.c.id == identifier))
+    result = transaction.connection.execute(delete(webhook_table).where(webhook_table.c.id == webhook_id))
     return result.rowcount == 1
 
 
-def note(transaction: Transaction, made: Delivery) -> None:
+def add_delivery(transaction: Transaction, delivery: WebhookDelivery) -> None:
     """Log a delivery, and let go of the oldest."""
-    transaction.connection.execute(insert(delivery).values(asdict(made)))
-    own = delivery.c.webhook == made.webhook
-    newest_to_go = select(delivery.c.id).where(own).order_by(delivery.c.id.desc()).offset(KEPT).limit(1)
-    transaction.connection.execute(delete(delivery).where(own, delivery.c.id <= newest_to_go.scalar_subquery()))
+    transaction.connection.execute(insert(delivery_table).values(asdict(delivery)))
+    is_own = delivery_table.c.webhook == delivery.webhook
+    newest_to_go = (
+        select(delivery_table.c.id).where(is_own).order_by(delivery_table.c.id.desc()).offset(MAX_DELIVERIES).limit(1)
+    )
+    transaction.connection.execute(
+        delete(delivery_table).where(is_own, delivery_table.c.id <= newest_to_go.scalar_subquery())
+    )
 
 
-def deliveries(connection: Connection, identifier: str, limit: int) -> list[Delivery]:
+def list_deliveries(connection: Connection, webhook_id: str, limit: int) -> list[WebhookDelivery]:
     """The deliveries of a webhook, the newest first."""
-    query = select(delivery).where(delivery.c.webhook == identifier).order_by(delivery.c.id.desc()).limit(limit)
-    return [Delivery(row.webhook, row.seq, row.at, row.status, row.error) for row in connection.execute(query)]
+    query = (
+        select(delivery_table)
+        .where(delivery_table.c.webhook == webhook_id)
+        .order_by(delivery_table.c.id.desc())
+        .limit(limit)
+    )
+    return [WebhookDelivery(row.webhook, row.seq, row.at, row.status, row.error) for row in connection.execute(query)]
 
 
-def _row(given: Webhook) -> dict[str, Any]:
-    row = asdict(given)
+def _to_row(webhook: Webhook) -> dict[str, Any]:
+    row = asdict(webhook)
     return {
         **{name: value for name, value in row.items() if name != "secrets"},
-        "secret": " ".join(given.secrets),
-        "collections": " ".join(given.collections),
-        "actions": " ".join(given.actions),
+        "secret": " ".join(webhook.secrets),
+        "collections": " ".join(webhook.collections),
+        "actions": " ".join(webhook.actions),
     }
 
 
-def _webhook(row: Any) -> Webhook:
+def _to_webhook(row: Any) -> Webhook:
     values = dict(row._mapping)
     values["secrets"] = tuple(values.pop("secret").split())
     values["collections"] = tuple(row.collections.split())

@@ -9,11 +9,11 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from lexarium.domain.collections import COLLECTIONS
-from lexarium.domain.errors import Invalid, LexariumError, Problem
-from lexarium.service.finding import LONGEST_QUERY, Finder
-from lexarium.service.views import suggestion_view
-from lexarium.web.problems import HttpProblem, respond
+from lexarium.domain.errors import FieldProblem, InvalidInput, LexariumError
+from lexarium.domain.schema.collections import COLLECTIONS
+from lexarium.services.search.record_search import MAX_QUERY_CHARS, RecordSearch
+from lexarium.services.serializers import serialize_suggestion
+from lexarium.web.http.problems import HTTPProblem, problem_response
 
 PATH = "/api/v1/suggest"
 MOST = 50
@@ -28,7 +28,7 @@ _HEADERS = {"access-control-allow-origin": "*", "cache-control": "no-cache"}
 class Suggest:
     """Answers with completions."""
 
-    def __init__(self, finder: Finder) -> None:
+    def __init__(self, finder: RecordSearch) -> None:
         self._finder = finder
 
     def route(self) -> Route:
@@ -42,19 +42,21 @@ class Suggest:
     async def _get(self, request: Request) -> Response:
         """The few best completions of `prefix`."""
         if request.method not in ("GET", "HEAD"):
-            return respond(HttpProblem(405, f"{request.method} is not allowed here.", {"allow": "GET, HEAD"}))
+            return problem_response(HTTPProblem(405, f"{request.method} is not allowed here.", {"allow": "GET, HEAD"}))
         try:
             prefix, collections, limit = _asked(request)
-            found = await run_in_threadpool(self._finder.suggest, prefix, collections, limit, self._finder.seen())
+            found = await run_in_threadpool(
+                self._finder.suggest, prefix, collections, limit, self._finder.get_position()
+            )
         except LexariumError as error:
-            return respond(error, _HEADERS)
-        body = orjson.dumps({"suggestions": [suggestion_view(each) for each in found]})
+            return problem_response(error, _HEADERS)
+        body = orjson.dumps({"suggestions": [serialize_suggestion(each) for each in found]})
         return Response(body, 200, _HEADERS, media_type="application/json")
 
 
 def describe(responses: dict[str, Any]) -> dict[str, Any]:
     """What OpenAPI says of it."""
-    kinds = {"prefix": {"type": "string", "maxLength": LONGEST_QUERY}, "collection": {"type": "string"}}
+    kinds = {"prefix": {"type": "string", "maxLength": MAX_QUERY_CHARS}, "collection": {"type": "string"}}
     whole_number = {"type": "integer", "minimum": 1, "maximum": MOST, "default": 10}
     return {
         "tags": ["search"],
@@ -79,21 +81,21 @@ def describe(responses: dict[str, Any]) -> dict[str, Any]:
 def _asked(request: Request) -> tuple[str, list[str], int]:
     given = request.query_params
     problems = [
-        Problem(name, f"is not a parameter here; there are {', '.join(sorted(PARAMETERS))}.")
+        FieldProblem(name, f"is not a parameter here; there are {', '.join(sorted(PARAMETERS))}.")
         for name in given
         if name not in PARAMETERS
     ]
     if "prefix" not in given:
-        problems.append(Problem("prefix", "is missing."))
+        problems.append(FieldProblem("prefix", "is missing."))
     collections = [name for name in ",".join(given.getlist("collection")).split(",") if name]
     problems += [
-        Problem("collection", f"should be among {', '.join(COLLECTIONS)}.")
+        FieldProblem("collection", f"should be among {', '.join(COLLECTIONS)}.")
         for name in collections
         if name not in COLLECTIONS
     ]
     limit = given.get("limit", "10")
     if not (limit.isascii() and limit.isdecimal() and len(limit) < 5 and 1 <= int(limit) <= MOST):
-        problems.append(Problem("limit", f"should be a whole number from 1 to {MOST}."))
+        problems.append(FieldProblem("limit", f"should be a whole number from 1 to {MOST}."))
     if problems:
-        raise Invalid("This cannot be completed.", problems)
+        raise InvalidInput("This cannot be completed.", problems)
     return given["prefix"], collections, int(limit)

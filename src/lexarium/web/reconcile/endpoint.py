@@ -11,22 +11,22 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from lexarium.domain.about import About
-from lexarium.domain.collections import COLLECTIONS, SEARCHED
-from lexarium.domain.errors import LexariumError, Moved, NotFound
-from lexarium.service.properties import PROPERTIES
-from lexarium.service.reconciling import Reconciler, description
-from lexarium.web.bodies import read_fields
-from lexarium.web.limits import Limits
-from lexarium.web.problems import HttpProblem, respond
-from lexarium.web.reconcile import answers, cards
-from lexarium.web.reconcile.answers import PATH
-from lexarium.web.reconcile.requests import MOST_SKIPPED, Parameters, read_extension, read_queries
+from lexarium.domain.errors import LexariumError, NotFound, RecordMerged
+from lexarium.domain.schema.collections import COLLECTIONS, DEFAULT_SEARCH_COLLECTIONS
+from lexarium.domain.vocabulary import Vocabulary
+from lexarium.services.search.properties import PROPERTIES
+from lexarium.services.search.reconciliation import Reconciler, format_description
+from lexarium.web.http.limits import Limits
+from lexarium.web.http.problems import HTTPProblem, problem_response
+from lexarium.web.http.request_body import read_fields
+from lexarium.web.reconcile import previews, responses
+from lexarium.web.reconcile.requests import MAX_OFFSET, Parameters, parse_extension, parse_queries
+from lexarium.web.reconcile.responses import RECONCILE_PATH
 
-_PAGE = 10
+_PAGE_SIZE = 10
 """How many suggestions are told at a time."""
-_OPEN = {"access-control-allow-origin": "*", "cache-control": "no-cache"}
-_REFUSED = {
+_CORS_HEADERS = {"access-control-allow-origin": "*", "cache-control": "no-cache"}
+_UNSUPPORTED_PARAMETERS = {
     "callback": "JSONP is not spoken here: leave `callback` out, pages of any origin may read the answer.",
     "query": "A single `query` was version 0.1: send `queries`, a JSON object of queries by key.",
 }
@@ -35,20 +35,33 @@ _REFUSED = {
 Handler = Callable[[Request], Awaitable[Response]]
 
 
-def routes(about: About, reconciler: Reconciler, limits: Limits) -> list[Route]:
+def routes(vocabulary: Vocabulary, reconciler: Reconciler, limits: Limits) -> list[Route]:
     """The routes of reconciliation."""
-    service = Service(about, reconciler, limits)
-    suggestions = {"entity": service.entities, "type": service.types, "property": service.properties}
+    handlers = ReconcileHandlers(vocabulary, reconciler, limits)
+    suggestions = {
+        "entity": handlers.suggest_entities,
+        "type": handlers.suggest_types,
+        "property": handlers.suggest_properties,
+    }
     return [
-        *(Route(PATH + slash, Endpoint(service.get, service.post)) for slash in ("", "/")),
-        Route(f"{PATH}/preview", Endpoint(service.preview)),
-        Route(f"{PATH}/properties", Endpoint(service.proposals)),
-        *(Route(f"{PATH}/suggest/{kind}", Endpoint(handler)) for kind, handler in suggestions.items()),
-        *(Route(f"{PATH}/flyout/{kind}", Endpoint(service.flyout(kind))) for kind in suggestions),
+        *(
+            Route(RECONCILE_PATH + slash, CorsEndpoint(handlers.get_manifest_or_query, handlers.post_query))
+            for slash in ("", "/")
+        ),
+        Route(f"{RECONCILE_PATH}/preview", CorsEndpoint(handlers.get_preview)),
+        Route(f"{RECONCILE_PATH}/properties", CorsEndpoint(handlers.list_properties)),
+        *(
+            Route(f"{RECONCILE_PATH}/suggest/{entity_type}", CorsEndpoint(handler))
+            for entity_type, handler in suggestions.items()
+        ),
+        *(
+            Route(f"{RECONCILE_PATH}/flyout/{entity_type}", CorsEndpoint(handlers.build_flyout_handler(entity_type)))
+            for entity_type in suggestions
+        ),
     ]
 
 
-class Endpoint:
+class CorsEndpoint:
     """One address: which methods it has, and what every answer carries. An ASGI application."""
 
     def __init__(self, get: Handler, post: Handler | None = None) -> None:
@@ -62,15 +75,15 @@ class Endpoint:
         try:
             method = self._methods.get(request.method)
             if method is None:
-                told = f"{request.method} is not allowed here; {self._allow} are."
-                raise HttpProblem(405, told, {"allow": self._allow})
-            for name, why in _REFUSED.items():
+                detail = f"{request.method} is not allowed here; {self._allow} are."
+                raise HTTPProblem(405, detail, {"allow": self._allow})
+            for name, message in _UNSUPPORTED_PARAMETERS.items():
                 if name in request.query_params:
-                    raise HttpProblem(400, why)
+                    raise HTTPProblem(400, message)
             response = await method(request)
-            response.headers.update(_OPEN)
-        except (LexariumError, HttpProblem) as error:
-            response = respond(error, _OPEN)
+            response.headers.update(_CORS_HEADERS)
+        except (LexariumError, HTTPProblem) as error:
+            response = problem_response(error, _CORS_HEADERS)
         await response(scope, receive, send)
 
     async def _options(self, request: Request) -> Response:
@@ -83,120 +96,127 @@ class Endpoint:
         return Response(status_code=204, headers=headers)
 
 
-class Service:
+class ReconcileHandlers:
     """Answers what each address is asked."""
 
-    def __init__(self, about: About, reconciler: Reconciler, limits: Limits) -> None:
-        self._about = about
+    def __init__(self, vocabulary: Vocabulary, reconciler: Reconciler, limits: Limits) -> None:
+        self._vocabulary = vocabulary
         self._reconciler = reconciler
         self._limits = limits
 
-    async def get(self, request: Request) -> Response:
+    async def get_manifest_or_query(self, request: Request) -> Response:
         """The manifest, where nothing is asked."""
-        given = request.query_params
-        if "queries" not in given and "extend" not in given:
-            return _json(answers.manifest(self._about, str(request.base_url).rstrip("/")))
-        return await self._answer_in_turn(dict(given))
+        query = request.query_params
+        if "queries" not in query and "extend" not in query:
+            return _json_response(responses.build_manifest(self._vocabulary, str(request.base_url).rstrip("/")))
+        return await self._run_query_limited(dict(query))
 
-    async def post(self, request: Request) -> Response:
+    async def post_query(self, request: Request) -> Response:
         """The answer to a form."""
         fields, is_form = await read_fields(request, self._limits)
         if not is_form or not ("queries" in fields or "extend" in fields):
-            raise HttpProblem(
+            raise HTTPProblem(
                 415 if not is_form else 400,
                 "Send a form (application/x-www-form-urlencoded) with a field `queries` or `extend`, which holds JSON.",
             )
-        return await self._answer_in_turn(fields)
+        return await self._run_query_limited(fields)
 
-    async def preview(self, request: Request) -> Response:
+    async def get_preview(self, request: Request) -> Response:
         """A record as a card; of a merged one its survivor's."""
-        identifier = _identifier(request)
+        record_id = _parse_id(request)
         try:
-            page = await run_in_threadpool(lambda: cards.card(self._reconciler.entity(identifier)))
-        except Moved as error:
-            return RedirectResponse(f"{PATH}/preview?id={quote(error.survivor, safe='')}", 308)
-        return HTMLResponse(page, headers=cards.HEADERS)
+            page = await run_in_threadpool(lambda: previews.render_preview(self._reconciler.get_entity(record_id)))
+        except RecordMerged as error:
+            return RedirectResponse(f"{RECONCILE_PATH}/preview?id={quote(error.survivor_id, safe='')}", 308)
+        return HTMLResponse(page, headers=previews.HEADERS)
 
-    async def entities(self, request: Request) -> Response:
+    async def suggest_entities(self, request: Request) -> Response:
         """Records that someone who types may mean."""
         parameters = Parameters(request.query_params)
-        prefix, skip = parameters.text("prefix"), parameters.number("cursor", 0, MOST_SKIPPED, 0)
-        types = parameters.types(SEARCHED)
-        parameters.check()
-        found = await run_in_threadpool(self._reconciler.completions, prefix, types, skip, _PAGE)
-        return _json({"result": [answers.completion_view(each) for each in found]})
+        prefix, skip = parameters.text("prefix"), parameters.integer("cursor", 0, MAX_OFFSET, 0)
+        types = parameters.types(DEFAULT_SEARCH_COLLECTIONS)
+        parameters.raise_problems()
+        completions = await run_in_threadpool(self._reconciler.suggest_entities, prefix, types, skip, _PAGE_SIZE)
+        return _json_response({"result": [responses.serialize_completion(completion) for completion in completions]})
 
-    async def types(self, request: Request) -> Response:
+    async def suggest_types(self, request: Request) -> Response:
         """Types that someone who types may mean."""
-        return _suggested(request, [answers.type_view(name) for name in COLLECTIONS])
+        return _filter_by_prefix(request, [responses.serialize_type(name) for name in COLLECTIONS])
 
-    async def properties(self, request: Request) -> Response:
+    async def suggest_properties(self, request: Request) -> Response:
         """Properties that someone who types may mean."""
-        return _suggested(request, [answers.property_view(each) for each in PROPERTIES.values()])
+        return _filter_by_prefix(request, [responses.serialize_property(prop) for prop in PROPERTIES.values()])
 
-    async def proposals(self, request: Request) -> Response:
+    async def list_properties(self, request: Request) -> Response:
         """The properties that records of a type can have."""
         parameters = Parameters(request.query_params)
         types = parameters.types(tuple(COLLECTIONS))
-        limit = parameters.number("limit", 1, 1_000, len(PROPERTIES))
-        parameters.check()
-        found = [each for each in PROPERTIES.values() if set(each.collections) & set(types)]
-        told: dict[str, Any] = {"properties": [answers.property_view(each) for each in found[:limit]], "limit": limit}
-        return _json({"type": types[0], **told} if len(types) == 1 else told)
+        limit = parameters.integer("limit", 1, 1_000, len(PROPERTIES))
+        parameters.raise_problems()
+        properties = [prop for prop in PROPERTIES.values() if set(prop.collections) & set(types)]
+        body: dict[str, Any] = {
+            "properties": [responses.serialize_property(prop) for prop in properties[:limit]],
+            "limit": limit,
+        }
+        return _json_response({"type": types[0], **body} if len(types) == 1 else body)
 
-    def flyout(self, kind: str) -> Handler:
+    def build_flyout_handler(self, entity_type: str) -> Handler:
         """What was suggested, of a kind, as a piece of a page."""
 
-        async def answer(request: Request) -> Response:
-            identifier = _identifier(request)
-            if kind == "entity":
-                entity = await run_in_threadpool(self._reconciler.entity, identifier)
-                html = cards.flyout(entity.name, identifier, description(entity))
-            elif kind == "type" and identifier in COLLECTIONS:
-                told = answers.type_view(identifier)
-                html = cards.flyout(told["name"], identifier, told["description"])
-            elif kind == "property" and identifier in PROPERTIES:
-                html = cards.flyout(PROPERTIES[identifier].name, identifier, PROPERTIES[identifier].description)
+        async def get_flyout(request: Request) -> Response:
+            identifier = _parse_id(request)
+            if entity_type == "entity":
+                entity = await run_in_threadpool(self._reconciler.get_entity, identifier)
+                html = previews.render_flyout(entity.name, identifier, format_description(entity))
+            elif entity_type == "type" and identifier in COLLECTIONS:
+                type_data = responses.serialize_type(identifier)
+                html = previews.render_flyout(type_data["name"], identifier, type_data["description"])
+            elif entity_type == "property" and identifier in PROPERTIES:
+                html = previews.render_flyout(
+                    PROPERTIES[identifier].name, identifier, PROPERTIES[identifier].description
+                )
             else:
-                raise NotFound(f"There is no {kind} with the id {identifier!r}.")
-            return _json({"id": identifier, "html": html})
+                raise NotFound(f"There is no {entity_type} with the id {identifier!r}.")
+            return _json_response({"id": identifier, "html": html})
 
-        return answer
+        return get_flyout
 
-    async def _answer_in_turn(self, fields: Any) -> Response:
-        async with self._limits.heavy.turn():
-            return await run_in_threadpool(self._answer, fields)
+    async def _run_query_limited(self, fields: Any) -> Response:
+        async with self._limits.heavy_work.acquire_slot():
+            return await run_in_threadpool(self._run_query, fields)
 
-    def _answer(self, fields: Any) -> Response:
+    def _run_query(self, fields: Any) -> Response:
         if "queries" in fields:
-            queries = read_queries(fields["queries"])
-            found = self._reconciler.candidates(list(queries.values()))
-            return _json(
+            queries = parse_queries(fields["queries"])
+            candidate_lists = self._reconciler.find_candidates(list(queries.values()))
+            return _json_response(
                 {
-                    key: {"result": [answers.candidate_view(each) for each in candidates]}
-                    for key, candidates in zip(queries, found, strict=True)
+                    key: {"result": [responses.serialize_candidate(candidate) for candidate in candidates]}
+                    for key, candidates in zip(queries, candidate_lists, strict=True)
                 }
             )
-        identifiers, wanted = read_extension(fields["extend"])
-        return _json(answers.extension_view(self._reconciler.extended(identifiers, wanted), wanted))
+        record_ids, properties = parse_extension(fields["extend"])
+        return _json_response(
+            responses.serialize_extension(self._reconciler.extend(record_ids, properties), properties)
+        )
 
 
-def _identifier(request: Request) -> str:
+def _parse_id(request: Request) -> str:
     parameters = Parameters(request.query_params)
     identifier = parameters.text("id")
-    parameters.check()
+    parameters.raise_problems()
     return identifier
 
 
-def _suggested(request: Request, items: list[dict[str, str]]) -> Response:
+def _filter_by_prefix(request: Request, items: list[dict[str, str]]) -> Response:
     """Those of a short list of which a word, or the identifier, begins as was typed."""
     parameters = Parameters(request.query_params)
-    prefix, skip = parameters.text("prefix"), parameters.number("cursor", 0, MOST_SKIPPED, 0)
-    parameters.check()
-    begun = f" {prefix.strip().casefold()}"
-    found = [item for item in items if begun in f" {item['name']} {item['id']}".casefold()]
-    return _json({"result": found[skip:]})
+    prefix, skip = parameters.text("prefix"), parameters.integer("cursor", 0, MAX_OFFSET, 0)
+    parameters.raise_problems()
+    word_prefix = f" {prefix.strip().casefold()}"
+    matching_items = [item for item in items if word_prefix in f" {item['name']} {item['id']}".casefold()]
+    return _json_response({"result": matching_items[skip:]})
 
 
-def _json(body: Any) -> Response:
+def _json_response(body: Any) -> Response:
     return Response(orjson.dumps(body), media_type="application/json")

@@ -11,14 +11,14 @@ import orjson
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response, StreamingResponse
 
-from lexarium.domain.collections import COLLECTIONS, SEARCHED
-from lexarium.domain.errors import Invalid, Problem
+from lexarium.domain.errors import FieldProblem, InvalidInput
+from lexarium.domain.schema.collections import COLLECTIONS, DEFAULT_SEARCH_COLLECTIONS
 from lexarium.search.annotator import Annotator, Mention
-from lexarium.service.annotating import Annotating
-from lexarium.service.views import annotation_views
-from lexarium.web.limits import Limits
-from lexarium.web.pieces import first, rest
-from lexarium.web.problems import HttpProblem
+from lexarium.services.search.annotator_cache import AnnotatorCache
+from lexarium.services.serializers import iter_annotations
+from lexarium.web.http.limits import Limits
+from lexarium.web.http.problems import HTTPProblem
+from lexarium.web.http.streaming import iter_chunks, read_first_chunk
 from lexarium.web.v1.requests import AnnotatingOf, LimitsOf, json_body, kind_of, read_as
 from lexarium.web.v1.schemas import Text, answered, reference
 
@@ -53,7 +53,11 @@ async def annotate(
     limits: LimitsOf,
     collection: Annotated[
         list[str] | None,
-        Query(description=f"Whose terms, separated by commas or given each; left out: {', '.join(SEARCHED)}."),
+        Query(
+            description=(
+                f"Whose terms, separated by commas or given each; left out: {', '.join(DEFAULT_SEARCH_COLLECTIONS)}."
+            )
+        ),
     ] = None,
 ) -> Response:
     """Find terms in `text/plain` (UTF-8, up to 10 MiB) or in `{"text": …}`.
@@ -62,34 +66,34 @@ async def annotate(
     one is listed once for each record. `start` and `end` count code points. `truncated` says that the answer ends after
     a million, where there may be more.
     """
-    collections = SEARCHED if collection is None else tuple(",".join(collection).split(","))
+    collections = DEFAULT_SEARCH_COLLECTIONS if collection is None else tuple(",".join(collection).split(","))
     if not set(collections) <= set(COLLECTIONS):
-        raise Invalid(
-            "There is no such collection.", [Problem("collection", f"should be among {', '.join(COLLECTIONS)}.")]
+        raise InvalidInput(
+            "There is no such collection.", [FieldProblem("collection", f"should be among {', '.join(COLLECTIONS)}.")]
         )
     text = await _text(request, limits)
     names = await _current(annotating)
-    answer = rendered(names.mentions(text, collections))
-    beginning = await first(answer, limits)
+    answer = rendered(names.find_mentions(text, collections))
+    beginning = await read_first_chunk(answer, limits)
     headers = {"access-control-allow-origin": "*", "cache-control": "no-store"}
-    return StreamingResponse(rest(beginning, answer, limits), media_type="application/json", headers=headers)
+    return StreamingResponse(iter_chunks(beginning, answer, limits), media_type="application/json", headers=headers)
 
 
-async def _current(annotating: Annotating) -> Annotator:
+async def _current(annotating: AnnotatorCache) -> Annotator:
     """The names that are looked for, as of now. Waits for them without a thread, and not for long."""
     try:
         async with asyncio.timeout(_READY_SECONDS):
-            return await asyncio.wrap_future(annotating.current())
+            return await asyncio.wrap_future(annotating.get_current())
     except TimeoutError:
         detail = "The names of the catalogue are still being read, as after every start. Try again."
-        raise HttpProblem(503, detail, {"Retry-After": str(_READY_SECONDS)}) from None
+        raise HTTPProblem(503, detail, {"Retry-After": str(_READY_SECONDS)}) from None
 
 
 async def _text(request: Request, limits: Limits) -> Iterable[str]:
     if kind_of(request) == _TEXT:
         return await _received(request, limits)
     if kind_of(request) != "application/json":
-        raise HttpProblem(415, f"The body must be {_TEXT} or application/json.")
+        raise HTTPProblem(415, f"The body must be {_TEXT} or application/json.")
     return [read_as(Text, await json_body(request, limits)).text]
 
 
@@ -100,12 +104,12 @@ async def _received(request: Request, limits: Limits) -> Iterator[str]:
     """
     charset = request.headers.get("content-type", "").lower().partition("charset=")[2].strip(' "').partition(";")[0]
     if charset not in ("", "utf-8", "utf8", "us-ascii"):
-        raise HttpProblem(415, f"The text must be UTF-8, not {charset[:50]!r}.")
+        raise HTTPProblem(415, f"The text must be UTF-8, not {charset[:50]!r}.")
     file = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 (closed when it has been read)
     decoder = codecs.getincrementaldecoder("utf-8")()
     unread = 0
     try:
-        async for piece in limits.pieces(request, TEXT_BYTES, kept=_IN_MEMORY):
+        async for piece in limits.iter_body(request, TEXT_BYTES, max_in_memory=_IN_MEMORY):
             decoder.decode(piece)
             file.write(piece)
             # The bytes of a character that is not whole yet wait for the next piece.
@@ -113,8 +117,8 @@ async def _received(request: Request, limits: Limits) -> Iterator[str]:
         decoder.decode(b"", final=True)
     except UnicodeDecodeError as error:
         file.close()
-        raise HttpProblem(400, f"The text is not UTF-8: byte {unread + error.start} does not belong there.") from None
-    except HttpProblem:
+        raise HTTPProblem(400, f"The text is not UTF-8: byte {unread + error.start} does not belong there.") from None
+    except HTTPProblem:
         file.close()
         raise
     return _decoded(file)
@@ -133,7 +137,7 @@ def rendered(found: Iterator[list[Mention]]) -> Iterator[bytes]:
     left = _MOST
     before = b'{"annotations":['
     for mentions in found:
-        annotations = annotation_views(mentions)
+        annotations = iter_annotations(mentions)
         while some := list(islice(annotations, min(_AT_ONCE, left))):
             yield before + orjson.dumps(some)[1:-1]
             before = b","

@@ -5,12 +5,12 @@ from typing import Any
 import orjson
 from starlette.responses import Response
 
-from lexarium.domain.changes import Change
-from lexarium.service.once import Outcome
-from lexarium.service.views import record_view
+from lexarium.domain.change import Change
+from lexarium.services.idempotency import WriteResponse
+from lexarium.services.serializers import serialize_record
 from lexarium.store.database import Database
-from lexarium.store.writer import Work
-from lexarium.web.writes import done
+from lexarium.store.write_queue import WriteTask
+from lexarium.web.http.write_requests import await_write
 
 PATH = "/api/v1"
 
@@ -31,15 +31,15 @@ def read(content: Any, **headers: str) -> Json:
 
 def record(change: Change) -> Json:
     """A record."""
-    return read(record_view(change), etag=etag_of(change.version))
+    return read(serialize_record(change), etag=etag_of(change.version))
 
 
-async def written(database: Database, work: Work[Outcome]) -> Json:
+async def written(database: Database, work: WriteTask[WriteResponse]) -> Json:
     """The answer to a write, once it is committed."""
-    return told(await done(database, work))
+    return told(await await_write(database, work))
 
 
-def told(outcome: Outcome) -> Json:
+def told(outcome: WriteResponse) -> Json:
     """The answer to a write that is done."""
     headers = {"location": outcome.location, "etag": outcome.etag}
     return Json(outcome.content, outcome.status, {name: value for name, value in headers.items() if value})

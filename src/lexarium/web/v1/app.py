@@ -13,14 +13,14 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lexarium import __version__
-from lexarium.domain.collections import COLLECTIONS
-from lexarium.domain.errors import Invalid, LexariumError, Moved
-from lexarium.service.access import Callers
+from lexarium.domain.errors import InvalidInput, LexariumError, RecordMerged
+from lexarium.domain.schema.collections import COLLECTIONS
+from lexarium.services.access.authentication import Authenticator
 from lexarium.settings import Settings
-from lexarium.web.gate import Gate
+from lexarium.web.http.problems import HTTPProblem, handle_error, problem_response
+from lexarium.web.http.streaming import EventStreams
+from lexarium.web.middleware.access_gate import AccessGate
 from lexarium.web.pages.site import Site
-from lexarium.web.problems import HttpProblem, handle_error, respond
-from lexarium.web.streams import Streams
 from lexarium.web.v1 import (
     accounts,
     annotate,
@@ -46,7 +46,7 @@ _PLACE_OF_ID = len(f"{answers.PATH}/collection/".split("/")) - 1
 """Which part of an address names the record."""
 
 
-def make_v1(site: Site, callers: Callers, gate: Gate, streams: Streams, settings: Settings) -> ASGIApp:
+def make_v1(site: Site, callers: Authenticator, gate: AccessGate, streams: EventStreams, settings: Settings) -> ASGIApp:
     """The application, with every address of v1 and its OpenAPI document."""
     app = FastAPI(
         title=settings.title,
@@ -56,9 +56,9 @@ def make_v1(site: Site, callers: Callers, gate: Gate, streams: Streams, settings
         generate_unique_id_function=_operation_id,
         dependencies=[Depends(check_parameters)],
         exception_handlers={
-            **dict.fromkeys([HttpProblem, LexariumError, Exception], handle_error),
+            **dict.fromkeys([HTTPProblem, LexariumError, Exception], handle_error),
             HTTPException: _handle_http,
-            Moved: _handle_moved,
+            RecordMerged: _handle_moved,
             RequestValidationError: _handle_invalid,
         },
     )
@@ -68,8 +68,8 @@ def make_v1(site: Site, callers: Callers, gate: Gate, streams: Streams, settings
     app.state.limits = site.limits
     app.state.streams = streams
     app.state.settings = settings
-    app.state.finder = site.finder
-    app.state.annotating = site.annotating
+    app.state.finder = site.record_search
+    app.state.annotating = site.annotator_cache
     app.state.site = site
     app.router.redirect_slashes = False
     # The records first: they are asked for most, and every route before takes its time to say no.
@@ -119,16 +119,16 @@ async def _handle_http(request: Request, error: Exception) -> Response:
 
 async def _handle_moved(request: Request, error: Exception) -> Response:
     """To who reads, the same address with the survivor in place of the record; who writes must see what they change."""
-    assert isinstance(error, Moved)
+    assert isinstance(error, RecordMerged)
     if request.method != "GET":
-        return respond(error)
+        return problem_response(error)
     parts = request.scope["raw_path"].decode("ascii").split("/")
-    parts[_PLACE_OF_ID] = quote(error.survivor, safe="")
+    parts[_PLACE_OF_ID] = quote(error.survivor_id, safe="")
     query = request.scope["query_string"].decode("latin-1")
     there = {"location": "/".join(parts) + (f"?{query}" if query else ""), "cache-control": "no-cache"}
-    return respond(HttpProblem(308, str(error), there, merged_into=error.survivor))
+    return problem_response(HTTPProblem(308, str(error), there, merged_into=error.survivor_id))
 
 
 async def _handle_invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    return respond(Invalid("The request is not valid.", parameter_problems(error.errors())))
+    return problem_response(InvalidInput("The request is not valid.", parameter_problems(error.errors())))

@@ -9,17 +9,17 @@ from fastapi import APIRouter, Header, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
-from lexarium.service.batches import run_batch
-from lexarium.service.desk import Saved
-from lexarium.service.once import Outcome, once
+from lexarium.services.curation.batch import run_batch
+from lexarium.services.idempotency import WriteResponse, make_idempotent
+from lexarium.services.records.lookup import VersionedRecord
 from lexarium.store.database import Database
 from lexarium.store.transaction import Transaction
-from lexarium.store.writer import Work
-from lexarium.web.limits import Limits
-from lexarium.web.problems import HttpProblem
+from lexarium.store.write_queue import WriteTask
+from lexarium.web.http.limits import Limits
+from lexarium.web.http.problems import HTTPProblem
+from lexarium.web.http.write_requests import build_idempotency_request
 from lexarium.web.v1.requests import CuratorOf, LimitsOf, StoreOf
 from lexarium.web.v1.schemas import answered, body_of
-from lexarium.web.writes import asked
 
 router = APIRouter(tags=["batch"])
 
@@ -45,7 +45,7 @@ async def batch(
     limits: LimitsOf,
     caller: CuratorOf,
     idempotency_key: Annotated[
-        str | None, Header(description="Done once, however often it is sent, for a day.")
+        str | None, Header(description="Done make_idempotent, however often it is sent, for a day.")
     ] = None,
 ) -> Response:
     """Do many writes.
@@ -56,26 +56,26 @@ async def batch(
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind not in (_NDJSON, "application/ndjson"):
-        raise HttpProblem(415, f"The body must be {_NDJSON}.")
+        raise HTTPProblem(415, f"The body must be {_NDJSON}.")
     digest = hashlib.sha256()
     given = [line async for line in _lines(request, limits, digest)]
     lines = [(number, line) for number, line in enumerate(given, 1) if line.strip()]
 
-    def work(transaction: Transaction) -> Outcome:
-        return Outcome(200, [_result(saved) for saved in run_batch(transaction, caller, lines)])
+    def work(transaction: Transaction) -> WriteResponse:
+        return WriteResponse(200, [_result(saved) for saved in run_batch(transaction, caller, lines)])
 
-    ask = asked(request, idempotency_key, digest.digest())
-    async with limits.batches:
-        outcome = await run_in_threadpool(_done, database, once(caller, ask, work))
+    ask = build_idempotency_request(request, idempotency_key, digest.digest())
+    async with limits.batch_semaphore:
+        outcome = await run_in_threadpool(_done, database, make_idempotent(caller.account.id, ask, work))
     return Lines(b"".join(orjson.dumps(result) + b"\n" for result in outcome.content))
 
 
-def _result(saved: Saved) -> dict[str, Any]:
-    result = {"id": saved.whole.id, "version": saved.version, "state": saved.whole.state}
+def _result(saved: VersionedRecord) -> dict[str, Any]:
+    result = {"id": saved.record.id, "version": saved.version, "state": saved.record.state}
     return {**result, "warnings": saved.warnings} if saved.warnings else result
 
 
-def _done(database: Database, work: Work[Outcome]) -> Outcome:
+def _done(database: Database, work: WriteTask[WriteResponse]) -> WriteResponse:
     """The result of much work, which has a transaction of its own."""
     with database.write() as transaction:
         return work(transaction)
@@ -83,10 +83,10 @@ def _done(database: Database, work: Work[Outcome]) -> Outcome:
 
 async def _lines(request: Request, limits: Limits, digest: "hashlib._Hash") -> AsyncIterator[bytes]:
     """The lines of a batch as they come; the digest learns of all that was read."""
-    too_many = HttpProblem(413, f"A batch must have at most {limits.batch_lines:,} lines.")
+    too_many = HTTPProblem(413, f"A batch must have at most {limits.batch_lines:,} lines.")
     begun: list[bytes] = []
     number = 0
-    async for piece in limits.pieces(request, limits.batch_bytes):
+    async for piece in limits.iter_body(request, limits.batch_bytes):
         digest.update(piece)
         number += piece.count(b"\n")
         if number > limits.batch_lines:

@@ -11,15 +11,15 @@ from pydantic import AfterValidator
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response, StreamingResponse
 
-from lexarium.domain.changes import Change
-from lexarium.domain.errors import Conflict, Damaged, Unauthenticated
-from lexarium.service.looking import changes_after, changes_since
-from lexarium.service.views import change_view
-from lexarium.store.backend import read_position
+from lexarium.domain.change import Change
+from lexarium.domain.errors import Conflict, DatabaseDamaged, Unauthenticated
+from lexarium.services.records.queries import list_changes, list_changes_newest
+from lexarium.services.serializers import serialize_change
 from lexarium.store.database import Database
-from lexarium.web.asked import known_collection
-from lexarium.web.problems import HttpProblem
-from lexarium.web.streams import Stream, Streams
+from lexarium.store.position import read_position
+from lexarium.web.http.problems import HTTPProblem
+from lexarium.web.http.streaming import EventStream, EventStreams
+from lexarium.web.request_models import validate_collection
 from lexarium.web.v1 import answers
 from lexarium.web.v1.requests import GateOf, StoreOf, StreamsOf
 from lexarium.web.v1.schemas import answered, live
@@ -47,7 +47,7 @@ async def changes(
     gate: GateOf,
     since: Annotated[int | None, Query(ge=0, le=_LARGEST, description="The last `seq` you have.")] = None,
     limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
-    collection: Annotated[str | None, Query(max_length=100), AfterValidator(known_collection)] = None,
+    collection: Annotated[str | None, Query(max_length=100), AfterValidator(validate_collection)] = None,
     last_event_id: Annotated[str | None, Header(description="Where a live stream resumes.")] = None,
 ) -> Response:
     """Without `since`, JSON begins with the first change of all; a live stream with the next that is made.
@@ -58,20 +58,20 @@ async def changes(
     """
     wanted = [] if collection is None else [collection]
     if "text/event-stream" not in request.headers.get("accept", ""):
-        found = await run_in_threadpool(changes_after, database, since or 0, limit, wanted)
+        found = await run_in_threadpool(list_changes_newest, database, since or 0, limit, wanted)
         last = found[-1].seq if found else since or 0
-        return answers.read({"items": [change_view(change) for change in found], "next": last})
+        return answers.read({"items": [serialize_change(change) for change in found], "next": last})
     start, epoch = (since, None) if last_event_id is None else _place_of(last_event_id)
     if start is None:
-        start = database.position().revision
+        start = database.get_position().revision
     else:
         await run_in_threadpool(_refuse_lost, database, epoch)
-        await run_in_threadpool(changes_after, database, start, 1, wanted)
+        await run_in_threadpool(list_changes_newest, database, start, 1, wanted)
     headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
     if getattr(request.state, "head", False):
         return Response(media_type="text/event-stream", headers=headers)
-    streams.refuse_more()
-    events = _live(database, streams, lambda: gate.check(request), start, wanted)
+    streams.require_capacity()
+    events = _live(database, streams, lambda: gate.require_reader(request), start, wanted)
     return StreamingResponse(events, media_type="text/event-stream", headers=headers)
 
 
@@ -79,7 +79,7 @@ def _place_of(last_event_id: str) -> tuple[int, str | None]:
     """The seq of an event's id, and the epoch where it tells that."""
     seq, _, epoch = last_event_id.partition(_BETWEEN)
     if not (seq.isascii() and seq.isdecimal() and len(seq) < _DIGITS):
-        raise HttpProblem(400, "Last-Event-ID must be the id of an event of this stream, or its seq: a whole number.")
+        raise HTTPProblem(400, "Last-Event-ID must be the id of an event of this stream, or its seq: a whole number.")
     return int(seq), epoch or None
 
 
@@ -87,7 +87,7 @@ def _refuse_lost(database: Database, epoch: str | None) -> None:
     """Raise `Conflict` where an event was told of in another epoch."""
     if epoch is None:
         return
-    with database.read(newest=True) as snapshot:
+    with database.read(from_primary=True) as snapshot:
         present = read_position(snapshot)
     if present.epoch != epoch:
         raise Conflict(
@@ -103,7 +103,7 @@ def _read_to(database: Database, epoch: str, since: int, collections: list[str])
         present = read_position(snapshot)
         if present.epoch != epoch:
             return None
-        found = changes_since(snapshot, since, _AT_ONCE, collections)
+        found = list_changes(snapshot, since, _AT_ONCE, collections)
         return found, found[-1].seq if len(found) == _AT_ONCE else present.revision
 
 
@@ -112,34 +112,34 @@ Check = Callable[[], Awaitable[None]]
 
 
 async def _live(
-    database: Database, streams: Streams, check: Check, since: int, collections: list[str]
+    database: Database, streams: EventStreams, check: Check, since: int, collections: list[str]
 ) -> AsyncIterator[bytes]:
     """Each change as an event, for as long as a stream may last."""
-    with streams.opened() as stream, suppress(Unauthenticated, Damaged):
+    with streams.open_stream() as stream, suppress(Unauthenticated, DatabaseDamaged):
         yield b"retry: 1000\n\n"
         async for event in _events(database, stream, check, since, collections):
             yield event
 
 
 async def _events(
-    database: Database, stream: Stream, check: Check, since: int, collections: list[str]
+    database: Database, stream: EventStream, check: Check, since: int, collections: list[str]
 ) -> AsyncIterator[bytes]:
     """What a slow reader has not taken is not read: nothing piles up here.
 
     They end where another epoch begins: what is numbered on from there is something else.
     """
     silent = 0.0
-    epoch = database.position().epoch
-    while stream.goes_on and database.position().epoch == epoch:
+    epoch = database.get_position().epoch
+    while stream.is_alive and database.get_position().epoch == epoch:
         await check()  # in every round: a token may end while nothing changes
-        if database.position().revision > since:
+        if database.get_position().revision > since:
             read = await run_in_threadpool(_read_to, database, epoch, since, collections)
             if read is None:
                 return
             found, since = read
             for change in found:
                 name = f"{change.seq}{_BETWEEN}{epoch}".encode()
-                yield b"id: %b\nevent: change\ndata: %b\n\n" % (name, orjson.dumps(change_view(change)))
+                yield b"id: %b\nevent: change\ndata: %b\n\n" % (name, orjson.dumps(serialize_change(change)))
             if found:
                 silent = 0.0
                 continue

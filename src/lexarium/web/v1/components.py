@@ -6,15 +6,15 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue, models_json_schema
 
-from lexarium.domain.collections import COLLECTIONS
-from lexarium.domain.drafts import draft_model, valpha_model
+from lexarium.domain.schema.collections import COLLECTIONS
+from lexarium.domain.validation import build_draft_model, build_valpha_model
 from lexarium.web.v1.schemas import BODIES, LINES, REFERENCE, draft_name, patch_name, reference, title
 from lexarium.web.v1.shapes import ANSWERS
 
 
 def components() -> dict[str, Any]:
     """Every schema, by name."""
-    bodies = [*BODIES, *(draft_model(name) for name in COLLECTIONS), *_valpha_bodies()]
+    bodies = [*BODIES, *(build_draft_model(name) for name in COLLECTIONS), *_valpha_bodies()]
     found = {**_definitions(bodies, _Untitled), **_definitions(ANSWERS, _Whole)}
     for name in COLLECTIONS:
         record, draft = found[title(name)], found[draft_name(name)]
@@ -53,14 +53,16 @@ def _definitions(models: Iterable[type[BaseModel]], generator: type[GenerateJson
 
 
 def _valpha_bodies() -> list[type[BaseModel]]:
-    return [valpha_model(name) for name, collection in COLLECTIONS.items() if collection.on_valpha]
+    return [build_valpha_model(name) for name, collection in COLLECTIONS.items() if collection.in_valpha]
 
 
 def _relations(collection: str) -> dict[str, Any]:
     """The relations that records of a collection may have, each with what it points to."""
     targets = {
-        relation.name: f"Ids of {relation.target} records." if relation.target else "IRIs or CURIEs elsewhere."
-        for relation in COLLECTIONS[collection].relations.values()
+        relation.name: f"Ids of {relation.target_collection} records."
+        if relation.target_collection
+        else "IRIs or CURIEs elsewhere."
+        for relation in COLLECTIONS[collection].relation_types.values()
     }
     array = {"type": "array", "items": {"type": "string", "minLength": 1, "maxLength": 2_000}}
     return {"properties": {name: {**array, "description": told} for name, told in targets.items()}}

@@ -8,7 +8,7 @@ from fastapi.dependencies.models import Dependant
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 
-from lexarium.domain.collections import COLLECTIONS
+from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.web import suggest
 from lexarium.web.v1 import frozen
 from lexarium.web.v1.components import components

@@ -8,8 +8,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from lexarium.web.answers import conditions, matches
-from lexarium.web.encodings import IDENTITY, chosen, encoded
+from lexarium.web.http.conditional import etag_matches, read_conditional_headers
+from lexarium.web.http.encodings import IDENTITY, choose_encoding, encode_body
 
 SHORTEST = 1024
 """In bytes: what is shorter is not compressed."""
@@ -70,16 +70,16 @@ class _Outgoing:
         return read and headers.get("content-type") == "application/json" and "content-length" in headers
 
     async def _enclosed(self, start: Message, body: bytes) -> tuple[Message, bytes]:
-        accept, if_none_match, _ = conditions(self._scope)
-        encoding = chosen(accept) if len(body) >= SHORTEST else IDENTITY
+        accept, if_none_match, _ = read_conditional_headers(self._scope)
+        encoding = choose_encoding(accept) if len(body) >= SHORTEST else IDENTITY
         headers = MutableHeaders(raw=start["headers"])
         headers.add_vary_header("Accept-Encoding")
         headers["etag"] = etag = _etag(headers, body, encoding)
-        if if_none_match is not None and matches(etag.encode(), if_none_match):
+        if if_none_match is not None and etag_matches(etag.encode(), if_none_match):
             del headers["content-length"], headers["content-type"]
             return {**start, "status": 304, "headers": headers.raw}, b""
         if encoding != IDENTITY:
-            body = await run_in_threadpool(encoded, encoding, body)
+            body = await run_in_threadpool(encode_body, encoding, body)
             headers.update({"content-encoding": encoding, "content-length": str(len(body))})
         return {**start, "headers": headers.raw}, body
 

@@ -7,22 +7,29 @@ from typing import Any
 import orjson
 
 from lexarium import __version__
-from lexarium.domain.about import About
-from lexarium.domain.accounts import Account, Role, Token
-from lexarium.domain.changes import Action, Change, State, Whole
-from lexarium.domain.collections import COLLECTIONS
-from lexarium.domain.editing import Difference, draft_of
-from lexarium.domain.proposals import Proposal
-from lexarium.domain.relations import Edge
-from lexarium.domain.stamps import text_of
-from lexarium.domain.webhooks import Delivery, Webhook
-from lexarium.exchange import jsonl
-from lexarium.exchange.formats import FORMATS
-from lexarium.service.accounts import account_view, token_view
-from lexarium.service.views import change_view, difference_view, proposal_view, record_view, version_view
-from lexarium.service.webhooks import delivery_view, webhook_view
+from lexarium.domain.account import Account, Role, Token
+from lexarium.domain.change import Action, Change
+from lexarium.domain.edit import FieldDiff, to_draft
+from lexarium.domain.proposal import Proposal
+from lexarium.domain.record import Record, RecordState, Relation
+from lexarium.domain.schema.collections import COLLECTIONS
+from lexarium.domain.timestamps import format_timestamp
+from lexarium.domain.vocabulary import Vocabulary
+from lexarium.domain.webhook import Webhook, WebhookDelivery
+from lexarium.formats.json import jsonl
+from lexarium.formats.registry import FORMATS
+from lexarium.services.access.accounts import serialize_account
+from lexarium.services.access.tokens import serialize_token
+from lexarium.services.serializers import (
+    serialize_change,
+    serialize_difference,
+    serialize_proposal,
+    serialize_record,
+    serialize_version,
+)
+from lexarium.services.webhooks.subscriptions import serialize_delivery, serialize_webhook
 from lexarium.web.v1.schemas import document_name, title
-from lexarium.web.valpha.resources import RESOURCES, describe
+from lexarium.web.valpha.resources import RESOURCES, build_options_body
 
 _AT = 1_767_261_600_000
 _SHOWN = {
@@ -59,8 +66,10 @@ def example_id(collection: str) -> str:
 def _examples(collection: str) -> dict[str, Any]:
     other = _shape(collection, 1)["id"]
     change = _change(collection)
-    record = record_view(change)
-    related = [{"relation": name, "target": targets[0]} for name, targets in change.whole().relations.items()]
+    record = serialize_record(change)
+    related = [
+        {"relation": name, "target": targets[0]} for name, targets in change.to_record().relation_targets.items()
+    ]
     patch = {name: value for name, value in _draft(collection).items() if name != "name"} or {"name": "Another name"}
     wish = {"url": f"{_BASE}/hook", "collections": ["concept"], "actions": ["create", "update"]}
     found = {
@@ -111,14 +120,14 @@ def _shape(collection: str, which: int) -> dict[str, Any]:
 def _change(name: str) -> Change:
     collection, shape = COLLECTIONS[name], _shape(name, 0)
     edges = {
-        Edge(shape["id"], entry.get("relationship", view.relations[0].name), entry[view.id_key])
-        for view in collection.views
+        Relation(shape["id"], entry.get("relationship", view.relation_types[0].name), entry[view.id_key])
+        for view in collection.relation_lists
         if "source" in view.sides
         for entry in shape.get(view.key, [])
         if not view.directions or entry["direction"] == view.directions["source"]
     }
-    whole = Whole(collection, {field: shape[field] for field in collection.fields}, frozenset(edges))
-    return Change(7, _AT, _ADA.id, 7, Action.UPDATE, name, whole.id, 2, whole.document())
+    whole = Record(collection, {field: shape[field] for field in collection.fields}, frozenset(edges))
+    return Change(7, _AT, _ADA.id, 7, Action.UPDATE, name, whole.id, 2, whole.to_document())
 
 
 def _draft(collection: str) -> dict[str, Any]:
@@ -131,13 +140,13 @@ def _draft(collection: str) -> dict[str, Any]:
 
 
 def _of_the_past(change: Change) -> dict[str, Any]:
-    difference = Difference("name", "a name", draft_of(change.whole())["name"])
-    told = change_view(change)
+    difference = FieldDiff("name", "a name", to_draft(change.to_record())["name"])
+    told = serialize_change(change)
     return {
         "Change": told,
         "Changes": {"items": [told], "next": change.seq},
-        "History": {"items": [version_view(change)]},
-        "Diff": {"from": 1, "to": 2, "items": [difference_view(difference)]},
+        "History": {"items": [serialize_version(change)]},
+        "Diff": {"from": 1, "to": 2, "items": [serialize_difference(difference)]},
     }
 
 
@@ -158,7 +167,7 @@ def _of_proposals(collection: str, patch: dict[str, Any]) -> dict[str, Any]:
         record=example_id(collection),
         base_version=1,
     )
-    told = proposal_view(proposal)
+    told = serialize_proposal(proposal)
     return {
         "Proposal": told,
         "ProposalInFull": {**told, "conflicts": [], "version": None},
@@ -168,8 +177,10 @@ def _of_proposals(collection: str, patch: dict[str, Any]) -> dict[str, Any]:
 
 
 def _of_people() -> dict[str, Any]:
-    token = token_view(Token("tok_5d77d105ab49c581", _ADA, "my notebook", Role.CURATOR, _AT, _AT + 30 * 86_400_000))
-    account = account_view(_ADA)
+    token = serialize_token(
+        Token("tok_5d77d105ab49c581", _ADA, "my notebook", Role.CURATOR, _AT, _AT + 30 * 86_400_000)
+    )
+    account = serialize_account(_ADA)
     return {
         "Account": account,
         "Accounts": {"items": [account]},
@@ -181,14 +192,14 @@ def _of_people() -> dict[str, Any]:
 
 
 def _of_webhooks() -> dict[str, Any]:
-    hook = webhook_view(
+    hook = serialize_webhook(
         Webhook("whk_8a1e6b3c5d7f9024", f"{_BASE}/hook", (), ("concept",), (Action.CREATE, Action.UPDATE), 7, _AT)
     )
     return {
         "Webhook": hook,
         "Webhooks": {"items": [hook]},
         "WebhookWithSecret": {**hook, "secret": "whsec_…"},
-        "Deliveries": {"items": [delivery_view(Delivery(hook["id"], 7, _AT, 204))]},
+        "Deliveries": {"items": [serialize_delivery(WebhookDelivery(hook["id"], 7, _AT, 204))]},
         "Trial": {"status": 204, "error": None},
     }
 
@@ -199,7 +210,7 @@ def _of_finding() -> dict[str, Any]:
     text = f"{shape['name'].capitalize()} has been studied for long."
     words = [{"start": 0, "end": 7}, {"start": 8, "end": 14}]
     matched = {"field": "name", "text": shape["name"], "kind": "name"}
-    found = {"state": State.PUBLISHED, "replaced_by": None, "score": 0.9, "matched": matched, "highlight": words}
+    found = {"state": RecordState.PUBLISHED, "replaced_by": None, "score": 0.9, "matched": matched, "highlight": words}
     facets = {"collection": {"concept": 1}, "class": {shape["id_concept_class"]: 1}, "state": {"published": 1}}
     return {
         "Found": {
@@ -225,18 +236,18 @@ def _of_lines(identifier: str, other: str, change: Change) -> dict[str, Any]:
         {"op": "update", "id": identifier, "version": 1, "change": {"sources": [f"{_BASE}/book"]}},
         {"op": "relate", "id": other, "relation": "exactMatch", "target": f"{_BASE}/vocabulary/2"},
     ]
-    results = [{"id": identifier, "version": 2, "state": change.whole().state}]
-    event = f"id: {change.seq}-5f0c21d9\nevent: change\ndata: {orjson.dumps(change_view(change)).decode()}\n\n"
+    results = [{"id": identifier, "version": 2, "state": change.to_record().state}]
+    event = f"id: {change.seq}-5f0c21d9\nevent: change\ndata: {orjson.dumps(serialize_change(change)).decode()}\n\n"
     return {"Batch": _joined(lines), "BatchResults": _joined(results), "Events": event}
 
 
 def _of_exports() -> dict[str, Any]:
-    about, change, shape = About(base=f"{_BASE}/"), _change("concept"), _shape("concept", 0)
-    views = [view.key for view in COLLECTIONS["concept"].views]
+    about, change, shape = Vocabulary(base=f"{_BASE}/"), _change("concept"), _shape("concept", 0)
+    views = [view.key for view in COLLECTIONS["concept"].relation_lists]
     found: dict[str, Any] = {
-        document_name(each): b"".join(each.codec.write(each, about, [change.whole()])).decode()
+        document_name(each): b"".join(each.codec.write(each, about, [change.to_record()])).decode()
         for each in FORMATS.values()
-        if each.writes and each.name not in ("v-alpha", "jsonl")
+        if each.can_write and each.name not in ("v-alpha", "jsonl")
     }
     found["JsonldExport"] = orjson.loads(found["JsonldExport"])
     found["JsonlExport"] = b"".join(jsonl.write(about, change.seq, [change])).decode()
@@ -256,12 +267,18 @@ def _of_valpha(collection: str) -> dict[str, Any]:
         f"Valpha{title(collection)}": {field: shape[field] for field in kind.fields},
         f"{title(collection)}Valpha": _WORDS[collection],
         "ValphaHits": [{**hit, "ID(c)": 1}],
-        "ValphaResource": describe(RESOURCES["search"]),
+        "ValphaResource": build_options_body(RESOURCES["search"]),
     }
 
 
 def _release() -> dict[str, Any]:
-    return {"name": "2026.1", "revision": 7, "note": "The first of the year.", "by": _ADA.id, "at": text_of(_AT)}
+    return {
+        "name": "2026.1",
+        "revision": 7,
+        "note": "The first of the year.",
+        "by": _ADA.id,
+        "at": format_timestamp(_AT),
+    }
 
 
 def _service() -> dict[str, Any]:

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from lexarium.domain.drafts import valpha_model
+from lexarium.domain.validation import build_valpha_model
 from lexarium.web.v1.schemas import UNCHANGED, answered, numbered, reference, title
 from lexarium.web.v1.shapes import valpha_answer_model
-from lexarium.web.valpha.resources import FORMATS, PATH, RESOURCES, Resource
+from lexarium.web.valpha.resources import FORMATS, RESOURCES, VALPHA_PATH, ValphaResource
 
 TAG = "v-alpha"
 _KINDS = ("application/json", "application/x-www-form-urlencoded", "multipart/form-data")
@@ -13,15 +13,15 @@ _KINDS = ("application/json", "application/x-www-form-urlencoded", "multipart/fo
 
 def paths() -> dict[str, dict[str, Any]]:
     """Every address of v-alpha, with its operations by method."""
-    return {f"{PATH}/{name}": _operations(resource) for name, resource in RESOURCES.items()}
+    return {f"{VALPHA_PATH}/{name}": _operations(resource) for name, resource in RESOURCES.items()}
 
 
-def _operations(resource: Resource) -> dict[str, Any]:
+def _operations(resource: ValphaResource) -> dict[str, Any]:
     found = {"get": _read(resource), "options": _described(resource)}
     return {**found, "post": _create(resource)} if resource.collection else found
 
 
-def _read(resource: Resource) -> dict[str, Any]:
+def _read(resource: ValphaResource) -> dict[str, Any]:
     collection = resource.collection
     parameters = [_parameter(name, told) for name, told in resource.parameters.items()]
     formats = {"type": "string", "enum": list(FORMATS)}
@@ -41,10 +41,10 @@ def _read(resource: Resource) -> dict[str, Any]:
     }
 
 
-def _create(resource: Resource) -> dict[str, Any]:
+def _create(resource: ValphaResource) -> dict[str, Any]:
     assert resource.collection is not None
     name = resource.collection.name
-    schema = reference(valpha_model(name).__name__)
+    schema = reference(build_valpha_model(name).__name__)
     made = answered(f"Valpha{title(name)}", 400, 401, 408, 413, 415, 422, 429, status=201, headers=("Location",))
     waiting = answered("ValphaProposal", status=202, headers=("Location",))
     return {
@@ -58,7 +58,7 @@ def _create(resource: Resource) -> dict[str, Any]:
     }
 
 
-def _described(resource: Resource) -> dict[str, Any]:
+def _described(resource: ValphaResource) -> dict[str, Any]:
     return {
         "tags": [TAG],
         "operationId": f"valpha_describe_{resource.name}",

@@ -6,12 +6,12 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query
 from starlette.responses import Response
 
-from lexarium.domain.collections import COLLECTIONS, Collection
-from lexarium.service import looking
-from lexarium.service.desk import Desk
-from lexarium.service.once import Outcome, once
-from lexarium.service.views import difference_view, record_view, version_view
-from lexarium.store.backend import read_position
+from lexarium.domain.schema.collections import COLLECTIONS, Collection
+from lexarium.services.curation.record_writer import RecordWriter
+from lexarium.services.idempotency import WriteResponse, make_idempotent
+from lexarium.services.records import queries
+from lexarium.services.serializers import serialize_difference, serialize_record, serialize_version
+from lexarium.store.position import read_position
 from lexarium.store.transaction import Transaction
 from lexarium.web.v1 import answers
 from lexarium.web.v1.records import published
@@ -35,19 +35,19 @@ def _router(collection: Collection) -> APIRouter:
     @router.get("/history", summary="Every version, the newest first", responses=answered("History", 404))
     def history(database: StoreOf, id: str) -> Response:
         with database.read() as snapshot:
-            found = looking.history(snapshot, collection, id, read_position(snapshot).revision)
-        return answers.read({"items": [version_view(change) for change in found]})
+            found = queries.list_versions(snapshot, collection, id, read_position(snapshot).revision)
+        return answers.read({"items": [serialize_version(change) for change in found]})
 
     @router.get("/history/{version}", summary="One version", responses=answered(record, 404))
     def one_version(database: StoreOf, id: str, version: Annotated[int, Path(ge=1, le=_LAST)]) -> Response:
         with database.read() as snapshot:
-            return answers.read(record_view(looking.version(snapshot, collection, id, version)))
+            return answers.read(serialize_record(queries.get_version(snapshot, collection, id, version)))
 
     @router.get("/diff", summary="What differs between two versions, field by field", responses=answered("Diff", 404))
     def diff(database: StoreOf, id: str, from_: Annotated[Version, Query(alias="from")], to: Version) -> Response:
         with database.read() as snapshot:
-            found = looking.diff(snapshot, collection, id, from_, to)
-        return answers.read({"from": from_, "to": to, "items": [difference_view(each) for each in found]})
+            found = queries.diff_versions(snapshot, collection, id, from_, to)
+        return answers.read({"from": from_, "to": to, "items": [serialize_difference(each) for each in found]})
 
     @router.post(
         "/revert",
@@ -60,12 +60,12 @@ def _router(collection: Collection) -> APIRouter:
     ) -> Response:
         to = read_as(Revert, body).version
 
-        def work(transaction: Transaction) -> Outcome:
-            desk = Desk(transaction, caller)
-            past = looking.version(transaction.connection, collection, id, to)
-            return published(desk.revert(past, match.agreed(desk.any(id)).version))
+        def work(transaction: Transaction) -> WriteResponse:
+            desk = RecordWriter(transaction, caller)
+            past = queries.get_version(transaction.connection, collection, id, to)
+            return published(desk.revert(past, match.agreed(desk.get_record(id)).version))
 
-        return await answers.written(database, once(caller, ask, work))
+        return await answers.written(database, make_idempotent(caller.account.id, ask, work))
 
     @router.post(
         "/merge",
@@ -78,10 +78,10 @@ def _router(collection: Collection) -> APIRouter:
     ) -> Response:
         into = read_as(Merge, body).into
 
-        def work(transaction: Transaction) -> Outcome:
-            desk = Desk(transaction, caller)
-            return published(desk.merge(match.agreed(desk.current(collection, id)), into))
+        def work(transaction: Transaction) -> WriteResponse:
+            desk = RecordWriter(transaction, caller)
+            return published(desk.merge(match.agreed(desk.get_published(collection, id)), into))
 
-        return await answers.written(database, once(caller, ask, work))
+        return await answers.written(database, make_idempotent(caller.account.id, ask, work))
 
     return router

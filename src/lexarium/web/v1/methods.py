@@ -4,7 +4,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Match
 
-from lexarium.web.problems import HttpProblem, respond
+from lexarium.web.http.problems import HTTPProblem, problem_response
 
 _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 _PREFLIGHT = {
@@ -19,7 +19,9 @@ def answer(request: Request) -> Response:
     """The answer to a method that no handler takes at an address that is there."""
     allow = ", ".join(_allowed(request))
     if request.method != "OPTIONS":
-        return respond(HttpProblem(405, f"{request.method} is not allowed here; {allow} are.", {"allow": allow}))
+        return problem_response(
+            HTTPProblem(405, f"{request.method} is not allowed here; {allow} are.", {"allow": allow})
+        )
     asked = "access-control-request-method" in request.headers
     return Response(status_code=204, headers={"allow": allow, **(_PREFLIGHT if asked else {})})
 

@@ -9,13 +9,13 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from lexarium.domain.changes import State
-from lexarium.domain.collections import COLLECTIONS
-from lexarium.domain.errors import Invalid, LexariumError, Problem
-from lexarium.service.finding import LONGEST_QUERY, Asked, Finder
-from lexarium.service.views import found_view
-from lexarium.store.backend import Position
-from lexarium.web.problems import respond
+from lexarium.domain.errors import FieldProblem, InvalidInput, LexariumError
+from lexarium.domain.record import RecordState
+from lexarium.domain.schema.collections import COLLECTIONS
+from lexarium.services.search.record_search import MAX_QUERY_CHARS, RecordSearch, SearchQuery
+from lexarium.services.serializers import serialize_search_result
+from lexarium.store.position import Position
+from lexarium.web.http.problems import problem_response
 from lexarium.web.v1 import answers
 from lexarium.web.v1.envelope import Envelope
 
@@ -26,7 +26,7 @@ LONGEST_CLASS = 500
 _PLAIN = {
     name: re.compile(form, re.DOTALL)
     for name, form in {
-        "q": f".{{0,{LONGEST_QUERY}}}",
+        "q": f".{{0,{MAX_QUERY_CHARS}}}",
         "collection": ".*",
         "class": f".{{0,{LONGEST_CLASS}}}",
         "state": ".*",
@@ -41,7 +41,7 @@ _PLAIN = {
 class PlainSearch:
     """Answers where every parameter is plain; else `v1` does."""
 
-    def __init__(self, finder: Finder, v1: ASGIApp) -> None:
+    def __init__(self, finder: RecordSearch, v1: ASGIApp) -> None:
         self._finder = finder
         self._v1 = v1
 
@@ -56,18 +56,18 @@ class PlainSearch:
 
     async def _answer(self, given: QueryParams, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            asked = Asked(
+            asked = SearchQuery(
                 given["q"],
                 collections=collections_of(given.getlist("collection")),
-                class_=given.get("class"),
+                class_ref=given.get("class"),
                 states=states_of(given.getlist("state")),
                 limit=int(given.get("limit", 10)),
                 offset=int(given.get("offset", 0)),
                 explain=given.get("explain") == "true",
             )
-            response = await run_in_threadpool(found, self._finder, asked, self._finder.seen())
+            response = await run_in_threadpool(found, self._finder, asked, self._finder.get_position())
         except LexariumError as error:
-            response = respond(error)
+            response = problem_response(error)
         await response(scope, receive, send)
 
 
@@ -83,19 +83,21 @@ def collections_of(given: list[str]) -> tuple[str, ...]:
     return _named("collection", given, list(COLLECTIONS)) if given else ()
 
 
-def states_of(given: list[str]) -> tuple[State, ...]:
+def states_of(given: list[str]) -> tuple[RecordState, ...]:
     """The states that a parameter names, likewise."""
-    return tuple(State(each) for each in _named("state", given or [State.PUBLISHED], list(State)))
+    return tuple(RecordState(each) for each in _named("state", given or [RecordState.PUBLISHED], list(RecordState)))
 
 
-def found(finder: Finder, asked: Asked, position: Position) -> Response:
+def found(finder: RecordSearch, asked: SearchQuery, position: Position) -> Response:
     """The answer to a search."""
-    return answers.read(found_view(finder.search(asked, position)))
+    return answers.read(serialize_search_result(finder.search(asked, position)))
 
 
 def _named(parameter: str, given: list[str], known: list[str]) -> tuple[str, ...]:
     names = tuple(dict.fromkeys(name.strip() for name in ",".join(given).split(",") if name.strip()))
     unknown = [name for name in names if name not in known]
     if unknown or not names:
-        raise Invalid("This cannot be looked for.", [Problem(parameter, f"should be among {', '.join(known)}.")])
+        raise InvalidInput(
+            "This cannot be looked for.", [FieldProblem(parameter, f"should be among {', '.join(known)}.")]
+        )
     return names

@@ -10,18 +10,20 @@ from pydantic import AfterValidator
 from starlette.responses import Response
 from starlette.routing import Route
 
-from lexarium.domain.changes import State
-from lexarium.domain.collections import COLLECTIONS, Collection
-from lexarium.domain.editing import draft_of
-from lexarium.domain.proposals import Proposal
-from lexarium.domain.stamps import milliseconds_of
-from lexarium.domain.text import name_key
-from lexarium.service import curating, looking
-from lexarium.service.desk import Saved, current
-from lexarium.service.once import Outcome, once
-from lexarium.service.views import proposal_view, record_fields, record_view
+from lexarium.domain.edit import to_draft
+from lexarium.domain.proposal import Proposal
+from lexarium.domain.record import RecordState
+from lexarium.domain.schema.collections import COLLECTIONS, Collection
+from lexarium.domain.text.characters import name_key
+from lexarium.domain.timestamps import parse_timestamp
+from lexarium.services.curation import submissions
+from lexarium.services.idempotency import WriteResponse, make_idempotent
+from lexarium.services.records import queries
+from lexarium.services.records.lookup import VersionedRecord, get_published
+from lexarium.services.serializers import list_record_fields, serialize_proposal, serialize_record
+from lexarium.store.revisions import ListQuery
 from lexarium.store.transaction import Transaction
-from lexarium.store.versions import Listing
+from lexarium.web.http.write_requests import build_idempotency_request
 from lexarium.web.v1 import answers
 from lexarium.web.v1.requests import (
     AskOf,
@@ -34,7 +36,6 @@ from lexarium.web.v1.requests import (
     refuse_parameters,
 )
 from lexarium.web.v1.schemas import CLOSED, GONE, PROPOSED, answered, body_of, draft_name, title
-from lexarium.web.writes import asked
 
 Release = Annotated[str | None, Query(max_length=100, description="Read a release instead of the present.")]
 AsOf = Annotated[int | None, Query(ge=0, le=2**53, description="Read an earlier revision instead of the present.")]
@@ -59,13 +60,13 @@ def _few(ids: str) -> str:
 
 
 def _moment(text: str) -> str:
-    if milliseconds_of(text) is None:
+    if parse_timestamp(text) is None:
         raise ValueError("should be like 2026-01-31T12:00:00.")
     return text
 
 
 def _fields_of(collection: Collection) -> Callable[[str], str]:
-    known = record_fields(collection)
+    known = list_record_fields(collection)
 
     def check(text: str) -> str:
         named = _listed(text)
@@ -91,7 +92,7 @@ Ids = Annotated[
 ]
 Text = Annotated[str | None, Query(max_length=100), AfterValidator(_storable)]
 ClassOf = Annotated[str | None, Query(alias="class", max_length=100), AfterValidator(_storable)]
-StateOf = Annotated[State, Query(description="published, retired or merged.")]
+StateOf = Annotated[RecordState, Query(description="published, retired or merged.")]
 Since = Annotated[str | None, Query(max_length=40, description="A date and time, UTC."), AfterValidator(_moment)]
 ReplacedBy = Annotated[str | None, Query(max_length=100, description="The record to use instead.")]
 
@@ -115,7 +116,9 @@ def _swift_route(collection: Collection) -> Route:
         refuse_parameters(request)
         caller = await identified(request, parts.limits)
         body = await json_body(request, parts.limits)
-        ask = asked(request, request.headers.get("idempotency-key"), await parts.limits.body(request))
+        ask = build_idempotency_request(
+            request, request.headers.get("idempotency-key"), await parts.limits.read_body(request)
+        )
         answer: Response = await create_record(parts.database, caller, body, ask)
         return answer
 
@@ -174,16 +177,16 @@ def _lister(collection: Collection) -> Handler:
         ids: Ids = None,
         class_: ClassOf = None,
         user: Text = None,
-        state: StateOf = State.PUBLISHED,
+        state: StateOf = RecordState.PUBLISHED,
         flagged: bool | None = None,
         updated_since: Since = None,
         release: Release = None,
         as_of: AsOf = None,
     ) -> Response:
         with database.read() as snapshot:
-            listing = Listing(
+            listing = ListQuery(
                 collection=collection.name,
-                revision=looking.revision_of(snapshot, release, as_of),
+                revision=queries.resolve_revision(snapshot, release, as_of),
                 sort=sort.removeprefix("-"),
                 descending=sort.startswith("-"),
                 state=state,
@@ -192,32 +195,32 @@ def _lister(collection: Collection) -> Handler:
                 class_id=class_,
                 owner=user,
                 flagged=flagged,
-                updated_since=None if updated_since is None else milliseconds_of(updated_since),
+                updated_since=None if updated_since is None else parse_timestamp(updated_since),
             )
             of_the_present = release is None and as_of is None
-            page = looking.page(snapshot, database.tallies, listing, cursor, limit, of_the_present=of_the_present)
+            page = queries.list_records(snapshot, database.counts, listing, cursor, limit, is_current=of_the_present)
         return _paged(request, page, fields)
 
     return list_records
 
 
-def _paged(request: Request, page: looking.Page, fields: str | None) -> Response:
+def _paged(request: Request, page: queries.RecordPage, fields: str | None) -> Response:
     names = None if fields is None else _listed(fields)
-    views = [record_view(change) for change in page.items]
+    views = [serialize_record(change) for change in page.items]
     items = views if names is None else [{name: view[name] for name in names} for view in views]
     headers = {}
-    if page.next:
-        there = request.url.include_query_params(cursor=page.next)
+    if page.next_cursor:
+        there = request.url.include_query_params(cursor=page.next_cursor)
         headers["link"] = f'<{there.path}?{there.query}>; rel="next"'
-    return answers.read({"items": items, "next": page.next, "total": page.total}, **headers)
+    return answers.read({"items": items, "next": page.next_cursor, "total": page.total}, **headers)
 
 
 def _reader(collection: Collection | None) -> Handler:
     def read_record(database: StoreOf, id: str, release: Release = None, as_of: AsOf = None) -> Response:
         if release is None and as_of is None:
-            return answers.record(looking.present_record(database, id, collection))
+            return answers.record(queries.get_current_record(database, id, collection))
         with database.read() as snapshot:
-            change = looking.record(snapshot, id, looking.revision_of(snapshot, release, as_of), collection)
+            change = queries.get_record_at(snapshot, id, queries.resolve_revision(snapshot, release, as_of), collection)
         return answers.record(change)
 
     return read_record
@@ -225,10 +228,10 @@ def _reader(collection: Collection | None) -> Handler:
 
 def _creator(collection: Collection) -> Handler:
     async def create_record(database: StoreOf, caller: CallerOf, body: BodyOf, ask: AskOf) -> Response:
-        def work(transaction: Transaction) -> Outcome:
-            return told(curating.create(transaction, caller, collection, body), 201)
+        def work(transaction: Transaction) -> WriteResponse:
+            return told(submissions.submit_record(transaction, caller, collection, body), 201)
 
-        return await answers.written(database, once(caller, ask, work))
+        return await answers.written(database, make_idempotent(caller.account.id, ask, work))
 
     return create_record
 
@@ -237,11 +240,11 @@ def _replacer(collection: Collection) -> Handler:
     async def replace_record(
         database: StoreOf, caller: CallerOf, id: str, match: MatchOf, body: BodyOf, ask: AskOf
     ) -> Response:
-        def work(transaction: Transaction) -> Outcome:
-            before = match.agreed(current(transaction.connection, collection, id))
-            return told(curating.edit(transaction, caller, before, _writable(before, body)))
+        def work(transaction: Transaction) -> WriteResponse:
+            before = match.agreed(get_published(transaction.connection, collection, id))
+            return told(submissions.submit_update(transaction, caller, before, _writable(before, body)))
 
-        return await answers.written(database, once(caller, ask, work))
+        return await answers.written(database, make_idempotent(caller.account.id, ask, work))
 
     return replace_record
 
@@ -250,11 +253,11 @@ def _patcher(collection: Collection) -> Handler:
     async def patch_record(
         database: StoreOf, caller: CallerOf, id: str, match: MatchOf, body: BodyOf, ask: AskOf
     ) -> Response:
-        def work(transaction: Transaction) -> Outcome:
-            before = match.agreed(current(transaction.connection, collection, id))
-            return told(curating.patch(transaction, caller, before, _writable(before, body)))
+        def work(transaction: Transaction) -> WriteResponse:
+            before = match.agreed(get_published(transaction.connection, collection, id))
+            return told(submissions.submit_patch(transaction, caller, before, _writable(before, body)))
 
-        return await answers.written(database, once(caller, ask, work))
+        return await answers.written(database, make_idempotent(caller.account.id, ask, work))
 
     return patch_record
 
@@ -263,21 +266,21 @@ def _retirer(collection: Collection) -> Handler:
     async def retire_record(
         database: StoreOf, caller: CallerOf, id: str, match: MatchOf, ask: AskOf, replaced_by: ReplacedBy = None
     ) -> Response:
-        def work(transaction: Transaction) -> Outcome:
-            before = match.agreed(current(transaction.connection, collection, id))
-            return told(curating.retire(transaction, caller, before, replaced_by))
+        def work(transaction: Transaction) -> WriteResponse:
+            before = match.agreed(get_published(transaction.connection, collection, id))
+            return told(submissions.submit_retirement(transaction, caller, before, replaced_by))
 
-        return await answers.written(database, once(caller, ask, work))
+        return await answers.written(database, make_idempotent(caller.account.id, ask, work))
 
     return retire_record
 
 
-def _writable(before: Saved, given: Mapping[str, Any]) -> dict[str, Any]:
+def _writable(before: VersionedRecord, given: Mapping[str, Any]) -> dict[str, Any]:
     """What was given without the server's own fields, where they are as the record has them.
 
     A record that was read and is sent back has them all.
     """
-    view, draft = record_view(before.change, before.whole), draft_of(before.whole)
+    view, draft = serialize_record(before.change, before.record), to_draft(before.record)
     return {
         name: value
         for name, value in given.items()
@@ -286,19 +289,21 @@ def _writable(before: Saved, given: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def told(made: Saved | Proposal, status: int = 200) -> Outcome:
+def told(made: VersionedRecord | Proposal, status: int = 200) -> WriteResponse:
     """The answer to a write, published or waiting for a curator."""
     return proposed(made) if isinstance(made, Proposal) else published(made, status)
 
 
-def published(saved: Saved, status: int = 200) -> Outcome:
+def published(saved: VersionedRecord, status: int = 200) -> WriteResponse:
     """The answer to a write that is published; with warnings, where there are any."""
     change = saved.change
     warnings = {"warnings": saved.warnings} if saved.warnings else {}
-    location = answers.address(change.collection, change.record) if status == 201 else None
-    return Outcome(status, {**record_view(change, saved.whole), **warnings}, location, answers.etag_of(change.version))
+    location = answers.address(change.collection, change.record_id) if status == 201 else None
+    return WriteResponse(
+        status, {**serialize_record(change, saved.record), **warnings}, location, answers.etag_of(change.version)
+    )
 
 
-def proposed(proposal: Proposal) -> Outcome:
+def proposed(proposal: Proposal) -> WriteResponse:
     """The answer to a write that waits for a curator."""
-    return Outcome(202, proposal_view(proposal), f"{answers.PATH}/proposals/{proposal.id}")
+    return WriteResponse(202, serialize_proposal(proposal), f"{answers.PATH}/proposals/{proposal.id}")

@@ -12,7 +12,7 @@ from fastapi import APIRouter, FastAPI, Request
 from markupsafe import Markup, escape
 from starlette.responses import Response
 
-from lexarium.web.pages.site import Site, base_of
+from lexarium.web.pages.site import Site, get_base_url
 
 router = APIRouter(include_in_schema=False)
 PATH = "/docs"
@@ -27,7 +27,7 @@ Told = Mapping[str, Any]
 @router.get(PATH)
 def reference(request: Request) -> Response:
     site: Site = request.app.state.site
-    title, content = request.app.openapi()["info"]["title"], _content(site, request.app, base_of(request))
+    title, content = request.app.openapi()["info"]["title"], _content(site, request.app, get_base_url(request))
     return site.render(request, "reference.html", {"title": title, "content": content})
 
 
@@ -48,7 +48,7 @@ def _content(site: Site, app: FastAPI, base: str) -> Markup:
         "shapes": {name: _shape(schema) for name, schema in sorted(document["components"]["schemas"].items())},
         "prose": _prose,
     }
-    return Markup(site.body("_reference.html", context, PATH, base).decode())  # noqa: S704 (made by a template)
+    return Markup(site.render_body("_reference.html", context, PATH, base).decode())  # noqa: S704 (made by a template)
 
 
 def _operation(document: Told, base: str, method: str, path: str, operation: Told) -> dict[str, Any]:

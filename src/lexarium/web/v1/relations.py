@@ -6,11 +6,11 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
-from lexarium.domain.collections import COLLECTIONS, Collection
-from lexarium.service import looking
-from lexarium.service.desk import Desk
-from lexarium.service.once import Outcome, once
-from lexarium.store.backend import read_position
+from lexarium.domain.schema.collections import COLLECTIONS, Collection
+from lexarium.services.curation.record_writer import RecordWriter
+from lexarium.services.idempotency import WriteResponse, make_idempotent
+from lexarium.services.records import queries
+from lexarium.store.position import read_position
 from lexarium.store.transaction import Transaction
 from lexarium.web.v1 import answers
 from lexarium.web.v1.records import published
@@ -35,8 +35,8 @@ def _router(collection: Collection) -> APIRouter:
     )
     def relations(database: StoreOf, id: str) -> Response:
         with database.read() as snapshot:
-            change = looking.record(snapshot, id, read_position(snapshot).revision, collection)
-            return answers.read({"items": looking.related(snapshot, change)})
+            change = queries.get_record_at(snapshot, id, read_position(snapshot).revision, collection)
+            return answers.read({"items": queries.list_related(snapshot, change)})
 
     @router.put(
         "/relations",
@@ -49,12 +49,12 @@ def _router(collection: Collection) -> APIRouter:
     ) -> Response:
         given = read_as(Relate, body)
 
-        def work(transaction: Transaction) -> Outcome:
-            desk = Desk(transaction, caller)
-            before = match.agreed(desk.current(collection, id))
-            return published(desk.relate(before, given.relation, given.target))
+        def work(transaction: Transaction) -> WriteResponse:
+            desk = RecordWriter(transaction, caller)
+            before = match.agreed(desk.get_published(collection, id))
+            return published(desk.add_relation(before, given.relation, given.target))
 
-        return await answers.written(database, once(caller, ask, work))
+        return await answers.written(database, make_idempotent(caller.account.id, ask, work))
 
     @router.delete("/relations", summary="Take a relation away", responses=answered(record, *CLOSED, headers=("ETag",)))
     async def unrelate(
@@ -66,12 +66,12 @@ def _router(collection: Collection) -> APIRouter:
         relation: Annotated[str, Query(max_length=100)],
         target: Annotated[str, Query(max_length=2_000)],
     ) -> Response:
-        def work(transaction: Transaction) -> Outcome:
-            desk = Desk(transaction, caller)
-            before = match.agreed(desk.current(collection, id))
-            return published(desk.unrelate(before, relation, target))
+        def work(transaction: Transaction) -> WriteResponse:
+            desk = RecordWriter(transaction, caller)
+            before = match.agreed(desk.get_published(collection, id))
+            return published(desk.remove_relation(before, relation, target))
 
-        return await answers.written(database, once(caller, ask, work))
+        return await answers.written(database, make_idempotent(caller.account.id, ask, work))
 
     @router.get("/ancestors", summary="What is above it, the nearest first", responses=answered("Reached", *GONE))
     def ancestors(database: StoreOf, id: str, relation: Relation = None) -> Response:
@@ -83,7 +83,7 @@ def _router(collection: Collection) -> APIRouter:
 
     def _reached(database: StoreOf, identifier: str, relation: str | None, *, upward: bool) -> Response:
         with database.read() as snapshot:
-            change = looking.record(snapshot, identifier, read_position(snapshot).revision, collection)
-            return answers.read(looking.reached(snapshot, change, relation, upward=upward))
+            change = queries.get_record_at(snapshot, identifier, read_position(snapshot).revision, collection)
+            return answers.read(queries.list_hierarchy(snapshot, change, relation, upward=upward))
 
     return router

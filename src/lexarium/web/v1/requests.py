@@ -16,23 +16,24 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel, ValidationError
 from starlette.datastructures import QueryParams
 
-from lexarium.domain.drafts import problems_of, sentence
-from lexarium.domain.errors import Invalid, Problem, Stale
-from lexarium.service.access import Caller, Callers, Deed
-from lexarium.service.annotating import Annotating
-from lexarium.service.desk import Saved
-from lexarium.service.finding import Finder
-from lexarium.service.once import Ask
-from lexarium.service.views import record_view
+from lexarium.domain.errors import FieldProblem, InvalidInput, VersionConflict
+from lexarium.domain.validation import format_error, to_field_problems
+from lexarium.services.access.authentication import Authenticator
+from lexarium.services.access.permissions import Caller, Permission
+from lexarium.services.idempotency import IdempotencyRequest
+from lexarium.services.records.lookup import VersionedRecord
+from lexarium.services.search.annotator_cache import AnnotatorCache
+from lexarium.services.search.record_search import RecordSearch
+from lexarium.services.serializers import serialize_record
 from lexarium.settings import Settings
-from lexarium.store.backend import Position
 from lexarium.store.database import Database
-from lexarium.web.bodies import json_object
-from lexarium.web.gate import Gate
-from lexarium.web.limits import Limits
-from lexarium.web.problems import HttpProblem
-from lexarium.web.streams import Streams
-from lexarium.web.writes import asked, caller_of
+from lexarium.store.position import Position
+from lexarium.web.http.limits import Limits
+from lexarium.web.http.problems import HTTPProblem
+from lexarium.web.http.request_body import parse_json_object
+from lexarium.web.http.streaming import EventStreams
+from lexarium.web.http.write_requests import authenticate_request, build_idempotency_request
+from lexarium.web.middleware.access_gate import AccessGate
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -52,15 +53,15 @@ def _part(name: str) -> Callable[[Request], Awaitable[Any]]:
 
 StoreOf = Annotated[Database, Depends(_part("database"))]
 SettingsOf = Annotated[Settings, Depends(_part("settings"))]
-FinderOf = Annotated[Finder, Depends(_part("finder"))]
+FinderOf = Annotated[RecordSearch, Depends(_part("finder"))]
 LimitsOf = Annotated[Limits, Depends(_part("limits"))]
-StreamsOf = Annotated[Streams, Depends(_part("streams"))]
-GateOf = Annotated[Gate, Depends(_part("gate"))]
-AnnotatingOf = Annotated[Annotating, Depends(_part("annotating"))]
+StreamsOf = Annotated[EventStreams, Depends(_part("streams"))]
+GateOf = Annotated[AccessGate, Depends(_part("gate"))]
+AnnotatingOf = Annotated[AnnotatorCache, Depends(_part("annotating"))]
 
 
 async def _seen(finder: FinderOf) -> Position:
-    return finder.seen()
+    return finder.get_position()
 
 
 SeenOf = Annotated[Position, Depends(_seen)]
@@ -68,10 +69,10 @@ SeenOf = Annotated[Position, Depends(_seen)]
 
 async def identified(request: Request, limits: LimitsOf) -> Caller:
     """Who sends a request; a write is counted as theirs."""
-    callers: Callers = request.app.state.callers
-    caller = await caller_of(request, callers)
+    callers: Authenticator = request.app.state.callers
+    caller = await authenticate_request(request, callers)
     if request.method != "GET":
-        request.state.rate = limits.writes.take(caller.token)
+        request.state.rate = limits.write_limiter.acquire(caller.token_id)
     return caller
 
 
@@ -79,7 +80,7 @@ CallerOf = Annotated[Caller, Depends(identified)]
 
 
 async def _curator(caller: CallerOf) -> Caller:
-    caller.require(Deed.PUBLISH)
+    caller.require(Permission.PUBLISH)
     return caller
 
 
@@ -87,7 +88,7 @@ CuratorOf = Annotated[Caller, Depends(_curator)]
 
 
 async def _admin(caller: CallerOf) -> Caller:
-    caller.require(Deed.ADMINISTER)
+    caller.require(Permission.ADMINISTER)
     return caller
 
 
@@ -103,15 +104,15 @@ async def json_body(request: Request, limits: LimitsOf) -> dict[str, Any]:
     """The body as a JSON object."""
     kind = kind_of(request)
     if kind not in _JSON:
-        raise HttpProblem(415, f"The body must be {' or '.join(_JSON)}.")
-    return json_object(await limits.body(request))
+        raise HTTPProblem(415, f"The body must be {' or '.join(_JSON)}.")
+    return parse_json_object(await limits.read_body(request))
 
 
 BodyOf = Annotated[dict[str, Any], Depends(json_body)]
 
 
 async def _body_if_any(request: Request, limits: LimitsOf) -> dict[str, Any]:
-    return await json_body(request, limits) if await limits.body(request) else {}
+    return await json_body(request, limits) if await limits.read_body(request) else {}
 
 
 BodyIfAnyOf = Annotated[dict[str, Any], Depends(_body_if_any)]
@@ -124,13 +125,13 @@ class Match:
     versions: frozenset[int] | None
     """None: whichever there is."""
 
-    def agreed(self, found: Saved) -> Saved:
+    def agreed(self, found: VersionedRecord) -> VersionedRecord:
         """The record, where its version is one of these. Raises `Stale`, which shows it."""
         if self.versions is not None and found.version not in self.versions:
             named = " or ".join(str(version) for version in sorted(self.versions))
             instead = f"not at {named}" if named else 'and If-Match names none: an ETag is such as "1"'
-            told = f"{found.whole.id} is at version {found.version} now, {instead}. Read it again, and change that."
-            raise Stale(told, version=found.version, record=record_view(found.change))
+            told = f"{found.record.id} is at version {found.version} now, {instead}. Read it again, and change that."
+            raise VersionConflict(told, version=found.version, record=serialize_record(found.change))
         return found
 
 
@@ -138,7 +139,7 @@ async def _match(
     if_match: Annotated[str | None, Header(description="The ETag of the version that is to be changed.")] = None,
 ) -> Match:
     if if_match is None:
-        raise HttpProblem(428, "This needs an If-Match header with the ETag of the version that is to be changed.")
+        raise HTTPProblem(428, "This needs an If-Match header with the ETag of the version that is to be changed.")
     if if_match.strip() == "*":
         return Match(None)
     # A weak one never matches here, as HTTP has it.
@@ -155,24 +156,24 @@ async def _ask(
     idempotency_key: Annotated[
         str | None, Header(description="Done once, however often it is sent, for a day.")
     ] = None,
-) -> Ask:
-    return asked(request, idempotency_key, await limits.body(request))
+) -> IdempotencyRequest:
+    return build_idempotency_request(request, idempotency_key, await limits.read_body(request))
 
 
-AskOf = Annotated[Ask, Depends(_ask)]
+AskOf = Annotated[IdempotencyRequest, Depends(_ask)]
 
 
 async def refuse_key(request: Request) -> None:
     """Raise a 400 for a key, where the answer holds a secret: it is not kept, so it could not be told again."""
     if "idempotency-key" in request.headers:
-        raise HttpProblem(400, "Idempotency-Key cannot be used here: the answer holds a secret, which is kept nowhere.")
+        raise HTTPProblem(400, "Idempotency-Key cannot be used here: the answer holds a secret, which is kept nowhere.")
 
 
 def refuse_parameters(request: Request) -> None:
     """Raise `Invalid` for each parameter, where there are none."""
-    unknown = [Problem(name, "is not a parameter here; there are none.") for name in request.query_params]
+    unknown = [FieldProblem(name, "is not a parameter here; there are none.") for name in request.query_params]
     if unknown:
-        raise Invalid("The request is not valid.", unknown)
+        raise InvalidInput("The request is not valid.", unknown)
 
 
 async def check_parameters(request: Request) -> None:
@@ -186,10 +187,10 @@ async def check_parameters(request: Request) -> None:
     queried = parameters_of(request.scope["route"])
     problems = _strange(given, queried)
     if {"release", "as_of"} <= given.keys() & {each.alias for each in queried}:
-        problems.append(Problem("as_of", "cannot go with release: each says which state is to be read."))
+        problems.append(FieldProblem("as_of", "cannot go with release: each says which state is to be read."))
     if problems:
         _, errors = request_params_to_args(queried, given)
-        raise Invalid("The request is not valid.", [*parameter_problems(errors), *problems])
+        raise InvalidInput("The request is not valid.", [*parameter_problems(errors), *problems])
 
 
 def parameters_of(route: APIRoute) -> list[ModelField]:
@@ -198,18 +199,18 @@ def parameters_of(route: APIRoute) -> list[ModelField]:
     return [each for each in parameters if getattr(each.field_info, "in_", None) == ParamTypes.query]
 
 
-def _strange(given: QueryParams, queried: Sequence[ModelField]) -> list[Problem]:
+def _strange(given: QueryParams, queried: Sequence[ModelField]) -> list[FieldProblem]:
     known = {each.alias for each in queried}
     return [
-        Problem(name, f"is not a parameter here; there are {', '.join(sorted(known)) or 'none'}.")
+        FieldProblem(name, f"is not a parameter here; there are {', '.join(sorted(known)) or 'none'}.")
         for name in given
         if name not in known
     ]
 
 
-def parameter_problems(errors: Iterable[Mapping[str, Any]]) -> list[Problem]:
+def parameter_problems(errors: Iterable[Mapping[str, Any]]) -> list[FieldProblem]:
     """What the framework found wrong with parameters."""
-    return [Problem(str(item["loc"][-1]), sentence(item)) for item in errors]
+    return [FieldProblem(str(item["loc"][-1]), format_error(item)) for item in errors]
 
 
 def read_as(model: type[Model], body: Mapping[str, Any]) -> Model:
@@ -217,4 +218,4 @@ def read_as(model: type[Model], body: Mapping[str, Any]) -> Model:
     try:
         return model.model_validate(body, strict=True, extra="forbid")
     except ValidationError as error:
-        raise Invalid("The body is not valid.", problems_of(error)) from None
+        raise InvalidInput("The body is not valid.", to_field_problems(error)) from None

@@ -8,11 +8,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, Field
 
-from lexarium.domain.changes import State
-from lexarium.domain.drafts import draft_model
-from lexarium.exchange.formats import FORMATS, Format
-from lexarium.service import releases
-from lexarium.web.asked import CollectionName, NewToken, NewUser, NewWebhook, Plain, Reject, UserChange
+from lexarium.domain.record import RecordState
+from lexarium.domain.validation import build_draft_model
+from lexarium.formats.registry import FORMATS, Format
+from lexarium.services.records import releases
+from lexarium.web.request_models import CollectionName, NewToken, NewUser, NewWebhook, PlainText, Reject, UserChange
 
 
 class Revert(BaseModel):
@@ -55,10 +55,10 @@ class Accept(BaseModel):
 class NewRelease(BaseModel):
     """A name for the present state."""
 
-    name: Annotated[str, AfterValidator(releases.checked_name)] = Field(
-        description="What it is cited by.", json_schema_extra={"pattern": f"^{releases.NAME.pattern}$"}
+    name: Annotated[str, AfterValidator(releases.validate_release_name)] = Field(
+        description="What it is cited by.", json_schema_extra={"pattern": f"^{releases.NAME_PATTERN.pattern}$"}
     )
-    note: Plain = Field("", max_length=5_000, description="What there is to say of it.")
+    note: PlainText = Field("", max_length=5_000, description="What there is to say of it.")
 
 
 class SignIn(BaseModel):
@@ -94,7 +94,7 @@ class BatchResult(BaseModel):
 
     id: str
     version: int
-    state: State
+    state: RecordState
     warnings: list[str] = Field([], description="What its writer should know.")
 
 
@@ -111,7 +111,7 @@ LINES = {
     **{
         document_name(each): f"{each.description}."
         for each in FORMATS.values()
-        if each.writes and each.name not in ("v-alpha", "jsonld")
+        if each.can_write and each.name not in ("v-alpha", "jsonld")
     },
 }
 """What is no JSON as a whole."""
@@ -215,7 +215,7 @@ def title(collection: str) -> str:
 
 def draft_name(collection: str) -> str:
     """The name of the schema of a collection's draft."""
-    return draft_model(collection).__name__
+    return build_draft_model(collection).__name__
 
 
 def patch_name(body: str) -> str:

@@ -5,8 +5,8 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
-from lexarium.domain.collections import SEARCHED
-from lexarium.service.finding import DEEPEST, LONGEST_QUERY, Asked
+from lexarium.domain.schema.collections import DEFAULT_SEARCH_COLLECTIONS
+from lexarium.services.search.record_search import MAX_DEPTH, MAX_QUERY_CHARS, SearchQuery
 from lexarium.web.v1.plain_search import LONGEST_CLASS, MOST, collections_of, found, states_of
 from lexarium.web.v1.requests import FinderOf, SeenOf
 from lexarium.web.v1.schemas import answered
@@ -21,14 +21,18 @@ def search(
     q: Annotated[
         str,
         Query(
-            max_length=LONGEST_QUERY,
+            max_length=MAX_QUERY_CHARS,
             description='Words or their beginnings, `"phrases"`, an identifier or a CURIE.',
             examples=["working memory"],
         ),
     ],
     collection: Annotated[
         list[str] | None,
-        Query(description=f"Only these, separated by commas or given each; left out: {', '.join(SEARCHED)}."),
+        Query(
+            description=(
+                f"Only these, separated by commas or given each; left out: {', '.join(DEFAULT_SEARCH_COLLECTIONS)}."
+            )
+        ),
     ] = None,
     class_: Annotated[
         str | None,
@@ -38,7 +42,7 @@ def search(
         list[str] | None, Query(description="Only in these states, likewise; left out: published.")
     ] = None,
     limit: Annotated[int, Query(ge=1, le=MOST)] = 10,
-    offset: Annotated[int, Query(ge=0, le=DEEPEST)] = 0,
+    offset: Annotated[int, Query(ge=0, le=MAX_DEPTH)] = 0,
     explain: Annotated[bool, Query(description="Say how each score came about.")] = False,
 ) -> Response:
     """Hits come in tiers: the identifier, the name, the name folded, an alias, names that begin so, all words in the
@@ -46,10 +50,10 @@ def search(
     spelling. Typing mistakes are allowed for where no name or alias has all words. `highlight` tells, in code points,
     the parts of `matched.text` that were asked for.
     """  # noqa: D205
-    asked = Asked(
+    asked = SearchQuery(
         text=q,
         collections=collections_of(collection or []),
-        class_=class_,
+        class_ref=class_,
         states=states_of(state or []),
         limit=limit,
         offset=offset,

@@ -4,9 +4,9 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from lexarium import __version__
-from lexarium.domain.changes import State
-from lexarium.domain.collections import COLLECTIONS
-from lexarium.store.backend import read_position
+from lexarium.domain.record import RecordState
+from lexarium.domain.schema.collections import COLLECTIONS
+from lexarium.store.position import read_position
 from lexarium.web.v1 import answers
 from lexarium.web.v1.requests import LimitsOf, StoreOf
 from lexarium.web.v1.schemas import answered
@@ -18,23 +18,23 @@ router = APIRouter(tags=["service"])
 def service(database: StoreOf, limits: LimitsOf) -> Response:
     with database.read() as snapshot:
         position = read_position(snapshot)
-        counts = database.tallies.at(snapshot, position.revision)
+        counts = database.counts.count_at(snapshot, position.revision)
     return answers.read(
         {
             "service": "lexarium",
             "version": __version__,
             "revision": position.revision,
-            "counts": {name: counts[name, State.PUBLISHED] for name in COLLECTIONS},
+            "counts": {name: counts[name, RecordState.PUBLISHED] for name in COLLECTIONS},
             "limits": {
                 "body_bytes": limits.body_bytes,
                 "body_seconds": limits.body_seconds,
                 "batch_bytes": limits.batch_bytes,
                 "batch_lines": limits.batch_lines,
                 **{
-                    f"{name}.{field}": mark.limit
+                    f"{name}.{field}": mark.max_length
                     for name, collection in COLLECTIONS.items()
-                    for field, mark in collection.written.items()
-                    if mark.limit
+                    for field, mark in collection.editable_fields.items()
+                    if mark.max_length
                 },
             },
             "links": {

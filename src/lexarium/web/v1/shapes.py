@@ -5,13 +5,14 @@ from typing import Any, Literal, Union
 
 from pydantic import BaseModel, ConfigDict, Field, RootModel, create_model
 
-from lexarium.domain.accounts import Origin, Role
-from lexarium.domain.aliases import Scope
-from lexarium.domain.changes import Action, State
-from lexarium.domain.collections import COLLECTIONS, Collection
-from lexarium.domain.proposals import Decision
-from lexarium.domain.records import SearchHit
-from lexarium.domain.relations import RelationView
+from lexarium.domain.account import Origin, Role
+from lexarium.domain.change import Action
+from lexarium.domain.labels import AliasScope
+from lexarium.domain.proposal import ProposalState
+from lexarium.domain.record import RecordState
+from lexarium.domain.schema.collections import COLLECTIONS, Collection
+from lexarium.domain.schema.fields import SearchHit
+from lexarium.domain.schema.relation_types import RelationList
 from lexarium.web.v1.schemas import title
 
 # Of types that are known only once the registry is read.
@@ -28,7 +29,7 @@ class OtherName(BaseModel):
 
     text: str = Field(description="The name itself.")
     lang: str = Field(description="Its language, as a BCP 47 tag.")
-    scope: Scope = Field(description="How it relates to the name.")
+    scope: AliasScope = Field(description="How it relates to the name.")
 
 
 class Version(BaseModel):
@@ -39,7 +40,7 @@ class Version(BaseModel):
     at: str = Field(description=f"When. {_STAMP}")
     actor: str = Field(description="Whose change it was, `usr_…`.")
     action: Action
-    state: State = Field(description="What the record was from then on.")
+    state: RecordState = Field(description="What the record was from then on.")
     proposal: str | None = Field(description="The proposal that was accepted by it.")
     proposed_by: str | None = Field(description="Whose proposal that was, `usr_…`.")
 
@@ -106,7 +107,7 @@ class Proposal(BaseModel):
     change: dict[str, Any] = Field(description="A whole draft, or of a record's draft a merge patch.")
     by: str = Field(description="Who made it, `usr_…`.")
     at: str = Field(description=f"When. {_STAMP}")
-    state: Decision
+    state: ProposalState
     decided_by: str | None
     decided_at: str | None
     reason: str = Field(description="Why it was rejected; else empty.")
@@ -278,7 +279,7 @@ class Hit(BaseModel):
     id: str
     name: str
     collection: str
-    state: State
+    state: RecordState
     replaced_by: str | None
     score: float
     matched: Matched
@@ -370,7 +371,7 @@ class ValphaProposal(BaseModel):
     """A record that waits for a curator."""
 
     proposal: str
-    state: Decision
+    state: ProposalState
     change: dict[str, Any]
 
 
@@ -393,7 +394,7 @@ def record_model(name: str) -> type[BaseModel]:
         "id": (str, ...),
         "collection": (_literal[name], ...),
         "version": (int, Field(description="How often it was written; its ETag.")),
-        "state": (State, ...),
+        "state": (RecordState, ...),
         "replaced_by": (str | None, Field(description="What stands in for it where it is retired or merged.")),
         **_stored(collection),
         "aliases": (list[OtherName], Field(description="Its other names.")),
@@ -420,7 +421,8 @@ def page_model(name: str) -> type[BaseModel]:
 
 def _stored(collection: Collection) -> dict[str, Any]:
     return {
-        name: (collection.types[name], Field(description=info.description)) for name, info in collection.fields.items()
+        name: (collection.field_types[name], Field(description=info.description))
+        for name, info in collection.fields.items()
     }
 
 
@@ -435,7 +437,7 @@ def valpha_model(name: str) -> type[BaseModel]:
 def valpha_related_model(name: str) -> type[BaseModel]:
     """A record of this collection, as v-alpha shows it alone."""
     collection = COLLECTIONS[name]
-    views: dict[str, Any] = {view.key: (_list[_entry(name, view)], ...) for view in collection.views}
+    views: dict[str, Any] = {view.key: (_list[_entry(name, view)], ...) for view in collection.relation_lists}
     return create_model(
         f"Valpha{title(name)}Alone",
         __base__=valpha_model(name),
@@ -445,10 +447,10 @@ def valpha_related_model(name: str) -> type[BaseModel]:
     )
 
 
-def _entry(name: str, view: RelationView) -> type[BaseModel]:
+def _entry(name: str, view: RelationList) -> type[BaseModel]:
     fields: dict[str, Any] = {view.id_key: (str, ...), "name": (str, ...)}
-    if view.named:
-        fields["relationship"] = (_literal[tuple(each.name for each in view.relations)], ...)
+    if view.shows_relationship:
+        fields["relationship"] = (_literal[tuple(each.name for each in view.relation_types)], ...)
     if view.directions:
         fields["direction"] = (_literal[tuple(view.directions.values())], ...)
     return create_model(f"Valpha{title(name)}{view.key.capitalize()}", **fields)
@@ -503,5 +505,5 @@ ANSWERS: tuple[type[BaseModel], ...] = (
     Me, TokenWithSecret, Tokens, WebhookWithSecret, Webhooks, Deliveries, Trial, Problem, ValphaHits, ValphaProposal,
     ValphaResource, Found, Suggestions, Annotations, VAlphaExport, JsonldExport,
     *(page_model(name) for name in COLLECTIONS),
-    *(valpha_answer_model(name) for name, collection in COLLECTIONS.items() if collection.on_valpha),
+    *(valpha_answer_model(name) for name, collection in COLLECTIONS.items() if collection.in_valpha),
 )  # fmt: skip

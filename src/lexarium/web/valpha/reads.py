@@ -9,39 +9,37 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from lexarium.domain.collections import COLLECTIONS
-from lexarium.domain.errors import Unready
-from lexarium.service.finding import Finder
-from lexarium.service.reading import Reading, read_one, reading, stream_hits, stream_whole
-from lexarium.store.backend import Position
-from lexarium.store.database import Database
-from lexarium.web.answers import (
-    Answer,
-    Answers,
-    Asked,
-    Header,
-    Key,
-    Reply,
-    conditions,
-    encoding_headers,
-    etag_of,
-    matches,
+from lexarium.domain.errors import IndexNotReady
+from lexarium.domain.schema.collections import COLLECTIONS
+from lexarium.services.records.valpha_queries import (
+    ValphaReader,
+    open_valpha_reader,
+    read_record,
+    stream_collection,
+    stream_search_hits,
 )
-from lexarium.web.encodings import IDENTITY, chosen, encoded, encoded_pieces
-from lexarium.web.problems import HttpProblem
-from lexarium.web.valpha.resources import FORMATS, WHOLE, Resource
+from lexarium.services.search.record_search import RecordSearch
+from lexarium.store.database import Database
+from lexarium.store.position import Position
+from lexarium.web.http.conditional import RawResponse, build_etag, etag_matches, read_conditional_headers
+from lexarium.web.http.encodings import IDENTITY, Header, choose_encoding, encode_body, encode_chunks, encoding_headers
+from lexarium.web.http.problems import HTTPProblem
+from lexarium.web.http.response_cache import CachedResponse, CacheKey, RequestKey, ResponseCache
+from lexarium.web.valpha.resources import FORMATS, WHOLE_COLLECTION, ValphaResource
 
 
-class Reads:
+class ValphaReads:
     """Answers the reads of one resource."""
 
-    def __init__(self, resource: Resource, database: Database, answers: Answers, finder: Finder) -> None:
+    def __init__(
+        self, resource: ValphaResource, database: Database, response_cache: ResponseCache, record_search: RecordSearch
+    ) -> None:
         self._resource = resource
-        self._finder = finder
+        self._record_search = record_search
         self._database = database
-        self._answers = answers
-        self._making: dict[tuple[Position, Key], asyncio.Task[Answer | None]] = {}
-        self._whole_size: int | None = None
+        self._response_cache = response_cache
+        self._renders: dict[tuple[Position, CacheKey], asyncio.Task[CachedResponse | None]] = {}
+        self._collection_bytes: int | None = None
         """How many bytes the whole collection had when it was last read."""
 
     async def get(self, request: Request) -> Response:
@@ -49,147 +47,157 @@ class Reads:
         path, query = request.scope["raw_path"], request.scope["query_string"]
         parameters = dict(parse_qsl(query.decode("utf-8", "replace"), errors="replace"))
         if parameters.get("format", "json") not in FORMATS:
-            raise HttpProblem(406, f"The format {parameters['format']!r} is not one of {', '.join(FORMATS)}.")
-        accept, if_none_match, _ = conditions(request.scope)
-        asked = self._asked(parameters)
-        key = (asked, chosen(accept))
-        if asked[1] != WHOLE or self._whole_size is None or self._answers.fits(self._whole_size):
-            answer = await self._finished(key)
-            if answer is not None:
-                if set(parameters) <= {asked[1], "format"}:
-                    self._answers.remember(path, query, asked)
-                return _Finished(answer.reply(if_none_match))
-        return await self._streamed(request.method, key[1], if_none_match)
+            raise HTTPProblem(406, f"The format {parameters['format']!r} is not one of {', '.join(FORMATS)}.")
+        accept_encoding, if_none_match, _ = read_conditional_headers(request.scope)
+        request_key = self._parse_request_key(parameters)
+        key = (request_key, choose_encoding(accept_encoding))
+        if (
+            request_key[1] != WHOLE_COLLECTION
+            or self._collection_bytes is None
+            or self._response_cache.can_store(self._collection_bytes)
+        ):
+            response = await self._get_cached(key)
+            if response is not None:
+                if set(parameters) <= {request_key[1], "format"}:
+                    self._response_cache.add_url_alias(path, query, request_key)
+                return _PrebuiltResponse(response.select_response(if_none_match))
+        return await self._stream(request.method, key[1], if_none_match)
 
-    def _asked(self, parameters: dict[str, str]) -> Asked:
+    def _parse_request_key(self, parameters: dict[str, str]) -> RequestKey:
         """The one parameter that counts, the first of the resource's that has a value; else the whole is asked for."""
         for name in self._resource.parameters:
             if parameters.get(name, "").strip(" "):
                 return self._resource.name, name, parameters[name]
-        return self._resource.name, WHOLE, ""
+        return self._resource.name, WHOLE_COLLECTION, ""
 
-    async def _finished(self, key: Key) -> Answer | None:
+    async def _get_cached(self, key: CacheKey) -> CachedResponse | None:
         """The finished answer, made once however many ask; None where the collection is too large to be kept."""
-        making = (self._database.position(), key)
-        task = self._making.get(making)
+        render_key = (self._database.get_position(), key)
+        task = self._renders.get(render_key)
         if task is None:
-            task = asyncio.create_task(self._make(key))
-            self._making[making] = task
-            task.add_done_callback(lambda _: self._making.pop(making))
+            task = asyncio.create_task(self._render(key))
+            self._renders[render_key] = task
+            task.add_done_callback(lambda _: self._renders.pop(render_key))
         # One client that leaves must not take the answer from the others.
         return await asyncio.shield(task)
 
-    async def _make(self, key: Key) -> Answer | None:
-        asked, encoding = key
-        async with self._answers.making():
-            await self._answers.catch_up()
-            plain = self._answers.get((asked, IDENTITY))
-            if plain is None:
-                self._answers.misses += 1
-                made = await run_in_threadpool(self._read, asked)
-                if made is None:
+    async def _render(self, key: CacheKey) -> CachedResponse | None:
+        request_key, encoding = key
+        async with self._response_cache.render_slot():
+            await self._response_cache.apply_invalidations()
+            identity_response = self._response_cache.get((request_key, IDENTITY))
+            if identity_response is None:
+                self._response_cache.misses += 1
+                rendered = await run_in_threadpool(self._read_response, request_key)
+                if rendered is None:
                     return None
-                plain = made
-                await self._answers.keep((asked, IDENTITY), plain)
+                identity_response = rendered
+                await self._response_cache.put((request_key, IDENTITY), identity_response)
             if encoding == IDENTITY:
-                return plain
-            body = await run_in_threadpool(encoded, encoding, plain.whole.body)
-            answer = Answer(plain.position, body, self._headers(), encoding, plain.grounds)
-            await self._answers.keep(key, answer)
-            return answer
+                return identity_response
+            body = await run_in_threadpool(encode_body, encoding, identity_response.full.body)
+            encoded_response = CachedResponse(
+                identity_response.position, body, self._build_headers(), encoding, identity_response.cache_tags
+            )
+            await self._response_cache.put(key, encoded_response)
+            return encoded_response
 
-    def _read(self, asked: Asked) -> Answer | None:
+    def _read_response(self, request_key: RequestKey) -> CachedResponse | None:
         """What is asked for, as it is now; None where the whole is too large to be kept."""
-        _, parameter, value = asked
+        _, parameter, value = request_key
         if parameter == "q":
             return self._search(value)
         collection = self._resource.collection
         if parameter == "id" and collection is not None:
-            one = read_one(self._database, collection, value)
-            return Answer(one.position, one.body, self._headers(), IDENTITY, frozenset(one.grounds))
-        pieces: list[bytes] = []
+            record = read_record(self._database, collection, value)
+            return CachedResponse(
+                record.position, record.body, self._build_headers(), IDENTITY, frozenset(record.cache_tags)
+            )
+        chunks: list[bytes] = []
         size = 0
-        with reading(self._database) as now:
-            for piece in self._pieces(now, parameter, value):
-                pieces.append(piece)
-                size += len(piece)
-                if parameter == WHOLE and not self._answers.fits(size):
-                    self._whole_size = size
+        with open_valpha_reader(self._database) as reader:
+            for chunk in self._iter_chunks(reader, parameter, value):
+                chunks.append(chunk)
+                size += len(chunk)
+                if parameter == WHOLE_COLLECTION and not self._response_cache.can_store(size):
+                    self._collection_bytes = size
                     return None
-            if parameter == WHOLE:
-                self._whole_size = size
-            return Answer(now.position, b"".join(pieces), self._headers(), IDENTITY, frozenset(now.grounds))
+            if parameter == WHOLE_COLLECTION:
+                self._collection_bytes = size
+            return CachedResponse(
+                reader.position, b"".join(chunks), self._build_headers(), IDENTITY, frozenset(reader.cache_tags)
+            )
 
-    def _search(self, query: str) -> Answer:
-        collections = [name for name, each in COLLECTIONS.items() if each.searched_prefix]
-        then, found = self._finder.every(query, collections)
+    def _search(self, query: str) -> CachedResponse:
+        collections = [name for name, collection in COLLECTIONS.items() if collection.search_hit_prefix]
+        index_position, record_ids = self._record_search.search_ids(query, collections)
         # Opened after it, so that all is there that the index knows of; read as it was then, as the ETag says.
-        with reading(self._database) as now:
-            if now.position.epoch != then.epoch:
-                raise Unready("The search index is being built. Try again in a moment.")
-            body = b"".join(now.hits_of(found, then.revision))
-            position = now.position._replace(revision=then.revision)
-            return Answer(position, body, self._headers(), IDENTITY, frozenset(now.grounds))
+        with open_valpha_reader(self._database) as reader:
+            if reader.position.epoch != index_position.epoch:
+                raise IndexNotReady("The search index is being built. Try again in a moment.")
+            body = b"".join(reader.iter_hits_for(record_ids, index_position.revision))
+            position = reader.position._replace(revision=index_position.revision)
+            return CachedResponse(position, body, self._build_headers(), IDENTITY, frozenset(reader.cache_tags))
 
-    def _pieces(self, now: Reading, parameter: str, value: str) -> Iterator[bytes]:
+    def _iter_chunks(self, reader: ValphaReader, parameter: str, value: str) -> Iterator[bytes]:
         collection = self._resource.collection
         if collection is None:
-            return now.hits()
+            return reader.iter_search_hits()
         if parameter == "name":
-            return iter([now.one_named(collection, value)])
+            return iter([reader.render_by_name(collection, value)])
         if parameter == "contrast_id":
-            return now.measured_by(value)
-        return now.whole(collection)
+            return reader.iter_measured_concepts(value)
+        return reader.iter_collection(collection)
 
-    def _headers(self) -> list[Header]:
-        named = {"content-type": "application/json", **self._resource.headers("GET")}
-        return [(name.encode(), value.encode()) for name, value in named.items()]
+    def _build_headers(self) -> list[Header]:
+        headers = {"content-type": "application/json", **self._resource.build_headers("GET")}
+        return [(name.encode(), value.encode()) for name, value in headers.items()]
 
-    async def _streamed(self, method: str, encoding: str, if_none_match: bytes | None) -> Response:
+    async def _stream(self, method: str, encoding: str, if_none_match: bytes | None) -> Response:
         """The whole collection, straight from the store."""
-        position = self._database.position()
-        etag = etag_of(position, encoding)
-        headers = [*self._headers(), (b"etag", etag)]
-        if if_none_match is not None and matches(etag, if_none_match):
-            return _bare(304, headers)
+        position = self._database.get_position()
+        etag = build_etag(position, encoding)
+        headers = [*self._build_headers(), (b"etag", etag)]
+        if if_none_match is not None and etag_matches(etag, if_none_match):
+            return _empty_response(304, headers)
         headers += encoding_headers(encoding)
         if method == "HEAD":
-            return _bare(200, headers)
+            return _empty_response(200, headers)
         collection = self._resource.collection
         if collection is None:
-            pieces = stream_hits(self._database, position)
+            chunks = stream_search_hits(self._database, position)
         else:
-            pieces = stream_whole(self._database, collection, position)
-        response = StreamingResponse(_in_threads(encoded_pieces(encoding, self._measured(pieces))))
+            chunks = stream_collection(self._database, collection, position)
+        response = StreamingResponse(_iter_in_threads(encode_chunks(encoding, self._count_bytes(chunks))))
         response.raw_headers = headers
         return response
 
-    def _measured(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
+    def _count_bytes(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
         """The same pieces; once they have ended it is known whether they would fit."""
         size = 0
-        for piece in pieces:
-            size += len(piece)
-            yield piece
-        self._whole_size = size
+        for chunk in chunks:
+            size += len(chunk)
+            yield chunk
+        self._collection_bytes = size
 
 
-class _Finished(Response):
+class _PrebuiltResponse(Response):
     """A finished reply as a response."""
 
-    def __init__(self, reply: Reply) -> None:
-        self._reply = reply
+    def __init__(self, raw_response: RawResponse) -> None:
+        self._raw_response = raw_response
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._reply.deliver(send)
+        await self._raw_response.send_to(send)
 
 
-async def _in_threads(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
-    while (piece := await run_in_threadpool(next, pieces, None)) is not None:
-        if piece:
-            yield piece
+async def _iter_in_threads(chunks: Iterator[bytes]) -> AsyncIterator[bytes]:
+    while (chunk := await run_in_threadpool(next, chunks, None)) is not None:
+        if chunk:
+            yield chunk
 
 
-def _bare(status: int, headers: list[Header]) -> Response:
+def _empty_response(status: int, headers: list[Header]) -> Response:
     response = Response(status_code=status)
     response.raw_headers = headers
     return response

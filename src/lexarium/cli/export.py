@@ -1,0 +1,91 @@
+"""`lexarium export`"""
+
+import os
+from pathlib import Path, PurePath
+from typing import Annotated
+
+import typer
+
+from lexarium.cli.options import CollectionOption, DatabaseOption, open_database, relax_gc
+from lexarium.cli.output import OutputOption, write_output
+from lexarium.cli.terminal import progress_bar
+from lexarium.compression import get_compressor, strip_compression_suffix
+from lexarium.domain.errors import LexariumError
+from lexarium.domain.schema.collections import COLLECTIONS
+from lexarium.formats.registry import FORMATS, Format
+from lexarium.services.transfer.export import export_records
+from lexarium.settings import Settings
+
+app = typer.Typer(add_completion=False)
+
+_DEFAULT_FORMAT = FORMATS["v-alpha"]
+
+
+def _parse_format(name: str) -> Format:
+    if name not in FORMATS:
+        raise typer.BadParameter(f"{name!r} is not one of {', '.join(_list_export_formats())}.")
+    return FORMATS[name]
+
+
+def _list_export_formats() -> list[str]:
+    return [file_format.name for file_format in FORMATS.values() if file_format.can_write]
+
+
+FormatOption = Annotated[
+    Format | None,
+    typer.Option(
+        "--format",
+        parser=_parse_format,
+        metavar="FORMAT",
+        help=f"One of {', '.join(_list_export_formats())}; else as FILE ends, else {_DEFAULT_FORMAT.name}.",
+        show_default=False,
+    ),
+]
+
+
+@app.command("export")
+def export_command(
+    format: FormatOption = None,
+    collection: CollectionOption = None,
+    output: OutputOption = None,
+    release: Annotated[str | None, typer.Option(metavar="NAME", help="The catalogue as it was at a release.")] = None,
+    as_of: Annotated[
+        int | None, typer.Option(metavar="REVISION", min=0, help="The catalogue as it was at a revision.")
+    ] = None,
+    database: DatabaseOption = None,
+) -> None:
+    """Export the catalogue: every collection, unless one is named.
+
+    A FILE that ends in .gz, .bz2, .xz or .zst is compressed.
+    """
+    if release is not None and as_of is not None:
+        raise LexariumError("Give --release or --as-of, not both.")
+    collections = [collection] if collection else list(COLLECTIONS.values())
+    export_format = format or _detect_format(output)
+    vocabulary = Settings.from_environment(os.environ).vocabulary
+    store = open_database(database, must_exist=True)
+    relax_gc()
+    with progress_bar() as bar:
+        progress = None if output is None else bar
+        write_output(
+            output,
+            export_records(
+                store, vocabulary, export_format, collections, release=release, as_of=as_of, progress=progress
+            ),
+        )
+
+
+def _detect_format(output: Path | None) -> Format:
+    """The format that the name of a file asks for."""
+    if output is not None:
+        # Of an archive it is not the ending that is wrong.
+        get_compressor(output.name)
+    suffix = "" if output is None else PurePath(strip_compression_suffix(output.name)).suffix.lower()
+    if not suffix:
+        return _DEFAULT_FORMAT
+    for file_format in FORMATS.values():
+        if suffix in file_format.extensions:
+            return file_format
+    raise LexariumError(
+        f"The name of {output} does not tell a format: give --format, one of {', '.join(_list_export_formats())}."
+    )

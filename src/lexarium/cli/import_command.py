@@ -1,0 +1,145 @@
+"""`lexarium import`"""
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from lexarium.cli.options import CollectionOption, DatabaseOption, JsonOption, open_database, relax_gc
+from lexarium.cli.terminal import err, out, print_list, progress_bar
+from lexarium.domain.errors import ImportRejected, LexariumError
+from lexarium.domain.import_merge import ConflictPreference
+from lexarium.domain.schema.collections import COLLECTIONS
+from lexarium.formats.column_mapping import parse_mapping_options
+from lexarium.formats.registry import FORMATS, Format
+from lexarium.services.transfer.import_report import ImportConflict, ImportReport, serialize_problems, serialize_report
+from lexarium.services.transfer.imports import import_files
+from lexarium.settings import Settings
+
+app = typer.Typer(add_completion=False)
+
+_IMPORT_FORMATS = ", ".join(file_format.name for file_format in FORMATS.values() if file_format.can_read)
+
+
+def _parse_format(name: str) -> Format:
+    if name not in FORMATS or not FORMATS[name].can_read:
+        raise typer.BadParameter(f"{name!r} is not one of {_IMPORT_FORMATS}.")
+    return FORMATS[name]
+
+
+@app.command("import")
+def import_command(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Files, in any order; compressed ones too.")],
+    format: Annotated[
+        Format | None,
+        typer.Option(
+            "--format", parser=_parse_format, metavar="NAME", help=f"One of {_IMPORT_FORMATS}.", show_default=False
+        ),
+    ] = None,
+    collection: CollectionOption = None,
+    map: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--map", metavar="COLUMN=FIELD", help="What a column or predicate means; or a file of such pairs."
+        ),
+    ] = None,
+    theirs: Annotated[
+        bool, typer.Option("--theirs", help="Take the file's where it and someone here changed the same.")
+    ] = False,
+    ours: Annotated[bool, typer.Option("--ours", help="Keep ours there, and say nothing of it.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="ImportReport what would change, and change nothing.")
+    ] = False,
+    json_output: JsonOption = False,
+    database: DatabaseOption = None,
+) -> None:
+    """Import files of any format. All of it or nothing.
+
+    The format is told by --format, by a file's name, or by how it begins; the collection by --collection, by the
+    records themselves, or by the file's name. What people have changed here since the last import is kept.
+    """
+    preference = parse_preference(theirs, ours)
+    column_mapping = parse_mapping_options(map or [])
+    vocabulary = Settings.from_environment(os.environ, database=database).vocabulary
+    store = open_database(database)
+    relax_gc()
+    with print_rejection(json_output), progress_bar() as progress:
+        report = import_files(
+            store,
+            files,
+            vocabulary=vocabulary,
+            format=format,
+            collection=collection,
+            column_mapping=column_mapping,
+            prefer=preference,
+            dry_run=dry_run,
+            progress=progress,
+        )
+    if json_output:
+        print(json.dumps(serialize_report(report)))
+    else:
+        print_report(report)
+
+
+def parse_preference(theirs: bool, ours: bool) -> ConflictPreference | None:
+    """Whose value stands where both sides changed the same."""
+    if theirs and ours:
+        raise LexariumError("Give --theirs or --ours, not both.")
+    return "theirs" if theirs else "ours" if ours else None
+
+
+@contextmanager
+def print_rejection(json_output: bool) -> Iterator[None]:
+    """Have scripts told of every problem of an import that is refused."""
+    try:
+        yield
+    except ImportRejected as error:
+        if json_output:
+            print(json.dumps({"error": str(error), "problems": serialize_problems(error.problems)}))
+        raise
+
+
+def _print_warnings(report: ImportReport) -> None:
+    if report.warnings.count:
+        err.print(f"[yellow]{report.warnings.count:,} {'warning' if report.warnings.count == 1 else 'warnings'}[/]")
+        lines = [f"{item.field}: {item.detail}" for item in report.warnings.items]
+        print_list(lines, report.warnings.count, "yellow")
+    if report.conflicts.count:
+        conflict_count = "1 conflict" if report.conflicts.count == 1 else f"{report.conflicts.count:,} conflicts"
+        err.print(
+            f"[magenta]{conflict_count}[/]: changed here and in the file; ours was kept (--theirs takes the file's)"
+        )
+        print_list([_format_conflict(item) for item in report.conflicts.items], report.conflicts.count, "magenta")
+
+
+def print_report(report: ImportReport) -> None:
+    """Say what an import did."""
+    _print_warnings(report)
+    table = Table("collection", "created", "updated", "retired", "unchanged", box=None, pad_edge=False)
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for name in COLLECTIONS:
+        counters = (report.created, report.updated, report.retired, report.unchanged)
+        counts = [counter[name] for counter in counters]
+        if any(counts):
+            table.add_row(name, *(f"{count:,}" for count in counts))
+    if table.row_count:
+        out.print(table)
+    if report.skipped:
+        out.print(f"left out: {report.skipped:,}")
+    if report.relations_added or report.relations_removed:
+        out.print(f"relations: {report.relations_added:,} added, {report.relations_removed:,} removed")
+    if not report.has_changes:
+        out.print("Nothing changed.")
+    elif report.dry_run:
+        out.print("This was a dry run: nothing was changed.")
+
+
+def _format_conflict(conflict: ImportConflict) -> str:
+    ours, theirs = (json.dumps(value, ensure_ascii=False) for value in (conflict.ours, conflict.theirs))
+    return f"{conflict.where}: {conflict.field} of {conflict.record} is {ours} here and {theirs} there"

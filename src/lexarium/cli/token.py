@@ -1,0 +1,83 @@
+"""`lexarium token`"""
+
+import json
+from typing import Annotated
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from lexarium.cli.options import DatabaseOption, JsonOption, open_database
+from lexarium.cli.terminal import err, out
+from lexarium.domain.account import Role, Token
+from lexarium.domain.timestamps import format_timestamp, now_ms
+from lexarium.services.access.tokens import compute_expiry, create_token, list_tokens, revoke_token, serialize_token
+
+app = typer.Typer(add_completion=False, no_args_is_help=True)
+
+
+@app.callback()
+def token() -> None:
+    """Make, list and revoke the tokens that accounts write with."""
+
+
+@app.command()
+def create(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The account the token is for.")],
+    role: Annotated[Role | None, typer.Option(help="A role no higher than the account's own.")] = None,
+    days: Annotated[int | None, typer.Option(min=1, max=36_500, help="How long it is good for; else for good.")] = None,
+    label: Annotated[str, typer.Option(help="What it is for.")] = "",
+    database: DatabaseOption = None,
+) -> None:
+    """Make a token, and print it, alone, on standard output. It is shown this once."""
+    created_token, secret = create_token(open_database(database), name, role, compute_expiry(days), label)
+    err.print(
+        f"The token {created_token.id} of {name} has the role {created_token.role}. It is shown only now:", markup=False
+    )
+    print(secret)
+
+
+@app.command("list")
+def list_command(json_output: JsonOption = False, database: DatabaseOption = None) -> None:
+    """List every token; the secrets are kept nowhere."""
+    tokens = list_tokens(open_database(database, must_exist=True))
+    if json_output:
+        print(json.dumps([serialize_token(token) for token in tokens]))
+        return
+    table = Table("id", "account", "label", "role", "created", "last used", "state", box=None, pad_edge=False)
+    for column in table.columns:
+        column.overflow = "fold"
+    table.columns[0].no_wrap = True
+    for token in tokens:
+        last_used = "never" if token.last_used_at is None else _format_timestamp(token.last_used_at)
+        identity_cells = (token.id, Text(token.account.name), Text(token.label), token.role)
+        table.add_row(
+            *identity_cells,
+            f"{_format_timestamp(token.created_at)} ({token.origin_text})",
+            last_used,
+            _format_state(token),
+        )
+    out.print(table)
+
+
+@app.command()
+def revoke(
+    id: Annotated[str, typer.Argument(metavar="ID", help="The identifier of the token.")],
+    database: DatabaseOption = None,
+) -> None:
+    """Revoke a token, and all that were made with it."""
+    revoke_token(open_database(database), id)
+    out.print(f"The token {id} is revoked, and so are all that were made with it.", markup=False)
+
+
+def _format_state(token: Token) -> str:
+    if token.revoked_at is not None:
+        return f"revoked {_format_timestamp(token.revoked_at)}"
+    if token.expires_at is None:
+        return "good"
+    return f"{'expired' if token.expires_at <= now_ms() else 'good until'} {_format_timestamp(token.expires_at)}"
+
+
+def _format_timestamp(milliseconds: int) -> str:
+    """With a space in it, so that a narrow table can break it."""
+    return format_timestamp(milliseconds).replace("T", " ")

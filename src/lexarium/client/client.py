@@ -1,0 +1,382 @@
+"""A catalogue that is served somewhere, from Python: reading, finding and writing over its `/api/v1`.
+
+with Catalogue("http://127.0.0.1:8000") as catalogue:
+    for concept in catalogue.concepts():
+        print(concept["name"])
+
+Records and all else are plain dictionaries, as `lexarium.answers` has them. Where the service is busy or the connection
+is lost, it is asked again: a write carries a key, so that it is done once.
+"""
+
+import json
+import os
+import uuid
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Generic, Self, TypeVar
+from urllib.parse import quote, urlencode
+
+from lexarium.client.models import Annotation, Change, Hit, Proposal, Reached, Record, Related, Suggestion, Version
+from lexarium.client.transport import HttpResponse, Request, Transport, Unreachable
+from lexarium.compression import get_compressor
+from lexarium.domain.errors import LexariumError
+
+_PAGE_SIZE = 1_000
+_CACHE_BYTES = 16 << 20
+_UNLIMITED = 1 << 62
+_MAX_ATTEMPTS = 5
+
+RowT = TypeVar("RowT", bound=Mapping[str, Any])
+
+
+class Refused(LexariumError):
+    """What the service answers to a request that it does not grant: its own sentence, and what it says of fields."""
+
+    def __init__(self, status: int, problem: Mapping[str, Any]) -> None:
+        super().__init__(str(problem.get("detail") or f"The service answered {status}."))
+        self.status = status
+        self.problem = dict(problem)
+        self.fields = {str(error["pointer"]).lstrip("/"): str(error["detail"]) for error in problem.get("errors", [])}
+
+
+class NotFound(Refused):
+    """There is no such record, or it is retired: `problem["replaced_by"]` may say what stands in for it."""
+
+
+class Stale(Refused):
+    """The record has been changed since it was read: `problem["record"]` is what it is now."""
+
+
+_ERROR_TYPES: dict[int, type[Refused]] = {404: NotFound, 410: NotFound, 412: Stale}
+
+
+class Rows(list[RowT], Generic[RowT]):
+    """A list that can be a table."""
+
+    def to_frame(self) -> Any:
+        """The rows as a pandas DataFrame."""
+        return _to_dataframe(self)
+
+
+@dataclass(frozen=True)
+class Records:
+    """The records of a list, read page by page as they are asked for, all as of the first page."""
+
+    _catalogue: "Catalogue"
+    _collection: str
+    _filters: Mapping[str, Any]
+
+    def __iter__(self) -> Iterator[Record]:
+        cursor = None
+        while True:
+            page = self._fetch_page(limit=_PAGE_SIZE, cursor=cursor)
+            yield from page["items"]
+            cursor = page["next"]
+            if cursor is None:
+                return
+
+    @property
+    def total(self) -> int:
+        """How many there are."""
+        total: int = self._fetch_page(limit=1)["total"]
+        return total
+
+    def to_frame(self) -> Any:
+        """The records as a pandas DataFrame."""
+        return _to_dataframe(list(self))
+
+    def _fetch_page(self, **page_parameters: Any) -> Any:
+        return self._catalogue.read(f"/{quote(self._collection)}", **self._filters, **page_parameters)
+
+
+class Catalogue:
+    """A catalogue at an address. Not for several threads at a time: let each have its own."""
+
+    def __init__(self, base_url: str, token: str | None = None, *, seconds: float = 30) -> None:
+        """`seconds` is how long to wait for each step of an answer."""
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self._transport = Transport(base_url, headers=headers, timeout=seconds)
+        self._etag_cache: OrderedDict[str, tuple[str, bytes]] = OrderedDict()
+        self._cached_bytes = 0
+
+    def __repr__(self) -> str:
+        return f"Catalogue({self._transport.base_url!r})"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, exception_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the connection."""
+        self._transport.close()
+
+    # Reading
+
+    def about(self) -> dict[str, Any]:
+        """What the service holds: its revision, counts, limits and links."""
+        info: dict[str, Any] = self.read("")
+        return info
+
+    def get(self, id: str, *, release: str | None = None, as_of: int | None = None) -> Record:
+        """A record, whatever its collection; of a merged one the survivor. Raises `NotFound`."""
+        record: Record = self.read(f"/records/{_quote(id)}", release=release, as_of=as_of)
+        return record
+
+    def records(self, collection: str, **filters: Any) -> Records:
+        """The records of a collection, by name.
+
+        Filters: `name`, `ids`, `class_`, `user`, `state`, `flagged`, `updated_since`. Also `sort`, `release`, `as_of`.
+        """
+        return Records(self, collection, filters)
+
+    def concepts(self, **filters: Any) -> Records:
+        """The concepts, as `records` gives them."""
+        return self.records("concept", **filters)
+
+    def tasks(self, **filters: Any) -> Records:
+        """The tasks, as `records` gives them."""
+        return self.records("task", **filters)
+
+    def disorders(self, **filters: Any) -> Records:
+        """The disorders, as `records` gives them."""
+        return self.records("disorder", **filters)
+
+    def search(self, query: str, **filters: Any) -> Rows[Hit]:
+        """The best hits, the best first: `collection`, `class_`, `state`; `limit` (10, at most 100) and `offset`."""
+        return Rows(self.read("/search", q=query, **filters)["hits"])
+
+    def suggest(self, prefix: str, *, collection: str | None = None, limit: int = 10) -> Rows[Suggestion]:
+        """The few best completions of what someone has typed so far."""
+        return Rows(self.read("/suggest", prefix=prefix, collection=collection, limit=limit)["suggestions"])
+
+    def annotate(self, text: str, *, collection: str | None = None) -> Rows[Annotation]:
+        """Every mention of a term in a text of up to 10 MiB."""
+        target = _build_target("/annotate", {"collection": collection})
+        headers = {"Content-Type": "text/plain; charset=utf-8"}
+        return Rows(_parse_json(self._send("POST", target, headers=headers, body=text.encode()))["annotations"])
+
+    def relations(self, record: Record | str) -> Rows[Related]:
+        """What a record is related to, in both directions."""
+        return Rows(self.read(f"{self._path(record)}/relations")["items"])
+
+    def ancestors(self, record: Record | str, *, relation: str | None = None) -> Rows[Reached]:
+        """What is above a record, the nearest first; only along one hierarchy, where named."""
+        return Rows(self.read(f"{self._path(record)}/ancestors", relation=relation)["items"])
+
+    def descendants(self, record: Record | str, *, relation: str | None = None) -> Rows[Reached]:
+        """What is below a record, the nearest first; only along one hierarchy, where named."""
+        return Rows(self.read(f"{self._path(record)}/descendants", relation=relation)["items"])
+
+    def history(self, record: Record | str) -> Rows[Version]:
+        """Every version of a record, the newest first."""
+        return Rows(self.read(f"{self._path(record)}/history")["items"])
+
+    def changes(self, since: int = 0, *, collection: str | None = None) -> Iterator[Change]:
+        """The changes after one, in order, up to the present. Keep the last `seq` to go on from there another time."""
+        while True:
+            page = self.read("/changes", since=since, collection=collection, limit=_PAGE_SIZE)
+            yield from page["items"]
+            if not page["items"]:
+                return
+            since = page["next"]
+
+    def export(self, format: str, path: str | os.PathLike[str], **filters: Any) -> Path:
+        """Write the catalogue to a file in any of its formats; the file is there only once it is whole.
+
+        One whose name ends in .gz, .bz2, .xz or .zst is compressed.
+        """
+        target_path = Path(path)
+        compress = get_compressor(target_path.name)
+        temporary_path = target_path.with_name(f".{target_path.name}.{os.getpid()}.unfinished")
+        target = "/api/v1" + _build_target("/export", {"format": format, **filters})
+        try:
+            with temporary_path.open("xb") as file:
+                _raise_for_status(
+                    self._transport.send(Request("GET", target, output=file, transform=compress, max_bytes=_UNLIMITED))
+                )
+            return temporary_path.replace(target_path)
+        finally:
+            temporary_path.unlink(missing_ok=True)
+
+    # Writing
+
+    def create(self, collection: str, /, **fields: Any) -> Record | Proposal:
+        """Make a record; of a contributor's token it is a proposal."""
+        result: Record | Proposal = self._write("POST", f"/{quote(collection)}", fields)
+        return result
+
+    def update(self, record: Record | str, /, **change: Any) -> Record | Proposal:
+        """Change fields of a record, and leave the others.
+
+        A record that was read is changed only if it is still as it was, else `Stale` is raised; by an id alone, it is
+        changed whatever it is by now.
+        """
+        result: Record | Proposal = self._write_with_if_match(record, "PATCH", "", change)
+        return result
+
+    def retire(self, record: Record | str, *, replaced_by: str | None = None) -> Record | Proposal:
+        """Retire a record; `replaced_by` is the id of what to use instead."""
+        result: Record | Proposal = self._write_with_if_match(
+            record, "DELETE", _build_target("", {"replaced_by": replaced_by})
+        )
+        return result
+
+    def relate(self, record: Record | str, relation: str, target: str) -> Record:
+        """Add a relation to another record, or a mapping to an IRI or CURIE."""
+        result: Record = self._write_with_if_match(
+            record, "PUT", "/relations", {"relation": relation, "target": target}
+        )
+        return result
+
+    def unrelate(self, record: Record | str, relation: str, target: str) -> Record:
+        """Take a relation away."""
+        suffix = _build_target("/relations", {"relation": relation, "target": target})
+        result: Record = self._write_with_if_match(record, "DELETE", suffix)
+        return result
+
+    def batch(self, lines: Iterable[Mapping[str, Any]]) -> Rows[dict[str, Any]]:
+        """Many writes, all or nothing: `{"op": "create", "collection", "record"}` and the like. A result a line."""
+        body = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+        response = self._send("POST", "/batch", headers=_idempotent_headers("application/x-ndjson"), body=body)
+        return Rows(json.loads(line) for line in response.body.splitlines())
+
+    def propose(self, collection: str, change: Mapping[str, Any], *, record: str | None = None) -> Proposal:
+        """Propose a new record, or a change of one, and let others decide."""
+        result: Proposal = self._write(
+            "POST", "/proposals", {"collection": collection, "record": record, "change": change}
+        )
+        return result
+
+    def proposals(self, state: str | None = None) -> Rows[Proposal]:
+        """The proposals, a curator's all and a contributor's own, the oldest first."""
+        proposals: Rows[Proposal] = Rows()
+        cursor = None
+        while True:
+            page = self.read("/proposals", state=state, after=cursor, limit=_PAGE_SIZE)
+            proposals += page["items"]
+            cursor = page["next"]
+            if cursor is None:
+                return proposals
+
+    def accept(self, proposal: str, **change: Any) -> Record:
+        """Make a proposal so, with `change` on top of it."""
+        result: Record = self._write(
+            "POST", f"/proposals/{_quote(proposal)}/accept", {"change": change} if change else {}
+        )
+        return result
+
+    def reject(self, proposal: str, reason: str) -> Proposal:
+        """Turn a proposal down."""
+        result: Proposal = self._write("POST", f"/proposals/{_quote(proposal)}/reject", {"reason": reason})
+        return result
+
+    def withdraw(self, proposal: str) -> Proposal:
+        """Take one's own proposal back."""
+        result: Proposal = self._write("POST", f"/proposals/{_quote(proposal)}/withdraw", {})
+        return result
+
+    # How
+
+    def read(self, path: str, **parameters: Any) -> Any:
+        """What any address below `/api/v1` answers; what is known already is only asked whether it still holds."""
+        target = _build_target(path, parameters)
+        etag, cached_body = self._etag_cache.get(target, (None, b""))
+        response = self._send("GET", target, headers={"If-None-Match": etag} if etag else {})
+        body = cached_body if response.status == 304 else response.body
+        self._cache(target, response.headers.get("etag"), body)
+        return _parse_json(HttpResponse(response.status, response.headers, body))
+
+    def _cache(self, target: str, etag: str | None, body: bytes) -> None:
+        self._cached_bytes -= len(self._etag_cache.pop(target, ("", b""))[1])
+        if etag:
+            self._etag_cache[target] = (etag, body)
+            self._cached_bytes += len(body)
+        while self._cached_bytes > _CACHE_BYTES:
+            _, (_, oldest) = self._etag_cache.popitem(last=False)
+            self._cached_bytes -= len(oldest)
+
+    def _path(self, record: Record | str) -> str:
+        if isinstance(record, str):
+            record = self.get(record)
+        return f"/{quote(record['collection'])}/{_quote(record['id'])}"
+
+    def _write_with_if_match(
+        self, record: Record | str, method: str, suffix: str, change: Mapping[str, Any] | None = None
+    ) -> Any:
+        for _ in range(_MAX_ATTEMPTS if isinstance(record, str) else 1):
+            current = self.get(record) if isinstance(record, str) else record
+            try:
+                return self._write(
+                    method, self._path(current) + suffix, change, {"If-Match": f'"{current["version"]}"'}
+                )
+            except Stale as error:
+                conflict = error
+        raise conflict
+
+    def _write(
+        self, method: str, target: str, content: Mapping[str, Any] | None, headers: Mapping[str, str] | None = None
+    ) -> Any:
+        body = None if content is None else json.dumps(content).encode()
+        return _parse_json(
+            self._send(
+                method, target, headers={**_idempotent_headers("application/json"), **(headers or {})}, body=body
+            )
+        )
+
+    def _send(self, method: str, target: str, *, headers: Mapping[str, str], body: bytes | None = None) -> HttpResponse:
+        return _raise_for_status(self._transport.send(Request(method, "/api/v1" + target, headers, body)))
+
+
+def _idempotent_headers(media_type: str) -> dict[str, str]:
+    return {"Content-Type": media_type, "Idempotency-Key": uuid.uuid4().hex}
+
+
+def _quote(identifier: str) -> str:
+    return quote(identifier, safe="")
+
+
+def _build_target(path: str, parameters: Mapping[str, Any]) -> str:
+    """An address with the parameters that have a value: lists are joined by commas, `class_` stands for `class`."""
+    query = {name.rstrip("_"): _format_parameter(value) for name, value in parameters.items() if value is not None}
+    return f"{path}?{urlencode(query)}" if query else path
+
+
+def _format_parameter(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value if isinstance(value, str) or not isinstance(value, Iterable) else ",".join(value)
+
+
+def _raise_for_status(response: HttpResponse) -> HttpResponse:
+    """The reply, where it grants what was asked."""
+    if response.status < 300 or response.status == 304:
+        return response
+    try:
+        problem = response.json()
+    except ValueError:
+        problem = None
+    raise _ERROR_TYPES.get(response.status, Refused)(response.status, problem if isinstance(problem, dict) else {})
+
+
+def _parse_json(response: HttpResponse) -> Any:
+    try:
+        return response.json()
+    except ValueError:
+        raise Unreachable("What answers there is no Lexarium: it does not answer in JSON.") from None
+
+
+def _to_dataframe(rows: Iterable[Mapping[str, Any]]) -> Any:
+    try:
+        # Only here: it takes long to load, and need not be there.
+        pandas = import_module("pandas")
+    except ImportError:
+        raise LexariumError("A table needs pandas, which is not installed: pip install pandas.") from None
+    return pandas.DataFrame(list(rows))

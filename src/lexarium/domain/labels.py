@@ -1,0 +1,78 @@
+"""Other names of a record: one string on v-alpha, a list with language and scope on v1."""
+
+import re
+from collections.abc import Iterable
+from html import unescape
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from lexarium.domain.text.characters import reject_control_chars
+
+AliasScope = Literal["exact", "narrow", "broad", "related", "hidden"]
+
+DEFAULT_LANGUAGE = "en"
+_LANGUAGE_TAG = re.compile(r"[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*")
+
+_HTML_ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
+_ESCAPED_SEMICOLON = "\0"
+"""Stands for a semicolon; no text holds it."""
+
+
+def is_language_tag(tag: str) -> bool:
+    """Whether it has the form of a language's tag."""
+    return _LANGUAGE_TAG.fullmatch(tag) is not None
+
+
+def _check_language_tag(tag: str) -> str:
+    if not is_language_tag(tag):
+        raise ValueError("should be the tag of a language, such as en or pt-BR.")
+    return tag
+
+
+class Alias(BaseModel):
+    """Another name of a record."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    text: Annotated[str, AfterValidator(reject_control_chars)] = Field(min_length=1, description="The name itself.")
+    lang: Annotated[str, AfterValidator(_check_language_tag)] = Field(
+        DEFAULT_LANGUAGE,
+        description="Its language, as a BCP 47 tag.",
+        json_schema_extra={"pattern": f"^{_LANGUAGE_TAG.pattern}$"},
+    )
+    scope: AliasScope = Field(
+        "exact",
+        description="How it relates to the name: exact, narrow, broad, related; or hidden: only for finding it.",
+    )
+
+
+def split_alias_texts(alias: str) -> list[str]:
+    """The names in a v-alpha `alias`: between semicolons where it has any, else between commas.
+
+    Some were written for a page, with references such as `&#39;`: the semicolon of one parts nothing.
+    """
+    escaped = _HTML_ENTITY.sub(_escape_entity, alias) if "&" in alias else alias
+    parts = escaped.split(";" if ";" in escaped else ",")
+    texts = (
+        unescape(part.replace(_ESCAPED_SEMICOLON, ";")).strip() if _ESCAPED_SEMICOLON in part else part.strip()
+        for part in parts
+    )
+    return [part for part in texts if part]
+
+
+def _escape_entity(match: re.Match[str]) -> str:
+    """A reference with its semicolon held back, if it is one."""
+    text = match.group()
+    return text if unescape(text) == text else text[:-1] + _ESCAPED_SEMICOLON
+
+
+def parse_aliases(alias: str) -> tuple[Alias, ...]:
+    """The names in a v-alpha `alias` as a list."""
+    return tuple(Alias.model_construct(text=text) for text in split_alias_texts(alias))
+
+
+def format_aliases(aliases: Iterable[Alias]) -> str:
+    """The v-alpha `alias` of a list: the names in the default language."""
+    texts = [alias.text for alias in aliases if alias.lang == DEFAULT_LANGUAGE]
+    return ("; " if any("," in text for text in texts) else ", ").join(texts)

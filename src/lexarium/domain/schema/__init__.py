@@ -1,0 +1,1 @@
+"""Collections, fields and relation types."""

@@ -1,0 +1,73 @@
+"""What columns and predicates of a file mean that no codec knows, as people tell it."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from lexarium.domain.errors import FieldProblem, InvalidInput
+from lexarium.domain.schema.collections import COLLECTIONS
+from lexarium.domain.schema.relation_types import RELATION_TYPES
+
+MAPPING_TARGETS: tuple[str, ...] = (
+    *dict.fromkeys(name for collection in COLLECTIONS.values() for name in collection.fields),
+    "collection",
+    "aliases",
+    "sources",
+    "state",
+    "replaced_by",
+    *RELATION_TYPES,
+)
+"""What a column or a predicate can mean."""
+_INVALID_MAPPING = "The map cannot be used."
+
+
+def parse_mapping_options(options: Sequence[str]) -> dict[str, str]:
+    """The meaning of each column or predicate, from pairs `COLUMN=MEANING` and from files with one such pair a line.
+
+    Raises `Invalid` with every mistake there is.
+    """
+    problems: list[FieldProblem] = []
+    pairs = list(_iter_pairs(options, problems))
+    try:
+        column_mapping = parse_mapping_pairs(pairs)
+    except InvalidInput as error:
+        raise InvalidInput(str(error), [*problems, *error.problems]) from None
+    if problems:
+        raise InvalidInput(_INVALID_MAPPING, problems)
+    return column_mapping
+
+
+def parse_mapping_pairs(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """The same from pairs alone, each with where it stands."""
+    column_mapping: dict[str, str] = {}
+    problems: list[FieldProblem] = []
+    for location, pair in pairs:
+        # The last sign of equality counts: an IRI may hold others.
+        column, equals, field = (part.strip() for part in pair.rpartition("="))
+        if not equals or not column:
+            problems.append(FieldProblem(location, "is no pair COLUMN=MEANING."))
+        elif field not in MAPPING_TARGETS:
+            problems.append(FieldProblem(location, f"{field!r} is none of {', '.join(MAPPING_TARGETS)}."))
+        elif column_mapping.get(column, field) != field:
+            problems.append(FieldProblem(location, f"{column} was said to mean {column_mapping[column]} before."))
+        else:
+            column_mapping[column] = field
+    if problems:
+        raise InvalidInput(_INVALID_MAPPING, problems)
+    return column_mapping
+
+
+def _iter_pairs(options: Sequence[str], problems: list[FieldProblem]) -> Iterator[tuple[str, str]]:
+    for option in options:
+        path = Path(option)
+        try:
+            lines = path.read_text("utf-8-sig").splitlines() if path.is_file() else None
+        except (OSError, ValueError) as error:
+            problems.append(FieldProblem(option, f"cannot be read: {error}"))
+            continue
+        if lines is None:
+            yield option, option
+        else:
+            numbered_lines = (
+                (number, line) for number, line in enumerate(lines, 1) if line.strip() and line[:1] != "#"
+            )
+            yield from ((f"{path}, line {number}", line) for number, line in numbered_lines)

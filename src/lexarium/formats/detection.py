@@ -1,0 +1,80 @@
+"""Which format a document has: told by its name, else by how it begins."""
+
+import re
+from pathlib import PurePath
+
+from lexarium.domain.errors import LexariumError
+from lexarium.formats.registry import FORMATS, Format
+
+SNIFF_BYTES = 1 << 16
+"""How many of its first bytes are looked at."""
+
+_FORMAT_BY_EXTENSION = {
+    extension: entry for entry in FORMATS.values() if entry.can_read for extension in entry.extensions
+}
+_TABLE_FORMATS = ("csv", "tsv")
+_JSONLD_KEYWORD = re.compile(rb'"@(?:context|graph|id|type)"\s*:')
+_NTRIPLES_LINE = re.compile(
+    rb'(?:<[^>\s]*>|_:\S+)[ \t]+<[^>\s]*>[ \t]+(?:<[^>\s]*>[ \t]*|_:\S+[ \t]*|"[^\n]*)\.[ \t\r]*$', re.MULTILINE
+)
+_TURTLE_DIRECTIVE = re.compile(rb"@?(?:prefix|base)\s", re.IGNORECASE)
+_OBO_LINE = re.compile(rb"^(?:format-version:|\[Term\]|\[Typedef\])", re.MULTILINE)
+
+
+class UnknownFormatError(LexariumError):
+    """Nothing tells the format: the sentence goes on after the document's name."""
+
+
+def has_known_extension(name: str, format: Format | None = None) -> bool:
+    """Whether the ending of a name tells a format, or this one."""
+    extension = PurePath(name).suffix.lower()
+    return extension in (_FORMAT_BY_EXTENSION if format is None else format.extensions)
+
+
+def detect_format(name: str, head: bytes, *, allow_tables: bool = True) -> Format:
+    """The format of a document with this name that begins with these bytes, in UTF-8.
+
+    Without `guess` a comma in its first line does not make a table of it.
+    """
+    by_extension = _FORMAT_BY_EXTENSION.get(PurePath(name).suffix.lower())
+    if by_extension is not None and by_extension.name != "v-alpha":
+        return by_extension
+    # A document in JSON-LD is often called .json too.
+    detected = _detect_by_content(head.lstrip()) if by_extension is None else _detect_json_kind(head.lstrip())
+    if detected is None or (detected in _TABLE_FORMATS and not allow_tables):
+        readable = ", ".join(entry.name for entry in FORMATS.values() if entry.can_read)
+        raise UnknownFormatError(
+            f"has no format that its name or its beginning tells; give --format, one of {readable}"
+        )
+    return FORMATS[detected]
+
+
+def _detect_by_content(head: bytes) -> str | None:
+    if head[:1] in (b"[", b"{"):
+        if head[:1] == b"[" and _OBO_LINE.match(head):
+            return "obo"
+        return _detect_json_kind(head)
+    if head[:1] == b"<" and not _NTRIPLES_LINE.match(head):
+        return _detect_xml_kind(head)
+    lines = [line for line in head.splitlines() if line.strip() and not line.lstrip().startswith((b"#", b"!"))]
+    start = lines[0] if lines else b""
+    for name, pattern in (("ntriples", _NTRIPLES_LINE), ("skos", _TURTLE_DIRECTIVE), ("obo", _OBO_LINE)):
+        if pattern.match(start.lstrip()):
+            return name
+    if b"\t" in start:
+        return "tsv"
+    return "csv" if b"," in start or b";" in start else None
+
+
+def _detect_json_kind(head: bytes) -> str:
+    if _JSONLD_KEYWORD.search(head):
+        return "jsonld"
+    first, _, rest = head.partition(b"\n")
+    has_more_objects = first.rstrip().endswith(b"}") and rest.lstrip().startswith(b"{")
+    return "jsonl" if head[:1] == b"{" and has_more_objects else "v-alpha"
+
+
+def _detect_xml_kind(head: bytes) -> str | None:
+    if b"http://www.w3.org/1999/02/22-rdf-syntax-ns#" not in head:
+        return None
+    return "rdfxml" if b"http://www.w3.org/2004/02/skos/core#" in head and b"owl:Class" not in head else "owl"

@@ -1,0 +1,1 @@
+"""The OBO format."""

@@ -1,0 +1,1 @@
+"""RDF formats: SKOS and OWL."""

@@ -1,0 +1,152 @@
+"""What the columns of a table mean, told by their names."""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from lexarium.domain.schema.collections import COLLECTIONS, DEFINITION_FIELDS
+from lexarium.domain.schema.relation_types import RELATION_TYPES
+from lexarium.formats.parsed import ParseError
+
+BROADER = "broader"
+"""The relation by which records of a kind are broader than others, whichever that is."""
+OBSOLETE = "obsolete"
+"""Whether the record is retired: yes or no."""
+DEFINITION = "definition"
+
+TITLE_SYNONYMS: dict[str, str] = {
+    "collection": "collection, type, kind, scheme, in scheme",
+    "id": "id, ids, identifier, iri, uri, curie, code, notation, class id, concept id, term id, record id, accession",
+    "name": "name, label, title, term, heading, preferred label, preferred name, preferred term, pref label, concept, "
+    "concept name, term name, class name, main term, descriptor",
+    DEFINITION: "definition, definitions, def, description, meaning, gloss, scope note",
+    "aliases": "aliases, synonym, synonyms, alt label, alt labels, alternative label, alternative labels, "
+    "alternative name, alternative names, alternative term, alternative terms, also known as, aka, other name, "
+    "other names, other terms, used for, variant, variants, exact synonym, exact synonyms, abbreviation, "
+    "abbreviations, acronym, acronyms",
+    "aliases/narrow": "narrow synonym, narrow synonyms",
+    "aliases/broad": "broad synonym, broad synonyms",
+    "aliases/related": "related synonym, related synonyms",
+    "aliases/hidden": "hidden label, hidden labels",
+    "sources": "sources, source, reference, references, citation, citations, definition source, dbxref, dbxrefs",
+    BROADER: "parent, parents, parent id, parent ids, parent name, parent term, parent class, broader, broader term, "
+    "broader terms, is a, isa, kind of, subclass of, sub class of, super class",
+    "PARTOF": "part of",
+    "RELATED": "related, related to, related term, related terms, see also",
+    "closeMatch": "xref, xrefs, cross reference, cross references, mapping, mappings",
+    "exactMatch": "same as, equivalent to, exact match, exact matches",
+    "state": "state, status",
+    OBSOLETE: "obsolete, is obsolete, deprecated, is deprecated, retired",
+    "replaced_by": "replaced by, is replaced by, replacement, superseded by, use instead",
+}
+"""What columns may be called, by what they mean."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column that means something."""
+
+    index: int
+    title: str
+    field: str
+    """A field, a relation, or one of what a record has besides."""
+    scope: str = "exact"
+    """Of other names that do not say theirs."""
+
+    @property
+    def is_multivalued(self) -> bool:
+        """Whether a cell holds several values, so that several columns may mean it."""
+        return self.field in ("aliases", "sources", BROADER) or self.field in RELATION_TYPES
+
+
+def normalize_title(title: str) -> str:
+    """The name of a column as it is compared: without case, spaces, signs, and the prefix of a vocabulary."""
+    last = re.split(r"[:#/]", unicodedata.normalize("NFKC", title).strip().rstrip(":#/"))[-1]
+    return re.sub(r"[\W_]+", "", last.casefold())
+
+
+def _build_title_index() -> dict[str, str]:
+    field_by_title = {normalize_title(name): name for collection in COLLECTIONS.values() for name in collection.fields}
+    field_by_title |= {normalize_title(name): name for name in RELATION_TYPES}
+    field_by_title |= {
+        normalize_title(relation_type.label): relation_type.name for relation_type in RELATION_TYPES.values()
+    }
+    field_by_title |= dict.fromkeys(map(normalize_title, DEFINITION_FIELDS), DEFINITION)
+    for field, titles in TITLE_SYNONYMS.items():
+        field_by_title |= dict.fromkeys(map(normalize_title, titles.split(",")), field)
+    return field_by_title
+
+
+_FIELD_BY_TITLE = _build_title_index()
+_HIERARCHY_RELATIONS = {
+    relation.name for relation in (collection.hierarchy_type for collection in COLLECTIONS.values()) if relation
+}
+
+
+def count_known_titles(titles: Iterable[str], column_mapping: Mapping[str, str]) -> int:
+    """How many of these are names of columns that mean something."""
+    return sum(1 for title in titles if title.strip() in column_mapping or normalize_title(title) in _FIELD_BY_TITLE)
+
+
+def match_columns(
+    titles: Sequence[str], column_mapping: Mapping[str, str], line: int
+) -> tuple[list[Column], list[str]]:
+    """The columns that mean something, and what is to be told of the others.
+
+    Raises `Malformed` where the titles name no records, or two columns mean what a record has once.
+    """
+    matched = [_match_column(index, title.strip(), column_mapping) for index, title in enumerate(titles)]
+    mapped_fields = {
+        column.field
+        for column in matched
+        if column is not None and column.title in column_mapping and not column.is_multivalued
+    }
+    # What people say goes before what a name suggests.
+    columns = [
+        column for column in matched if column and (column.title in column_mapping or column.field not in mapped_fields)
+    ]
+    if not {"id", "name"} & {column.field for column in columns}:
+        found_titles = ", ".join(title.strip() for title in titles if title.strip())[:200]
+        message = "the first line should name the columns, one of them `id` or `name`"
+        raise ParseError(f"{message}; found: {found_titles}", line, 1)
+    _reject_duplicates(columns, line)
+    return columns, [*_warn_unknown_columns(titles, columns), *_warn_unused_mappings(titles, column_mapping)]
+
+
+def _match_column(index: int, title: str, column_mapping: Mapping[str, str]) -> Column | None:
+    field = column_mapping.get(title) or _FIELD_BY_TITLE.get(normalize_title(title))
+    if not title or field is None:
+        return None
+    field, _, scope = field.partition("/")
+    field = DEFINITION if field in DEFINITION_FIELDS else BROADER if field in _HIERARCHY_RELATIONS else field
+    return Column(index, title, field, scope or "exact")
+
+
+def _reject_duplicates(columns: Iterable[Column], line: int) -> None:
+    seen: dict[str, Column] = {}
+    for column in columns:
+        previous = seen.setdefault(column.field, column)
+        if previous is not column and not column.is_multivalued:
+            conflict = f"the columns {previous.index + 1} ({previous.title}) and {column.index + 1} ({column.title})"
+            hint = f"keep one of them, or say which with --map '{previous.title}={column.field}'"
+            raise ParseError(f"{conflict} both seem to be the {column.field}: {hint}", line, 1)
+
+
+def _warn_unknown_columns(titles: Sequence[str], columns: Iterable[Column]) -> list[str]:
+    known_indexes = {column.index for column in columns}
+    unknown = [(index, title.strip()) for index, title in enumerate(titles) if index not in known_indexes]
+    return [
+        f"the column {title} ({index + 1}) is not known; it was left out. --map can say what it means"
+        for index, title in unknown
+        if title
+    ]
+
+
+def _warn_unused_mappings(titles: Iterable[str], column_mapping: Mapping[str, str]) -> list[str]:
+    present_titles = {title.strip() for title in titles}
+    return [
+        f"there is no column {title}, though --map speaks of it"
+        for title in column_mapping
+        if title not in present_titles
+    ]

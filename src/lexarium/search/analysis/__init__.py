@@ -1,0 +1,1 @@
+"""Text analysis: tokenizing, folding, spelling variants."""

@@ -1,0 +1,37 @@
+"""The singular of English words, so that a word and its plural can be compared."""
+
+_IRREGULAR = {
+    plural: singular
+    for singular, *plurals in (
+        line.split()
+        for line in """
+            analysis analyses|axis axes|bias biases|child children|cortex cortices|criterion criteria|foot feet
+            focus foci|gyrus gyri|hippocampus hippocampi|index indices|lens lenses|locus loci|man men|matrix matrices
+            mouse mice|nucleus nuclei|phenomenon phenomena|schema schemata|stimulus stimuli|sulcus sulci
+            thalamus thalami|these|those|tooth teeth|vertex vertices|whose|woman women
+        """.replace("\n", "|").split("|")
+        if line.strip()
+    )
+    for plural in (singular, *plurals)
+}
+"""Words that the rules below would get wrong, by each of their forms."""
+
+
+def singularize(word: str) -> str:
+    """The singular of an English word, or what takes its place where the spelling does not tell it.
+
+    The plural's `es` says nothing of whether the singular had an e (headache, match), so such an e goes from both.
+    """
+    if len(word) <= 3:
+        return word
+    if word in _IRREGULAR or word[-1] not in "se":
+        return _IRREGULAR.get(word, word)
+    if word.endswith("sis"):
+        return word[:-2]  # hypothesis, hypotheses
+    if word.endswith("s") and not word.endswith(("ss", "us", "is")):
+        word = word[:-1]
+    if len(word) > 3 and word.endswith("ie"):
+        return word[:-2] + "y"
+    if len(word) > 3 and word.endswith(("se", "xe", "ze", "che", "she", "oe")):
+        return word[:-1]
+    return word

@@ -1,0 +1,1 @@
+"""Create, change, merge and review records."""

@@ -1,0 +1,1 @@
+"""Read records: lookups, lists, history, statistics."""

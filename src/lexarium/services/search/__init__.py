@@ -1,0 +1,1 @@
+"""Search, annotation and reconciliation."""

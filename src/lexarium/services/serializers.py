@@ -1,0 +1,144 @@
+"""Records as v1 shows them."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import orjson
+
+from lexarium.domain.change import Change
+from lexarium.domain.edit import FieldDiff
+from lexarium.domain.proposal import Proposal
+from lexarium.domain.record import Record
+from lexarium.domain.schema.collections import Collection
+from lexarium.domain.timestamps import format_timestamp
+from lexarium.search.annotator import Mention
+from lexarium.services.search.record_search import LabelSuggestion, RecordHit, SearchResult
+
+
+def list_record_fields(collection: Collection) -> tuple[str, ...]:
+    """The fields of a record of this collection, as `record_view` has them."""
+    leading = ("id", "collection", "version", "state", "replaced_by")
+    own_fields = (name for name in collection.fields if name != "id")
+    return (*leading, *own_fields, "aliases", "sources", "relations", "updated", "updated_by")
+
+
+def serialize_record(change: Change, known_record: Record | None = None) -> dict[str, Any]:
+    """A record at a version; `known` is what the change made of it, where that need not be read from it."""
+    record = known_record or change.to_record()
+    return {
+        "id": record.id,
+        "collection": change.collection,
+        "version": change.version,
+        "state": record.state,
+        "replaced_by": record.replaced_by,
+        **record.fields,
+        "aliases": [alias.model_dump() for alias in record.aliases],
+        "sources": list(record.sources),
+        "relations": record.relation_targets,
+        "updated": format_timestamp(change.at),
+        "updated_by": change.actor,
+    }
+
+
+def serialize_change(change: Change) -> dict[str, Any]:
+    """A change, as the feed tells it."""
+    return {
+        "seq": change.seq,
+        "at": format_timestamp(change.at),
+        "actor": change.actor,
+        **_serialize_origin(change),
+        "action": change.action,
+        "collection": change.collection,
+        "id": change.record_id,
+        "version": change.version,
+        "record": serialize_record(change),
+    }
+
+
+def serialize_version(change: Change) -> dict[str, Any]:
+    """A change, as a record's history lists it."""
+    return {
+        "version": change.version,
+        "seq": change.seq,
+        "at": format_timestamp(change.at),
+        "actor": change.actor,
+        **_serialize_origin(change),
+        "action": change.action,
+        "state": change.to_record().state,
+    }
+
+
+def _serialize_origin(change: Change) -> dict[str, str | None]:
+    """The proposal that a change goes back to, and whose it was."""
+    origin = change.parse_origin()
+    if origin is None:
+        return {"proposal": None, "proposed_by": None}
+    return {"proposal": origin.proposal, "proposed_by": origin.by}
+
+
+def serialize_difference(diff: FieldDiff) -> dict[str, Any]:
+    """One field that differs."""
+    return {"field": diff.field, "from": diff.before, "to": diff.after}
+
+
+def iter_annotations(mentions: Iterable[Mention]) -> Iterator[dict[str, Any]]:
+    """Each mention, once for each term that it may mean; one at a time, since they may be very many."""
+    return (
+        {"start": start, "end": end, "text": text, "id": term.id, "name": term.name, "collection": term.collection}
+        for start, end, text, terms in mentions
+        for term in terms
+    )
+
+
+def serialize_proposal(proposal: Proposal) -> dict[str, Any]:
+    """A proposal."""
+    return {
+        "id": proposal.id,
+        "collection": proposal.collection,
+        "record": proposal.record,
+        "base_version": proposal.base_version,
+        "change": orjson.loads(proposal.change),
+        "by": proposal.author,
+        "at": format_timestamp(proposal.made),
+        "state": proposal.state,
+        "decided_by": proposal.decider,
+        "decided_at": None if proposal.decided is None else format_timestamp(proposal.decided),
+        "reason": proposal.reason,
+    }
+
+
+def serialize_search_result(result: SearchResult) -> dict[str, Any]:
+    """What a search found."""
+    return {
+        "hits": [serialize_hit(hit) for hit in result.hits],
+        "total": result.total,
+        "facets": result.facets,
+        "class_names": result.class_names,
+        "did_you_mean": result.did_you_mean,
+    }
+
+
+def serialize_hit(hit: RecordHit) -> dict[str, Any]:
+    """A hit of a search."""
+    content = {
+        "id": hit.id,
+        "name": hit.name,
+        "collection": hit.collection,
+        "state": hit.state,
+        "replaced_by": hit.replaced_by,
+        "score": hit.score,
+        "matched": {"field": hit.field, "text": hit.text, "kind": hit.tier.api_name},
+        "highlight": [span._asdict() for span in hit.highlight],
+    }
+    return content if hit.explanation is None else {**content, "explanation": hit.explanation}
+
+
+def serialize_suggestion(suggestion: LabelSuggestion) -> dict[str, Any]:
+    """A completion."""
+    return {
+        "id": suggestion.id,
+        "name": suggestion.name,
+        "collection": suggestion.collection,
+        "text": suggestion.text,
+        "highlight": [span._asdict() for span in suggestion.highlight],
+    }

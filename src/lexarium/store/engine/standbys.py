@@ -1,0 +1,96 @@
+"""Hot standbys: servers that have what the primary has, perhaps a little later, and can be read from."""
+
+import logging
+import threading
+from contextlib import suppress
+
+from sqlalchemy import Connection
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+from lexarium.domain.errors import DatabaseUnavailable
+from lexarium.store.engine.base import Backend
+from lexarium.store.position import Position, read_position
+
+logger = logging.getLogger(__name__)
+
+_RETRY_SECONDS = 2.0
+"""How long standbys that could not be read are left alone before they are looked for."""
+_FAILURES = (DBAPIError, PoolTimeout, DatabaseUnavailable)
+
+
+class StandbyPool:
+    """Gives transactions on a standby, where one has all that a node has seen. For any thread.
+
+    Standbys that failed once are set aside until a thread of its own finds them well: nobody else waits for them.
+    """
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self._suspended = threading.Event()
+        self._closed = threading.Event()
+        self._suspend_lock = threading.Lock()
+        self._is_other_catalogue = False
+        """Whether what was read there last was another catalogue."""
+
+    def connect_read(self, min_position: Position | None) -> Connection | None:
+        """A connection, in a transaction that sees one state with all that was written up to a position.
+
+        None where no standby can give that now.
+        """
+        if self._suspended.is_set() or self._closed.is_set():
+            return None
+        try:
+            return self._try_connect(min_position)
+        except _FAILURES as error:
+            self._suspend(error)
+            return None
+
+    def _try_connect(self, min_position: Position | None) -> Connection | None:
+        connection = self._backend.connect_read()
+        try:
+            if min_position is None or self._includes(min_position, read_position(connection)):
+                return connection
+        except BaseException:
+            connection.close()
+            raise
+        connection.close()
+        return None
+
+    def _includes(self, min_position: Position, position: Position) -> bool:
+        is_other = not position.is_same_database(min_position)
+        if is_other and not self._is_other_catalogue:
+            logger.warning(
+                "The database %s, which LEXARIUM_DATABASE_READ names, holds another catalogue than LEXARIUM_DATABASE. "
+                "Nothing is read there: name a standby.",
+                self._backend.location,
+            )
+        self._is_other_catalogue = is_other
+        return position.includes(min_position)
+
+    def _suspend(self, error: Exception) -> None:
+        with self._suspend_lock:
+            if self._suspended.is_set():
+                return  # by another that failed at the same time
+            self._suspended.set()
+        reason = self._backend.translate_error(error) or error.orig if isinstance(error, DBAPIError) else error
+        logger.warning("The standbys cannot be read now: %s", reason)
+        threading.Thread(target=self._wait_for_recovery, name="lexarium-standbys", daemon=True).start()
+
+    def _wait_for_recovery(self) -> None:
+        while not self._closed.wait(_RETRY_SECONDS):
+            with suppress(*_FAILURES):
+                with self._backend.connect_read() as connection:
+                    read_position(connection)
+                self._suspended.clear()
+                return
+
+    def stop(self) -> None:
+        """Read there no more, also what is being read now: one that is silent could be waited for for long."""
+        self._closed.set()
+        self._backend.abort_connections()
+
+    def close(self) -> None:
+        """Let go of every connection."""
+        self.stop()
+        self._backend.engine.dispose()

@@ -1,0 +1,1 @@
+"""State of imports: staged files, base values, mirrored servers."""

@@ -1,0 +1,1 @@
+"""HTTP building blocks shared by all endpoints."""

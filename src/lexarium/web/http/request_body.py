@@ -1,0 +1,60 @@
+"""Request bodies: JSON or form fields, within a limit."""
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import parse_qsl
+
+import orjson
+from starlette.exceptions import HTTPException
+from starlette.formparsers import MultiPartException
+from starlette.requests import Request
+from starlette.types import Message
+
+from lexarium.domain.text.characters import format_json_error
+from lexarium.web.http.limits import Limits
+from lexarium.web.http.problems import HTTPProblem
+
+_FORM_TYPES = ("application/x-www-form-urlencoded", "multipart/form-data")
+
+
+async def read_fields(request: Request, limits: Limits) -> tuple[Mapping[str, Any], bool]:
+    """The fields of a body, and whether they came from a form, where every value is text."""
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type not in ("application/json", *_FORM_TYPES):
+        raise HTTPProblem(415, f"The body must be application/json or a form ({' or '.join(_FORM_TYPES)}).")
+    body = await limits.read_body(request)
+    if media_type == "application/json":
+        return parse_json_object(body), False
+    if body.lstrip().startswith(b"{"):
+        raise HTTPProblem(415, "The body looks like JSON: send it with `Content-Type: application/json`.")
+    return await _parse_form(request, media_type, body), True
+
+
+def parse_json_object(body: bytes) -> dict[str, Any]:
+    """The JSON object that a body is. Raises a 400 that says where it is none."""
+    try:
+        data = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise HTTPProblem(400, f"The body {format_json_error(body, error)}") from None
+    if not isinstance(data, dict):
+        raise HTTPProblem(400, "The body must be a JSON object.")
+    return data
+
+
+async def _parse_form(request: Request, media_type: str, body: bytes) -> Mapping[str, Any]:
+    try:
+        if media_type == "application/x-www-form-urlencoded":
+            return dict(parse_qsl(body.decode(), keep_blank_values=True, errors="strict"))
+        return await _parse_multipart(request, body)
+    except UnicodeDecodeError:
+        raise HTTPProblem(400, "The form is not UTF-8.") from None
+    except (HTTPException, MultiPartException):
+        raise HTTPProblem(400, "The form cannot be read: it is malformed, or holds a file.") from None
+
+
+async def _parse_multipart(request: Request, body: bytes) -> Mapping[str, Any]:
+    async def replay() -> Message:
+        return {"type": "http.request", "body": body}
+
+    async with Request(request.scope, replay).form(max_files=0, max_part_size=len(body)) as form:
+        return {name: value for name, value in form.items() if isinstance(value, str)}

@@ -1,0 +1,153 @@
+"""The requests of one worker: counted, timed until their answers begin, and told in the log."""
+
+import itertools
+import logging
+import re
+import secrets
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Mapping
+from itertools import product
+from time import perf_counter
+from typing import Any
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+logger = logging.getLogger("lexarium.requests")
+
+DURATION_BUCKETS = (0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0)
+"""In seconds: how long requests took is told as how many took no longer than each of these."""
+REQUEST_ID = b"x-request-id"
+_VALID_ID = re.compile(rb"[\w.:+/=-]{1,128}", re.ASCII)
+_TOKEN = re.compile(r"lex_[\w-]+")
+_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"})
+_V1_PREFIX = "/api/v1"
+_INTERFACES = {_V1_PREFIX: "v1", "/api/v-alpha": "v-alpha", "/reconcile": "reconcile"}
+"""By what addresses begin with."""
+_OTHER = "other"
+_PHASES = (_RESPONSE_PHASE, _STREAM_PHASE) = ("answer", "broken off")
+"""What a fault of ours did: it was the answer, or ended one that had begun."""
+_CLIENT_ERROR = 400
+_SERVER_ERROR = 500
+
+
+RequestLabels = tuple[str, str, int]
+"""A method, a route, and the status of the answer."""
+
+
+ErrorLabels = tuple[str, str]
+"""A part of the interface, and a reason."""
+
+
+class RequestStats:
+    """What has come so far. To be used from the event loop's thread; reading it from another does no harm."""
+
+    def __init__(self, *, log_all: bool) -> None:
+        """`told` says whether the log has a line for every request; it always has one for a fault of ours."""
+        self._log_all = log_all
+        self._worker_id = secrets.token_hex(6).encode()
+        self._numbers = itertools.count(1)
+        self.cached_counts: defaultdict[RequestLabels, int] = defaultdict(int)
+        """How many were answered with what was finished."""
+        self.counts: defaultdict[RequestLabels, int] = defaultdict(int)
+        """How many others were answered."""
+        self.durations: defaultdict[str, list[float]] = defaultdict(lambda: [0] * (len(DURATION_BUCKETS) + 2))
+        """Of these, by route: how many took how long, and all seconds together."""
+
+        self.server_errors: dict[ErrorLabels, int] = dict.fromkeys(product((*_INTERFACES.values(), _OTHER), _PHASES), 0)
+        """How often the server made a mistake. Each is there from the start, so that the first shows as one more."""
+
+    def assign_id(self, client_request_id: bytes | None) -> bytes:
+        """The id of a request: the one that it brought, where that is a plain word, else a new one."""
+        if client_request_id is not None and _VALID_ID.fullmatch(client_request_id):
+            return client_request_id
+        return b"%b-%x" % (self._worker_id, next(self._numbers))
+
+    def record_cached(self, scope: Mapping[str, Any], status: int, request_id: bytes | None) -> None:
+        """Count a request whose answer was finished: what it is spelt like is its route, and it took no time to tell.
+
+        Little is done here: this is a part of every such request, most of which take no longer than a few of these.
+        """
+        self.cached_counts[scope["method"], scope["path"], status] += 1
+        if self._log_all:
+            self._log_request(scope["method"], scope["path"], status, 0.0, request_id)
+
+    def record(self, scope: Mapping[str, Any], status: int, seconds: float, request_id: bytes) -> None:
+        """Count any other request whose answer has begun."""
+        method, route = scope["method"] if scope["method"] in _METHODS else "other", route_template(scope)
+        self.counts[method, route, status] += 1
+        durations = self.durations[route]
+        durations[bisect_left(DURATION_BUCKETS, seconds)] += 1
+        durations[-1] += seconds
+        if status == _SERVER_ERROR:
+            self._record_server_error(scope, _RESPONSE_PHASE)
+        if self._log_all or status == _SERVER_ERROR:
+            self._log_request(method, scope["path"], status, seconds, request_id)
+
+    def record_aborted(self, scope: Mapping[str, Any]) -> None:
+        """Count a fault of ours in the midst of an answer."""
+        self._record_server_error(scope, _STREAM_PHASE)
+
+    def _record_server_error(self, scope: Mapping[str, Any], phase: str) -> None:
+        interface = next(
+            (interface for prefix, interface in _INTERFACES.items() if scope["path"].startswith(prefix)), _OTHER
+        )
+        self.server_errors[interface, phase] += 1
+
+    def _log_request(self, method: str, path: str, status: int, seconds: float, request_id: bytes | None) -> None:
+        """Neither the query, which may hold a secret, nor who asks."""
+        shown_path, milliseconds = _TOKEN.sub("lex_...", path), round(seconds * 1000, 2)
+        request_id_text = (request_id or self.assign_id(None)).decode()
+        fields = {
+            "request": request_id_text,
+            "method": method,
+            "path": shown_path,
+            "status": status,
+            "ms": milliseconds,
+        }
+        level = logging.ERROR if status == _SERVER_ERROR else logging.INFO
+        line = f"{method} {shown_path} {status} in {milliseconds:.2f} ms, request {request_id_text}"
+        logger.log(level, "%s", line, extra={"fields": fields})
+
+
+def route_template(scope: Mapping[str, Any]) -> str:
+    """The address that answered, with names in place of what differs; `none` where it did not come to one."""
+    path: str | None = getattr(scope.get("route"), "path", None)
+    if path is None:
+        return "none"
+    return _V1_PREFIX + path if scope["path"].startswith(_V1_PREFIX) and not path.startswith("/api") else path
+
+
+class RequestLogMiddleware:
+    """An ASGI application whose requests are counted. Every error tells the id of its request."""
+
+    def __init__(self, app: ASGIApp, request_stats: RequestStats) -> None:
+        self._app = app
+        self._request_stats = request_stats
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started = perf_counter()
+        client_request_id = next((value for name, value in scope["headers"] if name == REQUEST_ID), None)
+        request_id = self._request_stats.assign_id(client_request_id)
+        status: int | None = None
+
+        async def send_observed(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                self._request_stats.record(scope, status, perf_counter() - started, request_id)
+                if client_request_id is not None or status >= _CLIENT_ERROR:
+                    message = {**message, "headers": [*message["headers"], (REQUEST_ID, request_id)]}
+            await send(message)
+
+        try:
+            await self._app(scope, receive, send_observed)
+        except Exception:
+            if status is None:
+                self._request_stats.record(scope, _SERVER_ERROR, perf_counter() - started, request_id)
+            elif status != _SERVER_ERROR:
+                self._request_stats.record_aborted(scope)
+            raise

@@ -1,0 +1,334 @@
+"""uvicorn's HTTP protocol, with a shorter way for finished replies, and with more patience and less.
+
+A task, a coroutine and a header-by-header check cost uvicorn more than everything else about a finished reply
+(measured: twice the requests a second without them). Under another server the same replies go the usual way, through
+ASGI.
+
+uvicorn waits without end for the headers of a request and for a client that reads nothing of its answer, answers what
+is no HTTP in plain text, does not tell the application that a client has left which had sent another request meanwhile,
+and when it ends closes connections on which a request may just be coming. All five are mended here.
+
+uvicorn also limits neither the size of headers nor the number of connections, accepts requests without a Host header,
+and closes a connection before its client can read the answer to a body that was not read. Here all of these have a
+limit, and a connection is closed in two steps: the answer is sent, then what the client still sends is discarded, up to
+a number of bytes and seconds.
+"""
+
+import asyncio
+import math
+import socket
+import struct
+from functools import lru_cache
+from typing import Any, NoReturn, cast
+
+from uvicorn._types import ASGI3Application
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
+
+from lexarium.web.http.limits import FREE_BODY_BYTES, BodyMemory
+from lexarium.web.http.problems import HTTPProblem, problem_response
+from lexarium.web.http.streaming import EventStreams
+from lexarium.web.middleware.fast_path import FastPath
+
+_SHUTDOWN_GRACE_SECONDS = 0.5
+"""How long a connection that is idle stays open when the server ends."""
+_MAX_URL_BYTES = 65_535
+"""In bytes; the parser of addresses takes no more."""
+_MAX_HEADERS = 100
+_MAX_HEADER_BYTES = 65_536
+"""Trailers count as headers, in both limits."""
+_MAX_PIPELINED = 100
+"""How many requests of a connection may wait for the one before them. Each takes about a kibibyte."""
+_MAX_DISCARDED_BYTES = 512 << 20
+"""How much of a body is discarded after its request was answered, before the connection is broken off."""
+_LINGER_ZERO = struct.pack("ii", 1, 0)
+"""How a socket is told to be closed without waiting for anything."""
+
+
+class FastPathProtocol(HttpToolsProtocol):
+    """Writes a finished reply to the connection as soon as its request is read."""
+
+    url = b""
+    _active_cycle: RequestResponseCycle | None = None
+    """The request that is being answered; uvicorn itself knows only the last that came."""
+    _is_reading_headers = False
+    _is_reading_body = False
+    """Whether a body, or the trailers after it, has not been received completely."""
+    _received_header_bytes = 0
+    """How much of headers or trailers has been received, not counting the first piece of data."""
+    _discarded_bytes = 0
+    _problem: HTTPProblem | None = None
+    """Why the request that is being parsed is refused."""
+    _is_lingering = False
+    """Whether all has been answered, and what still comes is discarded until the client closes the connection."""
+    _is_shutting_down = False
+    _header_timer: asyncio.TimerHandle | None = None
+    _read_timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._reservation: dict[str, Any] = {}
+        if len(self.connections) > self.app_state.get("connections", math.inf):
+            self._send_problem(HTTPProblem(503, "The server has too many open connections. Try again in a moment."))
+            self.transport.close()
+        else:
+            self._start_header_timer()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._release_headers()
+        self._cancel_header_timer()
+        self._cancel_read_timer()
+        if self._active_cycle is not None and not self._active_cycle.response_complete:
+            self._active_cycle.disconnected = True
+            self._active_cycle.message_event.set()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self._is_lingering:
+            self._discard(len(data))
+            return
+        if len(data) <= FREE_BODY_BYTES:
+            self._received_header_bytes += len(data)
+            super().data_received(data)
+            if self._received_header_bytes:
+                self._check_partial_headers()
+            if len(self.pipeline) > _MAX_PIPELINED:
+                self.transport.close()
+        else:
+            for start in range(0, len(data), FREE_BODY_BYTES):
+                self.data_received(data[start : start + FREE_BODY_BYTES])
+                if self.transport.is_closing():
+                    break
+            return
+        if self._header_timer is None and (
+            # Else whoever sends line breaks, or the rest of a body that was answered already, could stay for ever.
+            self._is_reading_headers or (self.timeout_keep_alive_task is None and self._is_idle())
+        ):
+            self._start_header_timer()
+
+    def _check_partial_headers(self) -> None:
+        """Refuse a request whose headers, or trailers, are not complete and already too large."""
+        if self._is_lingering or not (self._is_reading_headers or self._is_reading_body):
+            return
+        try:
+            if self._received_header_bytes - len(self.url) > _MAX_HEADER_BYTES or len(self.headers) > _MAX_HEADERS:
+                raise _build_header_limit_problem()
+            body_memory: BodyMemory | None = self.app_state.get("bodies")
+            if body_memory is not None:
+                body_memory.reserve(self._reservation, self._received_header_bytes + FREE_BODY_BYTES)
+        except HTTPProblem as problem:
+            self._reject(problem)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._start_read_timer()
+
+    def resume_writing(self) -> None:
+        self._cancel_read_timer()
+        super().resume_writing()
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._is_reading_headers = True
+        self._received_header_bytes = 0
+
+    def on_url(self, url: bytes) -> None:
+        super().on_url(url)
+        if len(self.url) > _MAX_URL_BYTES:
+            self._abort_parsing(HTTPProblem(414, f"The address must have at most {_MAX_URL_BYTES} bytes."))
+
+    def on_headers_complete(self) -> None:
+        if self._received_header_bytes or len(self.headers) > _MAX_HEADERS:
+            self._check_header_size()
+        self._is_reading_headers = False
+        self._cancel_header_timer()
+        super().on_headers_complete()
+        self._is_reading_body = True
+        self.headers = self.headers.copy()  # for trailers, which must not become headers of the request
+
+    def on_body(self, body: bytes) -> None:
+        self._received_header_bytes = 0
+        if self.cycle.response_complete:
+            self._discard(len(body))
+        else:
+            super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        if self._received_header_bytes or len(self.headers) > _MAX_HEADERS:
+            self._check_header_size()
+        self._is_reading_body = False
+        if self._discarded_bytes:
+            self._discarded_bytes = 0
+            self._cancel_header_timer()
+            self._unset_keepalive_if_required()
+            self.timeout_keep_alive_task = self.loop.call_later(
+                self.timeout_keep_alive, self.timeout_keep_alive_handler
+            )
+        if not self.cycle.response_complete:
+            super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        self._release_headers()
+        if not self._is_lingering:
+            super().on_response_complete()
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        cycle.keep_alive = cycle.keep_alive and not self._is_shutting_down
+        version = cycle.scope["http_version"]
+        host_count = [name for name, _ in cycle.scope["headers"]].count(b"host")
+        if version not in ("1.1", "1.0") or (host_count != 1 and (host_count or version == "1.1")):
+            detail = "An HTTP/1.1 request needs exactly one Host header, and an HTTP/1.0 request at most one."
+            app = cast("ASGI3Application", problem_response(HTTPProblem(400, detail), {"connection": "close"}))
+        # Not to a reader that is slow, nor before requests that wait: those need the task's patience.
+        if isinstance(app, FastPath) and cycle.keep_alive and not self.flow.write_paused and not self.pipeline:
+            response = app.find_response(cycle.scope)
+            if response is not None:
+                self.transport.write(
+                    STATUS_LINE[response.status] + _join_headers(tuple(cycle.default_headers)) + response.header_bytes
+                )
+                if response.body and cycle.scope["method"] != "HEAD":
+                    self.transport.write(response.body)
+                cycle.response_started = cycle.response_complete = True
+                if self._reservation:
+                    self._release_headers()
+                super().on_response_complete()
+                return
+        self._active_cycle = cycle
+        cycle.transport = _LingeringTransport(self)  # type: ignore[assignment]
+        super()._start_asgi_task(cycle, app)
+
+    def shutdown(self) -> None:
+        """End gracefully: at once what would go on for ever, and what is idle with the next answer.
+
+        A request may be on its way on a connection that is idle, and would be lost if that were closed at once.
+        """
+        event_streams: EventStreams | None = self.app_state.get("streams")
+        if event_streams is not None:
+            event_streams.close()
+        if self.cycle is None or self.cycle.response_complete:
+            self._is_shutting_down = True
+            self.loop.call_later(_SHUTDOWN_GRACE_SECONDS, super().shutdown)
+        else:
+            super().shutdown()
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer a request whose parsing has failed."""
+        self._reject(self._problem or HTTPProblem(400, "The request is not valid HTTP/1.1."))
+
+    def close(self) -> None:
+        """Close the connection once the client has had the chance to read what was answered."""
+        if self._is_reading_body and not self.transport.is_closing():
+            self._linger()
+        else:
+            self.transport.close()
+
+    def _check_header_size(self) -> None:
+        size = sum(len(name) + len(value) + 4 for name, value in self.headers)
+        if size > _MAX_HEADER_BYTES or len(self.headers) > _MAX_HEADERS:
+            self._abort_parsing(_build_header_limit_problem())
+
+    def _abort_parsing(self, problem: HTTPProblem) -> NoReturn:
+        """Stop the parser, which then calls `send_400_response`."""
+        self._problem = problem
+        raise problem
+
+    def _release_headers(self) -> None:
+        if self._reservation:
+            self.app_state["bodies"].release(self._reservation)
+
+    def _linger(self) -> None:
+        self._is_lingering = True
+        self._cancel_header_timer()
+        self._unset_keepalive_if_required()
+        self.flow.resume_reading()
+        self.transport.write_eof()
+        self._header_timer = self.loop.call_later(self.app_state.get("body_seconds", 0), self.transport.abort)
+
+    def _discard(self, size: int) -> None:
+        self._discarded_bytes += size
+        if self._discarded_bytes > _MAX_DISCARDED_BYTES:
+            self.transport.abort()
+
+    def _start_header_timer(self) -> None:
+        seconds = self.app_state.get("body_seconds")
+        if seconds is not None:
+            self._header_timer = self.loop.call_later(seconds, self._on_header_timeout)
+
+    def _cancel_header_timer(self) -> None:
+        if self._header_timer is not None:
+            self._header_timer.cancel()
+            self._header_timer = None
+
+    def _on_header_timeout(self) -> None:
+        self._header_timer = None
+        if not self._is_idle():
+            self._start_header_timer()  # a request that was sent ahead: its turn has not come
+        elif self._is_reading_headers:
+            self._send_problem(HTTPProblem(408, "The headers took too long."))
+            self.transport.close()
+        else:
+            self.transport.close()
+
+    def _start_read_timer(self) -> None:
+        """Give a client who is slow to read some time; more, as long as it has read something by then."""
+        seconds = self.app_state.get("body_seconds")
+        if seconds is not None:
+            self._read_timer = self.loop.call_later(seconds, self._on_read_timeout, self._unsent_bytes())
+
+    def _cancel_read_timer(self) -> None:
+        if self._read_timer is not None:
+            self._read_timer.cancel()
+            self._read_timer = None
+
+    def _on_read_timeout(self, unsent_before: int) -> None:
+        if self._unsent_bytes() < unsent_before:
+            self._start_read_timer()
+        else:
+            # Otherwise the system would go on offering what it has already, to a client who takes nothing.
+            connection: socket.socket = self.transport.get_extra_info("socket")
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_ZERO)
+            self.transport.abort()
+
+    def _unsent_bytes(self) -> int:
+        return self.transport.get_write_buffer_size()
+
+    def _reject(self, problem: HTTPProblem) -> None:
+        """Answer with a problem, if no other answer is being sent, and close the connection."""
+        cycle = self._active_cycle
+        if cycle is not None and cycle is self.cycle and self._is_reading_body and not cycle.response_started:
+            # The application waits for the rest of this body. It is told that there is no client any more.
+            cycle.disconnected = cycle.response_complete = True
+            cycle.message_event.set()
+        if self._is_idle():
+            self._send_problem(problem)
+            self._linger()
+        else:
+            self.transport.close()
+
+    def _send_problem(self, problem: HTTPProblem) -> None:
+        response = problem_response(problem, {"connection": "close"})
+        header_block = _join_headers((*self.server_state.default_headers, *response.raw_headers))
+        self.transport.write(STATUS_LINE[problem.status] + header_block + b"\r\n" + bytes(response.body))
+
+    def _is_idle(self) -> bool:
+        """Whether no answer is being sent, into the midst of which another must not be written."""
+        return self._active_cycle is None or self._active_cycle.response_complete
+
+
+class _LingeringTransport:
+    """The transport as the cycle of one request sees it: closing it leaves the client time to read the answer."""
+
+    def __init__(self, protocol: FastPathProtocol) -> None:
+        self.write = protocol.transport.write
+        self.is_closing = protocol.transport.is_closing
+        self.close = protocol.close
+
+
+@lru_cache(maxsize=2)
+def _join_headers(headers: tuple[tuple[bytes, bytes], ...]) -> bytes:
+    """Write headers as bytes; those of every answer change only once a second."""
+    return b"".join(b"%b: %b\r\n" % header for header in headers)
+
+
+def _build_header_limit_problem() -> HTTPProblem:
+    limit = f"{_MAX_HEADERS} headers with {_MAX_HEADER_BYTES} bytes"
+    return HTTPProblem(431, f"The request must have at most {limit}, trailers included.")

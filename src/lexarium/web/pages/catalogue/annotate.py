@@ -1,0 +1,136 @@
+"""Annotating: a text in, its terms marked in place and counted."""
+
+import asyncio
+import csv
+import io
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import orjson
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+
+from lexarium.domain.schema.collections import DEFAULT_SEARCH_COLLECTIONS
+from lexarium.search.annotator import Annotator, DictionaryTerm, Mention
+from lexarium.services.records.class_colors import ColoredClass
+from lexarium.services.search.annotator_cache import AnnotatorCache
+from lexarium.services.search.properties import load_entities
+from lexarium.services.serializers import iter_annotations
+from lexarium.web.http.problems import HTTPProblem
+from lexarium.web.pages.page_routes import FormRoute, PageRoute
+from lexarium.web.pages.site import Site
+
+_WAIT_SECONDS = 10
+_MAX_MENTIONS = 20_000
+"""How many mentions a page marks."""
+_CSV_COLUMNS = ("start", "end", "text", "id", "name", "collection")
+_FORMULA_PREFIXES = ("=", "+", "-", "@", "\t", "\r")
+"""What a spreadsheet would take for a formula begins so."""
+
+
+@dataclass(frozen=True)
+class TermCount:
+    """A term, and how often it was mentioned."""
+
+    term: DictionaryTerm
+    count: int
+    class_: ColoredClass | None
+
+
+def show_form(site: Site, request: Request) -> Response:
+    """A place for a text."""
+    return site.render(
+        request, "annotate.html", {"text": "", "pieces": None, "collections_asked": DEFAULT_SEARCH_COLLECTIONS}
+    )
+
+
+async def annotate(site: Site, request: Request, fields: Mapping[str, Any]) -> Response:
+    """The text with its terms, as a page or to keep."""
+    annotator = await _wait_for_annotator(site.annotator_cache)
+    async with site.limits.heavy_work.acquire_slot():
+        return await run_in_threadpool(_render_result, site, request, annotator, fields)
+
+
+def _render_result(site: Site, request: Request, annotator: Annotator, fields: Mapping[str, Any]) -> Response:
+    text = str(fields.get("text", "")).replace("\r\n", "\n")
+    mentions = list(
+        islice(
+            (mention for batch in annotator.find_mentions([text], DEFAULT_SEARCH_COLLECTIONS) for mention in batch),
+            _MAX_MENTIONS,
+        )
+    )
+    output_format = fields.get("format")
+    if output_format == "csv":
+        return _build_download(_to_csv(mentions), "text/csv", "terms.csv")
+    if output_format == "json":
+        return _build_download(
+            orjson.dumps({"annotations": list(iter_annotations(mentions))}), "application/json", "terms.json"
+        )
+    terms = {term.id: term for mention in mentions for term in mention.terms}
+    with site.database.read() as snapshot:
+        entities_by_id = load_entities(snapshot, list(terms), with_related=False)
+        classes = site.class_cache.get(snapshot)
+    class_by_term = {
+        term_id: classes.get(entity.record.fields.get("id_concept_class", ""))
+        for term_id, entity in entities_by_id.items()
+    }
+    counts = Counter(term.id for mention in mentions for term in mention.terms)
+    term_counts = [
+        TermCount(terms[term_id], count, class_by_term.get(term_id)) for term_id, count in counts.most_common()
+    ]
+    context = {
+        "text": text,
+        "pieces": list(_split_text(text, mentions)),
+        "counted": term_counts,
+        "mentions": len(mentions),
+        "classes": class_by_term,
+        "truncated": len(mentions) == _MAX_MENTIONS,
+        "collections_asked": DEFAULT_SEARCH_COLLECTIONS,
+    }
+    return site.render(request, "annotate.html", context)
+
+
+def _split_text(text: str, mentions: Sequence[Mention]) -> Iterator[tuple[str, Mention | None]]:
+    """The text in parts, each with what it mentions."""
+    position = 0
+    for mention in mentions:
+        if mention.start > position:
+            yield text[position : mention.start], None
+        yield text[mention.start : mention.end], mention
+        position = mention.end
+    if position < len(text):
+        yield text[position:], None
+
+
+def _to_csv(mentions: Sequence[Mention]) -> bytes:
+    table = io.StringIO()
+    writer = csv.writer(table)
+    writer.writerow(_CSV_COLUMNS)
+    for annotation in iter_annotations(mentions):
+        writer.writerow(_escape_formula(annotation[name]) for name in _CSV_COLUMNS)
+    return table.getvalue().encode(errors="replace")
+
+
+def _escape_formula(value: object) -> object:
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA_PREFIXES) else value
+
+
+def _build_download(body: bytes, media_type: str, filename: str) -> Response:
+    return Response(body, 200, {"content-disposition": f'attachment; filename="{filename}"'}, media_type=media_type)
+
+
+async def _wait_for_annotator(annotator_cache: AnnotatorCache) -> Annotator:
+    """The names as of now. Waits for them without a thread, and not for long."""
+    try:
+        async with asyncio.timeout(_WAIT_SECONDS):
+            return await asyncio.wrap_future(annotator_cache.get_current())
+    except TimeoutError:
+        detail = "The names of the catalogue are still being read, as after every start. Try again in a little while."
+        raise HTTPProblem(503, detail, {"Retry-After": str(_WAIT_SECONDS)}) from None
+
+
+ROUTES = (PageRoute("/annotate", show_form), FormRoute("/annotate", annotate))

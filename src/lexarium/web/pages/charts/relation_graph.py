@@ -1,0 +1,100 @@
+"""A record and what it is related to, drawn: the broader and what speaks of it on the left, the rest on the right."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lexarium.services.records.detail import RelationGroup
+
+WIDTH = 700
+_NODE_WIDTH, _NODE_HEIGHT, _NODE_STEP = 216, 30, 38
+_CENTRE_WIDTH = 150
+_LABEL_HEIGHT = 24
+_GROUP_GAP = 14
+_MAX_NODES = 6
+"""How many of a group are drawn; the page lists them all."""
+_MAX_CHARS, _MAX_CENTRE_CHARS = 28, 19
+
+
+@dataclass(frozen=True)
+class GraphNode:
+    """A record at its place."""
+
+    x: float
+    y: float
+    text: str
+    name: str
+    id: str
+    path: str
+    """The line to the middle."""
+    is_hierarchical: bool
+
+
+@dataclass(frozen=True)
+class GraphLabel:
+    """Words at their place."""
+
+    x: float
+    y: float
+    text: str
+
+
+@dataclass(frozen=True)
+class RelationGraph:
+    """What is to be drawn."""
+
+    height: float
+    centre: str
+    nodes: Sequence[GraphNode]
+    labels: Sequence[GraphLabel]
+    node_size: tuple[int, int] = (_NODE_WIDTH, _NODE_HEIGHT)
+    centre_box: tuple[float, int] = ((WIDTH - _CENTRE_WIDTH) / 2, _CENTRE_WIDTH)
+
+
+def build_graph(name: str, groups: Sequence[RelationGroup]) -> RelationGraph | None:
+    """The drawing, or None where there is nothing to draw."""
+    if not groups:
+        return None
+    left = [group for group in groups if group.is_outgoing == group.hierarchical]
+    right = [group for group in groups if group.is_outgoing != group.hierarchical]
+    height = max(_compute_height(left), _compute_height(right), 60)
+    nodes: list[GraphNode] = []
+    labels: list[GraphLabel] = []
+    for side, side_groups in (("left", left), ("right", right)):
+        y = (height - _compute_height(side_groups)) / 2
+        x = 0 if side == "left" else WIDTH - _NODE_WIDTH
+        for group in side_groups:
+            labels.append(GraphLabel(x + 2, y + 15, group.label))
+            y += _LABEL_HEIGHT
+            for item in group.items[:_MAX_NODES]:
+                path = _edge_path(x, y + _NODE_HEIGHT / 2, height / 2, is_left=side == "left")
+                nodes.append(
+                    GraphNode(x, y, _truncate(item.name, _MAX_CHARS), item.name, item.id, path, group.hierarchical)
+                )
+                y += _NODE_STEP
+            hidden_count = group.total - min(len(group.items), _MAX_NODES)
+            if hidden_count:
+                labels.append(GraphLabel(x + 2, y + 12, f"and {hidden_count:,} more"))
+                y += _LABEL_HEIGHT
+            y += _GROUP_GAP
+    return RelationGraph(height, _truncate(name, _MAX_CENTRE_CHARS), nodes, labels)
+
+
+def _compute_height(groups: Sequence[RelationGroup]) -> float:
+    height = sum(
+        _LABEL_HEIGHT
+        + _NODE_STEP * min(len(group.items), _MAX_NODES)
+        + (_LABEL_HEIGHT if group.total > _MAX_NODES else 0)
+        for group in groups
+    )
+    return height + _GROUP_GAP * max(0, len(groups) - 1)
+
+
+def _edge_path(x: float, y: float, centre_y: float, *, is_left: bool) -> str:
+    start = x + _NODE_WIDTH if is_left else x
+    end = (WIDTH - _CENTRE_WIDTH) / 2 if is_left else (WIDTH + _CENTRE_WIDTH) / 2
+    control_x = (start + end) / 2
+    return f"M{start:g} {y:g}C{control_x:g} {y:g} {control_x:g} {centre_y:g} {end:g} {centre_y:g}"
+
+
+def _truncate(text: str, max_chars: int) -> str:
+    return text if len(text) <= max_chars else text[: max_chars - 1].rstrip() + "…"

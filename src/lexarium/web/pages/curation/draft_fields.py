@@ -1,0 +1,68 @@
+"""Fields of a draft as the fields of a form, and back: lists stand one a line."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from lexarium.domain.labels import DEFAULT_LANGUAGE
+from lexarium.web.pages.form_fields import FormValues, get_int, get_text
+
+_SEPARATOR = " | "
+LIST_FIELD_HINTS = {
+    "aliases": "One a line. A language and a scope may follow: memoria | es | narrow",
+    "sources": "One a line.",
+    "relations": "One a line: KINDOF trm_123",
+}
+"""Fields that hold lists, and what to type there."""
+
+
+def to_form_values(draft: Mapping[str, Any]) -> dict[str, str]:
+    """A draft as someone would type it."""
+    return {name: _format_field(name, value) for name, value in draft.items()}
+
+
+def parse_field(fields: FormValues, name: str) -> Any:
+    """What was typed as a field of a draft. What is not right stays as it is, for the rules to tell."""
+    value = get_text(fields, name)
+    lines = [line.strip() for line in value.splitlines() if line.strip()]
+    if name == "aliases":
+        return [_parse_alias(line) for line in lines]
+    if name == "sources":
+        return lines
+    if name == "relations":
+        return _parse_relations(lines)
+    if name == "flag_for_curator":
+        number = get_int(fields, name)
+        return value if number is None else number
+    if name == "replaced_by":
+        return value.strip() or None
+    return value
+
+
+def _format_field(name: str, value: Any) -> str:
+    if name == "aliases":
+        return "\n".join(_format_alias(alias) for alias in value)
+    if name == "sources":
+        return "\n".join(value)
+    if name == "relations":
+        return "\n".join(f"{type_name} {target}" for type_name, targets in value.items() for target in targets)
+    return "" if value is None else str(value)
+
+
+def _format_alias(alias: Mapping[str, str]) -> str:
+    lang, scope = alias.get("lang", DEFAULT_LANGUAGE), alias.get("scope", "exact")
+    if scope != "exact" or "|" in alias["text"]:
+        return _SEPARATOR.join([alias["text"], lang, scope])
+    return alias["text"] if lang == DEFAULT_LANGUAGE else _SEPARATOR.join([alias["text"], lang])
+
+
+def _parse_alias(line: str) -> dict[str, str]:
+    parts = [part.strip() for part in line.rsplit("|", 2)]
+    return dict(zip(("text", "lang", "scope"), parts, strict=False))
+
+
+def _parse_relations(lines: list[str]) -> dict[str, list[str]]:
+    targets_by_type: dict[str, list[str]] = {}
+    for line in lines:
+        type_name, _, target = line.partition(" ")
+        targets_by_type.setdefault(type_name, []).append(target.strip())
+    return targets_by_type

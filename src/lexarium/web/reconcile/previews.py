@@ -1,0 +1,62 @@
+"""Small views of a record, for a frame in another program's page: a whole page, or a piece of one."""
+
+import base64
+import hashlib
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader
+from markupsafe import Markup
+
+from lexarium.services.search.properties import PROPERTIES, Entity
+from lexarium.services.search.reconciliation import format_description
+from lexarium.web.reconcile.responses import RECONCILE_PATH
+
+_TEMPLATES_DIR = Path(__file__).parents[1] / "templates"
+_MAX_VALUES = 8
+_MAX_DESCRIPTION_CHARS = 600
+_templates = Environment(loader=FileSystemLoader(_TEMPLATES_DIR), autoescape=True)
+_STYLE = (_TEMPLATES_DIR / "preview.css").read_text()
+_STYLE_HASH = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
+
+# Any page may show it in a frame; it loads nothing and runs nothing.
+HEADERS = {
+    "content-security-policy": f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors *",
+    "referrer-policy": "same-origin",
+}
+
+
+def render_preview(entity: Entity) -> str:
+    """A record as a page."""
+    values_by_property = {prop.name: prop.values(entity) for prop in PROPERTIES.values() if prop.target}
+    return _templates.get_template(
+        "preview.html"
+    ).render(
+        style=Markup(_STYLE),  # noqa: S704 - our own file
+        preview=f"{RECONCILE_PATH}/preview",
+        lists={
+            name: (values[:_MAX_VALUES], len(values) > _MAX_VALUES)
+            for name, values in values_by_property.items()
+            if values
+        },
+        **_build_context(entity),
+    )
+
+
+def render_flyout(name: str, identifier: str, text: str) -> str:
+    """Anything that was suggested, as a piece of a page."""
+    return _templates.get_template("flyout.html").render(name=name, identifier=identifier, description=text)
+
+
+def _build_context(entity: Entity) -> dict[str, Any]:
+    record = entity.record
+    return {
+        "id": record.id,
+        "name": entity.name,
+        "collection": record.collection.name.replace("_", " "),
+        "state": record.state,
+        "replaced_by": record.replaced_by,
+        "aliases": [alias.text for alias in record.aliases],
+        "description": format_description(entity, max_chars=_MAX_DESCRIPTION_CHARS),
+    }

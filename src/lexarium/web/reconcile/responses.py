@@ -1,0 +1,110 @@
+"""The answers, in the shapes that the specification gives them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lexarium import __version__
+from lexarium.domain.schema.collections import COLLECTIONS, DEFAULT_SEARCH_COLLECTIONS
+from lexarium.domain.vocabulary import Vocabulary
+from lexarium.services.search.properties import Property, PropertyValue
+from lexarium.services.search.reconciliation import (
+    MAX_BATCH_QUERIES,
+    EntitySuggestion,
+    ReconcileCandidate,
+    format_description,
+)
+
+RECONCILE_PATH = "/reconcile"
+_WIDTH, _HEIGHT = 420, 320
+
+
+def build_manifest(vocabulary: Vocabulary, base_url: str) -> dict[str, Any]:
+    """What the service offers, and where: at the address that it was asked at, of records with the IRIs they have."""
+    return {
+        "versions": ["0.2"],
+        "name": vocabulary.title,
+        "identifierSpace": vocabulary.record_iri(""),
+        "schemaSpace": "http://www.w3.org/2004/02/skos/core#Concept",
+        "serviceVersion": __version__,
+        "documentation": f"{base_url}/docs",
+        "defaultTypes": [serialize_type(name) for name in DEFAULT_SEARCH_COLLECTIONS],
+        "view": {"url": f"{base_url}/id/{{{{id}}}}"},
+        "preview": {"url": f"{base_url}{RECONCILE_PATH}/preview?id={{{{id}}}}", "width": _WIDTH, "height": _HEIGHT},
+        "suggest": {
+            entity_type: {
+                "service_url": base_url,
+                "service_path": f"{RECONCILE_PATH}/suggest/{entity_type}",
+                "flyout_service_url": base_url,
+                "flyout_service_path": f"{RECONCILE_PATH}/flyout/{entity_type}?id=${{id}}",
+            }
+            for entity_type in ("entity", "type", "property")
+        },
+        "extend": {
+            "propose_properties": {"service_url": base_url, "service_path": f"{RECONCILE_PATH}/properties"},
+            "property_settings": [],
+        },
+        "batchSize": MAX_BATCH_QUERIES,
+    }
+
+
+def serialize_type(name: str) -> dict[str, str]:
+    """A collection as a type."""
+    return {"id": name, "name": name.replace("_", " "), "description": COLLECTIONS[name].description}
+
+
+def serialize_property(prop: Property) -> dict[str, str]:
+    """A property."""
+    return {"id": prop.id, "name": prop.name, "description": prop.description}
+
+
+def serialize_candidate(candidate: ReconcileCandidate) -> dict[str, Any]:
+    """A candidate."""
+    features = {"label": candidate.label_score, **candidate.property_scores}
+    return {
+        "id": candidate.entity.record.id,
+        "name": candidate.entity.name,
+        "description": format_description(candidate.entity, candidate.matched_alias),
+        "type": [_serialize_type_ref(candidate.entity.record.collection.name)],
+        "score": candidate.score,
+        "match": candidate.match,
+        "features": [{"id": name, "value": value} for name, value in features.items()],
+    }
+
+
+def serialize_completion(completion: EntitySuggestion) -> dict[str, Any]:
+    """A record that someone who types may mean."""
+    suggestion, entity = completion.suggestion, completion.entity
+    labels = {alias.text for alias in entity.record.aliases}
+    matched_alias = suggestion.text if suggestion.text in labels and suggestion.text != suggestion.name else ""
+    return {
+        "id": suggestion.id,
+        "name": suggestion.name,
+        "description": format_description(entity, matched_alias),
+        "notable": [_serialize_type_ref(suggestion.collection)],
+    }
+
+
+def serialize_extension(
+    rows: Mapping[str, Mapping[str, Sequence[PropertyValue]]], properties: Sequence[Property]
+) -> dict[str, Any]:
+    """The values of properties."""
+    return {
+        "meta": [_serialize_column(prop) for prop in properties],
+        "rows": {
+            record_id: {name: [_serialize_value(value) for value in values] for name, values in row.items()}
+            for record_id, row in rows.items()
+        },
+    }
+
+
+def _serialize_type_ref(name: str) -> dict[str, str]:
+    return {"id": name, "name": name.replace("_", " ")}
+
+
+def _serialize_column(prop: Property) -> dict[str, Any]:
+    column: dict[str, Any] = {"id": prop.id, "name": prop.name}
+    return column if prop.target is None else {**column, "type": _serialize_type_ref(prop.target)}
+
+
+def _serialize_value(value: PropertyValue) -> dict[str, str]:
+    return {"str": value.text} if value.id is None else {"id": value.id, "name": value.text}

@@ -1,0 +1,179 @@
+"""Who may do what: every address that the application has, asked by nobody and in every role."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from lexarium.domain.account import Role
+from lexarium.domain.schema.collections import COLLECTIONS
+from lexarium.services.access.permissions import REQUIRED_ROLE, Permission
+from lexarium.web.pages import routes
+from lexarium.web.pages.page_routes import PageRoute
+from lexarium.web.pages.site import SIGN_IN_PATH
+from tests.support.databases import DatabaseUrlFactory
+from tests.support.route_list import METHODS, RoutePattern, list_routes
+from tests.support.server import HttpResponse, Server
+
+READ, SIGNED_IN = "read", "known"
+"""What everyone may; what everyone may who has an account, whatever their role."""
+PROPOSE, PUBLISH, ADMINISTER = Permission.PROPOSE, Permission.PUBLISH, Permission.ADMINISTER
+REQUIRED_PERMISSIONS: dict[str, dict[str, str | Permission]] = {
+    "/api": {"GET": READ},
+    "/api/": {"GET": READ},
+    "/api/v-alpha": {"GET": READ},
+    "/api/v-alpha/": {"GET": READ},
+    "/api/v-alpha/{collection}": {"GET": READ, "POST": PROPOSE},
+    "/api/v-alpha/search": {"GET": READ},
+    "/api/v1": {"GET": READ},
+    "/api/v1/annotate": {"POST": READ},
+    "/api/v1/batch": {"POST": PUBLISH},
+    "/api/v1/changes": {"GET": READ},
+    "/api/v1/export": {"GET": READ},
+    "/api/v1/me": {"GET": SIGNED_IN},
+    "/api/v1/proposals": {"GET": SIGNED_IN, "POST": PROPOSE},
+    "/api/v1/proposals/{id}": {"GET": SIGNED_IN},
+    "/api/v1/proposals/{id}/accept": {"POST": PUBLISH},
+    "/api/v1/proposals/{id}/reject": {"POST": PUBLISH},
+    "/api/v1/proposals/{id}/withdraw": {"POST": PROPOSE},
+    "/api/v1/records/{id}": {"GET": READ},
+    "/api/v1/releases": {"GET": READ, "POST": PUBLISH},
+    "/api/v1/releases/{name}": {"GET": READ},
+    "/api/v1/search": {"GET": READ},
+    "/api/v1/sign-in": {"POST": READ},
+    "/api/v1/suggest": {"GET": READ},
+    "/api/v1/tokens": {"GET": SIGNED_IN, "POST": SIGNED_IN},
+    "/api/v1/tokens/{id}": {"DELETE": SIGNED_IN},
+    "/api/v1/users": {"GET": ADMINISTER, "POST": ADMINISTER},
+    "/api/v1/users/{id}": {"GET": ADMINISTER, "PATCH": ADMINISTER, "DELETE": ADMINISTER},
+    "/api/v1/webhooks": {"GET": ADMINISTER, "POST": ADMINISTER},
+    "/api/v1/webhooks/{id}": {"GET": ADMINISTER, "PATCH": ADMINISTER, "DELETE": ADMINISTER},
+    "/api/v1/webhooks/{id}/deliveries": {"GET": ADMINISTER},
+    **{f"/api/v1/webhooks/{{id}}/{what}": {"POST": ADMINISTER} for what in ("disable", "enable", "rotate", "test")},
+    "/api/v1/{collection}": {"GET": READ, "POST": PROPOSE},
+    "/api/v1/{collection}/{id}": {"GET": READ, "PUT": PROPOSE, "PATCH": PROPOSE, "DELETE": PROPOSE},
+    "/api/v1/{collection}/{id}/ancestors": {"GET": READ},
+    "/api/v1/{collection}/{id}/descendants": {"GET": READ},
+    "/api/v1/{collection}/{id}/diff": {"GET": READ},
+    "/api/v1/{collection}/{id}/history": {"GET": READ},
+    "/api/v1/{collection}/{id}/history/{version}": {"GET": READ},
+    "/api/v1/{collection}/{id}/merge": {"POST": PUBLISH},
+    "/api/v1/{collection}/{id}/relations": {"GET": READ, "PUT": PUBLISH, "DELETE": PUBLISH},
+    "/api/v1/{collection}/{id}/revert": {"POST": PUBLISH},
+    "/docs": {"GET": READ},
+    "/healthz": {"GET": READ},
+    "/id/{id:path}": {"GET": READ},
+    "/metrics": {"GET": READ},
+    "/openapi.json": {"GET": READ},
+    "/readyz": {"GET": READ},
+    "/reconcile": {"GET": READ, "POST": READ},
+    "/reconcile/": {"GET": READ, "POST": READ},
+    **{
+        f"/reconcile/{kind}/{what}": {"GET": READ}
+        for kind in ("suggest", "flyout")
+        for what in ("entity", "property", "type")
+    },
+    "/reconcile/preview": {"GET": READ},
+    "/reconcile/properties": {"GET": READ},
+    "/static/{path}": {"GET": READ},
+    "/vocabulary": {"GET": READ},
+    "/{collection}": {"GET": READ},
+    "/{collection}/id/{id:path}": {"GET": READ},
+}
+"""What each method of each address takes; the addresses of pages declare that themselves."""
+MISSING_PATHS = {
+    "/api/v-alpha/{collection}/",
+    "/api/v-alpha/search/",
+    "/api/v-alpha/{rest:path}",
+    "/api/{rest:path}",
+}
+"""Addresses that only say, to every method, where something is instead."""
+SIGN_IN_PATHS = {SIGN_IN_PATH, "/sign-out"}
+UNTESTED_METHODS = {"HEAD", "OPTIONS"}
+"""HEAD is as GET; OPTIONS tells only which methods there are."""
+COOKIE = "lexarium_session"
+REQUIRED_RANK: dict[str | Permission, int] = {
+    READ: 0,
+    SIGNED_IN: 1,
+    **{permission: role.rank + 1 for permission, role in REQUIRED_ROLE.items()},
+}
+ROLE_RANKS = {"nobody": 0, **{str(role): role.rank + 1 for role in Role}}
+
+
+def test_the_roles_are_one_above_the_other() -> None:
+    assert REQUIRED_RANK == {READ: 0, SIGNED_IN: 1, PROPOSE: 1, PUBLISH: 2, ADMINISTER: 3}
+
+
+def generalize_path(path: str) -> str:
+    """An address for every collection as one."""
+    return re.sub(rf"(^|/)({'|'.join(COLLECTIONS)})(?=/|$)", r"\1{collection}", path)
+
+
+def list_declared_permissions() -> dict[str, dict[str, str | Permission]]:
+    """What pages and forms say they take."""
+    permissions: dict[str, dict[str, str | Permission]] = {}
+    for page_route in routes.PAGE_ROUTES:
+        method = "GET" if isinstance(page_route, PageRoute) else "POST"
+        permissions.setdefault(page_route.path, {})[method] = page_route.permission or READ
+    return permissions
+
+
+@dataclass(frozen=True)
+class RoleClient:
+    server: Server
+    tokens: dict[str, str]
+    ids: dict[str, str]
+
+    def send(self, role: str, method: str, route: RoutePattern) -> HttpResponse:
+        collection = next((name for name in COLLECTIONS if f"/{name}/" in f"{route.path}/"), "concept")
+        parts = {"id": self.ids[collection], "collection": collection, "version": "1", "name": "x"}
+        target = route.fill_path(**parts, kind="concept", rest="x", path="style.css")
+        headers = {"If-Match": '"99"', "Content-Type": "application/json"}
+        if role in self.tokens:
+            headers |= {"Authorization": f"Bearer {self.tokens[role]}", "Cookie": f"{COOKIE}={self.tokens[role]}"}
+        return self.server.request(method, target, headers, None if method == "GET" else "{}")
+
+
+@pytest.fixture(scope="module")
+def role_client(new_url: DatabaseUrlFactory) -> Iterator[RoleClient]:
+    with Server(new_url("sqlite"), "--sample") as server:
+        tokens = {str(role): server.create_token(role) for role in Role}
+        ids = {name: server.get(f"/api/v1/{name}?limit=1").json["items"][0]["id"] for name in COLLECTIONS}
+        yield RoleClient(server, tokens, ids)
+
+
+@pytest.fixture(scope="module")
+def all_routes(role_client: RoleClient) -> list[RoutePattern]:
+    return list_routes(role_client.server.url)
+
+
+def test_every_address_stands_in_the_table_and_every_row_is_an_address(all_routes: list[RoutePattern]) -> None:
+    table = REQUIRED_PERMISSIONS | list_declared_permissions()
+    paths = {generalize_path(route.path) for route in all_routes}
+    assert paths == set(table) | MISSING_PATHS
+    for route in all_routes:
+        if route.methods < set(METHODS):
+            assert route.methods - UNTESTED_METHODS <= table[generalize_path(route.path)].keys(), route.path
+
+
+def test_every_address_answers_each_role_as_the_table_says(
+    role_client: RoleClient, all_routes: list[RoutePattern]
+) -> None:
+    table = REQUIRED_PERMISSIONS | list_declared_permissions()
+    for route in all_routes:
+        allowed = table.get(generalize_path(route.path), {})
+        for method in sorted(route.methods - UNTESTED_METHODS):
+            if method not in allowed:
+                assert role_client.send("admin", method, route).status in (308, 404, 405), (method, route.path)
+                continue
+            if method == "POST" and route.path in SIGN_IN_PATHS:
+                continue  # Everyone may: who signs in wrongly is told 401, and who signs out is nobody from then on.
+            for role, rank in ROLE_RANKS.items():
+                response = role_client.send(role, method, route)
+                to_sign_in = response.status == 303 and response.headers["location"].startswith("/sign-in")
+                refusal_status = 401 if response.status == 401 or to_sign_in else 403 if response.status == 403 else 0
+                due = REQUIRED_RANK[allowed[method]]
+                expected = 0 if rank >= due else 401 if rank == 0 else 403
+                assert refusal_status == expected, (method, route.path, role, response.status)
+                assert response.status < 500 or route.path == "/readyz", (method, route.path, role)

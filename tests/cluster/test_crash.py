@@ -1,0 +1,15 @@
+"""The short form of `make torture`: a server is killed in the middle of its writes."""
+
+import pytest
+
+from tests.support.databases import ENGINES
+from torture.crash import run
+
+
+@pytest.mark.parametrize("workers", [1, pytest.param(3, marks=pytest.mark.full)])
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_killed_server_has_lost_nothing_it_acknowledged_and_kept_nothing_in_part(engine: str, workers: int) -> None:
+    outcome = run(engine, workers, kills=3, seed=1)
+    assert outcome.problems == []
+    assert outcome.kills == 3
+    assert outcome.acknowledged > 0

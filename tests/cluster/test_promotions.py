@@ -1,0 +1,173 @@
+"""A standby is promoted that lacks writes, and an old primary comes back: a loss is told, and no other follows."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.support.polling import wait_until
+from tests.support.postgres import HOST, PostgresServer
+from tests.support.server import Server
+from tests.support.write_load import TASK_LIST_PATH, RetryingClient
+
+pytestmark = pytest.mark.full
+
+NAME = "catalogue"
+DEPLOY = Path(__file__).parents[2] / "deploy"
+SEARCH = "/api/v1/search?q="
+
+
+class ReplicationPair(NamedTuple):
+    """A primary, and a standby that nobody waits for."""
+
+    primary: PostgresServer
+    standby: PostgresServer
+
+    @property
+    def url(self) -> str:
+        return f"postgresql://postgres@{HOST}:{self.primary.port},{HOST}:{self.standby.port}/{NAME}"
+
+    def stop_replication(self) -> None:
+        """Wait until the standby has everything, and let it follow no longer."""
+        wait_until(lambda: get_position(self.primary) == get_position(self.standby))
+        self.standby.execute("ALTER SYSTEM SET primary_conninfo = ''")
+        self.standby.execute("SELECT pg_reload_conf()")
+        wait_until(lambda: self.primary.execute("SELECT count(*) FROM pg_stat_replication") == [(0,)])
+
+
+@pytest.fixture
+def pair() -> Iterator[ReplicationPair]:
+    with PostgresServer().init_cluster() as primary:
+        primary.start()
+        primary.create_database(NAME)
+        with PostgresServer().init_standby(primary) as standby:
+            yield ReplicationPair(primary, standby.start())
+
+
+@pytest.fixture
+def deployed_pair() -> Iterator[ReplicationPair]:
+    """The two servers of the compose file, made by its own scripts: the primary waits for the standby."""
+    with PostgresServer().init_cluster() as primary:
+        primary.start()
+        primary.create_database(NAME)
+        connection_settings = {"PGHOSTADDR": HOST, "PGPORT": str(primary.port), "POSTGRES_USER": "postgres"}
+        primary.run_script(DEPLOY / "replicate.sh", POSTGRES_DB=NAME, PGHOST=HOST, **connection_settings)
+        primary.stop()
+        primary.start()
+        with PostgresServer() as standby:
+            standby.run_script(DEPLOY / "follow.sh", **connection_settings)
+            standby.start()
+            wait_until(lambda: primary.execute("SELECT sync_state FROM pg_stat_replication") == [("sync",)])
+            yield ReplicationPair(primary, standby)
+
+
+def get_position(postgres: PostgresServer) -> list[tuple[str, int]]:
+    return postgres.execute("SELECT epoch, writes FROM catalogue", NAME)
+
+
+def list_names(postgres: PostgresServer) -> set[str]:
+    return {name for (name,) in postgres.execute("SELECT name FROM record", NAME)}
+
+
+def is_ready(node: Server) -> bool:
+    return node.get("/readyz").status == 200
+
+
+def search_names(node: Server, query: str) -> list[str]:
+    response = node.get(SEARCH + query)
+    return [hit["name"] for hit in response.json["hits"]] if response.status == 200 else []
+
+
+def test_writes_that_follow_a_loss_at_once_do_not_hide_it(pair: ReplicationPair) -> None:
+    """As many are written again as were lost, so that every count is as it was."""
+    with Server(pair.url) as node, Server(pair.url) as reader:
+        for server in (node, reader):
+            wait_until(is_ready, server)
+        client = RetryingClient(node)
+        client.create_with_retry("known to both")
+        pair.stop_replication()
+        lost_ids = [client.create_with_retry(f"evanescent {number}") for number in range(3)]
+        for server in (node, reader):
+            wait_until(lambda server=server: len(search_names(server, "evanescent")) == 3)
+        before = node.get(TASK_LIST_PATH)
+        pair.primary.kill()
+        pair.standby.promote()
+        rewritten_ids = [client.create_with_retry(f"again {number}") for number in range(3)]
+        for server in (node, reader):
+            wait_until(
+                lambda server=server: (
+                    set(rewritten_ids) <= {lost_id["id"] for lost_id in server.get(TASK_LIST_PATH).json}
+                )
+            )
+            assert not set(lost_ids) & {lost_id["id"] for lost_id in server.get(TASK_LIST_PATH).json}
+            assert server.get(TASK_LIST_PATH, If_None_Match=before.headers["etag"]).status == 200
+            assert [server.get(f"{TASK_LIST_PATH}?id={lost_id}").status for lost_id in lost_ids] == [404, 404, 404]
+            wait_until(lambda server=server: len(search_names(server, "again")) == 3)
+            assert search_names(server, "evanescent") == []
+    assert "has lost writes" in node.log
+
+
+def test_a_loss_is_noticed_by_a_reader_though_the_writer_has_seen_nothing_of_it(pair: ReplicationPair) -> None:
+    with Server(pair.url) as reader:
+        wait_until(is_ready, reader)
+        client = RetryingClient(reader)
+        client.create_with_retry("known to both")
+        pair.stop_replication()
+        lost_id = client.create_with_retry("evanescent")
+        assert lost_id in {record["id"] for record in reader.get(TASK_LIST_PATH).json}
+        pair.primary.kill()
+        reader.pause()
+        pair.standby.promote()
+        with Server(pair.url) as writer:
+            later_ids = [
+                RetryingClient(writer, client.token).create_with_retry(f"later {number}") for number in range(5)
+            ]
+        reader.resume()
+        wait_until(lambda: set(later_ids) <= {record["id"] for record in reader.get(TASK_LIST_PATH).json})
+        assert lost_id not in {record["id"] for record in reader.get(TASK_LIST_PATH).json}
+    assert "has lost writes" in reader.log
+
+
+def test_an_old_primary_that_comes_back_is_not_written_to(pair: ReplicationPair) -> None:
+    with Server(pair.url) as node:
+        wait_until(is_ready, node)
+        client = RetryingClient(node)
+        client.create_with_retry("known to both")
+        pair.stop_replication()
+        pair.primary.kill()
+        pair.standby.promote()
+        client.create_with_retry("on the new primary")
+        pair.primary.start()
+        pair.standby.stop()
+        response = client.create("while the new one restarts", "a key")
+        assert response.status == 503
+        pair.standby.start()
+        client.create_with_retry("after its restart")
+        with Server(pair.url) as joining:
+            RetryingClient(joining, client.token).create_with_retry("by a node that has seen nothing")
+    assert list_names(pair.primary) == {"known to both"}
+    assert list_names(pair.standby) == {
+        "known to both",
+        "on the new primary",
+        "after its restart",
+        "by a node that has seen nothing",
+    }
+    assert "is an old primary" in node.log
+
+
+def test_what_is_deployed_takes_writes_after_its_standby_was_promoted_and_has_lost_none(
+    deployed_pair: ReplicationPair,
+) -> None:
+    with Server(deployed_pair.url) as node:
+        wait_until(is_ready, node)
+        client = RetryingClient(node)
+        before = [client.create_with_retry(f"before {number}") for number in range(3)]
+        response = node.get(TASK_LIST_PATH)
+        deployed_pair.primary.kill()
+        deployed_pair.standby.promote()
+        client.create_with_retry("after")
+        assert set(before) < set(client.list_by_prefix(""))
+        # Nothing was lost, so that what caches hold of the old primary is good.
+        assert node.get(TASK_LIST_PATH).headers["etag"].split("-")[0] == response.headers["etag"].split("-")[0]
+    assert "has lost writes" not in node.log

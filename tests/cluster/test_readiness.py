@@ -1,0 +1,124 @@
+"""When a node says that it is not ready, while it goes on answering what it can."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager, nullcontext
+from pathlib import Path
+
+from sqlalchemy import text
+
+from lexarium.search.index import IndexDirectory, SearchIndex
+from lexarium.services.search.indexer import MAX_WAIT_LAG
+from lexarium.store.database import Database
+from lexarium.store.migrations import SCHEMA_VERSION
+from tests.support.metrics import read_metrics
+from tests.support.polling import wait_until
+from tests.support.server import Server, run_cli
+
+UPGRADE_SCRIPT = """
+import sys
+from lexarium.store.database import Database
+
+with Database(sys.argv[1]).backend.begin_upgrade():
+    print("begun", flush=True)
+    sys.stdin.read()
+"""
+
+
+@contextmanager
+def hold_upgrade(url: str) -> Iterator[None]:
+    """Another process is about to change the tables; in the end it is killed."""
+    command = [sys.executable, "-c", UPGRADE_SCRIPT, url]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "begun\n"
+        yield
+        process.kill()
+
+
+def is_ready(server: Server) -> bool:
+    return server.get("/readyz").status == 200
+
+
+def test_a_node_is_not_ready_while_another_process_upgrades_its_database(server: Server) -> None:
+    wait_until(lambda: is_ready(server))
+    with hold_upgrade(server.url):
+        response = server.get("/readyz")
+        assert (response.status, response.json["detail"]) == (503, "The catalogue's database is being upgraded.")
+        assert server.get("/healthz").status == 200
+        assert server.get("/api/v-alpha/concept").json == []
+    wait_until(lambda: is_ready(server))
+    token = server.create_token("curator")
+    assert server.post_json("/api/v1/concept", {"name": "after"}, token).status == 201
+
+
+def test_a_node_whose_database_a_newer_one_has_upgraded_reads_on_and_writes_nothing(server: Server) -> None:
+    wait_until(lambda: is_ready(server))
+    token = server.create_token("curator")
+    assert server.post_json("/api/v1/concept", {"name": "before"}, token).status == 201
+    database = Database(server.url)
+    for schema, created in (("9999", 503), (SCHEMA_VERSION, 201)):
+        with database.backend.begin_upgrade() as connection:
+            connection.execute(text("UPDATE alembic_version SET version_num = :schema"), {"schema": schema})
+        response = server.post_json("/api/v1/concept", {"name": "after"}, token)
+        assert response.status == created
+        if created == 503:
+            assert int(response.headers["retry-after"]) > 0
+            assert [record["name"] for record in server.get("/api/v-alpha/concept").json] == ["before"]
+            assert server.get("/readyz").status == 503
+    database.close()
+    wait_until(lambda: is_ready(server))
+    assert f"is 9999 now, and this process knows {SCHEMA_VERSION}" in server.stop()
+
+
+def test_an_older_program_that_starts_beside_a_write_is_refused_at_once_and_disturbs_nobody(server: Server) -> None:
+    wait_until(lambda: is_ready(server))
+    database = Database(server.url)
+    with database.backend.begin_upgrade() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    # On SQLite one writer at a time keeps everyone else waiting, an upgrade too: there is nothing to hold beside it.
+    with database.backend.connect_write() if not database.is_embedded else nullcontext() as writing:
+        if writing is not None:
+            writing.execute(text("SELECT * FROM catalogue FOR UPDATE"))
+        result = run_cli("check", "--database", server.url)
+    assert result.returncode == 1
+    assert "was written by a newer Lexarium" in " ".join(result.stderr.split())
+    with database.backend.begin_upgrade() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = :head"), {"head": SCHEMA_VERSION})
+    database.close()
+    wait_until(lambda: is_ready(server))
+
+
+def test_a_write_that_waits_for_an_upgrade_sees_what_became_of_it(server: Server) -> None:
+    token = server.create_token("curator")
+    database = Database(server.url)
+    with ThreadPoolExecutor() as threads:
+        with database.backend.begin_upgrade() as connection:
+            database.backend.lock_out_writers(connection)
+            connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+            record = {"name": "too late"}
+            futures = [threads.submit(server.post_json, "/api/v1/concept", record, token) for _ in range(2)]
+            # One is about to write, and the other, or what the server itself has to write, waits for its turn.
+            wait_until(lambda: read_metrics(server)["lexarium_writes_waiting"] >= 1)
+        assert [future.result().status for future in futures] == [503, 503]
+    database.close()
+
+
+def test_a_node_is_not_ready_while_its_index_is_far_behind(url: str, tmp_path: Path) -> None:
+    with Server(url, LEXARIUM_INDEX=str(tmp_path / "index")) as server:
+        wait_until(lambda: is_ready(server))
+        headers = {"Authorization": f"Bearer {server.create_token('curator')}", "Content-Type": "application/x-ndjson"}
+        line = json.dumps({"op": "create", "collection": "concept", "record": {"name": "one of many"}})
+        current = IndexDirectory(tmp_path / "index").current_path()
+        assert current is not None
+        with closing(SearchIndex(current).open_writer()):  # so that the server cannot
+            batch_response = server.request("POST", "/api/v1/batch", headers, "\n".join([line] * (MAX_WAIT_LAG + 1)))
+            assert batch_response.status == 200
+            response = server.get("/readyz")
+            assert (response.status, "far behind" in response.json["detail"]) == (503, True)
+            assert server.get("/api/v1/search?q=one+of+many").json["hits"] == []
+        wait_until(lambda: is_ready(server))
+        assert server.get("/api/v1/search?q=one+of+many").json["total"] == MAX_WAIT_LAG + 1

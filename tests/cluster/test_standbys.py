@@ -1,0 +1,305 @@
+"""Reading from a hot standby: never the past; and going on where the primary is gone."""
+
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from sqlalchemy import text
+
+from lexarium.domain.account import Role
+from lexarium.domain.errors import DatabaseUnavailable
+from lexarium.services.access.authentication import Authenticator
+from lexarium.services.maintenance.database_check import check_database
+from lexarium.services.records.queries import list_changes_newest
+from lexarium.store.database import Database
+from lexarium.store.upgrade import open_database
+from tests.support.databases import DatabaseUrlFactory
+from tests.support.polling import DEADLINE_SECONDS, wait_until
+from tests.support.postgres import HOST, PostgresServer
+from tests.support.postgres_proxy import PostgresProxy
+from tests.support.server import Server, run_cli
+from tests.support.write_load import TASK_LIST_PATH, RetryingClient, WriteLoad
+
+pytestmark = pytest.mark.full
+
+NAME = "catalogue"
+
+
+@pytest.fixture(scope="module")
+def primary() -> Iterator[PostgresServer]:
+    """Waits for its standby to have what it commits."""
+    with PostgresServer().init_cluster() as running:
+        running.start()
+        running.create_database(NAME)
+        yield running
+
+
+@pytest.fixture(scope="module")
+def standby(primary: PostgresServer) -> Iterator[PostgresServer]:
+    with PostgresServer().init_standby(primary) as running:
+        running.start()
+        primary.execute("ALTER SYSTEM SET synchronous_standby_names = 'standby'")
+        primary.execute("SELECT pg_reload_conf()")
+        wait_until(lambda: primary.execute("SELECT sync_state FROM pg_stat_replication") == [("sync",)])
+        yield running
+
+
+@pytest.fixture(scope="module")
+def server(primary: PostgresServer, standby: PostgresServer) -> Iterator[Server]:
+    """A node of two processes that knows both: the primary wherever it is, and standbys to read from."""
+    hosts = f"{HOST}:{primary.port},{HOST}:{standby.port}"
+    url = f"postgresql://postgres@{hosts}/{NAME}"
+    # No target_session_attrs: of several hosts the primary is looked for, and for reads a standby.
+    variables = {"LEXARIUM_DATABASE_READ": url, "LEXARIUM_DATABASE_SECONDS": "3"}
+    with Server(url, "--workers", "2", **variables) as running:
+        wait_until(lambda: running.get("/readyz").status == 200)
+        yield running
+
+
+@pytest.fixture
+def client(server: Server) -> RetryingClient:
+    return RetryingClient(server)
+
+
+@pytest.fixture
+def paused_standby(standby: PostgresServer) -> Iterator[PostgresServer]:
+    """The standby, which receives everything and shows nothing new."""
+    standby.execute("SELECT pg_wal_replay_pause()")
+    wait_until(lambda: standby.execute("SELECT pg_get_wal_replay_pause_state()") == [("paused",)])
+    yield standby
+    standby.execute("SELECT pg_wal_replay_resume()")
+
+
+def count_readers(standby: PostgresServer) -> int:
+    """How many processes are connected to read the catalogue."""
+    count: int = standby.execute(f"SELECT count(*) FROM pg_stat_activity WHERE datname = '{NAME}'")[0][0]
+    return count
+
+
+def list_revisions(server: Server, path: str, times: int = 10) -> list[int]:
+    """The revisions at which a node answers, one after another: any of its processes may be asked."""
+    return [int(server.get(path).headers["etag"].split("-")[1]) for _ in range(times)]
+
+
+def test_reads_go_to_the_standby(server: Server, client: RetryingClient, standby: PostgresServer) -> None:
+    record_id = client.create_with_retry("read from the standby")
+    wait_until(lambda: server.get(f"{TASK_LIST_PATH}?id={record_id}").status == 200 and count_readers(standby) > 0)
+
+
+def test_what_a_node_wrote_or_served_it_never_takes_back(
+    server: Server, client: RetryingClient, paused_standby: PostgresServer
+) -> None:
+    for number in range(5):
+        record_id = client.create_with_retry(f"written while the standby lags {number}")
+        assert all(server.get(f"{TASK_LIST_PATH}?id={record_id}").status == 200 for _ in range(4))
+        assert all(server.get(f"/api/v1/task/{record_id}").status == 200 for _ in range(4))
+        assert record_id in {record["id"] for record in server.get(TASK_LIST_PATH).json}
+        revisions = list_revisions(server, TASK_LIST_PATH)
+        assert revisions == sorted(revisions)
+
+
+def test_what_is_in_no_record_is_not_taken_back_either(
+    server: Server, client: RetryingClient, paused_standby: PostgresServer
+) -> None:
+    contributor = RetryingClient(server, server.create_token("contributor"))
+    proposal_response = contributor.send("POST", "/api/v1/task", json.dumps({"name": "only proposed"}))
+    assert proposal_response.status == 202
+    proposal_lists = [client.send("GET", "/api/v1/proposals").json["items"] for _ in range(6)]
+    assert all(proposal_response.json["id"] in {proposal["id"] for proposal in items} for items in proposal_lists)
+
+
+def test_a_token_that_another_node_has_just_made_is_good_here_though_the_standby_lags(
+    server: Server, primary: PostgresServer, paused_standby: PostgresServer
+) -> None:
+    secret = server.create_token("curator")
+    # A node that has heard of nothing yet, and so would take what the standby has.
+    node = Database(primary.url(NAME), standbys=paused_standby.url(NAME))
+    assert Authenticator(node).authenticate(f"Bearer {secret}").role == Role.CURATOR
+    node.close()
+
+
+def test_a_place_in_the_feed_that_another_node_told_is_known_here_though_the_standby_lags(
+    server: Server, client: RetryingClient, primary: PostgresServer, paused_standby: PostgresServer
+) -> None:
+    client.create_with_retry("told elsewhere")
+    last = server.get("/api/v1").json["revision"]
+    node = Database(primary.url(NAME), standbys=paused_standby.url(NAME))  # which has heard of nothing yet
+    assert list_changes_newest(node, last, 10) == []
+    node.close()
+
+
+def test_while_the_primary_is_gone_a_standby_serves_what_the_node_has_seen_or_nothing(
+    server: Server, client: RetryingClient, primary: PostgresServer, standby: PostgresServer
+) -> None:
+    old_id, other_id = (client.create_with_retry(name) for name in ("an old one", "another old one"))
+    standby.execute("SELECT pg_wal_replay_pause()")
+    record_id = client.create_with_retry("the last before the end")
+    assert server.get(f"{TASK_LIST_PATH}?id={record_id}").status == 200
+    primary.kill()
+    # The standby has it, but does not show it yet: rather nothing than the past.
+    assert server.get(f"/api/v1/task/{old_id}").status == 503
+    standby.execute("SELECT pg_wal_replay_resume()")
+    wait_until(lambda: server.get(f"/api/v1/task/{old_id}").status == 200)
+    assert server.get(f"/api/v1/task/{record_id}").status == 200
+    assert server.get(f"{TASK_LIST_PATH}?id={other_id}").status == 200
+    response = client.create("nobody takes this", "nobody takes this")
+    assert response.status == 503
+    assert response.headers["retry-after"]
+    primary.start()
+    wait_until(lambda: primary.execute("SELECT sync_state FROM pg_stat_replication") == [("sync",)])
+    client.create_with_retry("after the end")
+
+
+def test_a_standby_that_is_silent_is_not_waited_for(
+    client: RetryingClient, primary: PostgresServer, standby: PostgresServer
+) -> None:
+    """However long a statement may take: far longer than a client of these tests waits."""
+    record_id = client.create_with_retry("read before the silence")
+    with PostgresProxy(standby.url(NAME)) as network:
+        variables = {"LEXARIUM_DATABASE_READ": network.url, "LEXARIUM_DATABASE_SECONDS": "300"}
+        with Server(primary.url(NAME), **variables) as node:
+            wait_until(lambda: node.get(f"/api/v1/task/{record_id}").status == 200 and count_readers(standby) > 0)
+            network.is_flowing.clear()
+            with ThreadPoolExecutor(12) as pool:
+                responses = list(pool.map(node.get, [f"/api/v1/task/{record_id}"] * 24))
+            assert {response.status for response in responses} == {200}
+            assert "The standbys cannot be read now" in node.stop()
+
+
+def test_who_reads_from_a_silent_standby_does_not_hold_up_the_end(
+    primary: PostgresServer, standby: PostgresServer
+) -> None:
+    with PostgresProxy(standby.url(NAME)) as network, ThreadPoolExecutor(1) as pool:
+        node = Database(primary.url(NAME), standbys=network.url, statement_timeout=300)
+
+        def read() -> None:
+            with node.read() as snapshot:
+                snapshot.execute(text("SELECT pg_sleep(200)"))
+
+        reading = pool.submit(read)
+        sleeping = "SELECT count(*) FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(200)'"
+        wait_until(lambda: standby.execute(sleeping) == [(1,)])
+        network.is_flowing.clear()
+        node.stop_using_standbys()
+        with pytest.raises(DatabaseUnavailable):
+            reading.result(DEADLINE_SECONDS)
+        with node.read() as snapshot:  # from now on at the primary
+            assert not snapshot.execute(text("SELECT pg_is_in_recovery()")).scalar_one()
+        node.close()
+
+
+@pytest.mark.parametrize("code", ["XX001", "53100"])
+def test_a_standby_that_is_damaged_or_full_is_left_and_the_primary_served_on(
+    primary: PostgresServer, standby: PostgresServer, code: str
+) -> None:
+    node = Database(primary.url(NAME), standbys=standby.url(NAME), statement_timeout=300)
+
+    def is_on_standby() -> bool:
+        with node.read() as snapshot:
+            return bool(snapshot.execute(text("SELECT pg_is_in_recovery()")).scalar_one())
+
+    wait_until(is_on_standby)
+    with pytest.raises(DatabaseUnavailable), node.read() as snapshot:
+        snapshot.execute(text(f"DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = '{code}'; END $$"))
+    assert not is_on_standby()
+    node.refresh_damage()
+    node.close()
+
+
+def test_another_catalogue_that_is_named_as_a_standby_is_not_read_and_that_is_said(
+    client: RetryingClient, primary: PostgresServer
+) -> None:
+    other_url = primary.create_database("other")
+    open_database(other_url).close()
+    record_id = client.create_with_retry("not there")
+    with Server(primary.url(NAME), LEXARIUM_DATABASE_READ=other_url) as node:
+        wait_until(lambda: node.get("/readyz").status == 200)
+        assert all(node.get(f"/api/v1/task/{record_id}").status == 200 for _ in range(5))
+        assert node.stop().count("holds another catalogue than LEXARIUM_DATABASE") == 1
+
+
+def test_a_standby_that_is_gone_is_not_missed(
+    server: Server, client: RetryingClient, primary: PostgresServer, standby: PostgresServer
+) -> None:
+    primary.execute("ALTER SYSTEM SET synchronous_standby_names = ''")
+    primary.execute("SELECT pg_reload_conf()")
+    standby.kill()
+    record_id = client.create_with_retry("without a standby")
+    assert server.get(f"/api/v1/task/{record_id}").status == 200
+    standby.start()
+    primary.execute("ALTER SYSTEM SET synchronous_standby_names = 'standby'")
+    primary.execute("SELECT pg_reload_conf()")
+    wait_until(lambda: primary.execute("SELECT sync_state FROM pg_stat_replication") == [("sync",)])
+
+
+def test_after_a_promotion_under_load_nothing_is_lost_and_nothing_is_there_twice(
+    server: Server, client: RetryingClient, primary: PostgresServer, standby: PostgresServer
+) -> None:
+    load = WriteLoad(client, "promoted")
+    with load.run():
+        primary.kill()
+        standby.promote()
+        load.wait_for_more()
+    assert client.list_by_prefix("promoted") == load.acknowledged
+    database = Database(standby.url(NAME))
+    assert check_database(database).problems == []
+    database.close()
+
+
+def test_after_a_promotion_that_loses_writes_nothing_of_them_is_served_and_no_etag_comes_again(
+    client: RetryingClient, primary: PostgresServer, standby: PostgresServer
+) -> None:
+    """A standby that nobody waits for is promoted before it has everything."""
+    if standby.execute("SELECT pg_is_in_recovery()") == [(True,)]:
+        primary.kill()
+        standby.promote()
+    with PostgresServer().init_standby(standby) as second:
+        second.start()
+        known_id = client.create_with_retry("known to both")
+        wait_until(lambda: count_records(second) == count_records(standby))
+        second.execute("ALTER SYSTEM SET primary_conninfo = ''")
+        second.execute("SELECT pg_reload_conf()")
+        wait_until(lambda: standby.execute("SELECT count(*) FROM pg_stat_replication") == [(0,)])
+        hosts = f"{HOST}:{standby.port},{HOST}:{second.port}"
+        with Server(f"postgresql://postgres@{hosts}/{NAME}") as node:
+            wait_until(lambda: node.get("/readyz").status == 200)
+            writer = RetryingClient(node, client.token)
+            lost_ids = [writer.create_with_retry(f"evanescent {number}") for number in range(3)]
+            wait_until(lambda: len(node.get("/api/v1/search?q=evanescent").json["hits"]) == 3)
+            before = node.get(TASK_LIST_PATH)
+            standby.kill()
+            second.promote()
+            wait_until(
+                lambda: node.get(TASK_LIST_PATH).headers["etag"].split("-")[0] != before.headers["etag"].split("-")[0]
+            )
+            after = {record["id"] for record in node.get(TASK_LIST_PATH).json}
+            assert known_id in after
+            assert not after & set(lost_ids)
+            wait_until(lambda: node.get("/readyz").status == 200)
+            assert node.get("/api/v1/search?q=evanescent").json["hits"] == []
+            rewritten_ids = [writer.create_with_retry(f"again {number}") for number in range(3)]
+            assert set(rewritten_ids) <= {record["id"] for record in node.get(TASK_LIST_PATH).json}
+            assert node.get(TASK_LIST_PATH, If_None_Match=before.headers["etag"]).status == 200
+
+
+def count_records(postgres: PostgresServer) -> int:
+    count: int = postgres.execute("SELECT count(*) FROM record", NAME)[0][0]
+    return count
+
+
+@pytest.mark.parametrize(
+    ("engine", "read_url", "message"),
+    [
+        ("sqlite", "postgresql://localhost/any", "Only a catalogue on PostgreSQL has standbys"),
+        ("postgres", "sqlite:///any.db", "Only a catalogue on PostgreSQL has standbys"),
+        ("postgres", "postgresql://localhost/any?nonsense=1", "is not one that PostgreSQL knows"),
+    ],
+)
+def test_standbys_that_cannot_be_are_refused_before_anything_is_served(
+    new_url: DatabaseUrlFactory, engine: str, read_url: str, message: str
+) -> None:
+    result = run_cli("serve", "--port", "0", "--database", new_url(engine), LEXARIUM_DATABASE_READ=read_url)
+    assert result.returncode == 1
+    assert message in " ".join(result.stderr.split())
+    assert "Serving" not in result.stderr

@@ -1,0 +1,496 @@
+"""A newer edition of what was imported before: local edits stay, and what both sides changed is told, not lost."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lexarium.domain.account import Role
+from lexarium.domain.change import Action
+from lexarium.domain.identifiers import SYSTEM_USER_ID
+from lexarium.domain.labels import Alias, AliasScope
+from lexarium.domain.record import RecordState, Relation
+from lexarium.domain.schema.collections import CONCEPT
+from lexarium.formats.parsed import ParsedRecord, ParsedVersion
+from lexarium.services.access.accounts import add_account
+from lexarium.services.access.permissions import Caller
+from lexarium.services.curation.record_writer import RecordWriter
+from lexarium.services.maintenance.database_check import check_database
+from lexarium.services.transfer.import_report import ImportReport
+from lexarium.services.transfer.imports import import_files
+from lexarium.store import revisions
+from lexarium.store.database import Database
+from tests.support.imports import (
+    build_kind_of,
+    build_term,
+    find_last_change,
+    get_valpha_record,
+    import_json,
+    import_parsed,
+    list_records,
+    load_record,
+)
+
+
+class Curator:
+    """Edits records as a person would."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._caller = Caller(add_account(database, "Ada", Role.CURATOR), Role.CURATOR, "tok_test")
+
+    def edit(self, record_id: str, **draft: Any) -> None:
+        self.run(lambda writer: writer.patch(writer.get_record(record_id), draft))
+
+    def run(self, task: Callable[[RecordWriter], Any]) -> Any:
+        return self._database.run_write(lambda transaction: task(RecordWriter(transaction, self._caller)))
+
+
+@pytest.fixture
+def curator(database: Database) -> Curator:
+    return Curator(database)
+
+
+@pytest.fixture
+def import_edition(database: Database, tmp_path: Path) -> Callable[..., ImportReport]:
+    """Imports an edition of one concept, `trm_a`, with two others beside it."""
+
+    def run_import(prefer: str | None = None, dry_run: bool = False, **fields: Any) -> ImportReport:
+        records = [build_term("a", **fields), build_term("b"), build_term("c")]
+        return import_json(database, tmp_path, "concept.json", records, prefer=prefer, dry_run=dry_run)
+
+    return run_import
+
+
+EditionImporter = Callable[..., ImportReport]
+
+
+def test_what_only_people_changed_stays_however_often_the_file_comes(
+    database: Database, curator: Curator, import_edition: EditionImporter
+) -> None:
+    import_edition()
+    curator.edit("trm_a", name="ours", definition_text="Our words.")
+    edited = load_record(database, "trm_a")
+    for _ in range(3):
+        report = import_edition()
+        assert not report.has_changes
+        assert report.conflicts.count == 0
+        assert load_record(database, "trm_a") == edited
+
+
+def test_what_only_the_file_changed_is_taken_beside_local_edits(
+    database: Database, curator: Curator, import_edition: EditionImporter
+) -> None:
+    import_edition()
+    curator.edit("trm_a", name="ours")
+    report = import_edition(definition_text="Their words.", def_id="def_new")
+    assert dict(report.updated) == {"concept": 1}
+    assert report.conflicts.count == 0
+    fields = load_record(database, "trm_a").fields
+    assert (fields["name"], fields["definition_text"], fields["def_id"]) == ("ours", "Their words.", "def_new")
+    for _ in range(2):
+        assert not import_edition(definition_text="Their words.", def_id="def_new").has_changes
+    assert load_record(database, "trm_a").fields["name"] == "ours", "what stood once stands at every later import"
+    assert check_database(database).problems == []
+
+
+def test_what_both_changed_is_a_conflict_and_ours_is_kept(
+    database: Database, curator: Curator, import_edition: EditionImporter, tmp_path: Path
+) -> None:
+    import_edition()
+    curator.edit("trm_a", name="ours", definition_text="Our words.")
+    report = import_edition(name="theirs", definition_text="Their words.", def_id="def_new", last_updated=1999999999999)
+    assert not report.has_changes
+    assert [
+        (conflict.record, conflict.field, conflict.ours, conflict.theirs) for conflict in report.conflicts.items
+    ] == [
+        ("trm_a", "name", "ours", "theirs"),
+        ("trm_a", "definition_text", "Our words.", "Their words."),
+    ]
+    assert report.conflicts.items[0].where == f"{tmp_path / 'concept.json'}, line 1"
+    fields = load_record(database, "trm_a").fields
+    assert (fields["name"], fields["definition_text"]) == ("ours", "Our words.")
+    assert fields["def_id"] not in ("def_a", "def_new"), "a definition keeps its own id, author and stamp"
+
+
+def test_a_conflict_is_told_until_it_is_said_whose_value_stands(
+    database: Database, curator: Curator, import_edition: EditionImporter
+) -> None:
+    import_edition()
+    curator.edit("trm_a", name="ours", definition_text="Our words.")
+    for _ in range(2):
+        assert import_edition(name="theirs").conflicts.count == 1
+    assert import_edition(prefer="ours", name="theirs").conflicts.count == 0
+    assert import_edition(name="theirs").conflicts.count == 0, "ours stands"
+    assert import_edition(name="newer").conflicts.count == 1
+    assert load_record(database, "trm_a").fields["name"] == "ours"
+    import_edition(prefer="theirs", name="newer")
+    fields = load_record(database, "trm_a").fields
+    assert (fields["name"], fields["definition_text"]) == ("newer", "Our words.")
+
+
+def test_theirs_takes_the_files_and_ours_keeps_ours_without_remark(
+    database: Database, curator: Curator, import_edition: EditionImporter
+) -> None:
+    import_edition()
+    curator.edit("trm_a", name="ours", aliases=[{"text": "mine"}])
+    assert import_edition(prefer="ours", name="theirs").conflicts.count == 0
+    assert load_record(database, "trm_a").fields["name"] == "ours"
+    report = import_edition(prefer="theirs", name="newer")
+    assert (report.conflicts.count, dict(report.updated)) == (0, {"concept": 1})
+    fields = load_record(database, "trm_a").fields
+    assert fields["name"] == "newer"
+    assert fields["alias"] == "mine", "what only people changed stays all the same"
+
+
+def test_a_dry_run_tells_the_conflicts_and_forgets_them(
+    database: Database, curator: Curator, import_edition: EditionImporter
+) -> None:
+    import_edition()
+    curator.edit("trm_a", name="ours")
+    position = database.get_position()
+    assert import_edition(dry_run=True, name="theirs", definition_text="Their words.").conflicts.count == 1
+    assert database.get_position() == position
+    assert import_edition(name="theirs", definition_text="Their words.").conflicts.count == 1
+
+
+def test_a_field_that_this_import_does_not_tell_keeps_what_the_one_before_told(
+    database: Database, curator: Curator, import_edition: EditionImporter, tmp_path: Path
+) -> None:
+    import_edition()
+    curator.edit("trm_a", name="ours")
+    import_json(database, tmp_path, "concept.json", [{"id": "trm_a", "definition_text": "Their words."}])
+    assert not import_edition(
+        definition_text="Their words.", def_id=load_record(database, "trm_a").fields["def_id"]
+    ).has_changes
+    assert load_record(database, "trm_a").fields["name"] == "ours"
+
+
+def test_what_people_wrote_into_a_record_that_they_made_is_not_overwritten(
+    database: Database, curator: Curator, tmp_path: Path
+) -> None:
+    other = curator.run(lambda writer: writer.create(CONCEPT, {"name": "other"})).record.id
+    draft = {"name": "Working memory", "definition_text": "Ours.", "relations": {"KINDOF": [other]}}
+    edited = curator.run(lambda writer: writer.create(CONCEPT, draft)).record
+    imported_fields = {"name": "working memory", "definition_text": "Theirs.", "alias": "WM", "relationships": []}
+    file = [{"id": edited.id, "id_user": "usr_7", "creation_time": 7, **imported_fields}]
+    report = import_json(database, tmp_path, "concept.json", file)
+    assert [conflict.field for conflict in report.conflicts.items] == ["name", "definition_text"]
+    merged_record = load_record(database, edited.id)
+    assert merged_record.fields["alias"] == "WM", "of what they left empty the file's is taken"
+    assert merged_record.relations == edited.relations
+    ignored = ("alias", "last_updated")
+    assert {**merged_record.fields, **{name: edited.fields[name] for name in ignored}} == edited.fields
+    second_report = import_json(database, tmp_path, "concept.json", file)
+    assert (second_report.has_changes, second_report.conflicts.count) == (False, 2)
+    import_json(database, tmp_path, "concept.json", file, prefer="theirs")
+    assert load_record(database, edited.id).fields["definition_text"] == "Theirs."
+    assert check_database(database).problems == []
+
+
+def test_relations_people_added_stay_and_those_they_took_away_do_not_come_back(
+    database: Database, curator: Curator, import_edition: EditionImporter
+) -> None:
+    import_edition(relationships=[build_kind_of("b")])
+    curator.run(lambda writer: writer.add_relation(writer.get_record("trm_a"), "PARTOF", "trm_c"))
+    curator.run(lambda writer: writer.remove_relation(writer.get_record("trm_a"), "KINDOF", "trm_b"))
+    own_relations = {Relation("trm_a", "PARTOF", "trm_c")}
+    assert not import_edition(relationships=[build_kind_of("b")]).has_changes
+    # An import that changes something else writes the record anew, and knows better all the same.
+    import_edition(relationships=[build_kind_of("b")], name="theirs")
+    assert not import_edition(relationships=[build_kind_of("b")], name="theirs").has_changes
+    assert load_record(database, "trm_a").relations == own_relations
+    import_edition(relationships=[build_kind_of("b"), build_kind_of("c")], name="theirs")
+    assert load_record(database, "trm_a").relations == own_relations | {Relation("trm_a", "KINDOF", "trm_c")}
+    report = import_edition(relationships=[build_kind_of("b")], name="theirs")
+    assert (report.relations_added, report.relations_removed) == (0, 1)
+    assert load_record(database, "trm_a").relations == own_relations
+    assert check_database(database).problems == []
+
+
+def test_a_relation_that_the_file_tells_no_more_goes_though_another_field_was_edited(
+    database: Database, curator: Curator, import_edition: EditionImporter
+) -> None:
+    import_edition(relationships=[build_kind_of("b")])
+    curator.edit("trm_a", name="ours")
+    import_edition(relationships=[])
+    assert load_record(database, "trm_a").relations == frozenset()
+    assert load_record(database, "trm_a").fields["name"] == "ours"
+
+
+def build_alias(text: str, lang: str = "en", scope: AliasScope = "exact") -> Alias:
+    return Alias(text=text, lang=lang, scope=scope)
+
+
+def build_concept(**values: Any) -> ParsedRecord:
+    return ParsedRecord(1, "concept", fields={"id": "trm_a", "name": "a"}, **values)
+
+
+def test_aliases_and_sources_are_taken_kept_and_told_like_fields(database: Database, curator: Curator) -> None:
+    first = (build_alias("eins", lang="de"), build_alias("one", scope="narrow"))
+    import_parsed(database, build_concept(aliases=first, sources=("A book",)))
+    assert load_record(database, "trm_a").stored_aliases == first
+    assert load_record(database, "trm_a").fields["alias"] == "one"
+    assert not import_parsed(database, build_concept(aliases=first[::-1], sources=("A book",))).has_changes, (
+        "their order says nothing"
+    )
+    curator.edit("trm_a", aliases=[{"text": "ours"}])
+    report = import_parsed(database, build_concept(aliases=(build_alias("theirs"),), sources=("Another book",)))
+    assert [conflict.field for conflict in report.conflicts.items] == ["aliases"]
+    assert load_record(database, "trm_a").fields["alias"] == "ours"
+    assert load_record(database, "trm_a").sources == ("Another book",)
+
+
+def test_an_alias_string_replaces_only_the_names_that_it_can_say(database: Database, tmp_path: Path) -> None:
+    import_parsed(database, build_concept(aliases=(build_alias("eins", lang="de"), build_alias("one", scope="narrow"))))
+    import_json(database, tmp_path, "concept.json", [{"id": "trm_a", "alias": "one, uno"}])
+    assert load_record(database, "trm_a").aliases == (
+        build_alias("one", scope="narrow"),
+        build_alias("uno"),
+        build_alias("eins", lang="de"),
+    )
+    assert load_record(database, "trm_a").fields["alias"] == "one, uno"
+
+
+def test_a_file_retires_and_brings_back_records_and_says_what_replaces_them(database: Database) -> None:
+    other = ParsedRecord(2, "concept", fields={"id": "trm_b", "name": "b"})
+    import_parsed(database, build_concept(state=RecordState.PUBLISHED), other)
+    report = import_parsed(database, build_concept(state=RecordState.RETIRED, replaced_by="trm_b"), other)
+    assert (dict(report.retired), dict(report.updated)) == ({"concept": 1}, {})
+    assert (load_record(database, "trm_a").state, load_record(database, "trm_a").replaced_by) == (
+        RecordState.RETIRED,
+        "trm_b",
+    )
+    assert find_last_change(database, "trm_a").action == Action.RETIRE
+    assert [record["id"] for record in list_records(database)] == ["trm_b"]
+    assert not import_parsed(database, build_concept()).has_changes, (
+        "a file that says nothing of it changes nothing of it"
+    )
+    import_parsed(database, build_concept(state=RecordState.PUBLISHED))
+    assert load_record(database, "trm_a").state == RecordState.PUBLISHED
+    assert check_database(database).problems == []
+
+
+def test_what_people_retired_is_not_brought_back_by_the_edition_they_retired_it_from(
+    database: Database, curator: Curator
+) -> None:
+    import_parsed(database, build_concept(state=RecordState.PUBLISHED))
+    curator.run(lambda writer: writer.retire(writer.get_record("trm_a")))
+    assert not import_parsed(database, build_concept(state=RecordState.PUBLISHED)).has_changes
+    assert load_record(database, "trm_a").state == RecordState.RETIRED
+
+
+def test_a_merged_record_is_not_reborn(database: Database, curator: Curator, import_edition: EditionImporter) -> None:
+    import_edition(relationships=[build_kind_of("c")])
+    curator.run(lambda writer: writer.merge(writer.get_record("trm_a"), "trm_b"))
+    before = [load_record(database, name) for name in ("trm_a", "trm_b", "trm_c")]
+    report = import_edition(relationships=[build_kind_of("c")], name="theirs")
+    assert not report.has_changes
+    assert report.skipped == 1
+    assert "merged into trm_b" in report.warnings.items[0].detail
+    assert [load_record(database, name) for name in ("trm_a", "trm_b", "trm_c")] == before
+    assert "trm_a" not in [record["id"] for record in get_valpha_record(database, "trm_c")["relationships"]]
+    assert check_database(database).problems == []
+
+
+def build_row(suffix: str, **values: Any) -> ParsedRecord:
+    return ParsedRecord(
+        1, "concept", fields={"id": f"trm_{suffix}", "name": suffix, **values.pop("fields", {})}, **values
+    )
+
+
+def revert_record(database: Database, curator: Curator, record_id: str, version: int) -> None:
+    with database.read() as snapshot:
+        past = revisions.find_versions(snapshot, [(record_id, version)])[record_id]
+    curator.run(lambda writer: writer.revert(past, find_last_change(database, record_id).version))
+
+
+def test_undoing_a_merge_that_an_import_brought_leaves_all_else_that_it_brought(
+    database: Database, curator: Curator
+) -> None:
+    import_parsed(database, build_row("a"), build_row("b"), build_row("c"))
+    parent = Relation("trm_c", "KINDOF", "trm_b")
+    import_parsed(
+        database,
+        build_row("a", state=RecordState.MERGED, replaced_by="trm_b"),
+        build_row("c", aliases=(build_alias("see"),), relations=[parent]),
+        build_row("new"),
+    )
+    before = [find_last_change(database, f"trm_{name}") for name in ("b", "c", "new")]
+    revert_record(database, curator, "trm_a", 1)
+    assert load_record(database, "trm_a").state == RecordState.PUBLISHED
+    assert [find_last_change(database, f"trm_{name}") for name in ("b", "c", "new")] == before
+    assert check_database(database).problems == []
+
+
+def test_what_is_told_to_lead_to_a_record_merged_here_leads_to_its_survivor(
+    database: Database, curator: Curator
+) -> None:
+    import_parsed(
+        database, build_row("a"), build_row("b"), build_row("c", relations=[Relation("trm_c", "KINDOF", "trm_a")])
+    )
+    curator.run(lambda writer: writer.merge(writer.get_record("trm_a"), "trm_b"))
+    complete_relations = {"complete_relations": [("KINDOF", "source")]}
+    file = [
+        build_row("c", relations=[Relation("trm_c", "KINDOF", "trm_a")], **complete_relations),
+        build_row("d", relations=[Relation("trm_d", "KINDOF", "trm_a")], **complete_relations),
+        build_row("e", state=RecordState.RETIRED, replaced_by="trm_a"),
+    ]
+    import_parsed(database, *file)
+    for source in ("trm_c", "trm_d"):
+        assert load_record(database, source).relations == {Relation(source, "KINDOF", "trm_b")}
+    assert load_record(database, "trm_e").replaced_by == "trm_b"
+    assert not import_parsed(database, *file).has_changes
+    curator.run(lambda writer: writer.remove_relation(writer.get_record("trm_c"), "KINDOF", "trm_b"))
+    assert not import_parsed(database, *file).has_changes, "what people took away does not come back"
+    assert check_database(database).problems == []
+
+
+def test_a_record_that_cannot_be_merged_as_told_is_retired(database: Database, curator: Curator) -> None:
+    def build_merged(suffix: str, survivor_id: str | None) -> ParsedRecord:
+        return build_row(suffix, state=RecordState.MERGED, replaced_by=survivor_id)
+
+    import_parsed(
+        database, build_row("x"), build_row("y"), ParsedRecord(1, "disorder", fields={"id": "dso_1", "name": "one"})
+    )
+    curator.run(lambda writer: writer.merge(writer.get_record("trm_y"), "trm_x"))
+    survivors = {"1": None, "2": "trm_2", "3": "trm_4", "4": "trm_3", "5": "trm_nowhere", "6": "dso_1", "x": "trm_y"}
+    file = [build_merged(suffix, into) for suffix, into in survivors.items()]
+    file += [build_merged("7", "trm_8"), build_merged("8", "trm_9"), build_row("9")]
+    report = import_parsed(database, *file)
+    records = {suffix: load_record(database, f"trm_{suffix}") for suffix in (*survivors, "7", "8")}
+    assert {suffix for suffix, record in records.items() if record.state == RecordState.RETIRED} == {*survivors}
+    assert {suffix: record.replaced_by for suffix, record in records.items() if record.replaced_by} == {
+        "5": "trm_nowhere", "6": "dso_1", "7": "trm_8", "8": "trm_9"
+    }  # fmt: skip
+    assert sum("told as merged" in note.detail for note in report.warnings.items) == len(survivors)
+    assert not import_parsed(database, *file).has_changes
+    assert check_database(database).problems == []
+
+
+def build_version(suffix: str, version: int, write_id: int, action: Action, **values: Any) -> ParsedRecord:
+    fields = {**build_term(suffix), **values.pop("fields", {})}
+    return build_row(
+        suffix, fields=fields, version=ParsedVersion(version, write_id, 1, "usr_1", action, None), **values
+    )
+
+
+def test_what_a_history_tells_as_merged_into_what_it_cannot_be_is_retired(database: Database, curator: Curator) -> None:
+    def build_merged(suffix: str, survivor_id: str) -> ParsedRecord:
+        return build_version(suffix, 1, ord(suffix), Action.CREATE, state=RecordState.MERGED, replaced_by=survivor_id)
+
+    import_parsed(database, build_row("x", relations=[Relation("trm_x", "KINDOF", "trm_a")]), build_row("y"))
+    curator.run(lambda writer: writer.merge(writer.get_record("trm_y"), "trm_x"))
+    survivors = {"a": "trm_b", "b": "trm_a", "c": "trm_nowhere", "d": "trm_e", "e": "trm_f", "g": "trm_y"}
+    report = import_parsed(
+        database, *(build_merged(*item) for item in survivors.items()), build_version("f", 1, 1, Action.CREATE)
+    )
+    records = {suffix: load_record(database, f"trm_{suffix}") for suffix in survivors}
+    assert {suffix for suffix, item in records.items() if item.state == RecordState.RETIRED} == {"a", "b", "c"}
+    doubted = [note.detail for note in report.warnings.items if "told as merged" in note.detail]
+    assert [doubt.rpartition(" merged into ")[2] for doubt in doubted] == [
+        "comes back to itself; it is retired",
+        "comes back to itself; it is retired",
+        "is no concept of the import or the catalogue; it is retired",
+    ]
+    curator.edit("trm_x", name="y")
+    revert_record(database, curator, "trm_x", 1)
+    assert check_database(database).problems == []
+
+
+def test_undoing_a_merge_that_came_as_history_takes_its_names_back_from_a_survivor_that_was_here(
+    database: Database, curator: Curator
+) -> None:
+    first = [build_version("b", 1, 1, Action.CREATE), build_version("c", 1, 1, Action.CREATE)]
+    import_parsed(database, *first)
+    merge = [
+        build_version("a", 1, 2, Action.CREATE),
+        build_version("a", 2, 3, Action.MERGE, state=RecordState.MERGED, replaced_by="trm_b"),
+        build_version(
+            "b", 2, 3, Action.MERGE, aliases=(build_alias("a"),), relations=[Relation("trm_b", "KINDOF", "trm_c")]
+        ),
+    ]
+    report = import_parsed(database, *first, *merge)
+    assert (dict(report.created), dict(report.updated), dict(report.unchanged)) == (
+        {"concept": 1},
+        {"concept": 1},
+        {"concept": 1},
+    )
+    assert find_last_change(database, "trm_b").action == Action.MERGE
+    assert load_record(database, "trm_b").relations == {Relation("trm_b", "KINDOF", "trm_c")}
+    assert not import_parsed(database, *first, *merge).has_changes
+    revert_record(database, curator, "trm_a", 1)
+    assert load_record(database, "trm_b").aliases == ()
+    assert load_record(database, "trm_b").relations == frozenset()
+    assert check_database(database).problems == []
+
+
+def test_a_history_does_not_go_on_from_what_people_made_of_a_record_here(database: Database, curator: Curator) -> None:
+    first = build_version("b", 1, 1, Action.CREATE)
+    import_parsed(database, first)
+    curator.edit("trm_b", definition_text="Ours.")
+    import_parsed(database, first, build_version("b", 2, 2, Action.UPDATE, fields={"name": "another"}))
+    assert find_last_change(database, "trm_b").actor == SYSTEM_USER_ID
+    fields = load_record(database, "trm_b").fields
+    assert (fields["name"], fields["definition_text"]) == ("another", "Ours.")
+
+
+@pytest.mark.parametrize("record_count", [0, 1_100])
+def test_a_class_that_was_merged_here_is_followed(
+    database: Database, curator: Curator, tmp_path: Path, record_count: int
+) -> None:
+    classes = [ParsedRecord(1, "concept_class", fields={"id": f"ctp_{letter}", "name": letter}) for letter in "ABC"]
+    import_parsed(database, *classes, build_row("z", fields={"id_concept_class": "ctp_C"}))
+    curator.run(lambda writer: writer.merge(writer.get_record("ctp_A"), "ctp_B"))
+    records = [build_term("z", id_concept_class="ctp_A"), build_term("new", id_concept_class="ctp_A")]
+    records += [build_term(f"n{number}") for number in range(record_count)]
+    report = import_json(database, tmp_path, "concept.json", records)
+    assert report.warnings.count == 0
+    assert report.conflicts.count == 0
+    assert [load_record(database, f"trm_{letter}").fields["id_concept_class"] for letter in ("z", "new")] == [
+        "ctp_B",
+        "ctp_B",
+    ]
+    assert not import_json(database, tmp_path, "concept.json", records).has_changes
+    curator.edit("trm_new", id_concept_class="ctp_C")
+    assert not import_json(database, tmp_path, "concept.json", records).has_changes, "what people changed stays"
+    assert check_database(database).problems == []
+
+
+def test_a_parent_that_nobody_knows_leaves_the_one_that_was_told_before(database: Database, tmp_path: Path) -> None:
+    def import_table(parent: str, more_rows: str = "") -> ImportReport:
+        file = tmp_path / "concept.csv"
+        file.write_text(f"id,name,parent\ntrm_a,a,{parent}\n{more_rows}")
+        return import_files(database, [file])
+
+    def list_parents() -> set[str]:
+        return {relation.target for relation in load_record(database, "trm_a").relations}
+
+    import_table("b", "trm_b,b,\ntrm_c,c,\n")
+    assert list_parents() == {"trm_b"}
+    for unknown in ("mispelt", "X:17"):
+        report = import_table(unknown)
+        assert list_parents() == {"trm_b"}
+        assert "is left out" in report.warnings.items[0].detail
+        assert "those of this kind that are there stay" in report.warnings.items[0].detail
+    import_table("twin", "trm_d,twin,\ntrm_e,Twin,\n")
+    assert list_parents() == {"trm_b"}
+    import_table("c; mispelt")
+    assert list_parents() == {"trm_b", "trm_c"}
+    import_table("c")
+    assert list_parents() == {"trm_c"}
+    import_table("")
+    assert list_parents() == set()
+
+
+def test_a_circle_of_several_relations_is_told_by_an_import_and_by_a_check(database: Database, tmp_path: Path) -> None:
+    file = tmp_path / "concept.csv"
+    file.write_text("id,name,KINDOF,PARTOF\ntrm_a,a,trm_b,\ntrm_b,b,,trm_a\ntrm_c,c,trm_a,trm_b\n")
+    report = import_files(database, [file])
+    (detail,) = (note.detail for note in report.warnings.items)
+    assert re.fullmatch(
+        "a chain of KINDOF and PARTOF comes back to where it began: (trm_[ab]) → trm_[ab] → \\1", detail
+    )
+    assert check_database(database).remarks == [detail]

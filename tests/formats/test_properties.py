@@ -1,0 +1,154 @@
+"""What must hold for any text: identifiers, folding, order, and the way through JSON."""
+
+import io
+import json
+import unicodedata
+from contextlib import suppress
+from itertools import pairwise
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lexarium.domain.defaults import fill_defaults
+from lexarium.domain.hierarchy import find_cycles
+from lexarium.domain.identifiers import has_prefix, mint_id
+from lexarium.domain.record import Relation
+from lexarium.domain.rendering import parse_body, render_fields
+from lexarium.domain.schema.collections import COLLECTIONS, SEARCH_HIT_FIELDS
+from lexarium.domain.text.characters import find_control_char, find_unstorable_char, name_key
+from lexarium.domain.timestamps import format_timestamp, parse_timestamp
+from lexarium.formats.json.stream import iter_objects
+from lexarium.formats.parsed import ParseError
+from lexarium.search.analysis.folding import find_words, fold
+from lexarium.web.http.encodings import choose_encoding
+
+storable = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"))
+collections = st.sampled_from(list(COLLECTIONS.values()))
+
+
+@st.composite
+def records(draw: st.DrawFn) -> tuple[Any, dict[str, Any]]:
+    collection = draw(collections)
+    integers = st.integers(-(2**63), 2**63 - 1)
+    fields = {name: draw(storable if kind is str else integers) for name, kind in collection.field_types.items()}
+    return collection, fields
+
+
+@given(st.sampled_from(["trm", "dso", "usr", "def", "tok"]))
+def test_a_minted_identifier_has_its_form_and_no_other(prefix: str) -> None:
+    identifier = mint_id(prefix)
+    assert has_prefix(identifier, (prefix,))
+    assert not has_prefix(identifier, ("xyz",))
+    assert not has_prefix(identifier + "\n", (prefix,))
+    assert identifier != mint_id(prefix)
+
+
+@given(storable)
+def test_a_name_key_ignores_case_and_unicode_form(name: str) -> None:
+    key = name_key(name)
+    assert name_key(unicodedata.normalize("NFD", name)) == name_key(unicodedata.normalize("NFC", name))
+    assert name_key(name.casefold()) == key or not name.isascii()
+    if name.isascii():
+        assert name_key(name.upper()) == name_key(name.lower()) == key
+
+
+@given(storable)
+def test_folding_ignores_case_and_accents_and_knows_where_each_word_stands(text: str) -> None:
+    folded = fold(text)
+    assert not any(unicodedata.combining(char) for word in folded.words for char in word)
+    assert [word.text for word in find_words(text)] == folded.words
+    assert all(fold(text[word.start : word.end]).words == [word.text] for word in find_words(text))
+    if text.isascii():
+        assert fold(text.upper()) == folded
+
+
+@given(st.text("aé' -/_`.\u2019\u2010\u0301\u4e00", max_size=12))
+def test_signs_alone_make_no_word_however_they_are_joined(text: str) -> None:
+    assert all(fold(text).word_forms)
+
+
+@given(records())
+def test_a_record_goes_through_its_rendering_unchanged(generated: tuple[Any, dict[str, Any]]) -> None:
+    collection, fields = generated
+    rendering = render_fields(collection, fields)
+    assert parse_body(rendering.body) == json.loads(rendering.body) == fields
+    if rendering.search_hit_length:
+        hit = json.loads(rendering.body[: rendering.search_hit_length] + b"}")
+        assert hit == {name: fields[name] for name in SEARCH_HIT_FIELDS}
+
+
+@given(records(), st.sets(st.sampled_from(["alias", "def_id", "event_stamp", "creation_time", "last_updated", "name"])))
+def test_completing_keeps_what_is_given_and_misses_nothing(
+    generated: tuple[Any, dict[str, Any]], left_out: set[str]
+) -> None:
+    collection, fields = generated
+    partial_fields = {name: value for name, value in fields.items() if name not in left_out}
+    completed = fill_defaults(collection, partial_fields, 1_700_000_000_000)
+    assert list(completed) == list(collection.fields)
+    assert {name: completed[name] for name in partial_fields} == partial_fields
+    assert {name: type(value) for name, value in completed.items()} == collection.field_types
+    assert fill_defaults(collection, completed, 0) == completed
+
+
+@given(st.lists(storable, max_size=8))
+def test_order_is_that_of_the_names_ignoring_case(names: list[str]) -> None:
+    collection = COLLECTIONS["concept"]
+    records_fields = [fill_defaults(collection, {"id": f"trm_{i}", "name": name}, 0) for i, name in enumerate(names)]
+    by_key = sorted(records_fields, key=lambda fields: (render_fields(collection, fields).order_key, fields["id"]))
+    assert by_key == sorted(records_fields, key=lambda fields: (fields["name"].casefold(), fields["id"]))
+    # Both engines compare the bytes of UTF-8; that is the order of code points.
+    keys = [render_fields(collection, fields).order_key for fields in records_fields]
+    assert sorted(keys) == sorted(keys, key=lambda key: key.encode())
+
+
+@given(st.lists(records(), max_size=5), st.integers(0, 4))
+def test_a_json_array_is_read_back_object_by_object(generated: list[tuple[Any, dict[str, Any]]], indent: int) -> None:
+    given_records = [fields for _, fields in generated]
+    text = json.dumps(given_records, indent=indent or None, ensure_ascii=indent % 2 == 0)
+    parsed = list(iter_objects(io.BytesIO(text.encode())))
+    assert [record for _, record in parsed] == given_records
+    lines = text.split("\n")
+    assert all(lines[line - 1].lstrip(" [,").startswith("{") for line, _ in parsed)
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_records_or_malformed(data: bytes) -> None:
+    with suppress(ParseError):
+        assert all(isinstance(record, dict) for _, record in iter_objects(io.BytesIO(data)))
+
+
+@given(st.text())
+def test_what_cannot_be_stored_can_not_be_written_either(text: str) -> None:
+    if find_unstorable_char(text):
+        assert find_control_char(text)
+    if not find_control_char(text):
+        assert text.encode().decode() == text
+
+
+@given(st.integers(0, 253402300799))
+def test_a_stamp_says_its_second(seconds: int) -> None:
+    assert parse_timestamp(format_timestamp(seconds * 1000)) == seconds * 1000
+
+
+@given(st.integers())
+def test_any_number_has_a_stamp_of_the_right_length(number: int) -> None:
+    assert len(format_timestamp(number)) == len("2020-01-01T00:00:00")
+
+
+@given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=15))
+def test_cycles_are_found_where_there_are_any(pairs: list[tuple[int, int]]) -> None:
+    relations = {Relation(str(a), "KINDOF", str(b)) for a, b in pairs}
+    cycle_members = find_cycles(relations)
+    for cycle in cycle_members:
+        assert cycle[0] == cycle[-1]
+        assert all(Relation(a, "KINDOF", b) in relations for a, b in pairwise(cycle))
+    reach = {(relation.source, relation.target) for relation in relations}
+    for _ in range(8):
+        reach |= {(a, d) for a, b in reach for c, d in reach if b == c}
+    assert bool(cycle_members) == any(a == b for a, b in reach)
+
+
+@given(st.binary(max_size=60))
+def test_any_accept_encoding_gets_an_encoding(accept: bytes) -> None:
+    assert choose_encoding(accept) in ("identity", "gzip", "zstd")

@@ -1,0 +1,366 @@
+"""CSV and TSV: read whatever program saved them, and read back as they were written."""
+
+import csv
+import io
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from lexarium.domain.labels import Alias
+from lexarium.domain.record import Record, RecordState, Relation
+from lexarium.domain.schema.collections import CONCEPT, CONTRAST, DISORDER, Collection
+from lexarium.formats.foreign_ids import build_name_reference
+from lexarium.formats.parsed import ParsedRecord, ParseError, ReadOptions
+from lexarium.formats.registry import FORMATS
+from lexarium.formats.tables import codec, dialect
+from lexarium.formats.tables.cells import (
+    escape_formula,
+    join_aliases,
+    join_values,
+    split_aliases,
+    split_values,
+    unescape_formula,
+)
+from lexarium.formats.tables.header import TITLE_SYNONYMS
+from tests.support.strategies import (
+    LONG_RECORD,
+    VOCABULARY,
+    aliases,
+    list_relation_types,
+    nonempty_texts,
+    record_lists,
+    texts,
+)
+
+
+def read_table(
+    text: str, collection: Collection | None = CONCEPT, map: Mapping[str, str] | None = None, format: str = "csv"
+) -> list[ParsedRecord]:
+    reading = ReadOptions(FORMATS[format], VOCABULARY, default_collection=collection, column_mapping=map or {})
+    return list(codec.read(io.BytesIO(text.encode()), reading))
+
+
+def read_records(
+    text: str, collection: Collection = CONCEPT, map: Mapping[str, str] | None = None
+) -> list[ParsedRecord]:
+    return [record for record in read_table(text, collection, map) if record.line]
+
+
+def read_warnings(text: str, collection: Collection = CONCEPT, map: Mapping[str, str] | None = None) -> list[str]:
+    return [warning for imported_record in read_table(text, collection, map) for warning in imported_record.warnings]
+
+
+def read_problems(text: str) -> list[tuple[int, str]]:
+    return [
+        (imported_record.line, problem) for imported_record in read_table(text) for problem in imported_record.problems
+    ]
+
+
+def read_names(text: str) -> list[tuple[int, str]]:
+    return [(record.line, record.fields["name"]) for record in read_records(text)]
+
+
+def write_table(record_list: list[Record], format: str = "csv") -> bytes:
+    return b"".join(codec.write(FORMATS[format], VOCABULARY, record_list))
+
+
+def catch_malformed(text: str) -> tuple[str, int, int]:
+    with pytest.raises(ParseError) as caught:
+        read_table(text)
+    return caught.value.reason, caught.value.line, caught.value.column
+
+
+@settings(deadline=None)
+@given(record_lists, st.sampled_from(["csv", "tsv"]))
+@example([LONG_RECORD], "csv")
+def test_what_is_written_is_read_as_it_was(record_list: list[Record], format: str) -> None:
+    reread = read_table(write_table(record_list, format).decode(), None, format=format)
+    assert len(reread) == len(record_list)
+    for imported_record, record in zip(reread, record_list, strict=True):
+        expected_fields = {
+            name: value for name, value in record.fields.items() if name != "alias" or record.stored_aliases is None
+        }
+        assert imported_record.problems == []
+        assert imported_record.collection == record.collection.name
+        assert imported_record.fields == expected_fields
+        assert imported_record.aliases == (None if "alias" in expected_fields else record.aliases)
+        assert imported_record.sources == record.sources
+        assert (imported_record.state, imported_record.replaced_by) == (record.state, record.replaced_by)
+        assert sorted(imported_record.relations) == sorted(record.relations)
+        assert sorted(name for name, _ in imported_record.complete_relations) == sorted(
+            list_relation_types(record.collection)
+        )
+
+
+@given(texts)
+@example("＝1")
+def test_no_cell_is_run_by_a_spreadsheet_and_every_cell_comes_back(text: str) -> None:
+    cell = escape_formula(text)
+    assert not cell.startswith(tuple("=+-@\t\r\n＝＋－＠"))
+    assert unescape_formula(cell) == text
+
+
+@given(st.lists(nonempty_texts))
+def test_a_list_in_a_cell_comes_back(texts: list[str]) -> None:
+    assert split_values(join_values(texts)) == texts
+
+
+@given(aliases)
+def test_other_names_in_a_cell_come_back(aliases: list[Alias]) -> None:
+    assert split_aliases(join_aliases(aliases, "de"), "de") == aliases
+
+
+def test_other_names_say_their_language_and_scope() -> None:
+    parsed_aliases = split_aliases("WM; Arbeitsgedächtnis @de ; a@b; C @/narrow;D @pt-BR/hidden; E @nobody knows", "en")
+    assert [(parsed_alias.text, parsed_alias.lang, parsed_alias.scope) for parsed_alias in parsed_aliases] == [
+        ("WM", "en", "exact"),
+        ("Arbeitsgedächtnis", "de", "exact"),
+        ("a@b", "en", "exact"),
+        ("C", "en", "narrow"),
+        ("D", "pt-BR", "hidden"),
+        ("E @nobody knows", "en", "exact"),
+    ]
+    assert [parsed_alias.text for parsed_alias in split_aliases("one; two | three\\|four", "en")] == [
+        "one; two",
+        "three|four",
+    ]
+
+
+def test_a_table_is_what_spreadsheets_and_scripts_expect() -> None:
+    record = Record(DISORDER, {**LONG_RECORD.fields, "name": "=HYPERLINK(1)", "definition": "a, “b”\nc"})
+    text = write_table([record]).decode()
+    assert text.startswith("\ufeffcollection,id,name,definition,alias,aliases,sources,")
+    assert text.count("\r\n") == 2
+    header, row = csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline=""))
+    assert dict(zip(header, row, strict=True))["name"] == "'=HYPERLINK(1)"
+    assert dict(zip(header, row, strict=True))["definition"] == "a, “b”\nc"
+    assert write_table([record], "tsv").decode().startswith("collection\tid\tname\t")
+
+
+def test_a_row_added_by_hand_leaves_what_is_the_servers_to_the_server() -> None:
+    row = ["concept", "", "new"] + [""] * (len(codec.EXPORT_COLUMNS) - 3)
+    text = write_table([]).decode() + ",".join(row) + "\r\n"
+    parsed = read_table(text, None)[0]
+    assert parsed.fields == {"name": "new", "definition_text": "", "alias": "", "id_concept_class": ""}
+    assert (parsed.state, parsed.sources) == (None, ())
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+def test_the_delimiter_is_found_out_whatever_cells_hold(delimiter: str) -> None:
+    hostile = 'a;b;c,d,e|f|g\th "x", y'
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, delimiter=delimiter)
+    writer.writerows(
+        [["ID", "Label", "Definition"], ["A:1", hostile, ""], ["A:2", "", hostile], ["A:3", ";;;", ",,,,"]]
+    )
+    assert read_names(text.getvalue()) == [(2, hostile), (3, ""), (4, ";;;")]
+
+
+def test_a_table_of_one_column_is_read() -> None:
+    assert read_names("Name\nmemory\nattention; selective\n") == [(2, "memory"), (3, "attention; selective")]
+    assert read_names("Name\nmemory, working\nattention\n") == [(2, "memory, working"), (3, "attention")]
+
+
+def test_quotes_of_other_kinds_are_found_out() -> None:
+    assert read_names("'id','name'\n'A:1','it''s; \"so\"'\n") == [(2, 'it\'s; "so"')]
+    assert read_names('id,name,definition\nA:1,"say \\"so\\", please",x\nA:2,y,z\n') == [
+        (2, 'say "so", please'),
+        (3, "y"),
+    ]
+    assert read_names("id, name\nA:1, x\n") == [(2, "x")]
+
+
+def test_what_a_spreadsheet_saves_is_read() -> None:
+    text = '\ufeffsep=;\r\nID;Name;Definition;;\r\nA:1;one;"line\r\nbreak; here";;\r\n;;;;\r\n'
+    text += "A:2;two\r\n\r\nA:3;three;;;\r\n"
+    assert read_names(text) == [(3, "one"), (6, "two"), (8, "three")]
+    assert read_records(text)[0].fields["definition_text"] == "line\r\nbreak; here"
+    assert read_warnings(text) == [
+        "a row has fewer cells than there are columns; the others are taken to be empty (on line 6)"
+    ]
+
+
+def test_lines_are_counted_right_after_line_breaks_in_cells() -> None:
+    text = 'name,definition\none,"a\nb\n\nc"\ntwo,x\n"three\n",y\nfour,\n'
+    assert [line for line, _ in read_names(text)] == [2, 6, 7, 9]
+    assert [line for line, _ in read_names(text.replace("\n", "\r\n"))] == [2, 6, 7, 9]
+    assert [line for line, _ in read_names(text.replace("\n", "\r"))] == [2, 6, 7, 9]
+
+
+@pytest.mark.parametrize(
+    "title", ["Label", "preferred term", "PREF_LABEL", "skos:prefLabel", "http://x.org/y#prefLabel", "Title", "Name:"]
+)
+def test_columns_are_known_by_many_names(title: str) -> None:
+    assert read_records(f"id,{title}\nA:1,x\n")[0].fields["name"] == "x"
+
+
+def test_the_export_of_a_public_portal_is_understood() -> None:
+    text = (
+        "Class ID,Preferred Label,Synonyms,Definitions,Obsolete,CUI,Semantic Types,Parents\n"
+        'http://x.org/1,one,uno|ein,"What it is",false,,,http://x.org/2\nhttp://x.org/3,three,,,TRUE,C1,,\n'
+    )
+    parsed = read_records(text, DISORDER)
+    assert (parsed[0].foreign_id, parsed[0].fields) == ("http://x.org/1", {"name": "one", "definition": "What it is"})
+    assert [alias.text for alias in parsed[0].aliases or ()] == ["uno", "ein"]
+    assert parsed[0].relations == [Relation("http://x.org/1", "ISA", "http://x.org/2")]
+    assert parsed[0].complete_relations == [("ISA", "source")]
+    assert [record.state for record in parsed] == [RecordState.PUBLISHED, RecordState.RETIRED]
+    assert read_warnings(text) == [
+        "the column CUI (6) is not known; it was left out. --map can say what it means",
+        "the column Semantic Types (7) is not known; it was left out. --map can say what it means",
+    ]
+
+
+def test_parents_are_named_by_id_by_code_or_by_name() -> None:
+    text = "ID,Name,Parent\nA:1,one,trm_1; https://example.org/id/trm_2;B:7\n12,Two,one\n13,three,12|TWO\n"
+    parsed = read_records(text)
+    two, three = build_name_reference("concept", "Two"), build_name_reference("concept", "three")
+    assert [relation.target for relation in parsed[0].relations] == ["trm_1", "trm_2", "B:7"]
+    assert parsed[1].relations == [Relation(two, "KINDOF", "A:1")]
+    assert parsed[2].relations == [Relation(three, "KINDOF", two), Relation(three, "KINDOF", two)]
+    assert "id" not in parsed[1].fields
+    assert parsed[1].foreign_id == ""
+    assert [warning for warning in read_warnings(text) if "goes by name" in warning]
+
+
+def test_a_name_means_the_row_of_the_collection_that_the_relation_asks_for() -> None:
+    text = "collection,id,name,asserts\ntask,A:1,recall,recall\nconcept,A:2,recall,\n"
+    assert read_records(text)[0].relations == [Relation("A:1", "ASSERTS", "A:2")]
+
+
+def test_a_parent_that_several_rows_are_called_is_left_out_and_one_that_none_is_may_be_in_the_catalogue() -> None:
+    text = "id,name,parent\nA:1,one,nobody\nA:2,two,same\nA:3,same,\nA:4,Same,\n"
+    elsewhere = Relation("A:1", "KINDOF", build_name_reference("concept", "nobody"))
+    assert [record.relations for record in read_records(text)] == [[elsewhere], [], [], []]
+    assert read_warnings(text) == ["parent of A:2 names 'same': several rows are called so; it was left out"]
+    assert [record.complete_relations for record in read_records(text)] == [
+        [("KINDOF", "source")],
+        [],
+        *[[("KINDOF", "source")]] * 2,
+    ]
+
+
+def test_a_map_says_what_a_column_means_and_goes_before_its_name() -> None:
+    text = "Code,Name,Begriff,Oberbegriff,Mehr\nA:1,x,y,A:2,z\n"
+    parsed = read_records(text, CONCEPT, {"Begriff": "name", "Oberbegriff": "PARTOF", "Mehr": "definition"})[0]
+    assert parsed.fields == {"name": "y", "definition_text": "z"}
+    assert parsed.relations == [Relation("A:1", "PARTOF", "A:2")]
+    assert read_warnings(text, CONCEPT, {"Begriff": "name", "Weg": "id"}) == [
+        "the column Name (2) is not known; it was left out. --map can say what it means",
+        "the column Oberbegriff (4) is not known; it was left out. --map can say what it means",
+        "the column Mehr (5) is not known; it was left out. --map can say what it means",
+        "there is no column Weg, though --map speaks of it",
+    ]
+
+
+def test_what_a_collection_does_not_have_is_told_and_left_out() -> None:
+    text = "id,name,definition,parent,id_protocol,asserts\nA:1,x,d,A:2,p,A:3\nA:2,y,,,,\n"
+    assert read_records(text, CONTRAST)[0].relations == []
+    assert read_warnings(text, CONTRAST) == [
+        f"the column {title} means nothing for a contrast; it was left out (on line 2)"
+        for title in ("definition", "parent", "id_protocol", "asserts")
+    ]
+
+
+def test_several_columns_may_hold_other_names() -> None:
+    text = "id,name,Synonyms,Abbreviations,Related synonyms\nA:1,x,a|b,c,d\n"
+    assert [(parsed_alias.text, parsed_alias.scope) for parsed_alias in read_records(text)[0].aliases or ()] == [
+        ("a", "exact"),
+        ("b", "exact"),
+        ("c", "exact"),
+        ("d", "related"),
+    ]
+
+
+def test_the_collection_is_told_by_its_column_else_by_the_file() -> None:
+    text = "collection,id,name\nDisorder,A:1,x\n,A:2,y\nanimal,A:3,z\n"
+    assert [record.collection for record in read_records(text)] == ["disorder", "concept", ""]
+    assert read_problems(text) == [
+        (4, "its collection is 'animal', which is none of concept, task, disorder, contrast, concept_class")
+    ]
+    with pytest.raises(ParseError, match="line 3, column 1: nothing tells which collection"):
+        read_table(text, None)
+
+
+def test_a_table_without_names_of_columns_is_refused() -> None:
+    assert catch_malformed("") == ("the file is empty; a line that names columns was expected", 1, 1)
+    reason, line, column = catch_malformed("A:1,memory,what it is\nA:2,attention,more\n")
+    assert (line, column) == (1, 1)
+    assert "should name the columns" in reason
+    assert "A:1, memory, what it is" in reason
+
+
+def test_two_columns_for_one_thing_are_refused() -> None:
+    assert catch_malformed("\nid,Label,Name\nA:1,x,y\n") == (
+        "the columns 2 (Label) and 3 (Name) both seem to be the name: "
+        "keep one of them, or say which with --map 'Label=name'",
+        2,
+        1,
+    )
+
+
+def test_rows_that_do_not_fit_are_named_with_their_lines() -> None:
+    assert read_problems("id,name,definition\nA:1,x,y,z\nA:2,x,y,,\nA:3\n,,d\n") == [
+        (2, "the row has 4 cells, but the first line names 3 columns"),
+        (4, "the row has 1 of 3 cells, too few for its id and name"),
+        (5, "the row has neither an id nor a name"),
+    ]
+
+
+def test_values_that_are_none_are_named_with_their_lines() -> None:
+    assert read_problems("id,name,state,creation_time\nA:1,x,gone,soon\n") == [
+        (2, "the state of A:1 is 'gone', which is none of published, retired, merged"),
+        (2, "creation_time of A:1 is not a whole number: soon"),
+    ]
+
+
+def test_numbers_that_a_spreadsheet_has_saved_are_read_where_it_has_not_rounded_them() -> None:
+    parsed = read_table('id,name,creation_time\nA:1,x,1577934245000.0\nA:2,y,"1577934245000,00"\n')
+    assert [record.fields["creation_time"] for record in parsed] == [1577934245000, 1577934245000]
+    [(line, problem)] = read_problems("id,name,creation_time\nA:1,x,1.57793E+12\n")
+    assert line == 2
+    assert "1.57793E+12, as spreadsheets write long numbers, having rounded them" in problem
+
+
+def test_a_quote_that_is_never_closed_is_named_where_it_begins() -> None:
+    text = 'name,definition\none,"a\nb"\ntwo,"c ""d"\nthree,"never\nclosed,x\n'
+    assert catch_malformed(text) == ("the quote that begins here is never closed", 5, 7)
+    assert catch_malformed('name,definition\none,"a\nb","c\n')[1:] == (3, 4)
+
+
+def test_what_follows_a_closing_quote_is_named() -> None:
+    reason, line, column = catch_malformed('name,definition\none,"a\nb" c,d\n')
+    assert (line, column) == (3, 3)
+    assert reason.startswith("the end of the cell was expected after its closing quote")
+
+
+def test_a_cell_that_does_not_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = csv.field_size_limit(1_000)
+    monkeypatch.setattr(dialect, "MAX_CELL_CHARS", 1_000)
+    try:
+        reason, line, column = catch_malformed('name\n"' + "x\n" * 1_000)
+        assert (line, column) == (2, 1)
+        assert "perhaps the quote that begins here is never closed" in reason
+        assert catch_malformed("name\n" + "x" * 1_001)[1:] == (2, 1)
+    finally:
+        csv.field_size_limit(before)
+
+
+def test_every_name_of_a_column_that_the_documents_tell_is_known() -> None:
+    documents = (Path(__file__).parents[2] / "docs").glob("exchange*.md")
+    table_rows = [line for path in documents for line in path.read_text().splitlines() if line.startswith("| ")]
+    for meaning, spellings in TITLE_SYNONYMS.items():
+        assert [line for line in table_rows if line.endswith(f" | {spellings} |")], meaning
+        for title in spellings.split(", "):
+            header = title if meaning in ("id", "name") else f"id,{title}"
+            assert not [warning for warning in read_warnings(f"{header}\n") if "not known" in warning], (meaning, title)
+
+
+@pytest.mark.parametrize("row", ['"\n",' * 1_000_001, "a," * 1_000_001, f'"{"x" * (9 << 20)}\n",' * 4])
+def test_a_row_that_does_not_end_is_refused(row: str) -> None:
+    reason, line, column = catch_malformed(f"name,definition\n{row}")
+    assert reason.startswith("a row has more than 33,554,432 characters, or 1,000,000 lines or cells")
+    assert (line, column) == (2, 1)

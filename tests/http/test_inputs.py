@@ -1,0 +1,48 @@
+"""A little of what `python -m torture.request_fuzz` and `python -m torture.import_fuzz` do at length."""
+
+import random
+from contextlib import closing
+
+import pytest
+
+from lexarium.domain.schema.collections import COLLECTIONS
+from lexarium.formats.registry import FORMATS
+from lexarium.store.database import Database
+from torture import import_fuzz, request_fuzz
+
+REQUESTS = 800
+ROUNDS = 6
+
+
+@pytest.mark.full
+def test_whatever_is_sent_the_server_answers_as_it_says(capsys: pytest.CaptureFixture[str]) -> None:
+    with request_fuzz.create_fuzzer(random.Random(1)) as fuzzer:
+        for _ in range(REQUESTS):
+            fuzzer.send_random()
+        fuzzer.check_form_coverage()
+    kinds = {"v-alpha", "v1", "reconcile", "pages", "forms", "live", "malformed"}
+    assert {label.partition(" ")[0] for label in fuzzer.counts} == kinds
+    assert fuzzer.forms.list_untested() == {}
+    assert len(fuzzer.forms.paths) > 30
+
+
+def test_a_spoilt_file_of_any_format_is_taken_whole_or_not_at_all() -> None:
+    rng = random.Random(2)
+    with import_fuzz.create_fuzzer() as fuzzer:
+        for _ in range(ROUNDS):
+            for name in fuzzer.originals:
+                fuzzer.import_one(FORMATS[name], rng)
+    assert {label.partition(" ")[0] for label in fuzzer.counts} == set(FORMATS)
+    assert {label.rpartition(" ")[2] for label in fuzzer.counts} == {"taken", "refused"}
+
+
+def test_what_is_spoilt_was_good_before() -> None:
+    with import_fuzz.create_fuzzer() as fuzzer:
+        for name, file_format in FORMATS.items():
+            path = fuzzer.folder / f"good{file_format.extensions[0]}"
+            path.write_bytes(fuzzer.originals[name])
+            with closing(Database(f"sqlite:///{fuzzer.database_path}")) as database:
+                outcome = import_fuzz._try_import(
+                    database, path, file_format, None if file_format.can_write else COLLECTIONS["concept"]
+                )
+            assert outcome == import_fuzz.ACCEPTED, name

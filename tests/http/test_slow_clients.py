@@ -1,0 +1,122 @@
+"""Clients who are slow, in every way, keep nobody else from being served, take no memory, and are dropped in time."""
+
+import json
+import resource
+import select
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+import pytest
+
+from tests.support.databases import DatabaseUrlFactory
+from tests.support.metrics import read_metrics
+from tests.support.polling import wait_until
+from tests.support.requirements import skip_or_fail
+from tests.support.server import Server
+from torture.overload import get_private_memory_bytes
+
+SECONDS = 60
+"""How long each of them has: long enough for all to be there at once, and others to be answered."""
+CLIENTS_PER_KIND = 250
+JSON = {"Content-Type": "application/json"}
+TEXT = "much to read " * 3_500
+
+
+@contextmanager
+def raise_file_limit() -> Iterator[None]:
+    """As many open files as the system allows."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if before[1] < 4 * CLIENTS_PER_KIND + 500:
+        skip_or_fail(f"only {before[1]} files may be open here (ulimit -n)")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (before[1], before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def connect_slowly(server: Server, data: str) -> socket.socket:
+    """A client who has sent this much, and reads hardly anything."""
+    client = socket.socket()
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    client.connect(("127.0.0.1", server.port))
+    client.sendall(data.encode())
+    return client
+
+
+def is_dropped(client: socket.socket) -> bool:
+    """Whether the server has closed the connection, without reading what it has sent."""
+    poller = select.poll()
+    poller.register(client, select.POLLRDHUP)
+    return bool(poller.poll(0))
+
+
+def has_response(client: socket.socket) -> bool:
+    """Whether there is something to be read."""
+    poller = select.poll()
+    poller.register(client, select.POLLIN)
+    return bool(poller.poll(0))
+
+
+@pytest.mark.full
+def test_a_thousand_slow_clients_stop_nobody_and_are_dropped(new_url: DatabaseUrlFactory) -> None:
+    with (
+        raise_file_limit(),
+        Server(new_url("sqlite"), LEXARIUM_BODY_SECONDS=str(SECONDS), LEXARIUM_WRITE_BURST="1000") as server,
+        ExitStack() as open_still,
+    ):
+        token = server.create_token("curator")
+        for number in range(150):  # more than what fits between the two ends of a connection
+            draft = {"name": f"concept {number}", "definition_text": TEXT}
+            assert server.post_json("/api/v1/concept", draft, token).status == 201
+        assert len(server.get("/api/v-alpha/concept").json) == 150
+        head = f"Host: x\r\nAuthorization: Bearer {token}\r\nContent-Type: application/json\r\n"
+        requests_by_kind = {
+            "headers": f"POST /api/v1/concept HTTP/1.1\r\n{head}",
+            "body": f"POST /api/v1/concept HTTP/1.1\r\n{head}Content-Length: 1000\r\n\r\n{{",
+            "reading": f"GET /api/v-alpha/concept HTTP/1.1\r\n{head}\r\n",
+            "idle": f"GET /healthz HTTP/1.1\r\n{head}\r\n",
+        }
+        clients = []
+        for number in range(CLIENTS_PER_KIND):
+            clients += [
+                (kind, open_still.enter_context(connect_slowly(server, request_text)))
+                for kind, request_text in requests_by_kind.items()
+            ]
+            if number % 10 == 0:  # None of them is work any more, once it is known how slow they are.
+                wait_until(lambda: read_metrics(server)["lexarium_requests_in_work"] == 0)
+        assert server.get("/api/v-alpha/concept?id=none").status == 404
+        assert server.post_json("/api/v1/concept", {"name": "among the slow"}, token).status == 201
+        assert not any(is_dropped(client) for _, client in clients)  # so nobody has waited for them to be gone
+        wait_until(lambda: server.get("/api/v1/search?q=among+the+slow").json["total"] == 1)
+        slow = [client for kind, client in clients if kind != "idle"]
+        wait_until(lambda: all(map(is_dropped, slow)))
+        assert not any(is_dropped(client) for kind, client in clients if kind == "idle")  # those who wait cost nothing
+        assert len(server.get("/api/v-alpha/concept").json) == 151
+    assert "Traceback" not in server.log
+
+
+def test_what_is_held_of_bodies_that_come_slowly_is_bounded(new_url: DatabaseUrlFactory) -> None:
+    limits = {"LEXARIUM_BATCH_MB": "1", "LEXARIUM_BODIES_MB": "16", "LEXARIUM_WRITE_BURST": "1000"}
+    with raise_file_limit(), Server(new_url("sqlite"), **limits) as server, ExitStack() as open_still:
+        token = server.create_token("curator")
+        assert server.post_json("/api/v1/concept", {"name": "before"}, token).status == 201
+        before = get_private_memory_bytes(server.pid)
+        head = f"Host: x\r\nAuthorization: Bearer {token}\r\nContent-Type: application/json\r\n"
+        body = json.dumps({"name": "large", "definition_text": "x"}).ljust(1 << 20)
+        request_text = f"POST /api/v1/concept HTTP/1.1\r\n{head}Content-Length: {len(body)}\r\n\r\n{body[:-1]}"
+        clients = [open_still.enter_context(connect_slowly(server, request_text)) for _ in range(CLIENTS_PER_KIND)]
+        wait_until(lambda: sum(map(has_response, clients)) >= CLIENTS_PER_KIND - 17)
+        for client in filter(has_response, clients):
+            response = client.recv(4096)
+            assert response.startswith(b"HTTP/1.1 503 ")
+            assert b"\r\nretry-after: 1\r\n" in response.lower()
+        assert get_private_memory_bytes(server.pid) - before < 64 << 20
+        assert 8 << 20 < read_metrics(server)["lexarium_bodies_bytes"] <= 16 << 20
+        assert server.post_json("/api/v1/concept", {"name": "among the slow"}, token).status == 201
+        assert not any(map(is_dropped, clients))
+        next(client for client in clients if not has_response(client)).sendall(b" ")
+        wait_until(lambda: len(server.get("/api/v-alpha/concept").json) == 3)
+        open_still.close()
+        wait_until(lambda: read_metrics(server)["lexarium_bodies_bytes"] == 0)
+        large_response = server.request("POST", "/api/v1/concept", {"Authorization": f"Bearer {token}", **JSON}, body)
+        assert large_response.status == 201

@@ -1,0 +1,566 @@
+"""The pages of administration, of one's own account and of imports, as a browser without scripts sees them."""
+
+import json
+import re
+import threading
+from collections.abc import Iterator
+from html import unescape
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+
+from tests.support.browserless_client import PASSWORD, BrowserlessClient, create_account
+from tests.support.databases import ENGINES, DatabaseUrlFactory
+from tests.support.server import HttpResponse, Server
+
+HOSTILE = '<script>alert("1")</script>'
+ADMIN_PAGES = ["/admin", "/admin/people", "/admin/tokens", "/admin/webhooks"]
+
+
+def extract_text(body: str) -> str:
+    """What a page says, cell by cell."""
+    return " ".join(unescape(re.sub(r"<[^>]*>", " ", body.partition("<main")[2])).split())
+
+
+@pytest.fixture(scope="module", params=ENGINES)
+def sample_server(request: pytest.FixtureRequest, new_url: DatabaseUrlFactory) -> Iterator[Server]:
+    """A server of the sample catalogue that may send webhooks to this machine."""
+    with Server(
+        new_url(request.param), "--sample", LEXARIUM_WEBHOOKS_PRIVATE="yes", LEXARIUM_SIGN_IN_RATE="1000"
+    ) as server:
+        yield server
+
+
+@pytest.fixture
+def admin(sample_server: Server) -> BrowserlessClient:
+    person = BrowserlessClient(sample_server)
+    person.sign_in("admin")
+    return person
+
+
+@pytest.fixture
+def curator(sample_server: Server) -> BrowserlessClient:
+    person = BrowserlessClient(sample_server)
+    person.sign_in("curator")
+    return person
+
+
+@pytest.fixture
+def receiver() -> Iterator[tuple[str, list[bytes]]]:
+    """An address that takes whatever is sent to it, and what was sent."""
+    received: list[bytes] = []
+
+    class RecordingHandler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            received.append(self.rfile.read(int(self.headers["content-length"])))
+            self.send_response(204)
+            self.end_headers()
+
+        def log_message(self, format: str, *arguments: object) -> None:
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), RecordingHandler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/hook", received
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.mark.parametrize("path", ADMIN_PAGES)
+def test_only_an_admin_sees_administration(sample_server: Server, path: str) -> None:
+    stranger = BrowserlessClient(sample_server)
+    stranger.open(path)
+    assert stranger.path.startswith("/sign-in?next=")
+    for role in ("contributor", "curator"):
+        person = BrowserlessClient(sample_server)
+        person.sign_in(role)
+        assert "role admin" in extract_text(person.open(path, 403))
+    assert sample_server.request("POST", "/admin/people", {"Sec-Fetch-Site": "same-origin"}, "name=x").status in (
+        401,
+        415,
+    )
+
+
+def test_a_contributor_cannot_import(sample_server: Server) -> None:
+    person = BrowserlessClient(sample_server)
+    person.sign_in("contributor")
+    for body in (person.open("/import", 403), send_files(person, [("concept.json", b"[]")], 403)):
+        assert "This is for people with the role curator, and you have the role contributor." in extract_text(body)
+
+
+def test_the_overview_tells_how_the_service_stands(admin: BrowserlessClient) -> None:
+    while "there is none yet" in (text := extract_text(admin.open("/admin"))):
+        pass  # The search index is being made.
+    engine = "SQLite" if admin.server.url.startswith("sqlite") else "PostgreSQL"
+    assert f"{engine}, schema" in text
+    assert "Search index up to date" in text or "behind" in text
+    assert "192" in text
+    assert "password" not in admin.body.partition("<main")[2].casefold()
+
+
+def test_someone_is_added_given_a_password_another_role_and_erased(admin: BrowserlessClient) -> None:
+    name = "Ada Lovelace"
+    admin.open("/admin/people")
+    admin.press("Add", {"name": name, "role": "contributor"})
+    assert "The account is made." in admin.body
+    person_path = admin.path.partition("?")[0]
+    admin.press("Set the password", {"password": "short"}, 422)
+    assert "Must have from 10 to 1000 characters." in admin.body
+    admin.press("Set the password", {"password": PASSWORD})
+    admin.press("Change the role", {"role": "curator"})
+    assert "The role is changed." in admin.body
+    other = BrowserlessClient(admin.server)
+    other.send("/sign-in", {"name": name, "password": PASSWORD, "next": "/import"})
+    assert other.path == "/import"
+    assert name in admin.open("/admin/people")
+    admin.open(f"{person_path}/erase")
+    assert "The name goes" in admin.body
+    assert "It cannot be undone." in admin.body
+    admin.press("Erase this account")
+    assert "The account is erased" in admin.body
+    assert name not in admin.open("/admin/people")
+    admin.open(person_path, 404)
+    other.open("/import")
+    assert other.path.startswith("/sign-in")
+
+
+def test_what_is_wrong_with_someone_is_told_beside_the_field_and_what_was_typed_stays(admin: BrowserlessClient) -> None:
+    existing_name = create_account(admin.server, "contributor")
+    admin.open("/admin/people")
+    admin.press("Add", {"name": existing_name, "role": "curator"}, 422)
+    assert "already" in re.findall(r'id="name-wrong">(.*?)<', admin.body)[0]
+    assert f'value="{existing_name}"' in admin.body
+    assert '<option value="curator" selected>' in admin.body
+    admin.send("/admin/people", {"name": "", "role": "emperor"}, 422)
+    assert 'id="name-wrong"' in admin.body
+    assert 'id="role-wrong"' in admin.body
+
+
+@pytest.mark.parametrize(
+    ("path", "fields", "invalid_fields"),
+    [
+        ("/admin/people", {"name": "", "role": "emperor"}, {"name", "role"}),
+        ("/admin/tokens", {"account": "x", "days": "x", "role": "emperor"}, {"days", "role"}),
+        ("/admin/webhooks", {"url": "gopher://x"}, {"url"}),
+        ("/account/tokens", {"days": "x"}, {"days"}),
+        ("/account/password", {"old_password": "wrong", "password": "short"}, {"own_old_password", "own_password"}),
+    ],
+)
+def test_all_that_is_wrong_is_listed_on_top_where_the_focus_is_with_the_way_to_each_field(
+    admin: BrowserlessClient, path: str, fields: dict[str, str], invalid_fields: set[str]
+) -> None:
+    body = admin.send(path, fields, 422)
+    (top,) = re.findall(r'<div class="notice" role="alert" tabindex="-1" autofocus>.*?</div>', body, re.DOTALL)
+    assert set(re.findall(r'href="#([^"]+)"', top)) == invalid_fields
+    for name in invalid_fields:
+        assert re.search(rf'<(?:input|select) id="{name}"[^>]* aria-invalid="true"[^>]*="[^"]*{name}-wrong"', body)
+
+
+def test_the_last_admin_stays(server: Server) -> None:
+    person = BrowserlessClient(server)
+    person.sign_in("admin")
+    own_path = re.findall(r'href="(/admin/people/usr_[^"]+)"', person.open("/admin/people"))[0]
+    person.open(own_path)
+    person.press("Change the role", {"role": "curator"}, 422)
+    assert "is the last admin" in person.body
+    person.open(f"{own_path}/erase")
+    person.press("Erase this account", status=409)
+    assert "is the last admin" in person.body
+    person.open("/admin")
+
+
+def test_people_are_listed_page_by_page(admin: BrowserlessClient) -> None:
+    assert "There is nobody from here on." in admin.open("/admin/people?from=zzzz")
+    for path in ("/admin/people?from=%00", "/admin/tokens?before=1-%00&ended=1", "/admin/tokens?before=x"):
+        admin.open(path)
+
+
+def test_a_token_is_shown_once_used_and_revoked(admin: BrowserlessClient) -> None:
+    owner = create_account(admin.server, "curator")
+    admin.open("/admin/tokens")
+    label = "nightly export"
+    admin.press("Make a token", {"account": owner, "label": label, "role": "", "days": "30", "old_password": "no"}, 422)
+    assert "must be the password that you have now" in admin.body
+    assert f'value="{label}"' in admin.body
+    assert "no" not in re.findall(r'type="password" value="([^"]*)"', admin.body)
+    form_values = {"account": owner, "label": label, "role": "contributor", "days": "30", "old_password": PASSWORD}
+    admin.press("Make a token", form_values, 201)
+    secret = re.findall(r'<pre id="secret"[^>]*>(lex_[^<]+)</pre>', admin.body)[0]
+    assert admin.response.headers["cache-control"] == "private, no-store"
+    assert admin.server.get("/api/v1/me", Authorization=f"Bearer {secret}").json["token_role"] == "contributor"
+    assert secret not in admin.open("/admin/tokens")
+    row = next(row for row in admin.body.split("<tr>") if label in row)
+    admin.open(unescape(re.findall(r'href="([^"]+/revoke)"', row)[0]))
+    assert "It cannot be undone" in admin.body
+    admin.press("Revoke this token")
+    assert "The token is revoked" in admin.body
+    assert admin.server.get("/api/v1/me", Authorization=f"Bearer {secret}").status == 401
+
+
+def test_everyone_makes_and_revokes_their_own_tokens_and_sees_no_others(sample_server: Server) -> None:
+    person, other = BrowserlessClient(sample_server), BrowserlessClient(sample_server)
+    person.sign_in("contributor")
+    other.sign_in("curator")
+    other.open("/account")
+    other_path = re.findall(r'href="(/account/tokens/[^"]+/revoke)"', other.body)[0]
+    person.open(other_path, 404)
+    person.send(other_path, {}, 404)
+    person.open("/account")
+    assert "role admin" not in person.body
+    person.press("Make a token", {"label": "mine", "days": "", "role": "curator", "old_password": PASSWORD}, 422)
+    person.press("Make a token", {"label": "mine", "days": "x", "old_password": PASSWORD}, 422)
+    assert "Should be a whole number." in person.body
+    person.press("Make a token", {"label": "mine", "days": "", "old_password": PASSWORD}, 201)
+    secret = re.findall(r"lex_[\w-]+", person.body)[0]
+    assert "it is revoked" in person.body
+    assert sample_server.get("/api/v1/me", Authorization=f"Bearer {secret}").status == 200
+    person.open("/account")
+    row = next(row for row in person.body.split("<tr>") if ">mine<" in row)
+    person.open(unescape(re.findall(r'href="([^"]+/revoke)"', row)[0]))
+    person.press("Revoke this token")
+    assert sample_server.get("/api/v1/me", Authorization=f"Bearer {secret}").status == 401
+
+
+def test_someone_changes_their_own_password_and_signs_in_again(sample_server: Server) -> None:
+    person = BrowserlessClient(sample_server)
+    name = person.sign_in("contributor")
+    person.open("/account")
+    person.press("Change the password", {"old_password": "wrong", "password": "short"}, 422)
+    assert person.body.count('class="wrong"') == 2
+    person.press("Change the password", {"old_password": PASSWORD, "password": "another horse battery"})
+    assert person.path.startswith("/sign-in")
+    person.send("/sign-in", {"name": name, "password": "another horse battery", "next": "/account"})
+    assert person.path == "/account"
+
+
+def test_a_webhook_is_added_told_paused_tried_and_deleted(
+    admin: BrowserlessClient, receiver: tuple[str, list[bytes]]
+) -> None:
+    url, received = receiver
+    admin.open("/admin/webhooks")
+    admin.press("Add", {"url": "gopher://x", "collections-task": "1"}, 422)
+    assert "Cannot be sent to" in admin.body
+    assert 'value="gopher://x"' in admin.body
+    assert re.search(r'name="collections-task" value="1" checked', admin.body)
+    admin.press("Add", {"url": url, "collections-task": "1", "actions-create": "1"}, 201)
+    assert re.search(r'<pre id="secret"[^>]*>whsec_', admin.body)
+    assert admin.response.headers["cache-control"] == "private, no-store"
+    list_text = extract_text(admin.open("/admin/webhooks"))
+    assert f"{url} tasks: added good" in list_text
+    hook = re.findall(r'href="(/admin/webhooks/whk_[^"]+)"', admin.body)[-1]
+    admin.open(hook)
+    admin.press("Try it out")
+    assert "It answered 204." in admin.body
+    assert json.loads(received[-1])["action"] == "test"
+    assert re.search(r"UTC a trial 204 answered", extract_text(admin.body))
+    admin.press("Pause")
+    assert "paused since" in extract_text(admin.body)
+    admin.press("Go on")
+    assert "goes on" in extract_text(admin.body)
+    token = admin.server.create_token("curator")
+    assert admin.server.post_json("/api/v1/task", {"name": "told task"}, token).status == 201
+    while "delivered" not in admin.open(hook):
+        pass
+    assert "told task" in str(received)
+    admin.press("Give it a new secret", status=201)
+    assert "signed with the last secret too" in admin.body
+    admin.open(hook)
+    admin.press("Change", {"url": "nowhere"}, 422)
+    admin.press("Change", {"url": url, "actions-retire": "1"})
+    assert "The webhook is changed." in admin.body
+    admin.open(f"{hook}/delete")
+    admin.press("Delete this webhook")
+    assert url not in admin.body
+    admin.open(hook, 404)
+
+
+def test_a_trial_that_failed_is_among_the_deliveries(admin: BrowserlessClient) -> None:
+    admin.open("/admin/webhooks")
+    admin.press("Add", {"url": "http://127.0.0.1:9/nobody"}, 201)
+    admin.open(re.findall(r'href="(/admin/webhooks/whk_[^"]+)"', admin.body)[-1])
+    text = extract_text(admin.press("Try it out"))
+    assert re.search(r"UTC a trial none no answer", text)
+    assert "State good" in text, "a trial is no delivery that failed"
+
+
+def test_hostile_text_is_shown_as_it_is(admin: BrowserlessClient) -> None:
+    admin.open("/admin/people")
+    admin.press("Add", {"name": HOSTILE, "role": "contributor"})
+    for path in (admin.path, "/admin/people"):
+        body = admin.open(path)
+        assert HOSTILE not in body
+        assert "&lt;script&gt;" in body
+    form_values = {"account": HOSTILE, "label": HOSTILE, "days": "1", "old_password": PASSWORD}
+    admin.open("/admin/tokens")
+    assert HOSTILE not in admin.press("Make a token", form_values, 201)
+    assert HOSTILE not in admin.open("/admin/tokens")
+
+
+def send_files(person: BrowserlessClient, files: list[tuple[str, bytes]], status: int = 200, **fields: str) -> str:
+    """Send files as a browser does, and go where that leads."""
+    parts = [f'--x\r\nContent-Disposition: form-data; name="{n}"\r\n\r\n{v}\r\n'.encode() for n, v in fields.items()]
+    for name, content in files:
+        head = f'--x\r\nContent-Disposition: form-data; name="files"; filename="{name}"\r\n'
+        parts.append(head.encode() + b"Content-Type: application/octet-stream\r\n\r\n" + content + b"\r\n")
+    response = post_upload(person, b"".join([*parts, b"--x--\r\n"]))
+    if response.status == 303:
+        return person.open(response.headers["location"], status)
+    assert response.status == status, response.body
+    return response.body.decode()
+
+
+def post_upload(person: BrowserlessClient, body: bytes, site: str = "same-origin") -> HttpResponse:
+    cookie = "; ".join(f"{name}={value}" for name, value in person.cookies.items())
+    headers = {"Content-Type": "multipart/form-data; boundary=x", "Accept": "text/html", "Cookie": cookie}
+    return person.server.request("POST", "/import", {**headers, "Sec-Fetch-Site": site}, body)
+
+
+def wait_for_upload(person: BrowserlessClient) -> str:
+    """The page of an upload, once it is through."""
+    while "data-progress" in person.body:
+        person.open(person.path)
+    return person.body
+
+
+def encode_concepts(*names: str) -> bytes:
+    return json.dumps([{"id": f"trm_{name.replace(' ', '')}", "name": name} for name in names]).encode()
+
+
+def test_files_are_looked_at_then_imported(curator: BrowserlessClient) -> None:
+    server = curator.server
+    send_files(curator, [("concept.json", encode_concepts("brand new", "newer still")), ("task.json", b"[]")])
+    body = wait_for_upload(curator)
+    assert "What would change" in body
+    assert "concepts 2 0 0 0" in extract_text(body)
+    assert server.get("/api/v1/concept/trm_brandnew").status == 404
+    curator.press("Import")
+    body = wait_for_upload(curator)
+    assert "All of it is in the catalogue." in body
+    assert server.get("/api/v1/concept/trm_brandnew").json["name"] == "brand new"
+    send_files(curator, [("concept.json", encode_concepts("brand new", "newer still"))])
+    assert "Nothing would change" in wait_for_upload(curator)
+    assert ">Import</button>" not in curator.body
+
+
+def test_what_would_change_is_shown_record_by_record_and_can_be_undone_together(curator: BrowserlessClient) -> None:
+    server = curator.server
+    first = [{"id": "trm_u1", "name": "undone one", "definition_text": "First."}, {"id": "trm_u2", "name": "parent"}]
+    send_files(curator, [("concept.json", json.dumps(first).encode())])
+    wait_for_upload(curator)
+    curator.press("Import")
+    wait_for_upload(curator)
+    table = "id,name,definition,parent\ntrm_u1,renamed,Second.,trm_u2\ntrm_u2,parent,,\ntrm_u3,third of it,,trm_u1\n"
+    send_files(curator, [("concept.csv", table.encode())])
+    text = extract_text(wait_for_upload(curator))
+    assert "New: 1 record third of it concept" in text
+    assert "Changed: 1 record renamed concept: name, definition, relations" in text
+    assert "Relations added: 2 renamed kind of parent third of it kind of renamed" in text
+    assert '<a href="/id/trm_u1">renamed</a>' in curator.body
+    assert 'href="/id/trm_u3"' not in curator.body, "it is not there yet"
+    curator.press("Import")
+    assert '<a href="/id/trm_u3">third of it</a>' in wait_for_upload(curator)
+    page_path = unescape(re.search(r'href="(/changes\?since=[^"]+)"', curator.body)[1])  # type: ignore[index]
+    assert "2 changes" in extract_text(curator.open(page_path))
+    assert re.findall(r'href="/id/(\w+)/history"', curator.body) == ["trm_u3", "trm_u1"]
+    stranger = BrowserlessClient(server)
+    assert "Undo all of it" not in stranger.open(page_path)
+    assert "Undone" in curator.press("Undo all of it")
+    restored = server.get("/api/v1/concept/trm_u1").json
+    assert (restored["name"], restored["definition_text"], restored["relations"]) == ("undone one", "First.", {})
+    assert server.get("/api/v1/concept/trm_u3").status == 410
+    curator.open(page_path)
+    assert "trm_u1, trm_u3 changed since" in extract_text(curator.press("Undo all of it", status=409))
+    send_files(curator, [("concept.csv", table.encode())])
+    wait_for_upload(curator)
+    curator.press("Import")
+    assert "All of it is in the catalogue." in wait_for_upload(curator), "what was undone can be imported again"
+    assert server.get("/api/v1/concept/trm_u1").json["name"] == "renamed"
+    assert server.get("/api/v1/concept/trm_u3").json["relations"] == {"KINDOF": ["trm_u1"]}
+
+
+def test_changes_that_are_no_import_s_are_not_undone_together(curator: BrowserlessClient) -> None:
+    server = curator.server
+    revision = server.get("/api/v1").json["revision"]
+    server.post_json("/api/v1/task", {"name": "by hand"}, server.create_token("curator"))
+    for since, until in ((revision, revision + 1), (0, 1), (5, 5), (7, 3), (10**12, 10**13)):
+        assert "Undo all of it" not in curator.open(f"/changes?since={since}&until={until}")
+        curator.send("/changes/undo", {"since": str(since), "until": str(until)}, 409)
+    curator.send("/changes/undo", {}, 409)
+    assert "by hand" in curator.open(f"/changes?since={revision}&until={revision + 1}")
+
+
+def test_of_many_records_the_first_hundred_are_shown(curator: BrowserlessClient) -> None:
+    send_files(curator, [("concept.json", encode_concepts(*(f"one of many {number}" for number in range(130))))])
+    text = extract_text(wait_for_upload(curator))
+    assert "New: 130 records" in text
+    assert text.count("one of many") == 100
+    assert "and 30 more" in text
+
+
+def test_what_is_left_out_is_shown(curator: BrowserlessClient) -> None:
+    server, token = curator.server, curator.server.create_token("curator")
+    ids = [server.post_json("/api/v1/concept", {"name": name}, token).json["id"] for name in ("stays", "goes")]
+    headers = {"Authorization": f"Bearer {token}", "If-Match": "*", "Content-Type": "application/json"}
+    server.request("POST", f"/api/v1/concept/{ids[1]}/merge", headers, json.dumps({"into": ids[0]}))
+    send_files(curator, [("concept.json", json.dumps([{"id": ids[1], "name": "goes"}]).encode())])
+    assert "Left out: 1 record goes concept" in extract_text(wait_for_upload(curator))
+
+
+def test_a_page_speaks_of_its_own_fields_and_has_them_all(curator: BrowserlessClient) -> None:
+    send_files(curator, [("terms.csv", b"Begriff,definition\neigens,told\n")])
+    assert "one of them `id` or `name`" in extract_text(wait_for_upload(curator))
+    curator.press("Look again", {"map": "Begriff=nonsense\r\nno pair"}, 422)
+    assert "Line 1 &#39;nonsense&#39; is none of" in curator.body
+    assert "Line 2 is no pair COLUMN=MEANING." in curator.body
+    curator.press("Look again", {"map": "Begriff=name"})
+    text = extract_text(wait_for_upload(curator))
+    assert "name it with “Collection”, or in the file's name" in text
+    assert "--" not in text
+    curator.press("Look again", {"collection": "concept"})
+    assert "New: 1 record eigens concept" in extract_text(wait_for_upload(curator))
+    assert "Line 1 is no pair" in extract_text(
+        send_files(curator, [("concept.csv", b"name\nx\n")], 422, map="/etc/hostname")
+    )
+    send_files(curator, [("concept.csv", b"name,mystery\nx,y\n")])
+    text = extract_text(wait_for_upload(curator))
+    assert "“What columns mean” can say what it means" in text
+    assert "--" not in text
+    assert '<details class="otherwise" open><summary>Read the files otherwise' in curator.body
+    send_files(curator, [("unknown", b"\x01\x02")])
+    assert "give “Format”, one of" in extract_text(wait_for_upload(curator))
+
+
+def test_what_is_wrong_with_a_file_is_told_with_its_place_and_nothing_is_imported(curator: BrowserlessClient) -> None:
+    send_files(curator, [("concept.json", b'[{"id": "trm_x1", "name": "fine"},\n {"id": "trm_x2" "name": 1}]')])
+    body = extract_text(wait_for_upload(curator))
+    assert "Nothing was imported" in body
+    assert "concept.json, line 2, column" in body
+    assert "/tmp" not in body
+    assert ">Import</button>" not in curator.body
+    assert curator.server.get("/api/v1/concept/trm_x1").status == 404
+
+
+def test_files_are_read_otherwise_without_being_sent_again(curator: BrowserlessClient) -> None:
+    send_files(curator, [("mystery", b"name,definition\nread otherwise,told at last\n")], format="csv")
+    assert "1 problem" in extract_text(wait_for_upload(curator))
+    curator.press("Look again", {"collection": "concept"})
+    assert "concepts 1 0 0 0" in extract_text(wait_for_upload(curator))
+    curator.press("Import")
+    assert "All of it is in the catalogue." in wait_for_upload(curator)
+
+
+def test_no_file_and_an_unknown_format_are_told_at_once(curator: BrowserlessClient) -> None:
+    body = send_files(curator, [], 422, format="nonsense")
+    assert 'id="files-wrong"' in body
+    assert 'id="format-wrong"' in body
+
+
+def test_conflicts_are_shown_and_settled_as_chosen(curator: BrowserlessClient) -> None:
+    server = curator.server
+    for preference, expected in (("", "mine"), ("theirs", "theirs")):
+        name = f"trm_conflict{preference}"
+
+        def encode_edition(definition: str, name: str = name) -> bytes:
+            return json.dumps([{"id": name, "name": name, "definition_text": definition}]).encode()
+
+        send_files(curator, [("concept.json", encode_edition("first"))])
+        wait_for_upload(curator)
+        curator.press("Import")
+        wait_for_upload(curator)
+        token = server.create_token("curator")
+        headers = {"Authorization": f"Bearer {token}", "If-Match": "*", "Content-Type": "application/json"}
+        server.request("PATCH", f"/api/v1/concept/{name}", headers, json.dumps({"definition_text": "mine"}))
+        send_files(curator, [("concept.json", encode_edition("theirs"))])
+        text = extract_text(wait_for_upload(curator))
+        assert "1 conflict" in text
+        assert "mine theirs" in text
+        if preference:
+            curator.press("Import", {"prefer": preference})
+            wait_for_upload(curator)
+        assert server.get(f"/api/v1/concept/{name}").json["definition_text"] == expected
+
+
+@pytest.mark.parametrize("preference", ["", "theirs", "ours"])
+def test_what_someone_changes_after_files_were_looked_at_is_looked_at_again(
+    curator: BrowserlessClient, preference: str
+) -> None:
+    server, name = curator.server, f"trm_meanwhile{preference}"
+
+    def build_files(**fields: str) -> list[tuple[str, bytes]]:
+        return [("concept.json", json.dumps([{"id": name, **fields}, {"id": "trm_aside", "name": "aside"}]).encode())]
+
+    def edit_record(**fields: str) -> None:
+        headers = {"Authorization": f"Bearer {server.create_token('curator')}", "If-Match": "*"}
+        body = json.dumps(fields)
+        server.request("PATCH", f"/api/v1/concept/{name}", {**headers, "Content-Type": "application/json"}, body)
+
+    send_files(curator, build_files(name="first", definition_text="first"))
+    wait_for_upload(curator)
+    curator.press("Import")
+    wait_for_upload(curator)
+    edit_record(definition_text="mine")
+    send_files(curator, build_files(name="second", definition_text="second"))
+    assert "1 conflict" in extract_text(wait_for_upload(curator))
+    edit_record(name="renamed", definition_text="mine again")
+    curator.press("Import", {"prefer": preference})
+    if preference:
+        text = extract_text(wait_for_upload(curator))
+        assert f"{name} was changed after this was looked at. Nothing was imported." in text
+        assert "2 conflicts" in text
+        assert server.get(f"/api/v1/concept/{name}").json["name"] == "renamed"
+        curator.press("Import", {"prefer": preference})
+    wait_for_upload(curator)
+    assert server.get(f"/api/v1/concept/{name}").json["name"] == ("second" if preference == "theirs" else "renamed")
+
+
+def test_a_report_calls_files_by_their_names(curator: BrowserlessClient) -> None:
+    editions = [json.dumps([{"id": "trm_twice", "name": name}]).encode() for name in ("one", "another")]
+    send_files(curator, [("concept.json", editions[0]), ("more.json", editions[1])], collection="concept")
+    text = extract_text(wait_for_upload(curator))
+    assert "is not what it is in concept.json" in text
+    assert "lexarium-uploads" not in text
+
+
+def test_an_upload_is_its_senders_alone_and_can_be_thrown_away(
+    curator: BrowserlessClient, sample_server: Server
+) -> None:
+    send_files(curator, [("concept.json", encode_concepts("thrown away"))])
+    wait_for_upload(curator)
+    page_path = curator.path
+    other = BrowserlessClient(sample_server)
+    other.sign_in("admin")
+    other.open(page_path, 404)
+    other.send(page_path, {}, 404)
+    curator.press("Throw them away")
+    assert curator.path == "/import"
+    curator.open(page_path, 404)
+
+
+def test_an_import_cannot_be_confirmed_twice(curator: BrowserlessClient) -> None:
+    send_files(curator, [("concept.json", encode_concepts("only once"))])
+    wait_for_upload(curator)
+    page_path = curator.path
+    curator.press("Import")
+    wait_for_upload(curator)
+    assert "imported already" in extract_text(curator.send(page_path, {"prefer": ""}, 409))
+
+
+def test_a_hostile_file_name_harms_nobody(curator: BrowserlessClient) -> None:
+    send_files(curator, [("../../../" + HOSTILE.replace('"', "'") + ".json", b'[{"id": "trm_x9"}'), ("..", b"[]")])
+    body = wait_for_upload(curator)
+    assert "<script>alert" not in body
+    assert ".." not in extract_text(body.partition("<main")[2])
+
+
+def test_an_upload_that_is_too_large_is_refused(url: str) -> None:
+    with Server(url, LEXARIUM_UPLOAD_MB="1") as server:
+        person = BrowserlessClient(server)
+        person.sign_in("curator")
+        assert "at most 1 MiB" in extract_text(person.open("/import"))
+        send_files(person, [("concept.json", b" " * (2 << 20))], 413)
+
+
+def test_a_form_of_another_site_imports_nothing(curator: BrowserlessClient) -> None:
+    assert post_upload(curator, b"--x--\r\n", "cross-site").status == 403

@@ -1,0 +1,212 @@
+"""The pages in a real browser: what people do there, by keyboard too, and what every page must be."""
+
+import pytest
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import Select
+
+from tests.support.browser import MAX_SHIFT, NARROW, WIDE, Browser
+from tests.support.curated_sample import RETIRED_NAME, WORKING_MEMORY
+
+PAGES = {
+    "home": "/",
+    "browse": "/browse",
+    "concepts": "/browse/concept",
+    "class": "/browse/concept?class=ctp_memory",
+    "tree": "/browse/concept/tree",
+    "below": f"/browse/concept/tree?at={WORKING_MEMORY}",
+    "term": f"/id/{WORKING_MEMORY}",
+    "disorder": "/id/dso_17093703",
+    "concept-class": "/id/ctp_memory",
+    "history": f"/id/{WORKING_MEMORY}/history",
+    "search": "/search",
+    "results": "/search?q=work+mem&gone=1",
+    "typo": "/search?q=wrking+memry",
+    "nothing": "/search?q=xyzzyplugh",
+    "annotate": "/annotate",
+    "statistics": "/statistics",
+    "growth-by-class": "/statistics?by=class",
+    "gap": "/statistics/gaps/apart",
+    "changes": "/changes",
+    "guide": "/guide",
+    "docs": "/docs",
+    "not-found": "/nothing/here",
+}
+SMOKE = ("home", "term")
+"""Pages that are tried in `make test` too."""
+TEXT = "Working memory and arousal were measured with the n-back task in schizophrenia."
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in SMOKE else pytest.param(name, marks=pytest.mark.full) for name in PAGES]
+)
+def test_a_page_has_no_barrier_moves_nothing_and_fits(browser: Browser, name: str) -> None:
+    browser.open(PAGES[name])
+    assert browser.layout_shift() < MAX_SHIFT
+    assert browser.accessibility_violations() == []
+    browser.take_screenshot(f"{name}-light")
+    browser.set_color_scheme("dark")
+    assert browser.accessibility_violations() == []
+    browser.take_screenshot(f"{name}-dark")
+    browser.set_color_scheme("light")
+    browser.resize(*NARROW)
+    assert browser.horizontal_overflow() == 0
+    browser.take_screenshot(f"{name}-narrow")
+
+
+def test_a_term_is_found_by_keyboard_from_what_is_suggested(browser: Browser) -> None:
+    browser.open("/")
+    box = browser.tab_to("#find")
+    browser.type("working mem")
+    browser.find("#find[aria-expanded=true]")
+    browser.type(Keys.ARROW_DOWN)
+    chosen = browser.find("#find-list [aria-selected=true]")
+    assert box.get_attribute("aria-activedescendant") == chosen.get_attribute("id")
+    assert chosen.text.startswith("working memory")
+    assert browser.accessibility_violations() == []
+    browser.take_screenshot("suggestions-light")
+    browser.type(Keys.ENTER)
+    browser.wait(lambda: browser.path == f"/id/{WORKING_MEMORY}")
+
+
+@pytest.mark.full
+def test_suggestions_are_closed_by_escape_and_passed_over_by_enter(browser: Browser) -> None:
+    browser.open("/browse")
+    browser.tab_to("#find")
+    browser.type("memory")
+    browser.find("#find[aria-expanded=true]")
+    browser.type(Keys.ESCAPE)
+    browser.find("#find[aria-expanded=false]")
+    assert browser.find("#find").get_attribute("value") == "memory"
+    browser.type(Keys.ENTER)
+    browser.wait(lambda: browser.path == "/search?q=memory")
+    assert "records found for memory" in browser.text
+
+
+@pytest.mark.full
+def test_the_content_is_one_key_away(browser: Browser) -> None:
+    browser.open("/browse")
+    browser.type(Keys.TAB)
+    assert browser.driver.switch_to.active_element.text == "Skip to the content"
+    browser.type(Keys.ENTER)
+    browser.wait(lambda: browser.driver.switch_to.active_element.get_attribute("id") == "main")
+
+
+@pytest.mark.full
+def test_the_switch_of_colours_holds_from_page_to_page(browser: Browser) -> None:
+    browser.open("/")
+    before = browser.find("body").value_of_css_property("background-color")
+    browser.tab_to("[data-theme-switch]")
+    browser.type(Keys.ENTER)
+    dark = browser.find("body").value_of_css_property("background-color")
+    assert dark != before
+    browser.open("/guide")
+    assert browser.find("body").value_of_css_property("background-color") == dark
+    browser.find("[data-theme-switch]").click()
+    assert browser.find("body").value_of_css_property("background-color") == before
+
+
+@pytest.mark.full
+def test_a_collection_is_narrowed_by_class_and_letter(browser: Browser) -> None:
+    browser.open("/browse/concept")
+    Select(browser.tab_to("#class")).select_by_visible_text("Emotion")
+    browser.tab_to(".filters button")
+    browser.type(Keys.ENTER)
+    browser.wait(lambda: "in Emotion" in browser.text)
+    browser.find(".letters a:nth-child(19)").click()
+    browser.wait(lambda: "from=s" in browser.path)
+    assert "class=" in browser.path
+    assert all(row.text.casefold() >= "s" for row in browser.find_all(".rows .name a"))
+
+
+@pytest.mark.full
+def test_the_tree_opens_level_by_level_in_place_by_keyboard(browser: Browser) -> None:
+    browser.open("/browse/concept/tree")
+    while browser.tab_to(".tree summary").get_attribute("textContent") != "Below memory":
+        browser.type(Keys.TAB)
+    browser.type(Keys.ENTER)
+    browser.wait(lambda: "working memory" in browser.text)
+    assert browser.path == "/browse/concept/tree"
+    browser.type(Keys.TAB)
+    assert browser.driver.switch_to.active_element.get_attribute("href")
+    assert browser.accessibility_violations() == []
+    browser.take_screenshot("tree-open-light")
+
+
+@pytest.mark.full
+def test_an_identifier_is_copied(browser: Browser) -> None:
+    browser.open(f"/id/{WORKING_MEMORY}")
+    button = browser.find("[data-copy='#identifier']")
+    button.click()
+    browser.wait(lambda: button.text in ("Copied", "Selected"))
+
+
+@pytest.mark.full
+def test_a_retired_term_names_its_successor(browser: Browser) -> None:
+    browser.open("/browse/concept?state=retired")
+    browser.find(".rows .name a").click()
+    browser.wait(lambda: browser.path.startswith("/id/"))
+    assert "In its place: working memory" in browser.text
+    assert browser.accessibility_violations() == []
+    browser.take_screenshot("retired-light")
+    browser.resize(*NARROW)
+    browser.take_screenshot("retired-narrow")
+    assert browser.find("h1").text == RETIRED_NAME
+
+
+@pytest.mark.full
+def test_a_text_is_annotated_by_keyboard(browser: Browser) -> None:
+    browser.open("/annotate")
+    browser.tab_to("#text")
+    browser.type(TEXT, Keys.TAB, Keys.ENTER)
+    browser.find(".marked")
+    assert [element.text for element in browser.find_all(".marked a")] == [
+        "Working memory",
+        "arousal2",
+        "n-back task",
+        "schizophrenia",
+    ]
+    assert browser.accessibility_violations() == []
+    browser.take_screenshot("annotated-light")
+    browser.set_color_scheme("dark")
+    assert browser.accessibility_violations() == []
+    browser.take_screenshot("annotated-dark")
+    browser.resize(*NARROW)
+    assert browser.horizontal_overflow() == 0
+    browser.take_screenshot("annotated-narrow")
+
+
+@pytest.mark.full
+def test_everything_works_without_scripts(browser: Browser) -> None:
+    with browser.without_scripts():
+        browser.open("/")
+        browser.find("#find").send_keys("wm", Keys.ENTER)
+        browser.wait(lambda: browser.path == "/search?q=wm")
+        assert "also called WM" in browser.text
+        browser.open("/browse/concept/tree")
+        browser.find(".tree summary").click()
+        browser.find(".tree details[open] a").click()
+        browser.wait(lambda: "?at=" in browser.path)
+        assert browser.text.startswith("Browse › concepts › the whole tree")
+        browser.open("/annotate")
+        browser.find("#text").send_keys(TEXT)
+        browser.find("form[method=post] button").click()
+        assert browser.find(".marked").text.startswith("Working memory and arousal")
+
+
+@pytest.mark.full
+def test_the_reference_is_filtered_and_opens_what_a_link_names(browser: Browser) -> None:
+    browser.open("/docs#annotate")
+    browser.find("#annotate[open]")
+    browser.find("#filter").send_keys("suggest")
+    browser.wait(lambda: len([element for element in browser.find_all(".operation") if element.is_displayed()]) == 1)
+
+
+@pytest.mark.full
+def test_pages_can_be_printed(browser: Browser) -> None:
+    browser.open(f"/id/{WORKING_MEMORY}")
+    browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    assert not browser.find("header.top").is_displayed()
+    assert browser.find(".definition").is_displayed()
+    browser.take_screenshot("term-print")
+    browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+    browser.resize(*WIDE)

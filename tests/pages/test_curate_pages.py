@@ -1,0 +1,847 @@
+"""Curating on the pages, over HTTP and without a script, on both engines."""
+
+import re
+import uuid
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import pytest
+
+from lexarium import __version__
+from lexarium.domain.account import Role
+from lexarium.domain.schema.collections import COLLECTIONS
+from lexarium.domain.timestamps import now_ms
+from lexarium.domain.validation import build_draft_model
+from lexarium.services.access.accounts import build_update_account_task, get_account_by_name
+from lexarium.services.access.tokens import create_token
+from lexarium.services.access.tokens import get_token as find_token
+from lexarium.store.database import Database
+from tests.support.browserless_client import PASSWORD, BrowserlessClient, create_account, parse_forms, strip_tags
+from tests.support.curated_sample import WORKING_MEMORY
+from tests.support.databases import ENGINES, DatabaseUrlFactory
+from tests.support.route_list import list_routes
+from tests.support.server import Server
+
+
+@pytest.fixture(scope="module", params=ENGINES)
+def sample(request: pytest.FixtureRequest, new_url: DatabaseUrlFactory) -> Iterator[Server]:
+    settings = {"LEXARIUM_SIGN_IN_RATE": "1000", "LEXARIUM_TRUSTED_PROXIES": "127.0.0.1"}
+    with Server(new_url(request.param), "--sample", **settings) as server:
+        yield server
+
+
+@pytest.fixture
+def visitor(sample: Server) -> BrowserlessClient:
+    return BrowserlessClient(sample)
+
+
+@pytest.fixture(scope="module")
+def cookies(sample: Server) -> dict[str, dict[str, str]]:
+    """Of someone of each role who is signed in: to look at a password takes long."""
+    return {role: _sign_in(sample, role).cookies for role in ("contributor", "curator")}
+
+
+@pytest.fixture
+def contributor(sample: Server, cookies: dict[str, dict[str, str]]) -> BrowserlessClient:
+    return _create_visitor(sample, cookies["contributor"])
+
+
+@pytest.fixture
+def curator(sample: Server, cookies: dict[str, dict[str, str]]) -> BrowserlessClient:
+    return _create_visitor(sample, cookies["curator"])
+
+
+def _create_visitor(server: Server, cookies: Mapping[str, str]) -> BrowserlessClient:
+    person = BrowserlessClient(server)
+    person.cookies = dict(cookies)
+    return person
+
+
+def _sign_in(server: Server, role: str) -> BrowserlessClient:
+    person = BrowserlessClient(server)
+    person.sign_in(role)
+    return person
+
+
+# Signing in and out.
+
+
+def test_who_signs_in_is_named_on_every_page_which_nobody_else_may_keep(visitor: BrowserlessClient) -> None:
+    assert 'href="/sign-in?next=%2Fbrowse%2Fconcept%3Ffrom%3Dm"' in visitor.open("/browse/concept?from=m")
+    assert visitor.response.headers["cache-control"] == "no-cache"
+    name = visitor.sign_in("curator", "/browse/concept?from=m")
+    assert visitor.path == "/browse/concept?from=m"
+    for path in ("/", "/browse/concept", "/id/trm_606958d85e21c", "/docs", "/nothing/here"):
+        assert name in visitor.open(path, 404 if path == "/nothing/here" else 200)
+        assert visitor.response.headers["cache-control"] == "private, no-store"
+        assert "etag" not in visitor.response.headers
+
+
+def test_the_cookie_is_for_this_site_alone_and_for_no_script(sample: Server) -> None:
+    name, visitor = create_account(sample, "contributor"), BrowserlessClient(sample)
+    visitor.send("/sign-in", {"name": name, "password": PASSWORD}, 303)
+    cookie = visitor.response.headers["set-cookie"]
+    assert {"HttpOnly", "Path=/", "SameSite=lax"} <= set(cookie.split("; "))
+    assert "Secure" not in cookie
+    assert 86_000 < int(re.findall(r"Max-Age=(\d+)", cookie)[0]) <= 86_400
+
+
+def test_under_https_the_cookie_can_come_from_this_very_host_alone(sample: Server) -> None:
+    name, visitor = create_account(sample, "contributor"), BrowserlessClient(sample)
+    visitor.send("/sign-in", {"name": name, "password": PASSWORD}, 303, X_Forwarded_Proto="https")
+    cookie, *marks = visitor.response.headers["set-cookie"].split("; ")
+    assert {"Secure", "Path=/"} <= set(marks)
+    assert not any(mark.startswith("Domain") for mark in marks)
+    assert cookie.startswith("__Host-lexarium_session=")
+
+    def is_signed_in(cookie: str) -> bool:
+        response = sample.get("/", Cookie=cookie, X_Forwarded_Proto="https", Accept="text/html")
+        return name.encode() in response.body
+
+    assert is_signed_in(cookie)
+    assert not is_signed_in(cookie.removeprefix("__Host-")), "what a neighbouring host may have set counts for nothing"
+
+
+def test_a_wrong_name_and_a_wrong_password_are_told_alike(sample: Server) -> None:
+    name, visitor = create_account(sample, "contributor"), BrowserlessClient(sample)
+    for form_values in ({"name": name, "password": "wrong"}, {"name": "nobody", "password": PASSWORD}, {}):
+        body = visitor.send("/sign-in", form_values, 401)
+        assert "The name or the password is not right." in body
+        assert f'value="{form_values.get("name", "")}"' in body
+        assert PASSWORD not in body
+        assert not visitor.cookies
+
+
+def test_signing_in_goes_by_the_same_limit_as_for_programs_and_tells_when_to_try_again(
+    new_url: DatabaseUrlFactory,
+) -> None:
+    with Server(new_url("sqlite"), LEXARIUM_SIGN_IN_RATE="2") as server:
+        name, visitor = create_account(server, "contributor"), BrowserlessClient(server)
+        visitor.send("/sign-in", {"name": name, "password": "wrong"}, 401)
+        server.post_json("/api/v1/sign-in", {"name": name, "password": "wrong"})
+        body = visitor.send("/sign-in", {"name": name, "password": PASSWORD}, 429)
+        assert f"Try again in {visitor.response.headers['retry-after']} s." in body
+        assert not visitor.cookies
+
+
+def test_every_signing_in_has_a_token_of_its_own_and_ends_the_one_before(sample: Server) -> None:
+    visitor = BrowserlessClient(sample)
+    visitor.cookies["lexarium_session"] = planted = "lex_planted"
+    name = visitor.sign_in("contributor")
+    first = dict(visitor.cookies)
+    assert planted not in first.values()
+    visitor.send("/sign-in", {"name": name, "password": PASSWORD})
+    assert visitor.cookies != first
+    other = BrowserlessClient(sample)
+    other.cookies = first
+    assert name not in other.open("/")
+
+
+def test_signing_out_ends_the_token_on_the_server(sample: Server) -> None:
+    visitor = BrowserlessClient(sample)
+    name = visitor.sign_in("contributor")
+    thief = BrowserlessClient(sample)
+    thief.cookies = dict(visitor.cookies)
+    assert name in thief.open("/")
+    visitor.press("Sign out")
+    assert not visitor.cookies
+    assert name not in thief.open("/")
+    assert not thief.cookies, "a cookie that is good for nothing is cleared"
+
+
+def test_a_token_that_has_ended_is_nobody_s(sample: Server) -> None:
+    name, visitor = create_account(sample, "curator"), BrowserlessClient(sample)
+    database = Database(sample.url)
+    _, visitor.cookies["lexarium_session"] = create_token(database, name, expires_at=now_ms() - 1)
+    database.close()
+    assert name not in visitor.open("/")
+    assert not visitor.cookies
+
+
+def test_who_only_reads_is_known_while_something_long_is_written(sample: Server) -> None:
+    name, visitor, database = create_account(sample, "curator"), BrowserlessClient(sample), Database(sample.url)
+    _, visitor.cookies["lexarium_session"] = create_token(database, name)
+    token, secret = create_token(database, name)
+    with database.write():
+        for path in ("/", "/import"):
+            assert name in visitor.open(path), path
+        assert sample.get("/api/v1/proposals", Authorization=f"Bearer {secret}").status == 200
+        with database.read() as snapshot:
+            assert find_token(snapshot, token.id).last_used_at is None
+    while True:  # noted by and by
+        with database.read() as snapshot:
+            if find_token(snapshot, token.id).last_used_at is not None:
+                break
+    database.close()
+
+
+@pytest.mark.parametrize(
+    "foreign_url",
+    ["//evil.example", "/\\evil.example", "https://evil.example", "javascript:alert(1)", "/\t/evil.example", "x"],
+)
+def test_nobody_is_sent_to_another_site(sample: Server, foreign_url: str) -> None:
+    name, visitor = create_account(sample, "contributor"), BrowserlessClient(sample)
+    visitor.send("/sign-in", {"name": name, "password": PASSWORD, "next": foreign_url}, 303)
+    assert visitor.response.headers["location"] == "/"
+
+
+def test_a_form_of_another_site_signs_nobody_in_or_out(contributor: BrowserlessClient) -> None:
+    for path in ("/sign-in", "/sign-out"):
+        contributor.send(path, {}, 403, Sec_Fetch_Site="cross-site")
+        contributor.send(path, {}, 403, Origin="https://evil.example")
+    assert contributor.cookies
+
+
+def test_a_role_that_is_taken_away_is_gone_at_the_next_page(sample: Server) -> None:
+    visitor = BrowserlessClient(sample)
+    name = visitor.sign_in("curator")
+    assert 'href="/review"' in visitor.open("/")
+    database = Database(sample.url)
+    database.run_write(build_update_account_task(get_account_by_name(database, name).id, Role.CONTRIBUTOR))
+    database.close()
+    assert 'href="/review"' not in visitor.open("/")
+
+
+def test_the_menu_offers_what_a_role_may_do(sample: Server) -> None:
+    expected_links = {"contributor": {"/propose", "/proposals", "/account"}}
+    expected_links["curator"] = expected_links["contributor"] | {"/review", "/import"}
+    expected_links["admin"] = expected_links["curator"] | {"/admin"}
+    for role, expected in expected_links.items():
+        menu = re.search(r'<details class="account".*?</details>', _sign_in(sample, role).open("/"), re.DOTALL)
+        assert menu is not None
+        assert set(re.findall(r'href="([^"]+)"', menu.group())) == expected
+    assert strip_tags(BrowserlessClient(sample).open("/")).count("Sign in") == 1
+
+
+def test_a_page_that_needs_someone_comes_after_signing_in(sample: Server) -> None:
+    name, visitor = create_account(sample, "contributor"), BrowserlessClient(sample)
+    visitor.open("/propose/concept?name=x", 303)
+    assert visitor.response.headers["location"] == "/sign-in?next=%2Fpropose%2Fconcept%3Fname%3Dx"
+    visitor.open("/propose/concept?name=x")
+    visitor.press("Sign in", {"name": name, "password": PASSWORD})
+    assert visitor.path == "/propose/concept?name=x"
+    assert visitor.open("/sign-in?next=/browse")
+    assert visitor.path == "/browse", "whoever is signed in already is sent on"
+
+
+def test_a_form_that_is_sent_too_late_is_sent_after_signing_in_with_nothing_lost(sample: Server) -> None:
+    visitor = BrowserlessClient(sample)
+    name, odd_name = visitor.sign_in("contributor"), 'fear "of" <spiders> & ünïcode'
+    visitor.open("/propose/concept")
+    visitor.cookies["lexarium_session"] = "ended"
+    visitor.press("Propose", {"name": odd_name, "definition_text": "One.\r\n\r\n  Two."}, 401)
+    assert "What you wrote is kept" in visitor.body
+    visitor.press("Sign in", {"name": name, "password": "wrong"}, 401)
+    visitor.press("Sign in", {"name": name, "password": PASSWORD})
+    assert "What you wrote has not been sent yet." in visitor.body
+    body = visitor.press("Send it now")
+    assert odd_name in strip_tags(body)
+    assert "<ins>One.\n\n  Two.</ins>" in body
+
+
+@pytest.mark.parametrize(
+    ("path", "page_path"),
+    [
+        ("/account/password", "/account"),
+        ("/admin/people/x/password", "/admin/people/x"),
+        ("/account/tokens", "/account"),
+    ],
+)
+def test_a_password_that_is_sent_too_late_is_on_no_page(sample: Server, path: str, page_path: str) -> None:
+    visitor = BrowserlessClient(sample)
+    body = visitor.send(path, {"old_password": "an old secret", "password": "a new secret", "label": "x"}, 401)
+    assert "secret" not in body
+    assert f'name="next" value="{page_path}"' in body
+
+
+def test_no_page_that_names_someone_may_be_kept(visitor: BrowserlessClient) -> None:
+    parts = {"id": WORKING_MEMORY, "collection": "concept", "kind": "definition", "ticket": "x", "name": "x"}
+    name, count = visitor.sign_in("admin"), 0
+    cookie = f"lexarium_session={visitor.cookies['lexarium_session']}"
+    for address in list_routes(visitor.server.url):
+        if "GET" not in address.methods or address.path.startswith("/api/"):
+            continue
+        path = address.fill_path(**parts, rest="x", path="style.css", version="1")
+        response = visitor.server.get(path, Accept="text/html", Cookie=cookie)
+        if name.encode() in response.body:
+            count += 1
+            assert response.headers["cache-control"] == "private, no-store", path
+    assert count > 20
+
+
+def test_what_no_browser_sends_is_refused_kindly(curator: BrowserlessClient) -> None:
+    curator.open(f"/id/{WORKING_MEMORY}/history?before={'9' * 5_000}")
+    curator.send("/propose/concept", {"name": "x"}, 403, Origin="http://[x")
+
+
+def test_a_page_above_ones_role_says_so_kindly(contributor: BrowserlessClient) -> None:
+    record = create_concept(contributor.server)
+    message = "This is for people with the role curator, and you have the role contributor."
+    assert message in contributor.open(f"/merge/{record}", 403)
+    for path in (f"/merge/{record}", f"/revert/{record}"):
+        assert message in contributor.send(path, {"into": WORKING_MEMORY, "version": "1", "newest": "1"}, 403)
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/propose/concept", "/preview/concept", "/edit/x", "/edit/x/relations", "/retire/x", "/merge/x", "/revert/x"],
+)
+def test_a_form_of_another_site_changes_nothing(curator: BrowserlessClient, path: str) -> None:
+    curator.send(path, {"name": "x"}, 403, Sec_Fetch_Site="cross-site")
+    curator.send(path, {"name": "x"}, 403, Sec_Fetch_Site="same-site")
+
+
+# A new record.
+
+FORM_VALUES = {
+    "name": "mental time travel",
+    "aliases": "chronesthesia\r\nviaje mental | es | related",
+    "definition_text": "Living through another time.\r\n\r\nIn the mind.",
+    "sources": "Tulving, 1985",
+    "id_concept_class": "ctp_memory",
+}
+
+
+def test_a_curator_s_record_is_published_at_once(curator: BrowserlessClient) -> None:
+    curator.open("/propose/concept")
+    body = curator.press("Publish", make_unique(FORM_VALUES))
+    assert "Published." in body
+    created = get_record(curator, curator.path)
+    assert created["aliases"] == [
+        {"text": "chronesthesia", "lang": "en", "scope": "exact"},
+        {"text": "viaje mental", "lang": "es", "scope": "related"},
+    ]
+    assert created["definition_text"] == "Living through another time.\n\nIn the mind."
+    assert created["sources"] == ["Tulving, 1985"]
+    assert created["id_concept_class"] == "ctp_memory"
+
+
+def test_a_contributor_s_record_is_a_proposal_that_can_be_withdrawn(contributor: BrowserlessClient) -> None:
+    assert "Propose a concept" in strip_tags(contributor.open("/propose"))
+    contributor.open("/propose/concept")
+    form_data = make_unique(FORM_VALUES)
+    body = contributor.press("Propose", form_data)
+    assert contributor.path.startswith("/proposals?did=prp_")
+    assert "A curator looks at it before it is published." in body
+    assert form_data["name"] in strip_tags(body)
+    assert form_data["name"] not in strip_tags(
+        contributor.open(f"/browse/concept?from={form_data['name'].replace(' ', '+')}")
+    )
+    contributor.open("/proposals")
+    assert "Withdrawn" in contributor.press("Withdraw")
+    assert "withdrawn" in contributor.open("/proposals")
+
+
+def test_every_field_that_people_write_is_in_the_form_of_its_collection(curator: BrowserlessClient) -> None:
+    for collection in COLLECTIONS.values():
+        form = next(form for form in parse_forms(curator.open(f"/propose/{collection.name}")) if "key" in form.fields)
+        expected = set(build_draft_model(collection.name).model_fields) - {"relations"}
+        assert set(form.fields) == expected | {"key"}
+    curator.press("Publish", {"name": "a class", "description": "It holds."})
+    assert get_record(curator, curator.path)["description"] == "It holds."
+    curator.open("/propose/disorder")
+    curator.press("Publish", {"name": "a disorder", "id_protocol": "DOID", "flag_for_curator": "1"})
+    assert get_record(curator, curator.path)["flag_for_curator"] == 1
+
+
+def test_all_mistakes_are_told_at_once_each_beside_its_field_and_what_was_typed_stays(
+    curator: BrowserlessClient,
+) -> None:
+    curator.open("/propose/disorder")
+    form_values = {
+        "name": " ",
+        "definition": "kept <b>",
+        "id_protocol": "x" * 51,
+        "flag_for_curator": "soon",
+        "aliases": "good\r\nbad | not a tag",
+    }
+    body = curator.press("Publish", form_values, 422)
+    for field, invalid in {
+        "name": "Must not be empty.",
+        "id_protocol": "Must have at most 50 characters.",
+        "flag_for_curator": "Should be a whole number.",
+        "aliases": "Line 2, its lang, should be the tag of a language, such as en or pt-BR.",
+    }.items():
+        assert f'<span class="wrong" id="{field}-wrong">{invalid}</span>' in body
+        assert re.search(rf'id="{field}"[^>]* aria-invalid="true" aria-describedby="[^"]*{field}-wrong"', body)
+        assert f'<a href="#{field}">' in body, "the summary leads to the field"
+    form = next(form for form in parse_forms(body) if "key" in form.fields)
+    assert {name: form.fields[name] for name in form_values} == form_values
+    assert "<title>Not saved" in body
+
+
+def test_a_preview_shows_the_draft_and_what_is_called_alike_and_saves_nothing(curator: BrowserlessClient) -> None:
+    curator.open("/propose/concept")
+    form_values = {**make_unique(FORM_VALUES), "name": "wroking memory", "aliases": "attention"}
+    body = curator.press("Preview", form_values)
+    assert "<p>Living through another time.</p><p>In the mind.</p>" in re.sub(r"\n\s*", "", body)
+    alike = re.search(r'<div role="status" class="alike">.*?</div>', body, re.DOTALL)
+    assert alike is not None
+    assert f'href="/id/{WORKING_MEMORY}"' in alike.group()
+    assert ">attention</a>" in alike.group()
+    assert next(form for form in parse_forms(body) if "key" in form.fields).fields["name"] == "wroking memory"
+    assert curator.server.get("/api/v1/concept?name=wroking+memory").json["total"] == 0
+    preview = curator.send("/preview/concept", form_values)
+    assert alike.group() in preview
+    assert "<html" not in preview
+
+
+def test_a_preview_tells_what_is_wrong_so_far(curator: BrowserlessClient) -> None:
+    preview = strip_tags(
+        curator.send("/preview/concept", {"name": "", "aliases": "fine\r\nmine | nonsense tag | sideways"})
+    )
+    assert "Aliases : Line 2, its lang, should be the tag of a language" in preview.replace("Aliases:", "Aliases :")
+    assert "Line 2, its scope, should be one of" in preview
+    assert "Name" not in preview.partition("Preview")[0], "it is still to be typed"
+    assert "Not right yet" not in curator.send("/preview/concept", {"name": "x", "aliases": "memoria | es | narrow"})
+    assert "Not right yet" not in curator.open("/propose/concept")
+    curator.press("Preview", {"name": "x" * 501, "aliases": "a | !"})
+    assert "Name: Must have at most 500 characters." in strip_tags(curator.body)
+
+
+def test_what_is_merely_related_is_not_called_alike(curator: BrowserlessClient) -> None:
+    body = curator.send("/preview/concept", {"name": "memory of a kind that nobody has named"})
+    assert "nearly the same name" not in body
+    assert "nearly the same name" not in curator.send("/preview/concept", {"name": "", "aliases": "\x00"})
+    preview = curator.send("/preview/concept", {"name": "working memory", "record": WORKING_MEMORY})
+    assert "nearly the same name" not in preview
+
+
+def test_a_form_that_is_sent_twice_is_done_once(curator: BrowserlessClient) -> None:
+    curator.open("/propose/concept")
+    form = next(form for form in parse_forms(curator.body) if "key" in form.fields)
+    form_data = {**form.fields, **make_unique(FORM_VALUES)}
+    curator.send("/propose/concept", form_data)
+    first = curator.path
+    curator.send("/propose/concept", form_data)
+    assert curator.path == first
+    curator.send("/propose/concept", {**form_data, "definition_text": "Another."})
+    assert curator.path != first, "what was changed meanwhile is another record"
+
+
+# Editing.
+
+
+def test_an_edit_is_saved_and_undone(curator: BrowserlessClient) -> None:
+    record = create_concept(curator.server, definition_text="Before.")
+    curator.open(f"/id/{record}")
+    assert f'href="/edit/{record}"' in curator.body
+    curator.open(f"/edit/{record}")
+    body = curator.press("Publish", {"definition_text": "After."})
+    assert "Saved." in body
+    assert "After." in body
+    body = curator.press("Undo")
+    assert "Set back to what it was." in body
+    assert get_record(curator, f"/id/{record}")["definition_text"] == "Before."
+    assert get_record(curator, f"/id/{record}")["version"] == 3
+    assert "Saved." not in curator.open(f"/id/{record}?did=2"), "a notice does not outlive what it tells of"
+
+
+def test_what_nobody_touched_stays_as_it_is_whatever_a_form_makes_of_it(curator: BrowserlessClient) -> None:
+    odd_fields = {
+        "name": "odd\nname",
+        "definition_text": "a\r\nb\rc\n\nd ",
+        "aliases": [{"text": "x | y"}, {"text": " spaced "}],
+        "sources": ["one\ntwo", "three"],
+    }
+    record = create_concept(curator.server, **odd_fields)
+    before = get_record(curator, f"/id/{record}")
+    curator.open(f"/edit/{record}")
+    assert "Nothing was changed" in curator.press("Publish")
+    curator.open(f"/edit/{record}")
+    curator.press("Publish", {"id_concept_class": "ctp_memory"})
+    after = get_record(curator, f"/id/{record}")
+    assert {name: after[name] for name in odd_fields} == {name: before[name] for name in odd_fields}
+    assert after["id_concept_class"] == "ctp_memory"
+
+
+def test_who_changed_the_same_meanwhile_is_shown_beside_what_one_wrote(curator: BrowserlessClient) -> None:
+    record = create_concept(curator.server, definition_text="Base.", aliases=[{"text": "one"}])
+    curator.open(f"/edit/{record}")
+    other = _sign_in(curator.server, "curator")
+    other.open(f"/edit/{record}")
+    other.press("Publish", {"definition_text": "Theirs.", "sources": "a book"})
+    body = curator.press("Publish", {"definition_text": "Mine.", "aliases": "one\r\ntwo"}, 409)
+    assert "Someone changed this concept while you were writing." in body
+    assert '<pre class="wrap" tabindex="0">Theirs.</pre>' in body
+    form = next(form for form in parse_forms(body) if "version" in form.fields and "name" in form.fields)
+    assert form.fields["definition_text"] == "Mine."
+    assert form.fields["aliases"] == "one\r\ntwo"
+    assert form.fields["sources"] == "a book", "what one had not touched is as it is now"
+    assert get_record(curator, f"/id/{record}")["definition_text"] == "Theirs."
+    curator.press("Publish")
+    now_is = get_record(curator, f"/id/{record}")
+    assert (now_is["definition_text"], now_is["sources"], len(now_is["aliases"])) == ("Mine.", ["a book"], 2)
+
+
+def test_what_someone_wrote_stays_when_the_record_goes_meanwhile(curator: BrowserlessClient) -> None:
+    record = create_concept(curator.server)
+    curator.open(f"/edit/{record}")
+    other = _sign_in(curator.server, "curator")
+    other.open(f"/retire/{record}")
+    other.press("Retire it", status=410)
+    curator.press("Publish", {"definition_text": "Written at length."}, 422)
+    assert f"{record} is retired." in strip_tags(curator.body)
+    assert "Written at length." in curator.body
+
+
+def test_a_proposal_that_was_accepted_is_not_called_withdrawn(
+    contributor: BrowserlessClient, curator: BrowserlessClient
+) -> None:
+    contributor.open("/propose/concept")
+    contributor.press("Propose", make_unique({"name": "soon accepted"}))
+    page_path = contributor.path
+    assert "Your proposal is sent." in contributor.body
+    proposal = page_path.partition("did=")[2]
+    curator.open(f"/review/{proposal}")
+    other_curator = _sign_in(curator.server, "curator")
+    other_curator.open(f"/review/{proposal}")
+    curator.press("Accept")
+    text = contributor.open(page_path)
+    assert "Withdrawn" not in text
+    assert "Your proposal is sent." not in text
+    assert "Too much like another." in other_curator.press("Reject", {"reason": "Too much like another."}, 422)
+    assert "Undone" not in curator.open(f"/review/{proposal}?undone=1")
+
+
+def test_a_contributor_s_edit_waits_and_is_seen_by_curators_and_its_author_alone(
+    contributor: BrowserlessClient, curator: BrowserlessClient, visitor: BrowserlessClient
+) -> None:
+    record = create_concept(curator.server, definition_text="Before.")
+    contributor.open(f"/edit/{record}")
+    assert "This changes nothing" in contributor.press("Propose", status=422)
+    contributor.press("Propose", {"definition_text": "After."})
+    assert "<del>Before</del><ins>After</ins>." in contributor.body
+    text = "A change is proposed"
+    assert text in contributor.open(f"/id/{record}")
+    body = curator.open(f"/id/{record}")
+    assert text in body
+    assert re.search(r'href="/review/prp_\w+">Review it', body)
+    assert re.search(r'<span class="count">\d+', body), "the menu tells how many wait"
+    assert text not in visitor.open(f"/id/{record}")
+    assert text not in _sign_in(curator.server, "contributor").open(f"/id/{record}")
+    assert get_record(curator, f"/id/{record}")["definition_text"] == "Before."
+
+
+def test_actions_are_shown_to_those_who_may(
+    contributor: BrowserlessClient, curator: BrowserlessClient, visitor: BrowserlessClient
+) -> None:
+    record = create_concept(curator.server)
+    acts = ("/edit/", "/retire/", "/merge/")
+    assert [act in visitor.open(f"/id/{record}") for act in acts] == [False, False, False]
+    assert [act in contributor.open(f"/id/{record}") for act in acts] == [True, True, False]
+    assert [act in curator.open(f"/id/{record}") for act in acts] == [True, True, True]
+    assert re.findall(r'class="button plain"[^>]*>([^<]+)<', curator.body) == ["Edit", "Relate", "Merge", "Retire"]
+    contributor.open(f"/id/{record}")
+    action_labels = re.findall(r'class="button plain"[^>]*>([^<]+)<', contributor.body)
+    assert action_labels == ["Propose a change", "Propose relations", "Propose to retire"]
+    assert "<h1>Propose a change of " in contributor.open(f"/edit/{record}")
+    assert "Revert to this" not in contributor.open(f"/id/{WORKING_MEMORY}/history")
+
+
+def test_what_is_gone_cannot_be_edited(curator: BrowserlessClient) -> None:
+    record = create_concept(curator.server)
+    curator.open(f"/edit/{record}")
+    old_body = curator.body
+    _sign_in(curator.server, "curator").send(f"/retire/{record}", {"act": "retire", "version": "1"}, 410)
+    for path in (f"/edit/{record}", f"/edit/{record}/relations", f"/retire/{record}", f"/merge/{record}"):
+        assert "is retired" in curator.open(path, 410)
+    assert "name" in next(form for form in parse_forms(old_body) if "version" in form.fields).fields
+    assert "is retired" in curator.send(f"/edit/{record}", {"version": "1", "name": "x"}, 422)
+    assert "There is no record" in curator.open("/edit/trm_nothing", 404)
+    assert "There is no collection" in curator.open("/propose/nothing", 404)
+
+
+# Relations.
+
+
+def test_a_relation_is_looked_for_added_undone_and_removed(curator: BrowserlessClient) -> None:
+    record = create_concept(curator.server)
+    curator.open(f"/edit/{record}/relations")
+    body = curator.press("Look", {"relation": "PARTOF", "q": "working memory"})
+    assert f'value="{WORKING_MEMORY}"' in body
+    curator.press("Add", {"target": WORKING_MEMORY})
+    assert get_record(curator, f"/id/{record}")["relations"] == {"PARTOF": [WORKING_MEMORY]}
+    assert "Saved." in curator.body
+    curator.press("Undo")
+    assert get_record(curator, f"/id/{record}")["relations"] == {}
+    curator.open(f"/edit/{record}/relations")
+    curator.press("Look", {"relation": "KINDOF", "q": WORKING_MEMORY})
+    curator.press("Add", {"target": WORKING_MEMORY})
+    curator.press("Remove")
+    assert get_record(curator, f"/id/{record}")["relations"] == {}
+    assert "It has none of its own yet." in curator.body
+
+
+def test_a_circle_is_told_beside_the_field(curator: BrowserlessClient) -> None:
+    parent = create_concept(curator.server)
+    child = create_concept(curator.server, relations={"KINDOF": [parent]})
+    curator.open(f"/edit/{parent}/relations")
+    curator.press("Look", {"relation": "KINDOF", "q": child})
+    body = curator.press("Add", {"target": child}, 422)
+    message = f"Would close a circle: {child} is below {parent} already."
+    assert f'<span class="wrong" id="target-wrong">{message}</span>' in body
+    form = next(form for form in parse_forms(body) if "q" in form.fields and form.method == "post")
+    assert (form.fields["relation"], form.fields["target"]) == ("KINDOF", child)
+    fields = {"act": "add", "relation": "KINDOF", "version": "1"}
+    assert "choose one" in curator.send(f"/edit/{parent}/relations", fields, 422)
+
+
+def test_a_mapping_is_an_iri_or_a_curie(curator: BrowserlessClient) -> None:
+    record = create_concept(curator.server)
+    curator.open(f"/edit/{record}/relations")
+    fields = {"act": "map", "mapping": "closeMatch", "outside": "nonsense", "version": "1"}
+    body = curator.send(f"/edit/{record}/relations", fields, 422)
+    assert "Is neither an IRI" in body
+    assert 'value="nonsense"' in body
+    curator.send(f"/edit/{record}/relations", {**fields, "outside": "MESH:D008570"})
+    assert get_record(curator, f"/id/{record}")["relations"] == {"closeMatch": ["MESH:D008570"]}
+
+
+def test_a_contributor_proposes_relations(contributor: BrowserlessClient) -> None:
+    record = create_concept(contributor.server, relations={"KINDOF": [WORKING_MEMORY]})
+    contributor.open(f"/edit/{record}/relations")
+    assert "<del>kind of working memory</del>" in contributor.press("Remove")
+    fields = {"act": "add", "relation": "PARTOF", "target": WORKING_MEMORY, "version": "1"}
+    assert "<ins>part of working memory</ins>" in contributor.send(f"/edit/{record}/relations", fields)
+    assert get_record(contributor, f"/id/{record}")["version"] == 1
+
+
+# Retiring, merging, and the way back.
+
+
+def test_retiring_tells_what_uses_a_record_names_another_and_is_undone(curator: BrowserlessClient) -> None:
+    record = create_concept(curator.server)
+    create_concept(curator.server, name="a kind of it", relations={"KINDOF": [record]})
+    body = curator.open(f"/retire/{record}")
+    assert f"<span>Lexarium {__version__}</span>" in body, "not the version of the record"
+    assert "1 record is still related to it." in body
+    assert "a kind of it" in body
+    curator.press("Look", {"q": "working memory"})
+    body = curator.press("Retire it", {"replaced_by": WORKING_MEMORY}, 410)
+    assert "Retired." in body
+    assert "In its place" in body
+    curator.press("Undo")
+    assert get_record(curator, f"/id/{record}")["state"] == "published"
+
+
+def test_as_many_records_are_named_as_are_told_to_use_one_that_is_to_be_retired(curator: BrowserlessClient) -> None:
+    server = curator.server
+    record = create_concept(server)
+    create_concept(server, name="twice", relations={"KINDOF": [record], "PARTOF": [record]})
+    create_concept(server, name="likewise", relations={"RELATED": [record]})
+    retired_id = create_concept(server, name="gone by now", relations={"KINDOF": [record]})
+    curator.send(f"/retire/{retired_id}", {"act": "retire", "version": "1"}, 410)
+    body = curator.open(f"/retire/{record}")
+    assert "2 records are still related to it." in body
+    list_text = body.partition("still related")[2].partition("<form")[0]
+    assert re.findall(r'<a href="/id/[^"]+">([^<]+)</a>', list_text) == ["likewise", "twice"]
+    for number in range(30):
+        create_concept(server, name=f"many {number:02}", relations={"KINDOF": [record]})
+    list_text = curator.open(f"/retire/{record}").partition("still related")[2].partition("<form")[0]
+    assert len(re.findall(r'<a href="/id/', list_text)) == 30
+    assert "and more" in list_text
+
+
+def test_a_record_that_has_changed_since_one_looked_is_not_retired_or_merged(curator: BrowserlessClient) -> None:
+    record = create_concept(curator.server)
+    curator.open(f"/edit/{record}")
+    curator.press("Publish", {"definition_text": "Changed."})
+    for path, fields in (
+        (f"/retire/{record}", {"act": "retire"}),
+        (f"/merge/{record}", {"into": WORKING_MEMORY, "survivor": "1"}),
+    ):
+        body = curator.send(path, {**fields, "version": "1"}, 422)
+        assert "Someone has changed it since you opened this page." in body
+        assert "<ins>Changed.</ins>" in body
+    assert "Merge them" in curator.body, "the survivor is chosen still"
+    form_values = {"act": "retire", "version": "2", "replaced_by": "trm_nothing"}
+    assert "Names no other published record." in curator.send(f"/retire/{record}", form_values, 422)
+
+
+def test_what_others_changed_is_told_also_while_one_looks_for_a_stand_in(curator: BrowserlessClient) -> None:
+    record = create_concept(curator.server)
+    curator.open(f"/retire/{record}")
+    other = _create_visitor(curator.server, curator.cookies)
+    other.open(f"/edit/{record}")
+    other.press("Publish", {"definition_text": "Changed."})
+    assert "<ins>Changed.</ins>" in curator.press("Look", {"q": "working memory"})
+
+
+def test_a_survivor_that_has_changed_since_one_looked_is_looked_at_again(curator: BrowserlessClient) -> None:
+    merged_id, survivor_id = create_concept(curator.server), create_concept(curator.server)
+    curator.open(f"/merge/{merged_id}?into={survivor_id}")
+    other = _create_visitor(curator.server, curator.cookies)
+    other.open(f"/edit/{survivor_id}")
+    other.press("Publish", {"definition_text": "Another thing."})
+    body = curator.press("Merge them", status=422)
+    assert "<ins>Another thing.</ins>" in body
+    assert get_record(curator, f"/id/{merged_id}")["state"] == "published"
+    curator.press("Merge them")
+    assert curator.path == f"/id/{survivor_id}?merged={merged_id}"
+
+
+def test_who_comes_too_late_to_undo_is_shown_what_was_done_since_and_where_the_way_back_is(
+    curator: BrowserlessClient,
+) -> None:
+    record = create_concept(curator.server, definition_text="Before.")
+    curator.open(f"/edit/{record}")
+    curator.press("Publish", {"definition_text": "Mine."})
+    other = _create_visitor(curator.server, curator.cookies)
+    other.open(f"/edit/{record}")
+    other.press("Publish", {"definition_text": "Theirs."})
+    body = curator.press("Undo", status=409)
+    assert "was not set back" in strip_tags(body)
+    assert "Theirs" in strip_tags(body)
+    assert f'href="/id/{record}/history"' in body
+    assert get_record(curator, f"/id/{record}")["definition_text"] == "Theirs."
+
+
+def test_publishing_is_undone_by_retiring_and_that_too(curator: BrowserlessClient) -> None:
+    curator.open("/propose/concept")
+    assert "Published." in curator.press("Publish", make_unique({"name": "published in haste"}))
+    record = curator.path.partition("?")[0].removeprefix("/id/")
+    assert "Retired." in curator.press("Undo", status=410)
+    curator.press("Undo")
+    assert get_record(curator, f"/id/{record}")["state"] == "published"
+
+
+def test_a_form_that_cannot_be_taken_now_is_kept_to_be_sent_again(new_url: DatabaseUrlFactory) -> None:
+    form_values = {"name": 'fear "of" <spiders>', "definition_text": "One.\n\nTwo."}
+    with Server(new_url("sqlite"), LEXARIUM_WRITE_RATE="1", LEXARIUM_WRITE_BURST="1") as server:
+        person = BrowserlessClient(server)
+        person.sign_in("curator")
+        headers = {"Accept": "text/html", "Content-Type": "application/x-www-form-urlencoded"}
+        headers["Cookie"] = f"lexarium_session={person.cookies['lexarium_session']}"
+        response = server.request("POST", "/propose/concept", headers, urlencode(form_values))
+        while response.status != 429:
+            response = server.request("POST", "/propose/concept", headers, urlencode(form_values))
+        assert int(response.headers["retry-after"]) >= 1
+        saved_form = next(form for form in parse_forms(response.body.decode()) if form.buttons[0][0] == "Send it again")
+        assert (saved_form.action, saved_form.fields) == ("/propose/concept", form_values)
+
+
+def test_a_contributor_proposes_to_retire(contributor: BrowserlessClient) -> None:
+    record = create_concept(contributor.server)
+    contributor.open(f"/retire/{record}")
+    contributor.press("Propose to retire it")
+    assert "to be retired" in contributor.body
+    assert "It is proposed to retire this" in contributor.open(f"/id/{record}")
+
+
+def test_a_merge_is_looked_at_done_and_undone(curator: BrowserlessClient) -> None:
+    merged_id = create_concept(
+        curator.server, name="a double", aliases=[{"text": "twin"}], relations={"KINDOF": [WORKING_MEMORY]}
+    )
+    survivor_id = create_concept(curator.server, name="the original")
+    user = create_concept(curator.server, relations={"PARTOF": [merged_id]})
+    curator.open(f"/merge/{merged_id}")
+    curator.press("Look", {"q": survivor_id})
+    assert f'href="/merge/{merged_id}?into={survivor_id}"' in curator.body
+    body = curator.open(f"/merge/{merged_id}?into={survivor_id}")
+    for expected in (
+        "<ins>a double</ins>",
+        "<ins>twin</ins>",
+        "<ins>kind of working memory</ins>",
+        "1 other record is",
+    ):
+        assert expected in body
+    body = curator.press("Merge them")
+    assert curator.path == f"/id/{survivor_id}?merged={merged_id}"
+    assert "is merged into this." in body
+    assert get_record(curator, f"/id/{user}")["relations"] == {"PARTOF": [survivor_id]}
+    curator.press("Undo")
+    assert get_record(curator, f"/id/{merged_id}")["name"] == "a double"
+    assert get_record(curator, f"/id/{survivor_id}")["aliases"] == []
+    assert get_record(curator, f"/id/{user}")["relations"] == {"PARTOF": [merged_id]}
+
+
+def test_the_members_of_a_class_go_with_it_at_a_merge(curator: BrowserlessClient) -> None:
+    merged_id, survivor_id = (
+        create_record(curator.server, "concept_class", name=name) for name in ("one class", "another class")
+    )
+    member = create_concept(curator.server, id_concept_class=merged_id)
+    assert "1 member of one class will be in another class." in strip_tags(
+        curator.open(f"/merge/{merged_id}?into={survivor_id}")
+    )
+    curator.press("Merge them")
+    assert get_record(curator, f"/id/{member}")["id_concept_class"] == survivor_id
+
+
+def test_a_merge_that_cannot_be_is_told(curator: BrowserlessClient) -> None:
+    record, task = create_concept(curator.server), create_record(curator.server, "task")
+    assert "There is no concept with the id" in curator.open(f"/merge/{record}?into={task}", 422)
+    assert "into itself" in curator.open(f"/merge/{record}?into={record}", 422)
+    assert "into itself" in curator.send(f"/merge/{record}", {"version": "1", "into": record}, 422)
+    fields = {"version": "1", "into": "trm_unheard", "survivor": "1"}
+    assert "There is no concept" in curator.send(f"/merge/{record}", fields, 422)
+    assert "There is no concept" in curator.open(f"/merge/{record}?into=%00", 422)
+
+
+def test_any_version_in_the_history_is_gone_back_to(curator: BrowserlessClient) -> None:
+    record = create_concept(curator.server, definition_text="First.")
+    for definition in ("Second.", "Third."):
+        curator.open(f"/edit/{record}")
+        curator.press("Publish", {"definition_text": definition})
+    curator.open(f"/id/{record}/history")
+    assert curator.body.count("Revert to this") == 2 * 2, "each says so, and which version it is"
+    first = [form for form in parse_forms(curator.body) if "newest" in form.fields][-1]
+    curator.send(first.action, first.fields)
+    assert get_record(curator, f"/id/{record}")["definition_text"] == "First."
+    assert "does not say which version" in curator.send(f"/revert/{record}", {"version": "x"}, 400)
+
+
+def test_a_missing_name_can_be_proposed_from_a_search(contributor: BrowserlessClient) -> None:
+    contributor.open("/search?q=xyzzyplugh")
+    assert 'href="/propose/concept?name=xyzzyplugh"' in contributor.body
+    assert 'value="xyzzyplugh"' in contributor.open("/propose/concept?name=xyzzyplugh")
+
+
+def test_what_people_write_is_escaped_everywhere(curator: BrowserlessClient, contributor: BrowserlessClient) -> None:
+    hostile = "<script>alert('x')</script>\"&'"
+    record = create_concept(
+        curator.server, name=hostile, definition_text=hostile, aliases=[{"text": hostile + "b"}], sources=[hostile]
+    )
+    other = create_concept(curator.server, name=hostile + "c", relations={"KINDOF": [record], "closeMatch": ["x:y'&"]})
+    contributor.open(f"/edit/{record}")
+    contributor.press("Propose", {"definition_text": hostile + hostile})
+    paths = (f"/edit/{record}", f"/edit/{other}/relations", f"/retire/{record}", f"/merge/{record}?into={other}")
+    for path in (*paths, f"/merge/{record}?q={quote(hostile)}", f"/propose/concept?name={quote(hostile)}"):
+        assert "<script>alert" not in curator.open(path)
+    assert "<script>alert" not in contributor.open("/proposals")
+    assert "<script>alert" not in curator.send("/preview/concept", {"name": hostile, "definition_text": hostile})
+
+
+def make_unique(fields: Mapping[str, str]) -> dict[str, str]:
+    """These fields with a name that no other has."""
+    return {**fields, "name": f"{fields['name']} {uuid.uuid4().hex[:8]}"}
+
+
+def create_concept(server: Server, **draft: Any) -> str:
+    """A new concept; its id."""
+    return create_record(server, "concept", **draft)
+
+
+def create_record(server: Server, collection: str, **draft: Any) -> str:
+    """A new record; its id."""
+    named_draft = {"name": f"made for a test {uuid.uuid4().hex[:8]}", **draft}
+    response = server.post_json(f"/api/v1/{collection}", named_draft, _get_token(server))
+    assert response.status == 201, response.body
+    return str(response.json["id"])
+
+
+TOKENS: dict[str, str] = {}
+"""A curator's, by server."""
+
+
+def _get_token(server: Server) -> str:
+    if server.url not in TOKENS:
+        TOKENS[server.url] = server.create_token("curator")
+    return TOKENS[server.url]
+
+
+def get_record(person: BrowserlessClient, path: str) -> Any:
+    """A record at whose page someone is, as programs see it."""
+    record_id = path.partition("?")[0].removeprefix("/id/")
+    return person.server.get(f"/api/v1/records/{record_id}").json

@@ -1,0 +1,311 @@
+"""Finding names in text, held against the plainest way to do it."""
+
+import re
+import time
+from itertools import pairwise
+from unicodedata import normalize
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from lexarium.search.analysis.words import MAX_ANNOTATED_WORD_CHARS, MAX_GAP_CHARS, normalize_word, split_words
+from lexarium.search.annotator import Annotator, DictionaryTerm, _MentionScanner
+
+COLLECTION_NAMES = ("concept", "task")
+
+
+def build_annotator(*labels: str, **labels_by_id: list[str]) -> Annotator:
+    """One that looks for these names, each a record's own; and for records with several names."""
+    new_annotator = Annotator()
+    for record_id, names in {**{label: [label] for label in labels}, **labels_by_id}.items():
+        new_annotator.add(DictionaryTerm(record_id, record_id, "concept"), names)
+    return new_annotator
+
+
+def find_mentions(finder: Annotator, *chunks: str) -> list[tuple[int, int, str]]:
+    """Each mention with the ids of its terms."""
+    return [
+        (mention.start, mention.end, ",".join(sorted(term.id for term in mention.terms)))
+        for batch in finder.find_mentions(chunks, COLLECTION_NAMES)
+        for mention in batch
+    ]
+
+
+def list_mention_texts(finder: Annotator, text: str) -> list[str]:
+    return [text[start:end] for start, end, _ in find_mentions(finder, text)]
+
+
+def test_the_leftmost_and_then_the_longest_name_is_mentioned() -> None:
+    finder = build_annotator("working memory", "working", "memory task", "working memory task set", "a b c", "b")
+    assert list_mention_texts(finder, "a working memory task") == ["working memory"]
+    assert list_mention_texts(finder, "a b d") == ["b"]
+
+
+def test_a_longer_name_that_ends_within_a_word_hides_no_shorter_one() -> None:
+    assert list_mention_texts(build_annotator("working", "working mem"), "working memory") == ["working"]
+
+
+@pytest.mark.parametrize(
+    ("label", "text", "expected"),
+    [
+        ("working memory", "WORKING MEMORY", "WORKING MEMORY"),
+        ("working memory", "working\nmemory", "working\nmemory"),
+        ("working memory", "(working-\r\n   memory)", "working-\r\n   memory"),
+        ("working memory", "working_memory", "working_memory"),
+        ("working memory", "x working memories y", "working memories"),
+        ("Memories", "a memory", "memory"),
+        ("n-back", "the n back", "n back"),
+        ("working memory", "working -\n memory", "working -\n memory"),
+        ("memory", "-\n\nmemory", "memory"),
+        ("go/no-go task", "Go/No-Go tasks", "Go/No-Go tasks"),
+        ("go/no-go task", "Go-No-Go task", "Go-No-Go task"),
+        ("go/no-go task", "go no-go task", "go no-go task"),
+        ("Alzheimer's disease", "Alzheimer’s diseases", "Alzheimer’s diseases"),
+        ("Alzheimer's disease", "Alzheimer disease", "Alzheimer disease"),
+        ("straße", "STRASSE", "STRASSE"),
+        ("naïve", "NAI\u0308VE art", "NAI\u0308VE"),
+        ("déjà vu", "deja vu", "deja vu"),
+        ("hypothesis", "hypotheses", "hypotheses"),
+        ("headache", "headaches", "headaches"),
+        ("class", "classes", "classes"),
+        ("response bias", "response biases", "response biases"),
+        ("stimulus", "stimuli", "stimuli"),
+        ("C++", "in C++, too", "C++"),
+        ("工作记忆", "他的工作记忆很好", "工作记忆"),
+        ("작업기억", "작업기억은", "작업기억"),
+        ("זיכרון עבודה", "\u200fזיכרון עבודה\u200f", "זיכרון עבודה"),
+        ("ذاكرة", "ذاكِرة", "ذاكِرة"),
+        ("working memory", "work\u00ading memory", "work\u00ading memory"),
+        ("working memory", "a work\u00ad\ning memory", "work\u00ad\ning memory"),
+        ("working memory", "a work-\ning memory", "work-\ning memory"),
+        ("working memory", "work\u2010\r\ning memo-\nries", "work\u2010\r\ning memo-\nries"),
+        ("self-report", "self-\nreports", "self-\nreports"),
+        ("working\n\nmemory", "working memory", "working memory"),
+        ("IQ", "their IQs", "IQs"),
+        ("IQ", "an IQ's", "IQ's"),
+        ("go", "GO", "GO"),
+        ("CO2", "CO₂", "CO₂"),
+    ],
+)
+def test_a_name_is_found_however_it_is_written(label: str, text: str, expected: str) -> None:
+    assert list_mention_texts(build_annotator(label), text) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("label", "text"),
+    [
+        ("memory", "memoryless immemory"),
+        ("working memory", "working. Memory"),
+        ("working memory", "working, memory"),
+        ("working memory", "working\n\nmemory"),
+        ("working memory", "working\r\n \r\nmemory"),
+        ("working memory", "working" + " " * MAX_GAP_CHARS + "memory"),
+        ("working memory", "working" + " -" * (MAX_GAP_CHARS // 2) + "memory"),
+        ("working memory", "working\n \nmemory"),
+        ("working memory", "working\n- memory"),
+        ("working memory", "working\n  – memory"),
+        ("working memory", "working\n-\nmemory"),
+        ("working memory", "working\n-\tmemory"),
+        ("working memory", "work-\n\ning memory"),
+        ("working memory", "work- ing memory"),
+        ("IQ", "iq"),
+        ("ACT", "an act, acts, Act"),
+        ("g", "G"),
+        ("C++", "in C, too"),
+        ("thesis", "these"),
+        ("", "anything"),
+        (" ", "any thing"),
+        ("x" * 501, "x" * 501),
+        ("?", "what?"),
+    ],
+)
+def test_what_is_no_mention_is_not_found(label: str, text: str) -> None:
+    assert list_mention_texts(build_annotator(label), text) == []
+
+
+def test_an_ambiguous_name_is_of_each_record_once() -> None:
+    finder = build_annotator(one=["stress", "Stress", "stresses"], two=["Stress"], three=["strain", "stress"])
+    assert find_mentions(finder, "stress") == [(0, 6, "one,three,two")]
+
+
+def test_a_name_of_its_own_case_adds_to_one_of_any_case() -> None:
+    finder = build_annotator(test=["ACT"], deed=["act"], both=["ACT", "act"])
+    assert find_mentions(finder, "ACT act") == [(0, 3, "both,deed,test"), (4, 7, "both,deed")]
+
+
+def test_only_the_collections_that_are_asked_for_are_looked_in() -> None:
+    finder = build_annotator("memory")
+    finder.add(DictionaryTerm("t", "memory span task", "task"), ["memory span task"])
+    text = "a memory span task"
+    for collections, length in ((COLLECTION_NAMES, 16), (("concept",), 6), (("task",), 16), (("disorder",), None)):
+        spans = [
+            mention.end - mention.start for batch in finder.find_mentions([text], collections) for mention in batch
+        ]
+        assert spans == ([] if length is None else [length])
+
+
+def test_names_come_and_go() -> None:
+    finder = build_annotator("memory", "working memory")
+    finder.add(DictionaryTerm("memory", "recall", "concept"), ["recall"])
+    assert find_mentions(finder, "working memory memory recall") == [(0, 14, "working memory"), (22, 28, "memory")]
+    finder.remove("working memory")
+    finder.remove("working memory")
+    assert find_mentions(finder, "working memory memory recall") == [(22, 28, "memory")]
+    assert len(finder) == 1
+
+
+@pytest.mark.parametrize("label", ["act", "act span", "span memory", "memory in", "recall span"])
+def test_a_name_that_comes_is_found_in_words_that_were_met_before(label: str) -> None:
+    finder = build_annotator("memory span", "ACT", one=["recall"], other=["recall"])
+    finder.remove("one")
+    finder.remove("other")
+    text = "an act span, a span memory in it, a recall span"
+    assert find_mentions(finder, text) == []
+    finder.add(DictionaryTerm("new", label, "concept"), [label])
+    assert {ids for _, _, ids in find_mentions(finder, text)} == {"new"}
+    finder.remove("new")
+    assert find_mentions(finder, text) == []
+
+
+WORDS = [
+    "a",
+    "A",
+    "b",
+    "bs",
+    "memory",
+    "memories",
+    "Memory's",
+    "mem",
+    "ory",
+    "AB",
+    "ab",
+    "é",
+    "e\u0301",
+    "ß",
+    "SS",
+    "工",
+    "作",
+    "x" * 600,
+]
+GAPS = [" ", "-", "\n", "-\n", "\n- ", "\n\n", "\n \n", ", ", "'", "_", " " * 40, "/", "", "\u200f", "\x00", "’"]
+TEXT = st.lists(st.sampled_from(WORDS + GAPS), max_size=40).map("".join)
+LABELS = st.lists(st.lists(st.sampled_from(WORDS + GAPS), min_size=1, max_size=5).map("".join), max_size=8)
+
+
+def find_mentions_naively(labels: list[str], text: str) -> list[tuple[int, int, str]]:
+    """The same by trying every name at every word."""
+    label_words = [
+        (label, split_words(" ".join(label.split()))[1::2])
+        for label in dict.fromkeys(labels)
+        if len(label) <= 500 and re.search("[^\\W_]", label)
+    ]
+    chunks = join_hyphenated(
+        split_words(text), {normalize_word(word) for _, own_words in label_words for word in own_words}
+    )
+    words = [(len("".join(chunks[:at])), chunks[at]) for at in range(1, len(chunks), 2)]
+    result = []
+    position = 0
+    while position < len(words):
+        for length in range(len(words) - position, 0, -1):
+            window = [word for _, word in words[position : position + length]]
+            ids = [label for label, own_words in label_words if words_match(own_words, window)]
+            if ids:
+                start, last = words[position + length - 1]
+                result.append((words[position][0], start + len(last), ",".join(sorted(ids))))
+                position += length
+                break
+        else:
+            position += 1
+    return result
+
+
+def join_hyphenated(chunks: list[str], known_forms: set[str]) -> list[str]:
+    position = 1
+    while position + 2 < len(chunks):
+        joined = "".join(chunks[position : position + 3])
+        if (
+            chunks[position + 1] == "-\n"
+            and len(joined) <= MAX_ANNOTATED_WORD_CHARS
+            and normalize_word(joined.replace("-\n", "")) in known_forms
+        ):
+            chunks = [*chunks[:position], joined, *chunks[position + 3 :]]
+        else:
+            position += 2
+    return chunks
+
+
+def words_match(label: list[str], words: list[str]) -> bool:
+    if any(len(word) > MAX_ANNOTATED_WORD_CHARS for word in words) or list(map(normalize_word, label)) != list(
+        map(normalize_word, words)
+    ):
+        return False
+    label_word, text_word = (
+        normalize("NFC", side[0].replace("-\n", "")).replace("’s", "").replace("'s", "") for side in (label, words)
+    )
+    if len(label) == 1 and re.fullmatch("\\w|[A-Z]{2,4}", label_word):
+        return text_word == label_word or (len(label_word) > 1 and text_word == label_word + "s")
+    return True
+
+
+@settings(max_examples=400, deadline=None)
+@example(labels=["\n\na"], text="A", cuts=[])
+@given(labels=LABELS, text=TEXT, cuts=st.lists(st.integers(0, 200), max_size=6))
+def test_it_finds_what_the_plainest_way_finds_however_the_text_comes(
+    labels: list[str], text: str, cuts: list[int]
+) -> None:
+    finder = build_annotator(*labels)
+    expected = find_mentions(finder, text)
+    assert expected == find_mentions_naively(labels, text)
+    boundaries = [0, *sorted(cut for cut in cuts if cut < len(text)), len(text)]
+    assert find_mentions(finder, *(text[start:end] for start, end in pairwise(boundaries))) == expected
+    assert find_mentions(finder, *text) == expected
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.tuples(st.sampled_from("xyz"), st.lists(st.sampled_from(["AB", "ab", "b", "ab b", "b a", "a"])))),
+    st.lists(st.sampled_from(["AB", "ab", "a", "b", " "]), max_size=8).map(" ".join),
+)
+def test_names_that_came_and_went_leave_what_those_that_stayed_would_find_alone(
+    changes: list[tuple[str, list[str]]], text: str
+) -> None:
+    finder = Annotator()
+    now: dict[str, list[str]] = {}
+    for record_id, labels in changes:
+        finder.add(DictionaryTerm(record_id, "", "concept"), labels)
+        now[record_id] = labels
+        assert find_mentions(finder, text) == find_mentions(build_annotator(**now), text)
+
+
+@given(st.text())
+def test_the_parts_of_any_text_are_the_text(text: str) -> None:
+    assert "".join(split_words(text)) == text
+
+
+@given(st.text(), st.text(min_size=1, max_size=20))
+def test_any_text_has_an_answer(text: str, label: str) -> None:
+    for start, end, _ in find_mentions(build_annotator(label), text):
+        assert 0 <= start < end <= len(text)
+
+
+@pytest.mark.parametrize("char", ["x", " ", "\n", "'", "x'", "\u0301", "工", ".", "\x00", "memory "])
+def test_of_a_text_without_end_only_a_little_is_kept(char: str) -> None:
+    reading = _MentionScanner(build_annotator("memory", "memory memory span"), COLLECTION_NAMES)
+    open_counts = [len(reading._pending) for _ in reading.find_mentions(char * 2_000 for _ in range(50))]
+    assert max(open_counts) < 5_000
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("unit", ["WM-", "工", "WM/工", "a'"])
+def test_the_time_to_read_grows_with_the_text_and_no_faster(unit: str) -> None:
+    finder = build_annotator("WM", "工")
+
+    def measure_seconds(length: int) -> float:
+        started = time.thread_time()
+        list_mention_texts(finder, unit * length)
+        return time.thread_time() - started
+
+    assert min(measure_seconds(16_000) for _ in range(3)) < 12 * max(
+        1e-3, min(measure_seconds(4_000) for _ in range(3))
+    )

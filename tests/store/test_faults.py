@@ -1,0 +1,413 @@
+"""What is under a server breaks, on purpose: a clear answer, nothing lost, and on it goes once that is mended."""
+
+import json
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from lexarium.domain.webhook import Webhook
+from lexarium.search.index import IndexDirectory
+from lexarium.services.maintenance.database_check import check_database
+from lexarium.store import leases, webhooks
+from lexarium.store.database import Database
+from lexarium.store.leases import Lease
+from lexarium.store.upgrade import open_database
+from tests.support.fake_clock import FakeClock, FakeClockServer
+from tests.support.full_disk import UnprivilegedServer, build_unprivileged_prefix, mount_small_disk
+from tests.support.imports import build_log_entry, save_entries
+from tests.support.polling import DEADLINE_SECONDS, wait_until
+from tests.support.postgres import PostgresServer
+from tests.support.server import HttpResponse, Server, SpawnedServer, run_cli
+from tests.support.write_load import RetryingClient
+
+LARGE_FIELDS = {"definition_text": " ".join(f"{number:x}" for number in range(9_000))}
+"""What fills a disk before long, and cannot be packed much tighter."""
+PAGE_BYTES = 4096
+DAY_MS = 86_400_000
+
+
+def create_concept(server: Server, token: str, name: str, **fields: str) -> HttpResponse:
+    return server.post_json("/api/v1/concept", {"name": name, **fields}, token)
+
+
+def write_until_full(server: Server, token: str) -> tuple[list[str], HttpResponse]:
+    """Write until something is refused: what was taken, and the refusal."""
+    accepted: list[str] = []
+    for number in range(5_000):
+        response = create_concept(server, token, f"large {number}", **LARGE_FIELDS)
+        if response.status != 201:
+            return accepted, response
+        accepted.append(response.json["name"])
+    raise AssertionError("the disk is never full")
+
+
+def is_retry_later(response: HttpResponse) -> bool:
+    return (
+        response.status == 503
+        and int(response.headers["retry-after"]) > 0
+        and response.headers["content-type"] == "application/problem+json"
+    )
+
+
+def list_names(server: Server) -> list[str]:
+    response = server.get("/api/v-alpha/concept")
+    assert response.status == 200, response.body
+    return sorted(record["name"] for record in response.json)
+
+
+def is_searchable(server: Server, name: str) -> bool:
+    response = server.get(f"/api/v1/search?q={name.replace(' ', '+')}")
+    assert response.status in (200, 503), response.body
+    return response.status == 200 and any(hit["name"] == name for hit in response.json["hits"])
+
+
+def is_consistent(url: str) -> bool:
+    database = Database(url)
+    problems = check_database(database).problems
+    database.close()
+    return problems == []
+
+
+def test_a_full_disk_refuses_what_does_not_fit_and_loses_nothing(tmp_path: Path) -> None:
+    with mount_small_disk(tmp_path / "disk", 6_000) as disk:
+        url = f"sqlite:///{disk.path}/catalogue.db"
+        with Server(url, LEXARIUM_INDEX=str(tmp_path / "index")) as server:
+            token = server.create_token("curator")
+            accepted, refusal = write_until_full(server, token)
+            assert is_retry_later(refusal)
+            assert list_names(server) == sorted(accepted)
+            disk.resize(30_000)
+            assert create_concept(server, token, "there is room again").status == 201
+            assert list_names(server) == sorted([*accepted, "there is room again"])
+        assert "full" in server.log or "disk I/O" in server.log
+        assert "Traceback" not in server.log
+        assert is_consistent(url)
+
+
+def test_a_full_disk_under_the_index_holds_up_nobody_who_writes(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/catalogue.db"
+    with (
+        mount_small_disk(tmp_path / "disk", 500) as disk,
+        SpawnedServer(url, LEXARIUM_INDEX=str(disk.path / "index"), LEXARIUM_WRITE_BURST="10000") as server,
+    ):
+        token = server.create_token("curator")
+        create_concept(server, token, "before it is full")
+        wait_until(is_searchable, server, "before it is full")
+        disk.fill()
+        for number in range(5):
+            assert create_concept(server, token, f"large {number}", **LARGE_FIELDS).status == 201
+        assert create_concept(server, token, "when it is full").status == 201
+        assert server.get("/api/v1/search?q=full").status in (200, 503)
+        disk.free_space()
+        disk.resize(50_000)
+        wait_until(is_searchable, server, "when it is full")
+        wait_until(is_searchable, server, "large 4")
+    assert is_consistent(url)
+
+
+@pytest.mark.full
+def test_a_full_disk_under_postgresql_refuses_what_does_not_fit_and_loses_nothing(tmp_path: Path) -> None:
+    settings = {"wal_keep_size": "0", "min_wal_size": "32MB", "max_wal_size": "32MB"}
+    with (
+        mount_small_disk(tmp_path / "disk", 150_000) as disk,
+        PostgresServer(disk.path / "cluster").init_cluster() as postgres,
+    ):
+        postgres.start(**settings)
+        url = postgres.create_database("catalogue")
+        with Server(url) as server:
+            client = RetryingClient(server)
+            accepted, number = [client.create_with_retry("before it is full")], 0
+            disk.fill()
+            while True:
+                response = create_concept(server, client.token, f"large {number}", **LARGE_FIELDS)
+                assert response.status in (201, 503), response.body
+                if response.status == 503:
+                    break
+                accepted.append(response.json["id"])
+                number += 1
+            assert is_retry_later(response)
+            disk.free_space()
+            client.create_with_retry("when there is room again")
+            record_ids = {record["id"] for record in server.get("/api/v-alpha/concept").json}
+            assert {record_id for record_id in accepted if "before" not in record_id} - {accepted[0]} <= record_ids
+        assert "Traceback" not in server.log
+        assert is_consistent(url)
+
+
+@pytest.fixture
+def catalogue_file(tmp_path: Path) -> Iterator[Path]:
+    """The file of a catalogue with a record, in a folder of its own; permissions are given back in the end."""
+    folder = tmp_path / "held"
+    folder.mkdir()
+    database = open_database(f"sqlite:///{folder}/catalogue.db")
+    with database.write() as transaction:
+        save_entries(transaction, build_log_entry("one"))
+    database.close()
+    yield folder / "catalogue.db"
+    for path in [folder, *folder.rglob("*")]:
+        path.chmod(0o700)
+
+
+def test_a_folder_that_may_not_be_written_ends_the_start_with_a_sentence(catalogue_file: Path) -> None:
+    catalogue_file.parent.chmod(0o555)
+    command = [*build_unprivileged_prefix(), sys.executable, "-m", "lexarium", "serve", "--port", "0"]
+    result = subprocess.run(
+        [*command, "--database", f"sqlite:///{catalogue_file}"],
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_SECONDS,
+        check=False,
+    )
+    assert result.returncode == 1
+    assert str(catalogue_file) in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_a_file_that_may_not_be_written_is_read_and_written_by_the_next_server_once_it_may_be(
+    catalogue_file: Path,
+) -> None:
+    catalogue_file.chmod(0o444)
+    with UnprivilegedServer(f"sqlite:///{catalogue_file}") as server:
+        token = server.create_token("curator")
+        assert list_names(server) == ["one"]
+        assert is_retry_later(create_concept(server, token, "two"))
+    assert "readonly" in server.log
+    assert "Traceback" not in server.log
+    for path in filter(Path.is_file, catalogue_file.parent.glob("catalogue.db*")):
+        path.chmod(0o644)
+    with UnprivilegedServer(f"sqlite:///{catalogue_file}") as server:
+        assert create_concept(server, token, "three").status == 201
+
+
+def test_permissions_that_are_lost_while_it_runs_lose_nothing(catalogue_file: Path) -> None:
+    with UnprivilegedServer(f"sqlite:///{catalogue_file}") as server:
+        token = server.create_token("curator")
+        assert create_concept(server, token, "two").status == 201
+        wait_until(is_searchable, server, "two")
+        paths = [catalogue_file.parent, *catalogue_file.parent.rglob("*")]
+        before = {path: path.stat().st_mode for path in paths}
+        for path in reversed(paths):
+            path.chmod(0)
+        lost = [create_concept(server, token, f"lost {number}") for number in range(5)]
+        assert {response.status for response in lost} <= {201, 503}
+        assert server.get("/api/v-alpha/concept").status in (200, 503)
+        assert server.get("/api/v1/search?q=two").status in (200, 503)
+        assert server.get("/healthz").status == 200
+        for path in paths:
+            path.chmod(before[path])
+        assert create_concept(server, token, "three").status == 201
+        accepted = [f"lost {number}" for number, response in enumerate(lost) if response.status == 201]
+        assert list_names(server) == sorted(["one", "two", "three", *accepted])
+        wait_until(is_searchable, server, "three")
+    assert "Traceback" not in server.log
+    assert is_consistent(f"sqlite:///{catalogue_file}")
+
+
+@pytest.fixture
+def large_catalogue_file(tmp_path: Path) -> Path:
+    """The file of a catalogue whose records lie on many pages."""
+    database = open_database(f"sqlite:///{tmp_path}/many.db")
+    with database.write() as transaction:
+        save_entries(
+            transaction, *(build_log_entry(f"{number:04} {'x' * 400}", suffix=f"{number:04}") for number in range(300))
+        )
+    database.close()
+    with sqlite3.connect(tmp_path / "many.db") as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return tmp_path / "many.db"
+
+
+def corrupt_pages(file: Path, text: bytes) -> None:
+    """Overwrite the beginning of every page that holds a text: what says how the page is laid out."""
+    with file.open("r+b") as stream:
+        for start in range(0, file.stat().st_size, PAGE_BYTES):
+            stream.seek(start)
+            if text in stream.read(PAGE_BYTES):
+                stream.seek(start)
+                stream.write(b"\xff" * 64)
+
+
+def test_a_damaged_page_is_told_of_and_never_served_as_if_it_were_whole(large_catalogue_file: Path) -> None:
+    corrupt_pages(large_catalogue_file, b"trm_0150")
+    checked = run_cli("check", "--database", f"sqlite:///{large_catalogue_file}")
+    assert checked.returncode == 1
+    assert "damaged" in checked.stderr
+    assert "Traceback" not in checked.stderr
+    with Server(
+        f"sqlite:///{large_catalogue_file}", LEXARIUM_INDEX=str(large_catalogue_file.parent / "index")
+    ) as server:
+        assert server.get("/healthz").status == 200
+        for damaged in ("/api/v-alpha/concept", "/api/v-alpha/concept?id=trm_0150", "/api/v1/changes?limit=1000"):
+            response = server.get(damaged)
+            assert is_retry_later(response), damaged
+            assert str(large_catalogue_file) not in response.body.decode()
+        assert server.get("/api/v1/search?q=0001").status in (200, 503)
+    assert "damaged" in server.log
+    assert "Traceback" not in server.log
+
+
+def test_a_page_that_is_damaged_under_a_server_is_served_as_it_was_or_not_at_all(large_catalogue_file: Path) -> None:
+    with Server(
+        f"sqlite:///{large_catalogue_file}", LEXARIUM_INDEX=str(large_catalogue_file.parent / "index")
+    ) as server:
+        token = server.create_token("curator")
+        before = server.get("/api/v1/concept/trm_0150").body
+        corrupt_pages(large_catalogue_file, b"trm_0150")
+        for _ in range(20):
+            response = server.get("/api/v1/concept/trm_0150")
+            assert response.body == before or is_retry_later(response)
+            list_response = server.get("/api/v-alpha/concept?format=json")
+            assert is_retry_later(list_response) or len(list_response.json) >= 300
+            assert create_concept(server, token, "another").status in (201, 503)
+    assert "Traceback" not in server.log
+
+
+@contextmanager
+def run_indexed_server(tmp_path: Path) -> Iterator[tuple[Server, str, Path]]:
+    """A server that finds a record, its token and the folder of its index."""
+    folder = tmp_path / "index"
+    with Server(f"sqlite:///{tmp_path}/catalogue.db", LEXARIUM_INDEX=str(folder)) as server:
+        token = server.create_token("curator")
+        assert create_concept(server, token, "before").status == 201
+        wait_until(is_searchable, server, "before")
+        yield server, token, folder
+        # Whatever happened: what was there is found, and what comes is.
+        wait_until(is_searchable, server, "before")
+        assert create_concept(server, token, "after").status == 201
+        wait_until(is_searchable, server, "after")
+    assert "Traceback" not in server.log
+
+
+def test_an_index_that_is_removed_under_a_server_is_made_anew(tmp_path: Path) -> None:
+    with run_indexed_server(tmp_path) as (server, _, folder):
+        server.drain_log()
+        wait_until(lambda: server.get("/readyz").status == 200)
+        before = server.log.count("was made anew")
+        shutil.rmtree(folder.rename(folder.with_name("removed")), ignore_errors=True)  # at one blow
+        wait_until(lambda: server.log.count("was made anew") > before)
+
+
+def test_an_index_that_is_overwritten_under_a_server_is_made_anew(tmp_path: Path) -> None:
+    with run_indexed_server(tmp_path) as (server, token, folder):
+        for path in filter(Path.is_file, folder.rglob("*")):
+            with path.open("r+b") as file:  # not cut: a process that has it in its memory would be killed for that
+                file.write(b"\xff" * path.stat().st_size)
+        create_concept(server, token, "meanwhile")
+        assert server.get("/api/v1/search?q=before").status in (200, 503)
+        wait_until(is_searchable, server, "meanwhile")
+
+
+@pytest.mark.parametrize("damage", ["a file", "rubbish"])
+def test_an_index_that_is_none_when_a_server_starts_is_made_anew(tmp_path: Path, damage: str) -> None:
+    folder = tmp_path / "index"
+    with run_indexed_server(tmp_path):
+        pass
+    for path in filter(Path.is_file, folder.rglob("*")):
+        path.write_bytes(os.urandom(100) if damage == "rubbish" else b"")
+    with Server(f"sqlite:///{tmp_path}/catalogue.db", LEXARIUM_INDEX=str(folder)) as server:
+        wait_until(is_searchable, server, "before")
+        wait_until(is_searchable, server, "after")
+
+
+@pytest.mark.parametrize("mode", [0o000, 0o555])
+def test_an_index_that_may_not_be_used_is_told_once_and_at_once_and_used_when_it_may_be(
+    tmp_path: Path, mode: int
+) -> None:
+    with run_indexed_server(tmp_path) as (_, _, folder):
+        pass
+    current = IndexDirectory(folder).current_path()
+    assert current is not None
+    # What root made by a command, say: the folder can be looked into or not, what is in it cannot be read.
+    current.chmod(0)
+    folder.chmod(mode)
+    with UnprivilegedServer(f"sqlite:///{tmp_path}/catalogue.db", LEXARIUM_INDEX=str(folder)) as server:
+        server.drain_log()
+        for target in ["/readyz", *["/api/v1/search?q=before"] * 20]:
+            response = server.get(target)
+            assert (response.status, "may not read or write its folder" in response.json["detail"]) == (503, True)
+        assert server.log.count("may not read or write its folder") == 1
+        assert server.log.count("made anew") <= 1
+        folder.chmod(0o755)
+        current.chmod(0o755)
+        wait_until(is_searchable, server, "after")
+        wait_until(lambda: server.get("/readyz").status == 200)
+
+
+@pytest.mark.parametrize("arguments", [["search", "before"], ["reindex"]])
+def test_a_command_that_may_not_use_the_index_says_so(tmp_path: Path, arguments: list[str]) -> None:
+    with run_indexed_server(tmp_path) as (_, _, folder):
+        pass
+    folder.chmod(0)
+    command = [*build_unprivileged_prefix(), sys.executable, "-m", "lexarium", *arguments]
+    options = ["--database", f"sqlite:///{tmp_path}/catalogue.db"]
+    environment = {**os.environ, "LEXARIUM_INDEX": str(folder)}
+    result = subprocess.run([*command, *options], env=environment, capture_output=True, text=True, check=False)
+    folder.chmod(0o755)
+    assert result.returncode == 1
+    text = result.stderr.replace("\n", "")
+    assert f"The search index in {folder} cannot be kept" in text
+    assert "made a mistake" not in text
+
+
+@pytest.mark.full
+def test_a_clock_that_is_set_back_changes_no_order_and_loses_nothing(tmp_path: Path) -> None:
+    clock, url = FakeClock(tmp_path / "clock"), f"sqlite:///{tmp_path}/catalogue.db"
+    with FakeClockServer(url, clock) as server:
+        token = server.create_token("curator")
+        first = create_concept(server, token, "first").json
+        etag = server.get("/api/v-alpha/concept").headers["etag"]
+        clock.set_offset(days=-2)
+        second = create_concept(server, token, "second").json
+        assert second["event_stamp"] < first["event_stamp"]
+        assert server.get("/api/v-alpha/concept").headers["etag"] != etag
+        headers = {"Authorization": f"Bearer {token}", "If-Match": '"1"', "Content-Type": "application/json"}
+        path = f"/api/v1/concept/{first['id']}"
+        edited = server.request("PATCH", path, headers, json.dumps({"definition_text": "now"}))
+        assert edited.status == 200
+        assert edited.json["creation_time"] == first["creation_time"]
+        feed = server.get("/api/v1/changes").json["items"]
+        assert [(item["seq"], item["id"], item["version"]) for item in feed] == [
+            (1, first["id"], 1),
+            (2, second["id"], 1),
+            (3, first["id"], 2),
+        ]
+        history = server.get(f"{path}/history").json["items"]
+        assert [item["version"] for item in history] == [2, 1]
+        wait_until(is_searchable, server, "second")
+    assert is_consistent(url)
+
+
+def test_a_token_expires_by_the_clock_that_there_is(tmp_path: Path) -> None:
+    clock, url = FakeClock(tmp_path / "clock"), f"sqlite:///{tmp_path}/catalogue.db"
+    with FakeClockServer(url, clock) as server:
+        admin = server.create_token("admin")
+        short = server.post_json("/api/v1/tokens", {"days": 1}, admin)
+        assert short.status == 201, short.body
+        token = short.json["token"]
+        assert create_concept(server, token, "in time").status == 201
+        clock.set_offset(days=2)
+        assert create_concept(server, token, "too late").status == 401
+        clock.set_offset(days=-2)
+        assert create_concept(server, admin, "long before").status == 201
+    assert is_consistent(url)
+
+
+def test_what_was_put_off_by_a_clock_that_is_set_back_since_is_not_put_off_for_as_long(database: Database) -> None:
+    at = 1_700_000_000_000
+    hook = Webhook("whk_1", "https://example.org", ("whsec_x",), (), (), seq=0, created=at, due=at + 30 * DAY_MS)
+    with database.write() as transaction:
+        save_entries(transaction, build_log_entry("one"))
+        webhooks.add(transaction, hook)
+        assert leases.acquire(transaction, Lease("x", "one", at + 30 * DAY_MS), at=at + 30 * DAY_MS - 15_000)
+        assert leases.acquire(transaction, Lease("x", "other", at + 15_000), at=at)
+        assert not leases.acquire(transaction, Lease("x", "third", at + 16_000), at=at + 1_000)
+    with database.read() as connection:
+        assert [webhook.id for webhook in webhooks.list_due(connection, at=at)] == ["whk_1"]
+        assert webhooks.list_due(connection, at=at + 30 * DAY_MS - 1_000) == []

@@ -1,0 +1,107 @@
+"""A full disk: reads go on, `/readyz` says that writes do not, and a restore leaves its target as it was."""
+
+from pathlib import Path
+
+import pytest
+
+from lexarium.store.upgrade import open_database
+from tests.store.test_faults import LARGE_FIELDS, create_concept, write_until_full
+from tests.support.full_disk import mount_small_disk
+from tests.support.polling import wait_until
+from tests.support.postgres import PostgresServer
+from tests.support.server import HttpResponse, Server, run_cli
+
+
+def is_read_only(response: HttpResponse) -> bool:
+    if response.status != 503 or "full" not in response.json["detail"]:
+        return False
+    return (response.json["reads"], response.json["writes"]) == (True, False)
+
+
+def is_ready(server: Server) -> bool:
+    return server.get("/readyz").status == 200
+
+
+def test_a_server_is_not_ready_to_write_while_the_disk_of_its_file_is_full(tmp_path: Path) -> None:
+    with mount_small_disk(tmp_path / "disk", 6_000) as disk:
+        url = f"sqlite:///{disk.path}/catalogue.db"
+        with Server(url, "--workers", "2", LEXARIUM_INDEX=str(tmp_path / "index")) as server:
+            wait_until(is_ready, server)
+            token = server.create_token("curator")
+            accepted, refusal = write_until_full(server, token)
+            assert (refusal.status, "full" in refusal.json["detail"]) == (503, True)
+            for _ in range(10):  # whichever worker answers
+                assert is_read_only(server.get("/readyz"))
+            assert len(server.get("/api/v-alpha/concept").json) == len(accepted)
+            disk.resize(30_000)
+            assert is_ready(server)
+            assert create_concept(server, token, "there is room again").status == 201
+
+
+def test_a_server_is_not_ready_to_write_while_the_disk_of_postgresql_is_full(tmp_path: Path) -> None:
+    settings = {"wal_keep_size": "0", "min_wal_size": "32MB", "max_wal_size": "32MB"}
+    with (
+        mount_small_disk(tmp_path / "disk", 150_000) as disk,
+        PostgresServer(disk.path / "cluster").init_cluster() as postgres,
+    ):
+        postgres.start(**settings)
+        url = postgres.create_database("catalogue")
+        with Server(url, "--workers", "2") as server:
+            wait_until(is_ready, server)
+            token = server.create_token("curator")
+            disk.fill()
+            _, refusal = write_until_full(server, token)
+            assert (refusal.status, "full" in refusal.json["detail"]) == (503, True)
+            for _ in range(10):
+                assert is_read_only(server.get("/readyz"))
+            assert server.get("/api/v-alpha/concept?id=trm_none").status in (200, 404)
+            disk.free_space()
+            wait_until(is_ready, server)
+            for number in range(10):
+                assert create_concept(server, token, f"there is room again {number}", **LARGE_FIELDS).status == 201
+
+
+@pytest.fixture
+def backup(sample_paths: list[Path], tmp_path: Path) -> Path:
+    """A backup of the sample catalogue."""
+    url = f"sqlite:///{tmp_path}/catalogue.db"
+    run_cli("import", *sample_paths, "--database", url)
+    assert run_cli("backup", tmp_path / "backup", "--database", url).returncode == 0
+    return tmp_path / "backup"
+
+
+@pytest.mark.parametrize("target", ["missing", "empty file", "empty catalogue"])
+def test_a_restore_that_finds_no_room_leaves_its_target_as_it_was(backup: Path, tmp_path: Path, target: str) -> None:
+    size = backup.stat().st_size // 1024
+    with mount_small_disk(tmp_path / "disk", size // 2) as disk:
+        file = disk.path / "catalogue.db"
+        if target == "empty file":
+            file.touch()
+        if target == "empty catalogue":
+            database = open_database(f"sqlite:///{file}")
+            database.close()
+        before = {path.name: path.read_bytes() for path in disk.path.iterdir()}
+        codes: list[int] = []
+        while 0 not in codes and len(codes) < 20:
+            result = run_cli("restore", backup, "--database", f"sqlite:///{file}")
+            codes.append(result.returncode)
+            if result.returncode:
+                text = "".join(result.stderr.split())
+                assert (result.returncode, text.count(".")) == (1, text.count(str(file)) + 1), result.stderr
+                assert str(file) in text
+                assert any(words in text for words in ("isfull", "noroom", "Nospaceleft")), result.stderr
+                assert {path.name: path.read_bytes() for path in disk.path.iterdir()} == before
+            disk.resize(size * (len(codes) + 1) // 2)
+        assert len(codes) > 2
+        assert 0 in codes
+
+
+def test_a_restore_that_finds_no_room_for_its_own_copy_says_where(backup: Path, tmp_path: Path) -> None:
+    target = tmp_path / "restored.db"
+    with mount_small_disk(tmp_path / "disk", backup.stat().st_size // 2048) as disk:
+        result = run_cli("restore", backup, "--database", f"sqlite:///{target}", TMPDIR=str(disk.path))
+        text = "".join(result.stderr.split())
+        assert result.returncode == 1
+        assert f"noroomin{disk.path}" in text
+        assert not target.exists()
+        assert list(disk.path.iterdir()) == []

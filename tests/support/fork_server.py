@@ -1,0 +1,169 @@
+"""Forks `lexarium` from a process that has everything loaded already: a process a test, without the second of loading.
+
+The test's process starts this one and talks to it over a socket: see `Child`.
+"""
+
+import atexit
+import json
+import multiprocessing
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from select import select
+from typing import NoReturn
+
+import uvicorn._subprocess
+
+from lexarium.cli.main import COMMANDS, run
+from lexarium.web.pages.site import get_templates
+from lexarium.web.v1 import history, records, relations
+from tests.support.overrides import apply_overrides
+
+_PRELOADED = (
+    "lexarium.bootstrap",
+    "lexarium.web.v1.app",
+    "lexarium.store.upgrade",
+    "lexarium.store.engine.postgres",
+    "uvloop",
+)
+_MAX_MESSAGE_BYTES = 1 << 20
+_ROOT = Path(__file__).parents[2]
+_request_lock = threading.Lock()
+
+
+class ForkedProcess:
+    """A process of ours, as `subprocess` would have it, as far as tests need that."""
+
+    def __init__(self, arguments: Sequence[str], environment: Mapping[str, str]) -> None:
+        out, child_out = os.pipe()
+        err, child_err = os.pipe()
+        request = {"arguments": list(arguments), "environment": dict(environment), "folder": os.getcwd()}
+        self.pid = _send_request(request, [child_out, child_err])
+        os.close(child_out)
+        os.close(child_err)
+        self.stdout, self.stderr = os.fdopen(out), os.fdopen(err)
+        self.returncode: int | None = None
+        self._handle = os.pidfd_open(self.pid)
+
+    def poll(self) -> int | None:
+        """Its exit code; None while it runs."""
+        return self._wait_for_exit(0)
+
+    def send_signal(self, number: int) -> None:
+        """Signal it, unless it has ended."""
+        if self.poll() is None:
+            signal.pidfd_send_signal(self._handle, number)
+
+    def communicate(self, timeout: float) -> tuple[str, str]:
+        """Wait for its end, and give the rest of what it said: nothing, the second time."""
+        if self.stdout.closed:
+            return "", ""
+        if self.stderr.closed:
+            return "", ""
+        deadline = time.monotonic() + timeout
+        output: dict[int, bytes] = {stream.fileno(): b"" for stream in (self.stdout, self.stderr)}
+        open_fds = set(output)
+        while open_fds:
+            ready, _, _ = select(open_fds, [], [], max(0, deadline - time.monotonic()))
+            if not ready:
+                raise subprocess.TimeoutExpired("lexarium", timeout)
+            for fd in ready:
+                chunk = os.read(fd, _MAX_MESSAGE_BYTES)
+                output[fd] += chunk
+                if not chunk:
+                    open_fds.remove(fd)
+        if self._wait_for_exit(deadline - time.monotonic()) is None:
+            raise subprocess.TimeoutExpired("lexarium", timeout)
+        out, err = (output[stream.fileno()].decode() for stream in (self.stdout, self.stderr))
+        self.stdout.close()
+        self.stderr.close()
+        return out, err
+
+    def _wait_for_exit(self, timeout: float) -> int | None:
+        if self.returncode is None and select([self._handle], [], [], max(0, timeout))[0]:
+            self.returncode = _send_request({"ended": self.pid})
+            os.close(self._handle)
+        return self.returncode
+
+
+@cache
+def _start_fork_server() -> "tuple[socket.socket, subprocess.Popen[bytes]]":
+    parent_socket, child_socket = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    command = [sys.executable, "-m", "tests.support.fork_server", str(child_socket.fileno())]
+    process = subprocess.Popen(command, cwd=_ROOT, stdin=subprocess.DEVNULL, pass_fds=[child_socket.fileno()])
+    child_socket.close()
+    atexit.register(_stop_fork_server, parent_socket, process)
+    return parent_socket, process
+
+
+def _stop_fork_server(parent_socket: socket.socket, process: "subprocess.Popen[bytes]") -> None:
+    parent_socket.close()
+    process.wait()
+
+
+def _send_request(request: Mapping[str, object], descriptors: Sequence[int] = ()) -> int:
+    with _request_lock:
+        connection, _ = _start_fork_server()
+        socket.send_fds(connection, [json.dumps(request).encode()], descriptors)
+        return int(connection.recv(100))
+
+
+def _serve_requests(connection: socket.socket) -> None:
+    """Fork whenever asked, until whoever asks is gone."""
+    for name in (*COMMANDS.values(), *_PRELOADED):
+        import_module(name)
+    apply_overrides()
+    for module in (records, history, relations):
+        module.routers()
+    for name in get_templates().list_templates():
+        get_templates().get_template(name)
+    # Workers too are forked: uvicorn would start each anew, and so load everything again.
+    setattr(uvicorn._subprocess, "spawn", multiprocessing.get_context("fork"))  # noqa: B010
+    while True:
+        message, descriptors, _, _ = socket.recv_fds(connection, _MAX_MESSAGE_BYTES, 2)
+        if not message:
+            return
+        request = json.loads(message)
+        if "ended" in request:
+            _, status = os.waitpid(request["ended"], 0)
+            connection.send(str(os.waitstatus_to_exitcode(status)).encode())
+            continue
+        pid = os.fork()
+        if pid == 0:
+            connection.close()
+            _run_command(request, descriptors)
+        for descriptor in descriptors:
+            os.close(descriptor)
+        connection.send(str(pid).encode())
+
+
+def _run_command(request: dict[str, object], descriptors: list[int]) -> NoReturn:
+    """Run the command in this process, as if it had been started for it."""
+    for descriptor, standard in zip(descriptors, (1, 2), strict=True):
+        os.dup2(descriptor, standard)
+        os.close(descriptor)
+    os.environ.clear()
+    os.environ.update(request["environment"])  # type: ignore[call-overload]
+    os.chdir(str(request["folder"]))
+    sys.argv = ["lexarium", *request["arguments"]]  # type: ignore[misc]
+    code: object = 0
+    try:
+        run()
+    except SystemExit as end:
+        code = end.code
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code if isinstance(code, int) else int(code is not None))
+
+
+if __name__ == "__main__":
+    _serve_requests(socket.socket(fileno=int(sys.argv[1])))

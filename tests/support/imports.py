@@ -1,0 +1,87 @@
+"""Build, import and read records."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from lexarium.domain.change import Action, Change
+from lexarium.domain.defaults import fill_defaults
+from lexarium.domain.record import Record
+from lexarium.domain.schema.collections import COLLECTIONS, Collection
+from lexarium.formats.parsed import ParsedRecord
+from lexarium.services.records.valpha_queries import open_valpha_reader
+from lexarium.services.transfer.import_report import ImportReport
+from lexarium.services.transfer.imports import import_files, import_records
+from lexarium.store import change_log
+from lexarium.store.database import Database
+from lexarium.store.transaction import Transaction
+
+
+def find_last_change(database: Database, record_id: str) -> Change:
+    with database.read() as snapshot:
+        return change_log.find_latest(snapshot, [record_id])[record_id]
+
+
+def load_record(database: Database, record_id: str) -> Record:
+    return find_last_change(database, record_id).to_record()
+
+
+def import_parsed(database: Database, *records: ParsedRecord, **options: Any) -> ImportReport:
+    return import_records(database, "somewhere", records, **options)
+
+
+def build_term(suffix: str, **fields: Any) -> dict[str, Any]:
+    defaults = {
+        "id": f"trm_{suffix}",
+        "name": suffix,
+        "alias": "",
+        "definition_text": f"What {suffix} is.",
+        "id_concept_class": "",
+        "id_user": "usr_1",
+        "event_stamp": "2020-01-02T03:04:05",
+        "def_id": f"def_{suffix}",
+        "def_id_user": "usr_2",
+        "def_event_stamp": "2020-01-02T03:04:06",
+        "creation_time": 1577934245000,
+        "last_updated": 1577934245000,
+    }
+    return defaults | fields
+
+
+def build_kind_of(parent: str) -> dict[str, str]:
+    return {"id": f"trm_{parent}", "name": parent, "relationship": "KINDOF", "direction": "parent"}
+
+
+def write_json(path: Path, records: object) -> Path:
+    path.write_text(json.dumps(records), "utf-8")
+    return path
+
+
+def import_json(database: Database, tmp_path: Path, name: str, records: object, **options: Any) -> ImportReport:
+    return import_files(database, [write_json(tmp_path / name, records)], **options)
+
+
+def list_records(database: Database, name: str = "concept") -> list[dict[str, Any]]:
+    with open_valpha_reader(database) as snapshot:
+        records: list[dict[str, Any]] = json.loads(b"".join(snapshot.iter_collection(COLLECTIONS[name])))
+        return records
+
+
+def get_valpha_record(database: Database, record_id: str) -> dict[str, Any]:
+    with open_valpha_reader(database) as snapshot:
+        stored = snapshot.get_row(record_id)
+        record: dict[str, Any] = json.loads(snapshot.render(COLLECTIONS[stored.collection], stored))
+        return record
+
+
+def build_log_entry(name: str, *, kind: str = "concept", suffix: str = "", version: int = 1) -> change_log.RecordWrite:
+    collection: Collection = COLLECTIONS[kind]
+    fields = fill_defaults(
+        collection, {"id": f"{collection.id_prefixes[0]}_{suffix or name}", "name": name}, 1_600_000_000_000
+    )
+    action = Action.CREATE if version == 1 else Action.UPDATE
+    return change_log.RecordWrite(Record(collection, fields), version, action)
+
+
+def save_entries(transaction: Transaction, *entries: change_log.RecordWrite) -> None:
+    change_log.save_records(transaction, entries, actor="usr_test", at=1_700_000_000_000)

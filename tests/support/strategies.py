@@ -1,0 +1,141 @@
+"""Made records with hostile text, for formats that must give back what they were given."""
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from lexarium.domain.labels import Alias, format_aliases, parse_aliases
+from lexarium.domain.record import Record, RecordState, Relation
+from lexarium.domain.schema.collections import COLLECTIONS, Collection
+from lexarium.domain.schema.relation_types import RELATION_TYPES
+from lexarium.domain.vocabulary import Vocabulary
+
+VOCABULARY = Vocabulary(
+    "A “title”\nof [things]", "https://example.org/by/4.0", "Who, of {where} !", "en", "https://example.org/"
+)
+
+_SNIPPETS = st.sampled_from(
+    [
+        *"\\\"'|;,:!@#=+-{}[]()<>%&\t\n\r\f\v\u2028\x1c\x85 ",
+        *(
+            "\r\n",
+            '""',
+            "\\n",
+            "\\W",
+            "\\ ",
+            " ! c",
+            '" []',
+            '{a="b"}',
+            "[Term]",
+            "id: x",
+            '"',
+            "=1+1",
+            "＝1",
+            "'=1",
+            "''",
+            "@de",
+        ),
+        *(
+            " @de/narrow",
+            "\\|",
+            "\\;",
+            "a|b",
+            "a;b",
+            "a@b",
+            "🧠",
+            "שלום",
+            "e\u0301",
+            "\u202eabc",
+            "\ufeff",
+            "  ",
+            "é",
+            "x",
+        ),
+    ]
+)
+_random_texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=20)
+texts = st.lists(_SNIPPETS | _random_texts, max_size=5).map("".join)
+nonempty_texts = texts.filter(bool)
+identifiers = st.sampled_from(
+    ["trm_1", "tsk_2b", "dso_3", "cnt_4", "ctp_5", "trm_6", "odd", "odd id, [2]", "x:1", "a\u00a0b", "=1", "5"]
+)
+external_ids = st.sampled_from(
+    ["DOID:3324", "https://example.org/a,b;c?d=[e]#f!g@h", "MESH:D01(1)", "urn:x:y", "http://é.example/ü", "A_b:'1'"]
+)
+languages = st.sampled_from(["en", "de", "pt-BR", "zh-Hant"])
+scopes = st.sampled_from(["exact", "narrow", "broad", "related", "hidden"])
+aliases = st.lists(st.builds(Alias.model_construct, text=nonempty_texts, lang=languages, scope=scopes), max_size=3)
+integers = st.integers(-(2**63), 2**63 - 1)
+
+
+def list_relation_types(collection: Collection) -> list[str]:
+    return [
+        relation_type.name
+        for relation_type in RELATION_TYPES.values()
+        if relation_type.source_collection in (None, collection.name)
+    ]
+
+
+@st.composite
+def relations(draw: st.DrawFn, collection: Collection, source: str) -> frozenset[Relation]:
+    drawn_relations = set()
+    for name in draw(st.lists(st.sampled_from(list_relation_types(collection)), max_size=4)):
+        drawn_relations.add(
+            Relation(source, name, draw(identifiers if RELATION_TYPES[name].target_collection else external_ids))
+        )
+    return frozenset(drawn_relations)
+
+
+@st.composite
+def records(draw: st.DrawFn) -> Record:
+    """A record of any collection and state; its other names in one text, or as a list."""
+    collection = draw(st.sampled_from(list(COLLECTIONS.values())))
+    fields: dict[str, Any] = {
+        name: draw(texts if kind is str else integers) for name, kind in collection.field_types.items()
+    }
+    fields["id"] = draw(identifiers)
+    for name, common_value in {"id_user": "usr_1", "event_stamp": "2017-12-07T15:30:26"}.items():
+        if name in fields and draw(st.booleans()):
+            fields[name] = common_value
+    alias_list: tuple[Alias, ...] | None = tuple(draw(aliases))
+    if "alias" in fields:
+        if draw(st.booleans()):
+            alias_list = None
+        else:
+            fields["alias"] = format_aliases(alias_list or ())
+            alias_list = None if parse_aliases(fields["alias"]) == alias_list else alias_list
+    state = draw(st.sampled_from(RecordState))
+    replaced_by = (
+        draw(identifiers)
+        if state is RecordState.MERGED or (state is RecordState.RETIRED and draw(st.booleans()))
+        else None
+    )
+    return Record(
+        collection,
+        fields,
+        draw(relations(collection, fields["id"])),
+        state,
+        replaced_by,
+        alias_list,
+        tuple(draw(st.lists(nonempty_texts, max_size=3))),
+    )
+
+
+record_lists = st.lists(records(), max_size=4)
+
+
+LONG = ('“Lang”, \\ und\n "mehr"; |=' * 2_000)[:50_000]
+LONG_RECORD = Record(
+    COLLECTIONS["disorder"],
+    {
+        "id": "dso_1",
+        "name": LONG,
+        "definition": LONG,
+        "id_protocol": LONG,
+        "id_user": "",
+        "event_stamp": "",
+        "flag_for_curator": 0,
+    },
+    stored_aliases=(Alias.model_construct(text=LONG, lang="de", scope="broad"),),
+    sources=(LONG, LONG),
+)

@@ -1,0 +1,27 @@
+"""Run a command in a pseudo-terminal."""
+
+import os
+import pty
+import select
+import subprocess
+import sys
+
+
+def run_in_terminal(*arguments: object) -> str:
+    """What a command that succeeds shows on a terminal of 80 columns."""
+    main, side = pty.openpty()
+    command = [sys.executable, "-m", "lexarium", *map(str, arguments)]
+    process = subprocess.Popen(command, stderr=side, stdout=side, env={**os.environ, "TERM": "xterm-256color"})
+    os.close(side)
+    output = b""
+    while select.select([main], [], [], 30)[0]:
+        try:
+            chunk = os.read(main, 65536)
+        except OSError:  # the other side is closed
+            break
+        output += chunk
+        if not chunk:
+            break
+    os.close(main)
+    assert process.wait(30) == 0
+    return output.decode()

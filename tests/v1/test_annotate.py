@@ -1,0 +1,388 @@
+"""Finding terms in text over HTTP on both engines, and by the command."""
+
+import asyncio
+import csv
+import io
+import json
+import os
+import pty
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection
+
+from lexarium.domain.errors import DatabaseUnavailable
+from lexarium.search.annotator import Annotator, DictionaryTerm, Mention
+from lexarium.services.search.annotator_cache import AnnotatorCache
+from lexarium.services.transfer.imports import import_files
+from lexarium.settings import Settings
+from lexarium.store import revisions
+from lexarium.store.database import Database
+from lexarium.web.http.limits import Limits
+from lexarium.web.http.problems import HTTPProblem
+from lexarium.web.http.streaming import read_first_chunk
+from lexarium.web.v1.annotate import _current, rendered
+from tests.support.polling import DEADLINE_SECONDS
+from tests.support.server import HttpResponse, Server, run_cli
+
+ANNOTATE_PATH = "/api/v1/annotate"
+
+
+@pytest.fixture(scope="module")
+def curator(shared_server: Server) -> str:
+    return shared_server.create_token("curator")
+
+
+@pytest.fixture(scope="module")
+def memory(shared_server: Server, curator: str) -> dict[str, Any]:
+    return create_record(
+        shared_server, curator, "concept", "working memory", aliases=[{"text": "WM"}, {"text": "short-term store"}]
+    )
+
+
+def create_record(server: Server, token: str, collection: str, name: str, **fields: Any) -> dict[str, Any]:
+    response = server.post_json(f"/api/v1/{collection}", {"name": name, **fields}, token)
+    assert response.status == 201, response.body
+    record: dict[str, Any] = response.json
+    return record
+
+
+def change_record(server: Server, token: str, method: str, record: dict[str, Any], body: object = None) -> HttpResponse:
+    headers = {
+        "Authorization": f"Bearer {token}",
+        "Content-Type": "application/json",
+        "If-Match": f'"{record["version"]}"',
+    }
+    path = f"/api/v1/{record['collection']}/{record['id']}"
+    return server.request(method, path, headers, None if body is None else json.dumps(body))
+
+
+def post_text(server: Server, text: str | bytes, kind: str = "text/plain", query: str = "") -> HttpResponse:
+    return server.request(
+        "POST", ANNOTATE_PATH + query, {"Content-Type": kind}, text.encode() if isinstance(text, str) else text
+    )
+
+
+def get_annotations(response: HttpResponse) -> list[dict[str, Any]]:
+    assert response.status == 200, response.body
+    assert response.headers["content-type"] == "application/json"
+    items: list[dict[str, Any]] = response.json["annotations"]
+    return items
+
+
+def list_mentions(server: Server, text: str, query: str = "") -> list[str]:
+    return [annotation["text"] for annotation in get_annotations(post_text(server, text, query=query))]
+
+
+def test_every_mention_is_told_with_its_place_and_record(shared_server: Server, memory: dict[str, Any]) -> None:
+    text = "𝕎 Ⱥ: Working\nmemories (WM, not wm) and a short-term store."
+    record_summary = {"id": memory["id"], "name": "working memory", "collection": "concept"}
+    spans = [(5, 21), (23, 25), (41, 57)]
+    expected = [{"start": start, "end": end, "text": text[start:end], **record_summary} for start, end in spans]
+    assert get_annotations(post_text(shared_server, text)) == expected
+    assert get_annotations(shared_server.post_json(ANNOTATE_PATH, {"text": text})) == expected
+
+
+def test_a_text_without_terms_and_an_empty_one_have_no_annotations(shared_server: Server) -> None:
+    for text in ("", "nothing of note"):
+        assert post_text(shared_server, text).json == {"annotations": [], "truncated": False}
+
+
+def test_an_ambiguous_name_is_listed_once_for_each_record(shared_server: Server, curator: str) -> None:
+    record_ids = [
+        create_record(shared_server, curator, kind, "mirror drawing")["id"] for kind in ("concept", "task", "task")
+    ]
+    annotations = get_annotations(post_text(shared_server, "Mirror drawings"))
+    assert sorted(annotation["id"] for annotation in annotations) == sorted(record_ids)
+    assert {(annotation["start"], annotation["end"]) for annotation in annotations} == {(0, 15)}
+
+
+def test_a_collection_is_looked_in_alone_where_it_is_named(shared_server: Server, curator: str) -> None:
+    create_record(shared_server, curator, "concept", "tapping")
+    create_record(shared_server, curator, "task", "finger tapping")
+    create_record(shared_server, curator, "contrast", "finger tapping versus rest")
+    text = "finger tapping versus rest"
+    assert list_mentions(shared_server, text) == ["finger tapping"]
+    assert list_mentions(shared_server, text, "?collection=concept") == ["tapping"]
+    assert list_mentions(shared_server, text, "?collection=contrast") == [text]
+
+
+def test_what_was_just_written_is_found_at_once_and_what_went_is_not(shared_server: Server, curator: str) -> None:
+    assert list_mentions(shared_server, "flumming and grobbling") == []
+    record = create_record(shared_server, curator, "concept", "flumming")
+    assert list_mentions(shared_server, "flumming and grobbling") == ["flumming"]
+    record = change_record(shared_server, curator, "PATCH", record, {"name": "grobbling"}).json
+    assert list_mentions(shared_server, "flumming and grobbling") == ["grobbling"]
+    record = change_record(shared_server, curator, "PATCH", record, {"aliases": [{"text": "flumming"}]}).json
+    assert list_mentions(shared_server, "flumming and grobbling") == ["flumming", "grobbling"]
+    change_record(shared_server, curator, "DELETE", record)
+    assert list_mentions(shared_server, "flumming and grobbling") == []
+
+
+def test_a_text_of_ten_megabytes_is_annotated_whole(shared_server: Server, memory: dict[str, Any]) -> None:
+    line = "Nothing much about a working memory that is held in mind for a while, and so on. "
+    text = line * (10_000_000 // len(line))
+    annotations = get_annotations(post_text(shared_server, text))
+    assert len(annotations) == text.count("working memory")
+    assert all(
+        text[annotation["start"] : annotation["end"]] == "working memory"
+        for annotation in (annotations[0], annotations[-1])
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["x" * 10_000_000, " " * 10_000_000, "\x00\x01\x1b" * 300_000, "\u202eשלום \u200f" * 100_000,
+     "e" + "\u0301" * 500_000, "'" * 1_000_000, "工" * 300_000, "\ufeff\uffff\U0010ffff"],
+    ids=["no-space", "only-spaces", "controls", "right-to-left", "accents", "apostrophes", "han", "odd"],
+)  # fmt: skip
+def test_any_text_is_answered(shared_server: Server, memory: dict[str, Any], text: str) -> None:
+    # After a space: a text that goes on without an end may be a word that goes on.
+    annotations = get_annotations(
+        post_text(shared_server, f"working memory, {text[: 10_000_000 - 40]}, working memory")
+    )
+    assert [annotation["text"] for annotation in annotations] == ["working memory"] * 2
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "query", "expected"),
+    [
+        (b"caf\xe9 x", "text/plain", "", (400, "byte 3")),
+        (b"caf\xc3", "text/plain", "", (400, "byte 3")),
+        (b"x" * (70_000) + b"\xff", "text/plain; charset=UTF-8", "", (400, "byte 70000")),
+        (b"x", "text/plain; charset=latin-1", "", (415, "latin-1")),
+        (b"x", "text/html", "", (415, "text/plain")),
+        (b"x", "", "", (415, "text/plain")),
+        (b"x" * ((10 << 20) + 1), "text/plain", "", (413, "10485760")),
+        (b"{", "application/json", "", (400, "JSON")),
+        (b"[]", "application/json", "", (400, "object")),
+        (b"{}", "application/json", "", (422, "text")),
+        (b'{"text": 1}', "application/json", "", (422, "text")),
+        (b'{"text": "x", "lang": "en"}', "application/json", "", (422, "lang")),
+        (b'{"text": "' + b"x" * (1 << 20) + b'"}', "application/json", "", (413, "1048576")),
+        (b"x", "text/plain", "?collection=animal", (422, "concept")),
+        (b"x", "text/plain", "?lang=en", (422, "lang")),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_annotated_is_refused_with_the_reason(
+    shared_server: Server, body: bytes, kind: str, query: str, expected: tuple[int, str]
+) -> None:
+    response = post_text(shared_server, body, kind, query)
+    assert response.status == expected[0]
+    assert expected[1] in response.json["detail"]
+
+
+def test_a_body_of_unknown_length_is_refused_once_it_is_too_large(shared_server: Server) -> None:
+    connection = shared_server.connect()
+    chunks = (b"x" * 65_536 for _ in range(170))
+    try:
+        connection.request("POST", ANNOTATE_PATH, chunks, {"Content-Type": "text/plain"}, encode_chunked=True)
+        assert connection.getresponse().status == 413
+    except (BrokenPipeError, ConnectionResetError):
+        pass  # the server had answered and gone before all was sent
+    finally:
+        connection.close()
+
+
+def test_many_texts_at_a_time_are_each_answered_while_terms_are_written(
+    shared_server: Server, curator: str, memory: dict[str, Any]
+) -> None:
+    text = "a working memory span " * 5_000
+    counts = list[int]()
+
+    def count_mentions() -> None:
+        counts.append(list_mentions(shared_server, text).count("working memory"))
+
+    threads = [threading.Thread(target=count_mentions) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for number in range(20):
+        create_record(shared_server, curator, "concept", f"passing thought {number}")
+    for thread in threads:
+        thread.join()
+    assert counts == [5_000] * 8
+
+
+def test_the_reference_tells_of_it(shared_server: Server) -> None:
+    operation = shared_server.get("/openapi.json").json["paths"][ANNOTATE_PATH]["post"]
+    assert set(operation["requestBody"]["content"]) == {"text/plain", "application/json"}
+    assert "example" in operation["responses"]["200"]["content"]["application/json"]
+
+
+@pytest.fixture
+def catalogue(url: str, sample_paths: list[Path]) -> str:
+    assert run_cli("import", *sample_paths, "--database", url).returncode == 0
+    return url
+
+
+def parse_csv(output: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(output)))
+
+
+def test_the_command_counts_the_terms_of_each_document(catalogue: str, tmp_path: Path) -> None:
+    first_file, other = tmp_path / "one.txt", tmp_path / "other.txt"
+    first_file.write_text("Working memory and working memories; the Stroop task.")
+    other.write_bytes("naïve working memory".encode("cp1252"))
+    result = run_cli("annotate", first_file, other, "--database", catalogue)
+    assert result.returncode == 0
+    assert f"{other} is not UTF-8" in result.stderr
+    counts = {(row["document"], row["name"], row["collection"]): row["count"] for row in parse_csv(result.stdout)}
+    assert counts[str(first_file), "working memory", "concept"] == "2"
+    assert counts[str(first_file), "Stroop task", "task"] == "1"
+    assert counts[str(other), "working memory", "concept"] == "1"
+    alone = run_cli(
+        "annotate", first_file, "--collection", "task", "-o", tmp_path / "counts.csv", "--database", catalogue
+    )
+    assert (alone.returncode, alone.stdout) == (0, "")
+    assert {row["collection"] for row in parse_csv((tmp_path / "counts.csv").read_text())} == {"task"}
+    second_result = run_cli(
+        "annotate", first_file, "--collection", "task", "--collection", "concept", "--database", catalogue
+    )
+    assert {row["collection"] for row in parse_csv(second_result.stdout)} == {"concept", "task"}
+
+
+def test_the_command_tells_every_place_in_json(catalogue: str, tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_text("— working\nmemory")
+    (tmp_path / "none.txt").write_text("")
+    result = run_cli("annotate", tmp_path / "text.txt", tmp_path / "none.txt", "--json", "--database", catalogue)
+    first, second = map(json.loads, result.stdout.splitlines())
+    assert [(annotation["start"], annotation["end"], annotation["name"]) for annotation in first["annotations"]] == [
+        (2, 16, "working memory")
+    ]
+    assert second == {"document": str(tmp_path / "none.txt"), "annotations": []}
+
+
+@pytest.fixture
+def sample(new_url: Any, sample_paths: list[Path]) -> str:
+    url: str = new_url("sqlite")
+    assert run_cli("import", *sample_paths, "--database", url).returncode == 0
+    return url
+
+
+def test_the_command_reads_standard_input(sample: str) -> None:
+    command = [sys.executable, "-m", "lexarium", "annotate", "-", "--database", sample]
+    result = subprocess.run(command, input="working memory", capture_output=True, text=True, check=True)
+    assert [(row["document"], row["count"]) for row in parse_csv(result.stdout)] == [("standard input", "1")]
+
+
+def test_on_a_terminal_the_command_prints_a_table_unless_csv_is_asked_for(sample: str, tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_text("working memory")
+    for options, header in (([], False), (["--csv"], True)):
+        main_fd, side_fd = pty.openpty()
+        command = [sys.executable, "-m", "lexarium", "annotate", str(tmp_path / "text.txt"), "--database", sample]
+        subprocess.run([*command, *options], stdout=side_fd, stderr=subprocess.DEVNULL, check=True)
+        os.close(side_fd)
+        printed = os.read(main_fd, 100_000).decode()
+        os.close(main_fd)
+        assert "working memory" in printed
+        assert ("document,id,name,collection,count" in printed) is header
+
+
+@pytest.mark.parametrize("options", [[], ["--csv"], ["--json"]])
+def test_no_bar_gets_between_the_lines_on_a_terminal(sample: str, tmp_path: Path, options: list[str]) -> None:
+    (tmp_path / "text.txt").write_text("working memory")
+    main_fd, side_fd = pty.openpty()
+    command = [sys.executable, "-m", "lexarium", "annotate", str(tmp_path / "text.txt"), "--database", sample]
+    subprocess.run([*command, *options], stdout=side_fd, stderr=side_fd, check=True)
+    os.close(side_fd)
+    printed = os.read(main_fd, 100_000).decode()
+    os.close(main_fd)
+    assert "reading" not in printed
+    assert "\x1b[2K" not in printed
+
+
+def test_the_command_reads_a_named_pipe(sample: str, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    command = [sys.executable, "-m", "lexarium", "annotate", str(tmp_path / "pipe"), "--database", sample]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    (tmp_path / "pipe").write_text("working memory")
+    assert [row["count"] for row in parse_csv(process.communicate(timeout=DEADLINE_SECONDS)[0])] == ["1"]
+
+
+def test_files_that_cannot_be_read_are_told_all_at_once(sample: str, tmp_path: Path) -> None:
+    result = run_cli("annotate", tmp_path / "a.txt", tmp_path / "b.txt", tmp_path, "--database", sample)
+    assert (result.returncode, result.stdout) == (1, "")
+    assert all(name in result.stderr for name in ("a.txt", "b.txt", "directory"))
+
+
+def test_a_cell_that_a_spreadsheet_would_run_is_escaped(sample: str, tmp_path: Path) -> None:
+    (tmp_path / "=cmd").write_text("working memory")
+    command = [sys.executable, "-m", "lexarium", "annotate", "=cmd", "--database", sample]
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert parse_csv(result.stdout)[0]["document"] == "'=cmd"
+
+
+def test_an_answer_stops_after_a_million_annotations_and_says_so() -> None:
+    terms = tuple(DictionaryTerm(f"trm_{number}", "memory", "concept") for number in range(1_000))
+    mention = Mention(0, 6, "memory", terms)
+    for mentions, expected, end in (
+        (999, 999_000, b'],"truncated":false}'),
+        (1_001, 1_000_000, b'],"truncated":true}'),
+    ):
+        chunks = list(rendered(iter([[mention] * mentions])))
+        assert sum(chunk.count(b'"start"') for chunk in chunks) == expected
+        assert chunks[-1] == end
+
+
+def test_two_texts_at_a_time_are_read_and_others_wait_their_turn() -> None:
+    reading: list[int] = []
+    concurrency: list[int] = []
+    go_on = threading.Event()
+
+    def read_text(number: int) -> Iterator[bytes]:
+        reading.append(number)
+        concurrency.append(len(reading))
+        assert go_on.wait(10)
+        reading.remove(number)
+        yield b"read"
+
+    async def run_requests() -> list[bytes | None]:
+        limits = Limits(Settings())
+        tasks = [asyncio.create_task(read_first_chunk(read_text(number), limits)) for number in range(6)]
+        while len(reading) < 2:
+            await asyncio.sleep(0)
+        # Were there no limit, the others would have begun by the time that these are done.
+        for _ in range(20):
+            await asyncio.to_thread(str)
+        go_on.set()
+        return await asyncio.gather(*tasks)
+
+    assert asyncio.run(run_requests()) == [b"read"] * 6
+    assert max(concurrency) == 2
+
+
+def test_names_that_are_long_in_coming_are_a_503_that_says_when_to_try_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    coming: Future[Annotator] = Future()
+    annotating = SimpleNamespace(get_current=lambda: coming)
+    monkeypatch.setattr("lexarium.web.v1.annotate._READY_SECONDS", 0)
+    with pytest.raises(HTTPProblem, match="still being read") as error:
+        asyncio.run(_current(annotating))  # type: ignore[arg-type]
+    assert (error.value.status, "Retry-After" in error.value.headers) == (503, True)
+
+
+def test_names_that_could_not_be_read_are_read_on_at_the_next_call(
+    database: Database, sample_paths: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import_files(database, sample_paths)
+    annotating = AnnotatorCache(database)
+    labelled = revisions.list_changed_labels
+
+    def fail_after_first(connection: Connection, seq: int, revision: int, limit: int) -> list[revisions.ChangedLabels]:
+        if seq:
+            raise DatabaseUnavailable("The database has gone.")
+        return labelled(connection, seq, revision, limit)
+
+    monkeypatch.setattr(revisions, "list_changed_labels", fail_after_first)
+    with pytest.raises(DatabaseUnavailable):
+        annotating.get_current().result(10)
+    monkeypatch.undo()
+    text = "Stroop tasks and working memory"
+    batches = annotating.get_current().result(10).find_mentions([text], ("concept", "task"))
+    assert [mention.text for batch in batches for mention in batch] == ["Stroop tasks", "working memory"]

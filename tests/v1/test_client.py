@@ -1,0 +1,420 @@
+"""The Python client, over HTTP to real servers; and what it does where the way to them is bad."""
+
+import gzip
+import io
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import redirect_stdout
+from pathlib import Path
+
+import pandas
+import pytest
+
+from lexarium.client import client as client_module
+from lexarium.client import transport
+from lexarium.client.client import Catalogue, NotFound, Refused, Stale
+from lexarium.client.models import Record
+from lexarium.client.transport import Unreachable
+from lexarium.domain.errors import LexariumError
+from lexarium.domain.schema.collections import COLLECTIONS
+from tests.support.databases import DatabaseUrlFactory
+from tests.support.fault_proxy import (
+    FaultProxy,
+    drop_connection,
+    forward_then_drop,
+    reply_with,
+    send_endless_body,
+    truncate_body,
+)
+from tests.support.server import Server
+
+PAGE = Path(__file__).parents[2] / "docs" / "client.md"
+
+
+@pytest.fixture(autouse=True)
+def shorten_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transport, "_INITIAL_BACKOFF", 0.001)
+
+
+@pytest.fixture(scope="module")
+def sample(new_url: DatabaseUrlFactory) -> Iterator[Server]:
+    with Server(new_url("sqlite"), "--sample") as server:
+        yield server
+
+
+@pytest.fixture
+def catalogue(sample: Server) -> Iterator[Catalogue]:
+    with Catalogue(f"http://127.0.0.1:{sample.port}/", sample.create_token("curator")) as client:
+        yield client
+
+
+@pytest.fixture
+def proxy(sample: Server) -> Iterator[FaultProxy]:
+    with FaultProxy(sample.port) as fault_proxy:
+        yield fault_proxy
+
+
+@pytest.fixture
+def proxied_catalogue(proxy: FaultProxy, sample: Server) -> Iterator[Catalogue]:
+    """A catalogue whose connection goes through the go-between."""
+    with Catalogue(proxy.url, sample.create_token("curator")) as client:
+        yield client
+
+
+def require_published(saved: object) -> Record:
+    assert isinstance(saved, dict)
+    assert saved["state"] == "published"
+    record: Record = saved  # type: ignore[assignment]
+    return record
+
+
+# Reading
+
+
+def test_a_list_is_every_record_page_by_page(
+    sample: Server, catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client_module, "_PAGE_SIZE", 50)
+    for name, records in (
+        ("concept", catalogue.concepts()),
+        ("task", catalogue.tasks()),
+        ("disorder", catalogue.disorders()),
+    ):
+        entries = sample.get(f"/api/v-alpha/{name}").json
+        assert {record["id"] for record in records} == {record["id"] for record in entries}
+        assert records.total == len(entries)
+
+
+def test_filters_are_those_of_the_service(catalogue: Catalogue) -> None:
+    memory = list(catalogue.concepts(class_="ctp_memory", sort="-name"))
+    assert memory
+    assert {record["id_concept_class"] for record in memory} == {"ctp_memory"}
+    assert memory[0]["name"].casefold() > memory[-1]["name"].casefold()
+    sample_ids = [record["id"] for record in memory[:3]]
+    assert {record["id"] for record in catalogue.concepts(ids=sample_ids)} == set(sample_ids)
+    assert catalogue.disorders(flagged=True).total < catalogue.disorders().total
+    with pytest.raises(Refused, match="colour is not a parameter here") as error:
+        list(catalogue.concepts(colour="red"))
+    assert error.value.status == 422
+
+
+def test_every_way_to_read_gives_what_the_service_has(catalogue: Catalogue) -> None:
+    hit = catalogue.search("work mem", collection="concept", limit=3)[0]
+    assert hit["name"] == "working memory"
+    record = catalogue.get(hit["id"])
+    assert record["aliases"][0]["text"] == "WM"
+    assert catalogue.suggest("work mem", collection="concept", limit=1)[0]["id"] == record["id"]
+    [mention] = catalogue.annotate("Working  memory é", collection="concept")
+    assert (mention["start"], mention["end"], mention["id"]) == (0, 15, record["id"])
+    for reference in (record, record["id"]):
+        assert [item["name"] for item in catalogue.ancestors(reference)] == ["memory"]
+        below = {item["name"]: item["depth"] for item in catalogue.descendants(reference)}
+        assert below["phonological loop"] == 2
+        assert [item["version"] for item in catalogue.history(reference)] == [1]
+        assert {"relation": "KINDOF", "direction": "out", "id": record["relations"]["KINDOF"][0], "name": "memory"} in (
+            catalogue.relations(reference)
+        )
+    assert catalogue.about()["counts"]["concept"] >= 100
+
+
+def test_changes_are_every_change_in_order(catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client_module, "_PAGE_SIZE", 100)
+    revision = catalogue.about()["revision"]
+    changes = list(catalogue.changes())
+    assert [change["seq"] for change in changes] == list(range(1, revision + 1))
+    require_published(catalogue.create("concept", name="What is new"))
+    [change] = catalogue.changes(revision)
+    assert change["record"]["name"] == "What is new"
+
+
+def test_a_record_that_is_not_there_is_told_with_the_services_sentence(catalogue: Catalogue) -> None:
+    with pytest.raises(NotFound, match="There is no record with the id 'trm_nowhere'") as missing:
+        catalogue.get("trm_nowhere")
+    assert missing.value.status == 404
+
+
+def test_the_past_is_read_by_revision(catalogue: Catalogue) -> None:
+    record = require_published(catalogue.create("concept", name="Was"))
+    revision = catalogue.about()["revision"]
+    catalogue.update(record, name="Is")
+    assert catalogue.get(record["id"], as_of=revision)["name"] == "Was"
+    assert [record["name"] for record in catalogue.concepts(ids=[record["id"]], as_of=revision)] == ["Was"]
+
+
+# Writing
+
+
+def test_a_record_is_made_changed_related_and_retired(catalogue: Catalogue) -> None:
+    created = require_published(
+        catalogue.create("concept", name="Made", aliases=[{"text": "M", "lang": "en", "scope": "exact"}])
+    )
+    changed = require_published(catalogue.update(created, definition_text="What it is."))
+    assert (changed["version"], changed["name"], changed["definition_text"]) == (2, "Made", "What it is.")
+    parent = catalogue.search("memory", collection="concept")[0]["id"]
+    assert catalogue.relate(changed, "KINDOF", parent)["relations"] == {"KINDOF": [parent]}
+    assert catalogue.relate(created["id"], "exactMatch", "DOID:1")["relations"]["exactMatch"] == ["DOID:1"]
+    assert catalogue.unrelate(created["id"], "KINDOF", parent)["relations"] == {"exactMatch": ["DOID:1"]}
+    assert catalogue.retire(created["id"], replaced_by=parent)["state"] == "retired"
+    with pytest.raises(NotFound) as error:
+        catalogue.get(created["id"])
+    assert error.value.problem["replaced_by"] == parent
+
+
+def test_a_record_that_was_changed_meanwhile_is_not_overwritten(catalogue: Catalogue) -> None:
+    record = require_published(catalogue.create("concept", name="Mine"))
+    catalogue.update(record["id"], name="Theirs")
+    with pytest.raises(Stale, match="is at version 2 now, not at 1") as error:
+        catalogue.update(record, name="Mine again")
+    assert error.value.problem["record"]["name"] == "Theirs"
+    assert require_published(catalogue.update(record["id"], definition_text="By its id."))["name"] == "Theirs"
+
+
+def test_every_wrong_field_is_told(catalogue: Catalogue) -> None:
+    with pytest.raises(Refused) as error:
+        catalogue.create("concept", name="", colour="red")
+    assert error.value.status == 422
+    assert set(error.value.fields) == {"name", "colour"}
+    assert error.value.fields["name"] in str(error.value)
+
+
+def test_a_batch_is_all_or_nothing(catalogue: Catalogue) -> None:
+    lines = [
+        {"op": "create", "collection": "concept", "as": "x", "record": {"name": "Of a batch: ü"}},
+        {"op": "update", "id": "$x", "change": {"definition_text": "…"}},
+    ]
+    results = catalogue.batch(lines)
+    assert [result["version"] for result in results] == [1, 2]
+    before = catalogue.about()["revision"]
+    with pytest.raises(Refused):
+        catalogue.batch([*lines, {"op": "retire", "id": "trm_nowhere"}])
+    assert catalogue.about()["revision"] == before
+
+
+def test_a_contributors_writes_are_proposals_that_a_curator_decides(sample: Server, catalogue: Catalogue) -> None:
+    with Catalogue(f"http://127.0.0.1:{sample.port}", sample.create_token("contributor")) as contributor:
+        first, second, third = (contributor.create("concept", name=name)["id"] for name in ("One", "Two", "Three"))
+        assert contributor.propose("concept", {"name": "Four"})["state"] == "open"
+        assert catalogue.accept(first)["name"] == "One"
+        assert catalogue.accept(second, name="Two, mended")["name"] == "Two, mended"
+        assert catalogue.reject(third, "Known already.")["reason"] == "Known already."
+        [fourth] = contributor.proposals("open")
+        assert contributor.withdraw(fourth["id"])["state"] == "withdrawn"
+        assert len(contributor.proposals()) == 4
+
+
+def test_writing_without_a_token_is_refused_in_the_services_words(sample: Server) -> None:
+    with Catalogue(f"http://127.0.0.1:{sample.port}") as nobody, pytest.raises(Refused, match="token") as error:
+        nobody.create("concept", name="No")
+    assert error.value.status == 401
+
+
+# A bad connection
+
+
+def test_what_is_known_already_is_not_sent_again(proxy: FaultProxy, proxied_catalogue: Catalogue) -> None:
+    first = list(proxied_catalogue.concepts())
+    first[0]["name"] = "spoilt by the caller"
+    assert next(iter(proxied_catalogue.concepts()))["name"] != "spoilt by the caller"
+    assert [request.status for request in proxy.requests] == [200, 304]
+
+
+def test_what_is_kept_is_bounded(
+    proxy: FaultProxy, proxied_catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client_module, "_CACHE_BYTES", 20_000)
+    sample_ids = [record["id"] for record in proxied_catalogue.concepts()][:30]
+    for record_id in [*sample_ids, *sample_ids]:
+        proxied_catalogue.get(record_id)
+    statuses = [request.status for request in proxy.requests[1:]]
+    assert statuses.count(304) < 30
+    assert (
+        sum(len(body) for _, body in proxied_catalogue._etag_cache.values())
+        == proxied_catalogue._cached_bytes
+        <= 20_000
+    )
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        drop_connection,
+        truncate_body,
+        reply_with(503, b"busy", Retry_After="0"),
+        reply_with(429, Retry_After="Wed, 21 Oct 2015 07:28:00 GMT"),
+        reply_with(502),
+        reply_with(200, b"not gzip", Content_Encoding="gzip"),
+    ],
+)
+def test_a_read_outlives_trouble(proxy: FaultProxy, proxied_catalogue: Catalogue, fault: object) -> None:
+    proxy.faults.extend([fault, fault])  # type: ignore[list-item]
+    assert proxied_catalogue.search("working memory")[0]["name"] == "working memory"
+    assert len(proxy.requests) == 3
+
+
+def test_a_write_whose_answer_was_lost_is_done_once(
+    proxy: FaultProxy, proxied_catalogue: Catalogue, catalogue: Catalogue
+) -> None:
+    before = catalogue.about()["revision"]
+    proxy.faults.append(forward_then_drop)
+    created = require_published(proxied_catalogue.create("concept", name="Once"))
+    proxy.faults.append(forward_then_drop)
+    changed = require_published(proxied_catalogue.update(created, name="Twice"))
+    proxy.faults.append(forward_then_drop)
+    related = proxied_catalogue.relate(changed, "exactMatch", "DOID:2")
+    proxy.faults.append(forward_then_drop)
+    assert proxied_catalogue.unrelate(related, "exactMatch", "DOID:2")["version"] == 4
+    proxy.faults.extend([None, forward_then_drop])
+    assert proxied_catalogue.retire(created["id"])["state"] == "retired"
+    proxy.faults.append(forward_then_drop)
+    proxied_catalogue.batch([{"op": "create", "collection": "concept", "record": {"name": "Batched"}}])
+    assert catalogue.about()["revision"] == before + 6
+
+
+def test_a_service_that_stays_away_is_told_in_a_sentence(proxy: FaultProxy, proxied_catalogue: Catalogue) -> None:
+    proxy.default_fault = drop_connection
+    with pytest.raises(Unreachable, match=r"http://127.0.0.1:\d+ cannot be reached: "):
+        proxied_catalogue.about()
+    assert len(proxy.requests) == 6
+    proxy.default_fault = reply_with(503, b'{"detail": "Come again tomorrow."}', Retry_After="86400")
+    with pytest.raises(Refused, match="Come again tomorrow") as error:
+        proxied_catalogue.about()
+    assert error.value.status == 503
+    assert len(proxy.requests) == 7
+
+
+@pytest.mark.parametrize("body", [b"<html>hello</html>", b'{"half": ', b"\xff", b"[" * 200_000])
+def test_what_is_no_lexarium_is_told_so(proxy: FaultProxy, proxied_catalogue: Catalogue, body: bytes) -> None:
+    proxy.default_fault = reply_with(200, body)
+    with pytest.raises(Unreachable, match="no Lexarium"):
+        proxied_catalogue.about()
+    proxy.default_fault = reply_with(418, body)
+    with pytest.raises(Refused, match="The service answered 418"):
+        proxied_catalogue.about()
+
+
+def test_an_answer_without_end_is_cut_off(proxy: FaultProxy, proxied_catalogue: Catalogue) -> None:
+    proxy.default_fault = send_endless_body
+    with pytest.raises(Unreachable, match="answers more than 67,108,864 bytes"):
+        proxied_catalogue.about()
+
+
+@pytest.mark.parametrize(
+    "location",
+    ["http://example.org/api/v1", "file:///etc/passwd", "https://user@127.0.0.1/", "//[", "ftp://127.0.0.1/"],
+)
+def test_a_redirect_to_someone_else_is_not_followed(
+    proxy: FaultProxy, proxied_catalogue: Catalogue, location: str
+) -> None:
+    proxy.default_fault = reply_with(302, Location=location)
+    with pytest.raises(Unreachable, match=r"which is not followed|is not an address"):
+        proxied_catalogue.about()
+    assert len(proxy.requests) == 1
+
+
+def test_redirects_end(proxy: FaultProxy, proxied_catalogue: Catalogue) -> None:
+    proxy.default_fault = reply_with(302, Location="/api/v1")
+    with pytest.raises(Unreachable, match="without end"):
+        proxied_catalogue.about()
+
+
+def test_a_server_that_has_moved_is_asked_there_from_then_on(proxy: FaultProxy, sample: Server) -> None:
+    server_url = f"http://127.0.0.1:{sample.port}"
+    proxy.default_fault = reply_with(301, Location=f"{server_url}/api/v1")
+    with Catalogue(proxy.url) as proxied_catalogue:
+        assert proxied_catalogue.about()["service"] == proxied_catalogue.about()["service"] == "lexarium"
+        assert len(proxy.requests) == 1
+        assert repr(proxied_catalogue) == f"Catalogue('{server_url}')"
+
+
+@pytest.mark.parametrize(
+    "address", ["example.org", "ftp://example.org", "http://", "http://[", "http://a b", "http://u:p@x"]
+)
+def test_an_address_that_is_none_is_refused(address: str) -> None:
+    with pytest.raises(LexariumError, match="is not an address"):
+        Catalogue(address)
+
+
+# Tables and files
+
+
+def test_rows_become_frames(catalogue: Catalogue) -> None:
+    frame = catalogue.disorders().to_frame()
+    assert isinstance(frame, pandas.DataFrame)
+    assert set(frame["collection"]) == {"disorder"}
+    assert {"id", "name", *COLLECTIONS["disorder"].fields} <= set(frame.columns)
+    assert catalogue.search("memory", limit=3).to_frame()["name"][0] == "memory"
+
+
+def test_without_pandas_a_frame_is_refused_in_a_sentence(catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(LexariumError, match="pip install pandas"):
+        catalogue.concepts().to_frame()
+
+
+def test_an_export_is_there_only_once_it_is_whole(
+    proxy: FaultProxy, proxied_catalogue: Catalogue, tmp_path: Path
+) -> None:
+    path = tmp_path / "out.ttl"
+    proxy.default_fault = reply_with(406, json.dumps({"detail": "There is no such format."}).encode())
+    with pytest.raises(Refused, match="no such format"):
+        proxied_catalogue.export("nonsense", path)
+    assert list(tmp_path.iterdir()) == []
+    proxy.default_fault = reply_with(200, b"whole")
+    assert proxied_catalogue.export("skos", path, collection="concept").read_bytes() == b"whole"
+    assert [path.name for path in tmp_path.iterdir()] == ["out.ttl"]
+    assert proxy.requests[-1].target == "/api/v1/export?format=skos&collection=concept"
+
+
+def test_an_export_is_compressed_as_its_name_ends_also_where_it_took_two_tries(
+    proxy: FaultProxy, proxied_catalogue: Catalogue, tmp_path: Path
+) -> None:
+    proxy.faults.append(truncate_body)
+    path = proxied_catalogue.export("csv", tmp_path / "out.csv.gz")
+    assert gzip.decompress(path.read_bytes()) == proxied_catalogue.export("csv", tmp_path / "out.csv").read_bytes()
+    with pytest.raises(LexariumError, match="would be an archive"):
+        proxied_catalogue.export("csv", tmp_path / "out.csv.zip")
+
+
+# The package and the page
+
+
+def test_the_client_loads_nothing_of_the_server() -> None:
+    script = "import sys, lexarium.client; print(*sorted(name for name in sys.modules if name.startswith('lexarium')))"
+    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
+    assert loaded == [
+        "lexarium",
+        "lexarium.client",
+        "lexarium.client.client",
+        "lexarium.client.models",
+        "lexarium.client.transport",
+        "lexarium.compression",
+        "lexarium.domain",
+        "lexarium.domain.errors",
+    ]
+
+
+def test_the_page_of_the_client_is_so(
+    new_url: DatabaseUrlFactory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its blocks run in order against a fresh sample; what each prints is the block that follows it."""
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"```(python|text)\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    names: dict[str, object] = {}
+    printed = ""
+    with Server(new_url("sqlite"), "--sample") as server:
+        for kind, text in blocks:
+            if kind == "text":
+                assert printed == text
+                printed = ""
+                continue
+            assert printed == "", "what a block prints is not shown"
+            code = text.replace("http://127.0.0.1:8000", f"http://127.0.0.1:{server.port}")
+            code = code.replace('"YOUR-TOKEN"', repr(server.create_token("curator")))
+            with redirect_stdout(io.StringIO()) as output:
+                exec(compile(code, str(PAGE), "exec"), names)
+            printed = output.getvalue().replace(f":{server.port}", ":8000")
+    assert printed == ""
+    assert len(blocks) >= 20

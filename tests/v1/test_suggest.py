@@ -1,0 +1,101 @@
+"""Completions as someone types, over HTTP on both engines."""
+
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from tests.support.databases import ENGINES, DatabaseUrlFactory
+from tests.support.server import Server
+
+
+@pytest.fixture(scope="module", params=ENGINES)
+def sample(request: pytest.FixtureRequest, new_url: DatabaseUrlFactory) -> Iterator[Server]:
+    with Server(new_url(request.param), "--sample") as server:
+        yield server
+
+
+def get_suggestions(server: Server, prefix: str, **options: object) -> Any:
+    response = server.get(f"/api/v1/suggest?{urlencode({'prefix': prefix, **options})}")
+    assert response.status == 200, response.body
+    return response.json["suggestions"]
+
+
+@pytest.mark.parametrize("prefix", ["work mem", "working m", "WORKING MEMORY", "wörk mém", "wrok mem", "workign memo"])
+def test_what_is_typed_so_far_is_completed(sample: Server, prefix: str) -> None:
+    assert get_suggestions(sample, prefix)[0]["name"] == "working memory"
+
+
+def test_every_keystroke_of_a_name_leads_towards_it(sample: Server) -> None:
+    name = "working memory"
+    for length in range(3, len(name) + 1):
+        assert name in [suggestion["name"] for suggestion in get_suggestions(sample, name[:length])]
+
+
+def test_a_completion_says_which_alias_it_is(sample: Server) -> None:
+    aliased = next(record for record in sample.get("/api/v-alpha/concept").json if record["alias"])
+    alias = aliased["alias"].replace(";", ",").split(",")[0].strip()
+    suggestion = next(item for item in get_suggestions(sample, alias) if item["id"] == aliased["id"])
+    assert suggestion["text"] == alias
+    assert suggestion["highlight"]
+
+
+def test_words_of_a_name_and_an_alias_together_are_completed(sample: Server) -> None:
+    records = sample.get("/api/v-alpha/concept").json
+    aliased = next(record for record in records if record["alias"] and " " not in record["alias"])
+    suggestion = get_suggestions(sample, f"{aliased['alias']} {aliased['name'][:4]}")[0]
+    assert (suggestion["id"], bool(suggestion["highlight"])) == (aliased["id"], True)
+
+
+def test_all_collections_are_completed_unless_some_are_named(sample: Server) -> None:
+    for collection in ("contrast", "concept_class"):
+        name = sample.get(f"/api/v1/{collection}?limit=1").json["items"][0]["name"]
+        assert name in [suggestion["text"] for suggestion in get_suggestions(sample, name)]
+        assert {suggestion["collection"] for suggestion in get_suggestions(sample, name[:3], collection="task")} <= {
+            "task"
+        }
+
+
+def test_what_is_usually_searched_comes_first_among_what_matches_as_well(sample: Server) -> None:
+    collections = [
+        suggestion["collection"]
+        for suggestion in get_suggestions(sample, "m", limit=50)
+        if suggestion["text"].lower().startswith("m")
+    ]
+    others = [rank for rank, collection in enumerate(collections) if collection in ("contrast", "concept_class")]
+    assert "concept" in collections
+    assert others == list(range(len(collections) - len(others), len(collections)))
+
+
+def test_nothing_typed_completes_to_nothing(sample: Server) -> None:
+    assert get_suggestions(sample, "") == get_suggestions(sample, "  ") == get_suggestions(sample, "?!") == []
+
+
+def test_as_many_are_told_as_asked_for(sample: Server) -> None:
+    assert len(get_suggestions(sample, "m", limit=3)) == 3
+
+
+@pytest.mark.parametrize(
+    ("query", "pointers"),
+    [
+        ("", ["/prefix"]),
+        ("prefix=a&limit=x&collection=no&other=1", ["/other", "/collection", "/limit"]),
+        ("prefix=a&limit=51", ["/limit"]),
+        ("prefix=" + "a" * 10_001, ["/prefix"]),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_with_every_problem(sample: Server, query: str, pointers: list[str]) -> None:
+    response = sample.get(f"/api/v1/suggest?{query}")
+    assert response.status == 422
+    assert [error["pointer"] for error in response.json["errors"]] == pointers
+
+
+def test_only_reading_is_allowed(sample: Server) -> None:
+    assert sample.request("POST", "/api/v1/suggest").status == 405
+    assert sample.request("HEAD", "/api/v1/suggest?prefix=a").status == 200
+
+
+def test_the_reference_tells_of_it(sample: Server) -> None:
+    operation = sample.get("/openapi.json").json["paths"]["/api/v1/suggest"]["get"]
+    assert [parameter["name"] for parameter in operation["parameters"]] == ["prefix", "collection", "limit"]

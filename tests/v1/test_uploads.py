@@ -1,0 +1,142 @@
+"""Files that wait to be imported: how long, for whom, and what is left of an import whose server is gone."""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lexarium.domain.account import Account, Role
+from lexarium.domain.errors import Conflict, DatabaseUnavailable, NotFound, PermissionDenied, StoreError
+from lexarium.domain.vocabulary import Vocabulary
+from lexarium.services.access.permissions import Caller
+from lexarium.services.transfer.import_report import ImportReport
+from lexarium.services.transfer.imports import import_files
+from lexarium.services.transfer.uploads import RETENTION_SECONDS, ImportOptions, UploadManager, UploadStatus
+from lexarium.store.database import Database
+from tests.support.browserless_client import BrowserlessClient
+from tests.support.databases import DatabaseUrlFactory
+from tests.support.server import Server
+
+ONE_RECORD = b'[{"id": "trm_one", "name": "one"}]'
+WAIT_SECONDS = 60.0
+
+
+def build_caller(name: str, role: Role = Role.CURATOR) -> Caller:
+    return Caller(Account(f"usr_{name}", name, role), role, "tok_1")
+
+
+@pytest.fixture
+def uploads(database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> UploadManager:
+    monkeypatch.setattr("lexarium.services.transfer.uploads.gettempdir", lambda: str(tmp_path))
+    return UploadManager(database, Vocabulary())
+
+
+def test_an_upload_is_found_by_its_sender_and_ticket_alone(uploads: UploadManager) -> None:
+    upload = uploads.receive(
+        build_caller("ada"), [("concept.json", BytesIO(ONE_RECORD))], ImportOptions(), WAIT_SECONDS
+    )
+    assert upload.stage == UploadStatus.PREVIEWED
+    assert uploads.get(build_caller("ada"), upload.ticket).report["created"] == {"concept": 1}
+    for who, ticket in (
+        (build_caller("bob"), upload.ticket),
+        (build_caller("ada"), "another"),
+        (build_caller("ada"), "../.."),
+    ):
+        with pytest.raises(NotFound, match="on the server that got them"):
+            uploads.get(who, ticket)
+    with pytest.raises(PermissionDenied):
+        uploads.receive(build_caller("eve", Role.CONTRIBUTOR), [], ImportOptions())
+
+
+def test_files_are_gone_after_their_import_and_what_came_of_it_after_an_hour(
+    uploads: UploadManager, tmp_path: Path
+) -> None:
+    ada = build_caller("ada")
+    ticket = uploads.receive(ada, [("concept.json", BytesIO(ONE_RECORD))], ImportOptions(), WAIT_SECONDS).ticket
+    assert uploads.apply(ada, ticket, None, WAIT_SECONDS).stage == UploadStatus.IMPORTED
+    (folder,) = next(tmp_path.iterdir()).iterdir()
+    assert sorted(path.name for path in folder.iterdir()) == ["lock", "state.json"]
+    with pytest.raises(Conflict):
+        uploads.preview(ada, ticket, ImportOptions())
+    uploads.delete_expired()
+    uploads.get(ada, ticket)
+    long_ago = time.time() - RETENTION_SECONDS - 1
+    os.utime(folder, (long_ago, long_ago))
+    uploads.delete_expired()
+    with pytest.raises(NotFound):
+        uploads.get(ada, ticket)
+
+
+def test_a_folder_that_others_may_look_into_is_not_used(uploads: UploadManager, tmp_path: Path) -> None:
+    folder = tmp_path / f"lexarium-uploads-{os.getuid()}"
+    folder.mkdir(mode=0o755)
+    with pytest.raises(StoreError):
+        uploads.receive(build_caller("ada"), [("concept.json", BytesIO(ONE_RECORD))], ImportOptions())
+
+
+@pytest.mark.parametrize("committed", [False, True])
+def test_whether_files_were_imported_is_claimed_only_where_it_is_known(
+    uploads: UploadManager, monkeypatch: pytest.MonkeyPatch, committed: bool
+) -> None:
+    ada = build_caller("ada")
+    ticket = uploads.receive(ada, [("concept.json", BytesIO(ONE_RECORD))], ImportOptions(), WAIT_SECONDS).ticket
+
+    def fail_unanswered(*arguments: Any, **options: Any) -> ImportReport:
+        if committed:
+            import_files(*arguments, **options)
+        raise DatabaseUnavailable("the commit was not answered")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("lexarium.services.transfer.uploads.import_files", fail_unanswered)
+        upload = uploads.apply(ada, ticket, None, WAIT_SECONDS)
+    assert upload.stage == UploadStatus.UNCERTAIN
+    assert "is not known" in upload.wrong
+    report = uploads.preview(ada, ticket, ImportOptions(), WAIT_SECONDS).report
+    assert report["unchanged" if committed else "created"] == {"concept": 1}
+
+
+@pytest.fixture(params=["looking", "importing"])
+def restarted_server(
+    request: pytest.FixtureRequest, new_url: DatabaseUrlFactory
+) -> Iterator[tuple[Server, BrowserlessClient]]:
+    """A server whose predecessor was killed while it looked at someone's files or imported them, and that someone."""
+    url = new_url("sqlite")
+    with Server(url) as first_server:
+        person = BrowserlessClient(first_server)
+        person.sign_in("curator")
+        head = '--x\r\nContent-Disposition: form-data; name="files"; filename="concept.json"\r\n\r\n'
+        cookie = "; ".join(f"{name}={value}" for name, value in person.cookies.items())
+        headers = {"Content-Type": "multipart/form-data; boundary=x", "Accept": "text/html", "Cookie": cookie}
+        body = head.encode() + ONE_RECORD + b"\r\n--x--\r\n"
+        if request.param == "importing":
+            person.path = first_server.request("POST", "/import", headers, body).headers["location"]
+            while "data-progress" in person.open(person.path):
+                pass
+        writer = Database(url)
+        with writer.write():  # which everyone else who writes waits for
+            if request.param == "importing":
+                person.press("Import")
+            else:
+                person.path = first_server.request("POST", "/import", headers, body).headers["location"]
+            os.kill(first_server.pid, signal.SIGKILL)
+        writer.close()
+    with Server(url) as second_server:
+        person.server = second_server
+        yield second_server, person
+
+
+def test_an_import_whose_server_was_killed_is_told_as_broken_and_begun_again(
+    restarted_server: tuple[Server, BrowserlessClient], request: pytest.FixtureRequest
+) -> None:
+    server, person = restarted_server
+    body = person.open(person.path)
+    assert "The server was stopped in the midst of it." in body
+    was_previewing = request.node.callspec.params["restarted_server"] == "looking"
+    assert ("Nothing was imported" in body, "Perhaps imported" in body) == (was_previewing, not was_previewing)
+    assert server.get("/api/v1/concept").json["total"] == 0
+    assert "The server was stopped" not in person.press("Look again")

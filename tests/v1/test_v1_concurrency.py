@@ -1,0 +1,325 @@
+"""Many clients at once, over HTTP, on several workers: nothing is lost, nothing comes twice, nothing out of order."""
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from http.client import HTTPConnection
+from typing import Any
+
+import pytest
+
+from lexarium.services.maintenance.database_check import check_database
+from lexarium.store.database import Database
+from tests.support.databases import ENGINES, DatabaseUrlFactory
+from tests.support.polling import DEADLINE_SECONDS, wait_until
+from tests.support.server import HttpResponse, Server
+
+JSON = "application/json"
+
+
+@pytest.fixture(scope="module", params=ENGINES)
+def workers(request: pytest.FixtureRequest, new_url: DatabaseUrlFactory) -> Iterator[Server]:
+    """A server of three processes that the tests share, on each engine in turn."""
+    url = new_url(request.param)
+    with Server(url, "--workers", "3") as running:
+        wait_until(lambda: running.get("/api/v1").status == 200)
+        yield running
+    database = Database(url)
+    assert check_database(database).problems == []
+    database.close()
+
+
+class ConcurrentClient:
+    """Somebody with a token."""
+
+    def __init__(self, server: Server, token: str) -> None:
+        self._server = server
+        self._token = token
+        self.id: str = self.send("GET", "/me").json["id"]
+        self.start_revision = get_revision(server)
+        """Where the catalogue stood before this one wrote anything."""
+
+    def send(self, method: str, path: str, body: object = None, **headers: str) -> HttpResponse:
+        all_headers = {"Authorization": f"Bearer {self._token}", "Content-Type": JSON}
+        all_headers |= {name.replace("_", "-"): value for name, value in headers.items()}
+        return self._server.request(method, f"/api/v1{path}", all_headers, None if body is None else json.dumps(body))
+
+    def create(self, name: str, collection: str = "concept", **fields: object) -> dict[str, Any]:
+        response = self.send("POST", f"/{collection}", {"name": name, **fields})
+        assert response.status == 201, response.body
+        record: dict[str, Any] = response.json
+        return record
+
+
+@pytest.fixture
+def client(workers: Server) -> ConcurrentClient:
+    return ConcurrentClient(workers, workers.create_token("curator"))
+
+
+def get_revision(server: Server) -> int:
+    number: int = server.get("/api/v1").json["revision"]
+    return number
+
+
+def run_at_once(*actions: Callable[[], Any]) -> list[Any]:
+    """The results of what begins at the same moment."""
+    start = threading.Barrier(len(actions))
+
+    def begin(action: Callable[[], Any]) -> Any:
+        start.wait(DEADLINE_SECONDS)
+        return action()
+
+    with ThreadPoolExecutor(len(actions)) as pool:
+        return list(pool.map(begin, actions))
+
+
+class ChangeStream:
+    """A live stream of changes, read by an own thread until it is closed."""
+
+    def __init__(self, server: Server, path: str = "/api/v1/changes", **headers: str) -> None:
+        self._connection: HTTPConnection = server.connect()
+        all_headers = {"Accept": "text/event-stream"} | {
+            name.replace("_", "-"): value for name, value in headers.items()
+        }
+        self._connection.request("GET", path, headers=all_headers)
+        self._response = self._connection.getresponse()
+        assert self._response.status == 200
+        assert self._response.headers["content-type"].startswith("text/event-stream")
+        assert self._response.readline().startswith(b"retry:")
+
+    def read_events(self, number: int) -> list[dict[str, Any]]:
+        """So many events, each with its id checked; fewer never: the connection has a time limit."""
+        changes: list[dict[str, Any]] = []
+        event: dict[str, str] = {}
+        while len(changes) < number:
+            line = self._response.readline()
+            assert line, "the stream ended"
+            name, _, value = line.decode().rstrip("\n").partition(": ")
+            if name:
+                event[name] = value
+            elif "data" in event:
+                assert event["event"] == "change"
+                change: dict[str, Any] = json.loads(event["data"])
+                self.last_id = event["id"]
+                assert int(self.last_id.partition("-")[0]) == change["seq"]
+                changes.append(change)
+                event = {}
+        return changes
+
+    def read_rest(self) -> bytes:
+        """All that comes until the stream ends as it should."""
+        return self._response.read()
+
+    def close(self) -> None:
+        self._response.close()
+        self._connection.close()
+
+
+def read_feed(server: Server, since: int) -> list[dict[str, Any]]:
+    """The whole feed after a seq."""
+    changes: list[dict[str, Any]] = []
+    while items := server.get(f"/api/v1/changes?since={since}&limit=1000").json["items"]:
+        changes += items
+        since = items[-1]["seq"]
+    return changes
+
+
+def test_of_two_edits_of_one_version_exactly_one_is_made(workers: Server, client: ConcurrentClient) -> None:
+    record = client.create("Raced", definition_text="0")
+    path = f"/concept/{record['id']}"
+    won: list[str] = []
+    for number in range(1, 16):
+        rivals = [f"{number}{side}" for side in "abc"]
+        edit = partial(client.send, "PATCH", path, If_Match=f'"{number}"')
+        responses = run_at_once(*(partial(edit, {"definition_text": text}) for text in rivals))
+        assert sorted(response.status for response in responses) == [200, 412, 412]
+        [winner] = [text for text, response in zip(rivals, responses, strict=True) if response.status == 200]
+        [response] = [response for response in responses if response.status == 200]
+        assert (response.headers["etag"], response.json["definition_text"]) == (f'"{number + 1}"', winner)
+        won.append(winner)
+    saved_versions = [
+        change["record"]["definition_text"]
+        for change in read_feed(workers, client.start_revision)
+        if change["id"] == record["id"]
+    ]
+    assert saved_versions == ["0", *won]
+
+
+def test_writers_that_read_again_lose_no_update(workers: Server, client: ConcurrentClient) -> None:
+    record = client.create("Shared")
+    path = f"/concept/{record['id']}"
+
+    def add(source: str) -> None:
+        end = time.monotonic() + DEADLINE_SECONDS
+        while time.monotonic() < end:
+            current = client.send("GET", path)
+            change = {"sources": [*current.json["sources"], source]}
+            response = client.send("PATCH", path, change, If_Match=current.headers["etag"])
+            if response.status == 200:
+                return
+            assert response.status == 412
+        raise AssertionError("an edit never came through")
+
+    sources = [f"source {number}" for number in range(12)]
+    run_at_once(*(lambda source=source: add(source) for source in sources))
+    current = client.send("GET", path).json
+    assert sorted(current["sources"]) == sorted(sources)
+    assert current["version"] == 1 + len(sources)
+
+
+def write_repeatedly(client: ConcurrentClient, name: str, times: int) -> None:
+    """Creates, edits and retirements: three changes each time."""
+    for number in range(times):
+        record = client.create(f"{name} {number}", collection=("concept", "task", "disorder")[number % 3])
+        path = f"/{record['collection']}/{record['id']}"
+        assert client.send("PATCH", path, {"name": f"{name} {number}, changed"}, If_Match='"1"').status == 200
+        assert client.send("DELETE", path, If_Match='"2"').status == 200
+
+
+def test_the_feed_read_in_pages_while_others_write_has_every_change_once_in_order(
+    workers: Server, client: ConcurrentClient
+) -> None:
+    writing = threading.Event()
+
+    def follow(limit: int) -> list[dict[str, Any]]:
+        changes: list[dict[str, Any]] = []
+        since = client.start_revision
+        while True:
+            is_over = not writing.is_set()
+            page = workers.get(f"/api/v1/changes?since={since}&limit={limit}").json
+            changes += page["items"]
+            since = page["next"]
+            if is_over and not page["items"]:
+                return changes
+
+    writing.set()
+    with ThreadPoolExecutor(11) as pool:
+        readers = [pool.submit(follow, limit) for limit in (1, 7, 1000)]
+        writers = [pool.submit(write_repeatedly, client, f"writer {number}", 6) for number in range(8)]
+        for writer in writers:
+            writer.result()
+        writing.clear()
+        feeds_read = [reader.result() for reader in readers]
+    feed = read_feed(workers, client.start_revision)
+    assert [change["seq"] - client.start_revision for change in feed] == list(range(1, 8 * 6 * 3 + 1))
+    assert [change["action"] for change in feed].count("retire") == 8 * 6
+    for feed_read in feeds_read:
+        assert feed_read == feed
+
+
+def test_the_live_stream_has_every_change_once_in_order_and_resumes_where_it_was_cut(
+    workers: Server, client: ConcurrentClient
+) -> None:
+    client.create("Before anyone listens")
+    start = client.start_revision + 1
+    streams = [ChangeStream(workers, f"/api/v1/changes?since={start}") for _ in range(4)]
+    total = 6 * 5 * 3
+
+    def listen(stream: ChangeStream) -> list[dict[str, Any]]:
+        """Takes some, hangs up, and goes on after the last it has, until it has all."""
+        changes: list[dict[str, Any]] = []
+        while True:
+            changes += stream.read_events(min(17, total - len(changes)))
+            stream.close()
+            if len(changes) == total:
+                return changes
+            # What the address says is older: the header is heeded.
+            stream = ChangeStream(workers, "/api/v1/changes?since=0", Last_Event_ID=stream.last_id)
+
+    with ThreadPoolExecutor(10) as pool:
+        listeners = [pool.submit(listen, stream) for stream in streams]
+        writers = [pool.submit(write_repeatedly, client, f"writer {number}", 5) for number in range(6)]
+        for writer in writers:
+            writer.result()
+        streams_read = [listener.result() for listener in listeners]
+    feed = read_feed(workers, start)
+    assert [change["seq"] - start for change in feed] == list(range(1, total + 1))
+    for stream_read in streams_read:
+        assert stream_read == feed
+
+
+def test_a_live_stream_of_one_collection_has_that_collections_changes_alone(
+    workers: Server, client: ConcurrentClient
+) -> None:
+    stream = ChangeStream(workers, f"/api/v1/changes?collection=task&since={client.start_revision}")
+    run_at_once(*(lambda number=number: write_repeatedly(client, f"writer {number}", 3) for number in range(4)))
+    events = stream.read_events(4 * 3)
+    stream.close()
+    assert events == [change for change in read_feed(workers, client.start_revision) if change["collection"] == "task"]
+
+
+@pytest.mark.parametrize("sort", ["name", "-name", "-updated", "id"])
+def test_pages_of_a_list_are_of_the_revision_of_the_first_whatever_others_write(
+    workers: Server, client: ConcurrentClient, sort: str
+) -> None:
+    created = [client.create(f"{'abc'[number % 3]} {number // 6}") for number in range(30)]
+    retired = created.pop()
+    assert client.send("DELETE", f"/concept/{retired['id']}", If_Match='"1"').status == 200
+    expected = {record["id"]: client.send("GET", f"/concept/{record['id']}").json for record in created}
+    address = f"/api/v1/concept?user={client.id}&limit=4&sort={sort}"
+    first = workers.get(address).json
+
+    def disturb(records: list[dict[str, Any]]) -> None:
+        for number, record in enumerate(records):
+            path = f"/concept/{record['id']}"
+            client.create(f"b {number}")
+            assert client.send("PATCH", path, {"name": f"{'zab'[number % 3]} moved"}, If_Match='"1"').status == 200
+            if number % 2:
+                assert client.send("DELETE", path, If_Match='"2"').status == 200
+
+    def follow() -> list[dict[str, Any]]:
+        items, cursor = list(first["items"]), first["next"]
+        while cursor is not None:
+            page = workers.get(f"{address}&cursor={cursor}").json
+            assert page["total"] == len(expected)
+            items += page["items"]
+            cursor = page["next"]
+        return items
+
+    with ThreadPoolExecutor(5) as pool:
+        writers = [pool.submit(disturb, created[number::3]) for number in range(3)]
+        while not all(writer.done() for writer in writers):
+            assert {record["id"]: record for record in follow()} == expected
+        for writer in writers:
+            writer.result()
+    items = follow()
+    assert len(items) == len(expected)
+    assert {record["id"]: record for record in items} == expected
+    key = {
+        "name": lambda record: record["name"],
+        "updated": lambda record: record["updated"],
+        "id": lambda record: record["id"],
+    }
+    sort_values = [key[sort.removeprefix("-")](record) for record in items]
+    assert sort_values == sorted(sort_values, reverse=sort.startswith("-"))
+
+
+def test_one_idempotency_key_sent_twenty_times_at_once_makes_one_record(
+    workers: Server, client: ConcurrentClient
+) -> None:
+    def create() -> HttpResponse:
+        return client.send("POST", "/concept", {"name": "Once"}, Idempotency_Key="the same")
+
+    responses = run_at_once(*[create] * 20)
+    assert {response.status for response in responses} == {201}
+    assert len({response.body for response in responses}) == 1
+    assert {response.headers["location"] for response in responses} == {f"/api/v1/concept/{responses[0].json['id']}"}
+    assert {response.headers["etag"] for response in responses} == {'"1"'}
+    assert workers.get(f"/api/v1/concept?user={client.id}").json["total"] == 1
+    assert len(read_feed(workers, client.start_revision)) == 1
+    other_body_response = client.send("POST", "/concept", {"name": "Another"}, Idempotency_Key="the same")
+    assert other_body_response.status == 409
+    other_client_response = ConcurrentClient(workers, workers.create_token("curator")).send(
+        "POST", "/concept", {"name": "Once"}, Idempotency_Key="the same"
+    )
+    assert other_client_response.json["id"] != responses[0].json["id"]
+
+
+def test_a_request_that_failed_may_be_sent_again_under_its_key(workers: Server, client: ConcurrentClient) -> None:
+    key = "to be mended"
+    responses = run_at_once(*[lambda: client.send("POST", "/concept", {"name": " "}, Idempotency_Key=key)] * 6)
+    assert {response.status for response in responses} == {422}
+    assert client.send("POST", "/concept", {"name": "Mended"}, Idempotency_Key=key).status == 201

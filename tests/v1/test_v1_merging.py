@@ -1,0 +1,177 @@
+"""Merging and its way back, over HTTP on both engines: what moves, what falls away, and what is refused."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lexarium.services.maintenance.database_check import check_database
+from lexarium.store.database import Database
+from tests.support.imports import build_kind_of, build_term, import_json
+from tests.support.server import HttpResponse, Server
+from tests.v1.test_v1 import V1Client, build_path, get_etag
+
+
+@pytest.fixture(scope="module")
+def curator(shared_server: Server) -> V1Client:
+    return V1Client(shared_server, "curator")
+
+
+def merge(curator: V1Client, merged_id: str, survivor_id: str) -> HttpResponse:
+    record = get_record(curator, merged_id)
+    response = curator.send("POST", build_path(record, "merge"), {"into": survivor_id}, If_Match=get_etag(record))
+    assert response.status == 200, response.body
+    return response
+
+
+def revert_merge(curator: V1Client, record: dict[str, Any]) -> HttpResponse:
+    """Revert a record that was merged to what it was when it was last read."""
+    newest = curator.send("GET", build_path(record, "history")).json["items"][0]
+    return curator.send("POST", build_path(record, "revert"), {"version": record["version"]}, If_Match=get_etag(newest))
+
+
+def get_record(curator: V1Client, identifier: str) -> dict[str, Any]:
+    record: dict[str, Any] = curator.send("GET", f"records/{identifier}").json
+    return record
+
+
+def get_content(curator: V1Client, *identifiers: str) -> list[dict[str, Any]]:
+    """What people wrote of these records."""
+    field_names = ("name", "definition_text", "alias", "aliases", "id_concept_class", "relations", "state")
+    return [
+        {name: record.get(name) for name in field_names}
+        for record in (get_record(curator, record_id) for record_id in identifiers)
+    ]
+
+
+def test_taking_a_merge_back_after_an_import_leaves_what_was_imported(
+    shared_server: Server, curator: V1Client, tmp_path: Path
+) -> None:
+    merged, survivor = curator.create(name="gone"), curator.create(name="kept")
+    merge(curator, merged["id"], survivor["id"])
+    database = Database(shared_server.url)
+    imported_fields = {key: value for key, value in merged.items() if key in build_term("x")}
+    import_json(
+        database, tmp_path, "concept.json", [imported_fields | {"definition_text": "Imported."}, build_term("brought")]
+    )
+    database.close()
+    before = get_content(curator, "trm_brought")
+    response = revert_merge(curator, merged)
+    assert (response.status, response.json["name"], response.json["state"]) == (200, "gone", "published")
+    assert get_record(curator, survivor["id"])["aliases"] == []
+    assert get_content(curator, "trm_brought") == before
+
+
+def test_merges_that_follow_one_another_are_taken_back_the_last_first(curator: V1Client) -> None:
+    one, two, three = (curator.create(name=name) for name in ("one", "two", "three"))
+    pointing = curator.create(name="pointing", relations={"PARTOF": [one["id"]]})
+    everyone = [record["id"] for record in (one, two, three, pointing)]
+    before = get_content(curator, *everyone)
+    merge(curator, one["id"], two["id"])
+    survivor = get_record(curator, two["id"])
+    merge(curator, two["id"], three["id"])
+    rejected = revert_merge(curator, one)
+    assert (rejected.status, rejected.json["undo_first"]) == (409, two["id"])
+    assert two["id"] in rejected.json["detail"]
+    assert revert_merge(curator, survivor).status == 200
+    assert get_record(curator, pointing["id"])["relations"] == {"PARTOF": [two["id"]]}
+    assert revert_merge(curator, one).status == 200
+    assert get_content(curator, *everyone) == before
+
+
+def test_a_record_that_named_the_merged_one_must_be_back_first(curator: V1Client) -> None:
+    one, two, other = (curator.create(name=name) for name in ("one", "two", "other"))
+    pointing = curator.create(name="pointing", relations={"PARTOF": [one["id"]]})
+    merge(curator, one["id"], two["id"])
+    redirected = get_record(curator, pointing["id"])
+    merge(curator, pointing["id"], other["id"])
+    assert revert_merge(curator, one).json["undo_first"] == pointing["id"]
+    assert revert_merge(curator, redirected).status == 200
+    assert revert_merge(curator, one).status == 200
+    assert get_record(curator, pointing["id"])["relations"] == {"PARTOF": [one["id"]]}
+
+
+def test_merges_into_one_record_are_taken_back_in_any_order_unless_both_brought_the_same(curator: V1Client) -> None:
+    survivor, one, two, alike = (curator.create(name=name) for name in ("kept", "one", "two", "ONE"))
+    before = get_content(curator, survivor["id"], one["id"], two["id"], alike["id"])
+    for record in (one, two, alike):
+        merge(curator, record["id"], survivor["id"])
+    assert [alias["text"] for alias in get_record(curator, survivor["id"])["aliases"]] == ["one", "two"]
+    rejected = revert_merge(curator, one)
+    assert (rejected.status, rejected.json["undo_first"]) == (409, alike["id"])
+    for record in (two, alike, one):
+        assert revert_merge(curator, record).status == 200
+    assert get_content(curator, survivor["id"], one["id"], two["id"], alike["id"]) == before
+
+
+def test_a_record_comes_back_only_after_those_that_it_names(curator: V1Client) -> None:
+    top, other, survivor = (curator.create(name=name) for name in ("top", "other", "kept"))
+    merged = curator.create(name="gone", relations={"KINDOF": [top["id"]]})
+    curator.patch(survivor, relations={"KINDOF": [top["id"]]})
+    merge(curator, merged["id"], survivor["id"])
+    merge(curator, top["id"], other["id"])
+    assert revert_merge(curator, merged).json["undo_first"] == top["id"]
+    assert revert_merge(curator, top).status == 200
+    assert revert_merge(curator, merged).json["relations"] == {"KINDOF": [top["id"]]}
+
+
+def test_what_was_imported_merges_without_leftovers(shared_server: Server, curator: V1Client, tmp_path: Path) -> None:
+    database = Database(shared_server.url)
+    records = [
+        build_term("nameless", name=" "),
+        build_term("loop", relationships=[build_kind_of("loop")]),
+        build_term("rest", alias="a;b ;c"),
+    ]
+    import_json(database, tmp_path, "concept.json", records)
+    merge_target = curator.create(name="kept", aliases=[{"text": "Caf\u00e9"}])
+    accented = curator.create(name="cafe\u0301")
+    before = get_content(curator, merge_target["id"], "trm_rest")
+    for record_id in ("trm_nameless", "trm_loop", accented["id"]):
+        merge(curator, record_id, merge_target["id"])
+    survivor = get_record(curator, merge_target["id"])
+    assert [alias["text"] for alias in survivor["aliases"]] == ["Café", "loop"]
+    assert survivor["relations"] == {}
+    reverted = curator.send("POST", "concept/trm_loop/revert", {"version": 1}, If_Match='"2"')
+    assert (reverted.status, reverted.json["relations"]) == (200, {})
+    merge(curator, curator.create(name="more")["id"], "trm_rest")
+    newest = curator.send("GET", "concept?state=merged&sort=-updated&limit=1").json["items"][0]
+    assert revert_merge(curator, {**newest, "version": 1}).status == 200
+    assert get_content(curator, "trm_rest") == before[1:]
+    assert check_database(database).problems == []
+    database.close()
+
+
+def test_merging_a_class_takes_its_members_along_and_back(shared_server: Server, curator: V1Client) -> None:
+    merged, survivor = (curator.create("concept_class", name=name) for name in ("gone", "kept"))
+    concept = curator.create(name="member", id_concept_class=merged["id"])
+    task = curator.create("task", name="member", id_concept_class=merged["id"])
+    moved_on = curator.create(name="moves on", id_concept_class=merged["id"])
+    retired = curator.create(name="retired", id_concept_class=merged["id"])
+    curator.send("DELETE", build_path(retired), If_Match=get_etag(retired))
+    merge(curator, merged["id"], survivor["id"])
+    assert get_record(curator, concept["id"])["id_concept_class"] == survivor["id"]
+    assert shared_server.get(f"/api/v1/task?class={survivor['id']}").json["items"][0]["id"] == task["id"]
+    assert shared_server.get(f"/api/v1/{build_path(task)}/history").json["items"][0]["action"] == "merge"
+    curator.patch(get_record(curator, moved_on["id"]), id_concept_class="")
+    assert revert_merge(curator, merged).status == 200
+    for record, label in ((concept, merged["id"]), (task, merged["id"]), (moved_on, "")):
+        assert get_record(curator, record["id"])["id_concept_class"] == label
+    reverted = revert_merge(curator, retired)
+    assert (reverted.json["state"], reverted.json["id_concept_class"]) == ("published", merged["id"])
+
+
+def test_a_revert_names_the_survivor_of_what_was_merged_since(curator: V1Client) -> None:
+    parent, survivor, itself, retired = (curator.create(name=name) for name in ("parent", "survivor", "it", "retired"))
+    label, kept_label = (curator.create("concept_class", name=name) for name in ("label", "kept"))
+    relations = {"KINDOF": [parent["id"], retired["id"]], "PARTOF": [itself["id"]]}
+    record = curator.create(name="first", relations=relations, id_concept_class=label["id"])
+    second = curator.patch(record, name="second", relations=None, id_concept_class="")
+    curator.send("DELETE", build_path(retired), If_Match=get_etag(retired))
+    merge(curator, itself["id"], record["id"])
+    merge(curator, parent["id"], survivor["id"])
+    merge(curator, label["id"], kept_label["id"])
+    response = curator.send("POST", build_path(record, "revert"), {"version": 1}, If_Match=f'"{second["version"] + 1}"')
+    assert response.status == 200
+    # What is retired comes back with its relations: they are kept, as they are where nothing was reverted.
+    assert response.json["relations"] == {"KINDOF": sorted([survivor["id"], retired["id"]])}
+    assert response.json["id_concept_class"] == kept_label["id"]

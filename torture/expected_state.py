@@ -1,0 +1,202 @@
+"""What was asked of a server, what it answered, and whether the catalogue agrees."""
+
+import json
+import threading
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class WriteRequest:
+    """A write: all that it makes true comes to be, or nothing of it."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: bytes
+    facts: tuple[str, ...]
+    """What it makes true; see `derive_facts`. No other write makes the same true."""
+    expected: tuple[int, ...] = (200, 201)
+    """What may be answered."""
+    on_success: Callable[[list[Json]], None] = lambda results: None
+    """Is told of what an answer tells of, where the write was taken."""
+    is_repeatable: bool = True
+    """Whether it may be sent again where it had no answer."""
+
+
+@dataclass
+class ExpectedState:
+    """The writes of all writers."""
+
+    acknowledged: list[WriteRequest] = field(default_factory=list)
+    refused: list[WriteRequest] = field(default_factory=list)
+    unanswered: list[WriteRequest] = field(default_factory=list)
+    """Had no answer, or that it cannot be done now."""
+    unexpected: list[str] = field(default_factory=list)
+    """Answers that nobody should get."""
+    responses: dict[tuple[str, int], Json] = field(default_factory=dict)
+    """What was told of versions of records, in answers."""
+    created_items: dict[str, Json] = field(default_factory=dict)
+    """What was told of all else, by what it is known by: at first, of all that was told."""
+    any_response: threading.Event = field(default_factory=threading.Event)
+    """Set with every answer."""
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def record_response(self, request: WriteRequest, status: int, body: bytes = b"") -> None:
+        """Note an answer; 0: there was none."""
+        with self._lock:
+            if status in (0, 503):
+                self.unanswered.append(request)
+            elif status not in request.expected:
+                self.unexpected.append(f"{request.method} {request.path} answered {status}: {body[:500].decode()}")
+            elif status < 400:
+                results = [json.loads(line) for line in body.splitlines()]
+                self.acknowledged.append(request)
+                for result in results:
+                    if "version" in result:
+                        self.responses[result["id"], result["version"]] = result
+                    else:
+                        self.created_items.setdefault(_get_key(result), result)
+                request.on_success(results)
+            else:
+                self.refused.append(request)
+        if status:
+            self.any_response.set()
+
+    def take_retryable(self) -> list[WriteRequest]:
+        """Take away what may be sent again of all that had no answer."""
+        retryable = [request for request in self.unanswered if request.is_repeatable]
+        self.unanswered = [request for request in self.unanswered if not request.is_repeatable]
+        return retryable
+
+    def find_problems(self, changes: Iterable[Json], items: Mapping[str, Json], facts: Iterable[str]) -> Iterator[str]:
+        """How the whole feed of the catalogue, and what there is besides, disagree with what was answered.
+
+        `facts` are those that come of what there is besides.
+        """
+        yield from self.unexpected
+        fact_counts: Counter[str] = Counter(facts)
+        yield from self._find_missing_items(items)
+        records: dict[str, Json] = {}
+        responses = dict(self.responses)
+        last_seq = 0
+        for change in changes:
+            if change["seq"] != last_seq + 1:
+                yield f"the feed goes from {last_seq} to {change['seq']}"
+            last_seq = change["seq"]
+            fact_counts.update(derive_facts(change, records))
+            records[change["id"]] = record = change["record"]
+            if not _is_complete(record["definition_text"]):
+                yield f"version {change['version']} of {change['id']} is there in part"
+            response = responses.pop((change["id"], change["version"]), {})
+            if any(record.get(name) != value for name, value in response.items() if name != "warnings"):
+                yield f"version {change['version']} of {change['id']} is not what was answered"
+        yield from (
+            f"version {version} of {record_id} was acknowledged, and is not there" for record_id, version in responses
+        )
+        for request in self.acknowledged:
+            yield from (
+                f"“{fact}” was acknowledged, and is so {fact_counts[fact]} times"
+                for fact in request.facts
+                if fact_counts[fact] != 1
+            )
+        for request in self.refused:
+            yield from (f"“{fact}” was refused, and is so" for fact in request.facts if fact_counts[fact])
+        for request in self.unanswered:
+            fact_totals = sorted({fact_counts[fact] for fact in request.facts})
+            if fact_totals not in ([0], [1]):
+                yield f"of “{'”, “'.join(sorted(request.facts))}”, which had no answer, some is so: {fact_totals} times"
+
+    def _find_missing_items(self, items: Mapping[str, Json]) -> Iterator[str]:
+        for key, response in self.created_items.items():
+            item = items.get(key)
+            if item is None:
+                yield f"{key} was acknowledged, and is not there"
+            elif any(item[name] != response[name] for name in _IMMUTABLE_FIELDS if name in response):
+                yield f"{key} is not what was answered"
+
+
+def derive_facts(change: Json, records: dict[str, Json]) -> Iterator[str]:
+    """What a change made true, given the records as they were; records go by their names, which stay as they are."""
+    record = change["record"]
+    if change["proposal"] is not None:
+        yield f"{change['proposal']} is made so"
+    previous = records.get(change["id"])
+    name = record["name"]
+    if previous is None:
+        yield f"{name} is there"
+        previous = {"definition_text": record["definition_text"], "relations": {}, "state": "published", "aliases": []}
+    if record["definition_text"] != previous["definition_text"]:
+        yield f"{name} says {get_marker(record['definition_text'])}"
+    yield from (
+        f"{name} {relation} {records[target]['name']}"
+        for relation, targets in record["relations"].items()
+        for target in targets
+        if target not in previous["relations"].get(relation, ())
+    )
+    if record["state"] != previous["state"]:
+        survivor = records[record["replaced_by"]]["name"] if record["replaced_by"] else None
+        yield f"{name} is {record['state']}" + (f" into {survivor}" if survivor else "")
+    yield from (
+        f"{name} is also called {alias['text']}" for alias in record["aliases"] if alias not in previous["aliases"]
+    )
+
+
+_IMMUTABLE_FIELDS = (
+    "id",
+    "name",
+    "revision",
+    "note",
+    "by",
+    "at",
+    "label",
+    "account",
+    "url",
+    "collections",
+    "change",
+    "created",
+)
+"""What stays as it is, of all that is no record."""
+
+
+def index_by_key(items: Iterable[Json]) -> dict[str, Json]:
+    """Things that are no records, by what they are known by."""
+    return {_get_key(item): item for item in items}
+
+
+def _get_key(item: Json) -> str:
+    """What something is known by that is no record: its id, or its name where it has none."""
+    key: str = item.get("id") or item["name"]
+    return key
+
+
+def build_write(method: str, path: str, lines: list[Json], facts: list[str]) -> WriteRequest:
+    """A write that is done once, however often it is sent."""
+    headers = {"Content-Type": "application/json", "Idempotency-Key": uuid.uuid4().hex}
+    body = b"\n".join(json.dumps(line).encode() for line in lines)
+    return WriteRequest(method, path, headers, body, tuple(facts))
+
+
+def new_name() -> str:
+    """A name that nothing has."""
+    return uuid.uuid4().hex
+
+
+def build_definition(marker: str) -> str:
+    """A definition that begins with a marker; some are long enough to lie on several pages of the file."""
+    repetitions = 300 if marker.endswith("0") else 10
+    return " ".join([marker] * repetitions) + " ."
+
+
+def get_marker(text: str) -> str:
+    """What a definition begins with."""
+    return text.partition(" ")[0]
+
+
+def _is_complete(text: str) -> bool:
+    return text == build_definition(get_marker(text))

@@ -1,0 +1,343 @@
+"""The forms of pages, filled in as a browser would by people who are signed in, rightly or not."""
+
+import gzip
+import json
+import random
+import uuid
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+from urllib.parse import quote, urlencode
+
+from lexarium.domain.account import Origin
+from lexarium.domain.schema.collections import COLLECTIONS
+from lexarium.domain.timestamps import now_ms
+from lexarium.formats.parsed import ParsedRecord
+from lexarium.services.access.tokens import create_token
+from lexarium.services.transfer.imports import import_records
+from lexarium.store.database import Database
+from lexarium.web.pages.session import COOKIE
+from tests.support.browserless_client import PASSWORD, BrowserlessClient, create_account, parse_forms
+from tests.support.route_list import RoutePattern
+from tests.support.server import Server
+from torture.import_fuzz import OWL_SAMPLE
+from torture.mutations import mutate
+
+_API_PREFIXES = ("/api", "/reconcile")
+"""Where nothing is a page."""
+_WEBHOOK_URL = "http://127.0.0.1:9/"
+"""Where nobody listens."""
+_MAX_WEBHOOKS = 5
+_DAY_MS = 86_400_000
+_URLENCODED, _MULTIPART = "application/x-www-form-urlencoded", "multipart/form-data"
+_CONTENT_TYPES = ("text/plain", "application/json", "multipart/form-data", "multipart/form-data; boundary=", "")
+_BOUNDARY = "----x"
+_FILE_FIELD = "files"
+"""The field that files are sent in."""
+_FILES = {
+    "concept.json": b'[{"id": "trm_one", "name": "one"}, {"id": "trm_two", "name": "two"}]',
+    "terms.csv": b"id,name,definition\ntrm_three,three,Three of them.\n",
+    "terms.tsv": b"id\tname\taliases\ntrm_four\tfour\tIV | quattuor\n",
+    "terms.jsonl": b'{"collection": "concept", "record": {"id": "trm_five", "name": "five"}}\n',
+    "pets.obo": b"format-version: 1.2\n\n[Term]\nid: PET:1\nname: dog\n\n[Term]\nid: PET:2\nname: pup\nis_a: PET:1\n",
+    "pets.ttl": b"@prefix s: <http://www.w3.org/2004/02/skos/core#> .\n<http://x/1> a s:Concept ; s:prefLabel 'cat' .",
+    "pets.owl": OWL_SAMPLE,
+    "concept.json.gz": gzip.compress(b'[{"id": "trm_one", "name": "one"}]'),
+}
+_PAGE_BY_FORM = {
+    "/sign-out": "/",
+    "/changes/undo": "/changes?{id}",
+    "/preview/{collection}": "/propose/{collection}",
+    "/merge/{id}": "/merge/{id}?into={other}",
+    "/revert/{id}": "/id/{id}/history",
+    "/proposals/{id}/withdraw": "/proposals",
+    "/review/{id}/accept": "/review/{id}",
+    "/review/{id}/reject": "/review/{id}",
+    "/review/{id}/undo": "/review/{id}",
+    "/import/{ticket}/look": "/import/{ticket}",
+    "/import/{ticket}/discard": "/import/{ticket}",
+    "/admin/people/{id}/role": "/admin/people/{id}",
+    "/admin/people/{id}/password": "/admin/people/{id}",
+    "/account/tokens": "/account",
+    "/account/password": "/account",
+    "/admin/webhooks/{id}/enable": "/admin/webhooks/{id}",
+    "/admin/webhooks/{id}/disable": "/admin/webhooks/{id}",
+    "/admin/webhooks/{id}/rotate": "/admin/webhooks/{id}",
+    "/admin/webhooks/{id}/test": "/admin/webhooks/{id}",
+}
+"""The pages on which forms stand that are not shown at their own address."""
+
+
+class FormRequest(NamedTuple):
+    """A form that is to be sent."""
+
+    path: str
+    """Which form."""
+    target: str
+    headers: dict[str, str]
+    body: bytes
+
+
+@dataclass
+class FormFuzzer:
+    """Every form of a server's pages, one after the other."""
+
+    server: Server
+    rng: random.Random
+    paths: list[str]
+    generate_text: Callable[[], str]
+    """Any text at all."""
+    outcomes: Counter[tuple[str, bool]] = field(default_factory=Counter)
+    """How often each form was taken, and how often refused."""
+    _clients: dict[str, BrowserlessClient] = field(default_factory=dict)
+    _names: dict[str, str] = field(default_factory=dict)
+    _turn: int = 0
+
+    def build_next(self, path: str | None = None) -> FormRequest:
+        """The next form, or that of a path: rightly filled in, or not."""
+        self._turn += 1
+        self._drop_expired_sessions()
+        path = path or self.paths[self._turn % len(self.paths)]
+        return self._build_valid(path) if self.rng.random() < 0.5 else self._build_invalid(path)
+
+    def record_response(self, path: str, status: int) -> None:
+        """Note what was answered to a form."""
+        self.outcomes[path, status < 400] += 1
+        if path == "/account/password" and status < 400:
+            self._clients.clear()
+            self._names.clear()
+
+    def list_untested(self) -> dict[str, str]:
+        """The forms that were never taken, or never refused, and which of the two."""
+        labels = {True: "taken", False: "refused"}
+        return {
+            path: labels[is_accepted]
+            for path in self.paths
+            for is_accepted in labels
+            if not self.outcomes[path, is_accepted]
+        }
+
+    def get_cookie(self) -> str:
+        """The cookie of someone who is signed in, or was."""
+        return _format_cookies(self._get_client("admin"))
+
+    def _build_valid(self, path: str) -> FormRequest:
+        target, fields = self._load_fields(path)
+        content_type, body = self._encode(path, fields)
+        return FormRequest(path, target, self._build_headers(content_type), body)
+
+    def _build_invalid(self, path: str) -> FormRequest:
+        target, fields = self._load_fields(path)
+        if self.rng.random() < 0.3:
+            parts = dict.fromkeys(("id", "ticket", "collection"), quote(self.generate_text(), safe="") or "x")
+            target = RoutePattern(path, frozenset()).fill_path(**parts)
+        content_type, body = self._encode(path, self._corrupt_fields(fields))
+        headers = self._build_headers(content_type, self.rng.choice(["admin", "curator", "contributor"]))
+        if self.rng.random() < 0.3:
+            body = mutate(body, self.rng)
+        if self.rng.random() < 0.2:
+            headers["Content-Type"] = self.rng.choice(_CONTENT_TYPES)
+        if self.rng.random() < 0.2:
+            headers["Origin"] = self.rng.choice(["null", "https://evil.example", "::"])
+        if self.rng.random() < 0.1:
+            headers["Cookie"] = f"{COOKIE}={quote(self.generate_text())}"
+        return FormRequest(path, target, headers, body)
+
+    def _build_headers(self, content_type: str, role: str = "admin") -> dict[str, str]:
+        own_headers = {"Content-Type": content_type, "Cookie": _format_cookies(self._get_client(role))}
+        return {"Accept": "text/html", "Sec-Fetch-Site": "same-origin", **own_headers}
+
+    def _load_fields(self, path: str) -> tuple[str, dict[str, str]]:
+        """Where a form is sent, and its fields as its page has them, with what a person would write into them."""
+        parts = {"collection": self.rng.choice(list(COLLECTIONS)), **self._create_subject(path)}
+        address, page = (template.format_map(parts) for template in (path, _PAGE_BY_FORM.get(path, path)))
+        # Whoever is signed in is not asked to sign in.
+        client = BrowserlessClient(self.server) if path == "/sign-in" else self._get_client("admin")
+        page_forms = parse_forms(client.open(page))
+        matching_forms = [
+            form for form in page_forms if form.method == "post" and form.action.partition("?")[0] == address
+        ]
+        same_page_forms = [
+            form for form in page_forms if form.method == "post" and form.action.partition("?")[0] == page
+        ]
+        assert matching_forms or same_page_forms, f"{page} has no form that is sent to {address}"
+        form = self.rng.choice(matching_forms or same_page_forms)
+        typed_values = {
+            "name": uuid.uuid4().hex,
+            "account": self._get_name("admin"),
+            "password": PASSWORD,
+            "old_password": PASSWORD,
+            "text": "Working memory and attention.",
+            "reason": "no",
+            "label": "a label",
+            "url": _WEBHOOK_URL,
+            "outside": "MESH:D008570",
+            "q": "memory",
+            "days": "1",
+        }
+        if path == "/sign-in":
+            typed_values["name"] = self._get_name("admin")
+        fields = {
+            name: value or typed_values.get(name, "") for name, value in form.fields.items() if name != _FILE_FIELD
+        }
+        _, name, value = self.rng.choice(form.buttons)
+        return address, {**fields, **({name: value} if name else {})}
+
+    def _corrupt_fields(self, fields: dict[str, str]) -> dict[str, str]:
+        """The same fields, some of them gone, some saying anything at all, some that nobody asked for."""
+        for _ in range(self.rng.randint(1, 4)):
+            name = self.rng.choice([*fields, "version", "act", "kept", "next", self.generate_text()])
+            if self.rng.random() < 0.2:
+                fields.pop(name, None)
+            else:
+                fields[name] = self.generate_text()
+        return fields
+
+    def _encode(self, path: str, fields: Mapping[str, str]) -> tuple[str, bytes]:
+        """The kind of a body, and the body: as one of the two kinds that forms have, with files where some are due."""
+        files = self._pick_files() if path == "/import" else {}
+        if files or self.rng.random() < 0.4:
+            return f"{_MULTIPART}; boundary={_BOUNDARY}", _encode_multipart(fields, files)
+        return _URLENCODED, urlencode(fields, errors="replace").encode()
+
+    def _pick_files(self) -> dict[str, bytes]:
+        """One or several files, some of them spoilt."""
+        names = self.rng.sample(sorted(_FILES), self.rng.choice([1, 1, 1, 2, 4]))
+        is_corrupted = self.rng.random() < 0.5
+        return {name: mutate(_FILES[name], self.rng) if is_corrupted else _FILES[name] for name in names}
+
+    def _drop_expired_sessions(self) -> None:
+        """Forget who is not signed in any more: forms end sessions, and then there is a new one."""
+        for role, client in list(self._clients.items()):
+            if self.server.get("/account", Cookie=_format_cookies(client), Accept="text/html").status != 200:
+                del self._clients[role]
+
+    def _get_client(self, role: str) -> BrowserlessClient:
+        """Someone of this role, with a session like one that was had for a password, which takes longer."""
+        if role not in self._clients:
+            name = self._names[role] = self._names.get(role) or create_account(self.server, role)
+            self._clients[role] = BrowserlessClient(self.server)
+            self._clients[role].cookies[COOKIE] = self._create_token(name, Origin.SIGN_IN, now_ms() + _DAY_MS)[1]
+        return self._clients[role]
+
+    def _get_name(self, role: str) -> str:
+        """What they are called."""
+        self._get_client(role)
+        return self._names[role]
+
+    def _create_subject(self, path: str) -> dict[str, str]:
+        """What a form is about, made anew, so that it is there and such that the form may be sent."""
+        for prefix, create in {
+            "/revert": self._create_edited_record,
+            "/merge": self._create_record,
+            "/retire": self._create_record,
+            "/edit": self._create_record,
+            "/proposals": self._create_proposal,
+            "/review/{id}/undo": self._create_accepted_proposal,
+            "/review": self._create_proposal,
+            "/import/": self._upload_file,
+            "/changes/undo": self._import_record,
+            "/admin/people/": self._create_account,
+            "/admin/tokens/": self._create_token_id,
+            "/account/tokens/": self._create_token_id,
+            "/admin/webhooks/{id}/enable": self._create_paused_webhook,
+            "/admin/webhooks/{id}/disable": self._create_active_webhook,
+            "/admin/webhooks/": self._get_webhook,
+        }.items():
+            if path.startswith(prefix):
+                subject_id = create()
+                other = {"other": self._create_record()} if prefix == "/merge" else {}
+                return {"id": subject_id, "ticket": subject_id, **other}
+        return {}
+
+    def _create_record(self) -> str:
+        return self._create("concept", {"name": uuid.uuid4().hex})
+
+    def _create_edited_record(self) -> str:
+        record = self._create_record()
+        self._send_v1("PATCH", f"concept/{record}", {"definition_text": "Other."})
+        return record
+
+    def _create_proposal(self) -> str:
+        change = {"collection": "concept", "record": self._create_record(), "change": {"definition_text": "Better."}}
+        return self._create("proposals", change)
+
+    def _create_accepted_proposal(self) -> str:
+        proposal = self._create_proposal()
+        self._send_v1("POST", f"proposals/{proposal}/accept", {})
+        return proposal
+
+    def _create_account(self) -> str:
+        return self._create("users", {"name": uuid.uuid4().hex, "role": "curator"})
+
+    def _create_token_id(self) -> str:
+        return self._create_token(self._get_name("admin"), Origin.COMMAND_LINE)[0]
+
+    def _create_token(self, name: str, origin: Origin, expires: int | None = None) -> tuple[str, str]:
+        """Have a token made: its id, and its secret."""
+        database = Database(self.server.url)
+        token, secret = create_token(database, name, expires_at=expires, origin=origin)
+        database.close()
+        return token.id, secret
+
+    def _get_webhook(self) -> str:
+        webhook_ids: list[str] = [webhook_id["id"] for webhook_id in self._send_v1("GET", "webhooks", None)["items"]]
+        for webhook_id in webhook_ids[_MAX_WEBHOOKS:]:
+            self._send_v1("DELETE", f"webhooks/{webhook_id}", None)
+        return webhook_ids[0] if webhook_ids else self._create("webhooks", {"url": _WEBHOOK_URL})
+
+    def _create_paused_webhook(self) -> str:
+        webhook_id = self._get_webhook()
+        self._send_v1("POST", f"webhooks/{webhook_id}/disable", {})
+        return webhook_id
+
+    def _create_active_webhook(self) -> str:
+        webhook_id = self._get_webhook()
+        self._send_v1("POST", f"webhooks/{webhook_id}/enable", {})
+        return webhook_id
+
+    def _upload_file(self) -> str:
+        headers = self._build_headers(f"{_MULTIPART}; boundary={_BOUNDARY}")
+        content = json.dumps([{"id": f"trm_{uuid.uuid4().hex}", "name": "new"}]).encode()
+        body = _encode_multipart({"format": "", "collection": ""}, {"concept.json": content})
+        response = self.server.request("POST", "/import", headers, body)
+        assert response.status == 303, response.body
+        return response.headers["location"].rpartition("/")[2]
+
+    def _import_record(self) -> str:
+        """Have a record imported: which change that was, as an address asks for it."""
+        database = Database(self.server.url)
+        fields = {"id": f"trm_{uuid.uuid4().hex}", "name": "imported"}
+        report = import_records(database, "here", [ParsedRecord(1, "concept", fields=fields)])
+        database.close()
+        return f"since={report.base_revision}&until={report.last_revision}"
+
+    def _create(self, path: str, item: object) -> str:
+        """Have something made: its id."""
+        identifier: str = self._send_v1("POST", path, item)["id"]
+        return identifier
+
+    def _send_v1(self, method: str, path: str, body: object) -> Any:
+        (secret,) = self._get_client("admin").cookies.values()
+        headers = {"Authorization": f"Bearer {secret}", "Content-Type": "application/json", "If-Match": "*"}
+        payload = None if body is None else json.dumps(body)
+        response = self.server.request(method, f"/api/v1/{path}", headers, payload)
+        assert response.status < 300, (method, path, response.body)
+        return response.json if response.body else None
+
+
+def list_form_paths(routes: list[RoutePattern]) -> list[str]:
+    """Where the forms of pages are sent."""
+    return [route.path for route in routes if "POST" in route.methods and not route.path.startswith(_API_PREFIXES)]
+
+
+def _format_cookies(client: BrowserlessClient) -> str:
+    return "; ".join(f"{name}={value}" for name, value in client.cookies.items())
+
+
+def _encode_multipart(fields: Mapping[str, str], files: Mapping[str, bytes]) -> bytes:
+    parts = [f'name="{name}"\r\n\r\n{value}'.encode(errors="replace") for name, value in fields.items()]
+    parts += [f'name="{_FILE_FIELD}"; filename="{name}"\r\n\r\n'.encode() + content for name, content in files.items()]
+    begin = f"--{_BOUNDARY}\r\nContent-Disposition: form-data; ".encode()
+    return b"".join(begin + part + b"\r\n" for part in parts) + f"--{_BOUNDARY}--\r\n".encode()

@@ -1,0 +1,222 @@
+"""What writers ask of a server: records made, changed, related, retired and merged, one by one and in batches.
+
+And what there is besides: see `operations`.
+"""
+
+import random
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from http.client import HTTPException
+from threading import Event
+
+from tests.support.server import Server
+from torture.expected_state import ExpectedState, Json, WriteRequest, build_definition, build_write, new_name
+from torture.operations import OtherOperations
+
+_CONCEPTS = "/api/v1/concept"
+_SHARED_RECORDS = 3
+"""How many records all writers change."""
+_OTHER_SHARE = 0.4
+"""The share of what is asked that is about no record, or not at first."""
+
+ResponseHandler = Callable[[list[Json]], None]
+
+
+@dataclass
+class KnownRecord:
+    """A record, as a writer knows it."""
+
+    name: str
+    id: str = ""
+    version: int = 0
+    related_ids: set[str] = field(default_factory=set)
+    """The ids of the records that it is related to."""
+
+    def update_from(self, response: Json) -> None:
+        """Hear of a version of it, perhaps not the last."""
+        self.id = response["id"]
+        self.version = max(self.version, response["version"])
+
+
+@dataclass
+class WriteClient:
+    """One who writes, each time something else, to records of its own and to some that all writers change."""
+
+    rng: random.Random
+    token: str
+    shared_records: list[KnownRecord]
+    """The records that all writers change."""
+    other_operations: OtherOperations
+    """What it does besides."""
+    idle_records: list[KnownRecord] = field(default_factory=list)
+    """Records of its own that no request is under way for."""
+    merge_pairs: list[tuple[KnownRecord, KnownRecord]] = field(default_factory=list)
+    """Records of its own to be merged, the first into the second."""
+
+    def build_next(self) -> WriteRequest:
+        """The next thing to ask."""
+        operations = [self._create, self._create_batch, self._build_invalid_batch, self._create_merge_pair]
+        if len(self.idle_records) > 2:
+            operations += [self._edit, self._edit, self._relate, self._relate, self._retire]
+        if self.merge_pairs:
+            operations += [self._merge, self._merge]
+        if self.shared_records:
+            operations += [self._edit_shared]
+        if self.rng.random() < _OTHER_SHARE:
+            return self.rng.choice(self.other_operations.list_possible())()
+        return self.rng.choice(operations)()
+
+    def write(self, server: Server, expected_state: ExpectedState, stop: Event, retryable: list[WriteRequest]) -> None:
+        """Write until told to stop: first again what had no answer, then ever new things."""
+        while not stop.is_set():
+            request = retryable.pop() if retryable else self.build_next()
+            headers = {"Authorization": f"Bearer {self.token}", **request.headers}
+            status, body = 0, b""
+            with suppress(OSError, HTTPException):
+                response = server.request(request.method, request.path, headers, request.body or None)
+                status, body = response.status, response.body
+            expected_state.record_response(request, status, body)
+        for request in retryable:
+            expected_state.record_response(request, 0)
+
+    def _create(self) -> WriteRequest:
+        record = KnownRecord(new_name())
+        target = self.shared_records if len(self.shared_records) < _SHARED_RECORDS else self.idle_records
+        return replace(
+            build_write("POST", _CONCEPTS, [_build_draft(record)], [_format_created_fact(record)]),
+            on_success=_remember([record], target),
+        )
+
+    def _edit(self) -> WriteRequest:
+        record = self._pop_random()
+        return replace(_build_edit(record), on_success=_remember([record], self.idle_records))
+
+    def _edit_shared(self) -> WriteRequest:
+        """Change what another may have changed meanwhile: then it is refused."""
+        record = self.rng.choice(self.shared_records)
+        return replace(_build_edit(record), on_success=_remember([record], []), expected=(200, 412))
+
+    def _relate(self) -> WriteRequest:
+        record, target = self._pop_random(), self._pop_random()
+        if target.id in record.related_ids:
+            self.idle_records += (record, target)
+            return self._edit()
+        record.related_ids.add(target.id)
+
+        def on_success(results: list[Json]) -> None:
+            _remember([record], self.idle_records)(results)
+            self.idle_records.append(target)  # not sooner: it must be there, and not be retired, whenever this is done
+
+        relation = {"relation": "RELATED", "target": target.id}
+        return replace(
+            _build_record_write(record, "PUT", "/relations", relation, [f"{record.name} RELATED {target.name}"]),
+            on_success=on_success,
+        )
+
+    def _retire(self) -> WriteRequest:
+        record = self._pop_random()
+        return _build_record_write(record, "DELETE", "", None, [f"{record.name} is retired"])
+
+    def _create_merge_pair(self) -> WriteRequest:
+        """Make two records that are to be merged, and one that is related to the first."""
+        first, second = KnownRecord(new_name()), KnownRecord(new_name())
+        related = KnownRecord(f"{first.name}-related")
+        lines = [{**_build_create_line(first), "as": "first"}, _build_create_line(second), _build_create_line(related)]
+        lines[2]["record"]["relations"] = {"RELATED": ["$first"]}
+        facts = [*map(_format_created_fact, (first, second, related)), f"{related.name} RELATED {first.name}"]
+
+        def on_success(results: list[Json]) -> None:
+            _remember([first, second, related], [])(results)
+            self.merge_pairs.append((first, second))
+
+        return replace(_build_batch(lines, facts), on_success=on_success)
+
+    def _merge(self) -> WriteRequest:
+        first, second = self.merge_pairs.pop()
+        facts = [
+            f"{first.name} is merged into {second.name}",
+            f"{second.name} is also called {first.name}",
+            f"{first.name}-related RELATED {second.name}",
+        ]
+        return _build_record_write(first, "POST", "/merge", {"into": second.id}, facts)
+
+    def _create_batch(self) -> WriteRequest:
+        records = [KnownRecord(new_name()) for _ in range(4)]
+        first, second = records[:2]
+        lines, facts = list(map(_build_create_line, records)), list(map(_format_created_fact, records))
+        lines[0]["as"], lines[1]["as"] = "first", "second"
+        if len(self.idle_records) > 2:
+            edited, retired, marker = self._pop_random(), self._pop_random(), new_name()
+            lines.append({"op": "update", "id": edited.id, "change": {"definition_text": build_definition(marker)}})
+            lines.append({"op": "retire", "id": retired.id, "version": retired.version})
+            facts += [f"{edited.name} says {marker}", f"{retired.name} is retired"]
+            records.append(edited)
+        lines.append({"op": "relate", "id": "$first", "relation": "RELATED", "target": "$second"})
+        facts.append(f"{first.name} RELATED {second.name}")
+
+        def on_success(results: list[Json]) -> None:
+            _remember(records, self.idle_records)(results[: len(records)])
+            first.update_from(results[-1])
+            first.related_ids.add(second.id)
+
+        return replace(_build_batch(lines, facts), on_success=on_success)
+
+    def _build_invalid_batch(self) -> WriteRequest:
+        """Nothing of it may be kept: its last line is wrong."""
+        record = KnownRecord(new_name())
+        lines, facts = [_build_create_line(record)], [_format_created_fact(record)]
+        if self.idle_records:
+            edited, marker = self.rng.choice(self.idle_records), new_name()
+            lines.append({"op": "update", "id": edited.id, "change": {"definition_text": build_definition(marker)}})
+            facts.append(f"{edited.name} says {marker}")
+        lines.append({"op": "create", "collection": "concept", "record": {"name": ""}})
+        return replace(_build_batch(lines, facts), expected=(422,))
+
+    def _pop_random(self) -> KnownRecord:
+        return self.idle_records.pop(self.rng.randrange(len(self.idle_records)))
+
+
+def _remember(records: Sequence[KnownRecord], target: list[KnownRecord]) -> ResponseHandler:
+    """What to do when these records are heard of: they are put into that place."""
+
+    def on_success(results: list[Json]) -> None:
+        for record, result in zip(records, results, strict=True):
+            record.update_from(result)
+        target.extend(records)
+
+    return on_success
+
+
+def _format_created_fact(record: KnownRecord) -> str:
+    return f"{record.name} is there"
+
+
+def _build_draft(record: KnownRecord) -> Json:
+    return {"name": record.name, "definition_text": build_definition(record.name)}
+
+
+def _build_create_line(record: KnownRecord) -> Json:
+    return {"op": "create", "collection": "concept", "record": _build_draft(record)}
+
+
+def _build_edit(record: KnownRecord) -> WriteRequest:
+    marker = new_name()
+    return _build_record_write(
+        record, "PATCH", "", {"definition_text": build_definition(marker)}, [f"{record.name} says {marker}"]
+    )
+
+
+def _build_record_write(
+    record: KnownRecord, method: str, suffix: str, body: Json | None, facts: list[str]
+) -> WriteRequest:
+    """A write to a record, at the version that is known."""
+    request = build_write(method, f"{_CONCEPTS}/{record.id}{suffix}", [] if body is None else [body], facts)
+    request.headers["If-Match"] = f'"{record.version}"'
+    return request
+
+
+def _build_batch(lines: list[Json], facts: list[str]) -> WriteRequest:
+    request = build_write("POST", "/api/v1/batch", lines, facts)
+    request.headers["Content-Type"] = "application/x-ndjson"
+    return request
