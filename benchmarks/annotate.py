@@ -20,7 +20,7 @@ from benchmarks.harness.errors import BenchmarkError, UnexpectedResponse
 from benchmarks.harness.memory import get_memory_bytes
 from benchmarks.harness.report import ReportTable, print_tables
 from lexarium.search.annotator import Annotator, DictionaryTerm
-from lexarium.web.v1.annotate import rendered
+from lexarium.web.v1.operations.annotate import render_annotations
 
 SIZES = (2_000, 1_000_000)
 CHARS_PER_MENTION = (100, 15)
@@ -60,7 +60,7 @@ def _measure_rows(count: int) -> Iterator[Sequence[str]]:
 
 def _measure_speed(annotator: Annotator, text: str) -> float:
     start = perf_counter()
-    body = b"".join(rendered(annotator.find_mentions([text], ("concept",))))
+    body = b"".join(render_annotations(annotator.find_mentions([text], ("concept",))))
     seconds = perf_counter() - start
     for mention in orjson.loads(body)["annotations"]:
         if text[mention["start"] : mention["end"]] != mention["text"]:

@@ -32,7 +32,9 @@ from lexarium.store.database import Database
 from lexarium.store.upgrade import open_database
 from lexarium.web.http.encodings import encode_chunks
 from lexarium.web.http.limits import Limits
-from lexarium.web.v1.export import export as served_export
+from lexarium.web.v1.operation import RequestContext, Services
+from lexarium.web.v1.operations.export import ExportParameters
+from lexarium.web.v1.operations.export import export as served_export
 from tests.support.databases import ENGINES, DatabaseUrlFactory
 from tests.support.imports import build_term
 from tests.support.server import Server, run_cli
@@ -292,7 +294,10 @@ def test_an_export_over_http_never_reads_the_catalogue_on_the_event_loop(
 
     async def export_csv() -> bytes:
         request = Request({"type": "http", "method": "GET", "headers": [], "query_string": b""})
-        response = await served_export(request, database, settings, Limits(settings), "csv")
+        unused: Any = None
+        services = Services(database, unused, unused, Limits(settings), unused, settings, unused, unused)
+        query = ExportParameters.model_validate({"format": "csv"})
+        response = await served_export(RequestContext(services, request), query)
         assert isinstance(response, StreamingResponse)
         return b"".join([chunk async for chunk in response.body_iterator if isinstance(chunk, bytes)])
 

@@ -24,7 +24,7 @@ import uvicorn._subprocess
 
 from lexarium.cli.main import COMMANDS, run
 from lexarium.web.pages.site import get_templates
-from lexarium.web.v1 import history, records, relations
+from lexarium.web.v1.operations import OPERATIONS
 from tests.support.overrides import apply_overrides
 
 _PRELOADED = (
@@ -121,8 +121,8 @@ def _serve_requests(connection: socket.socket) -> None:
     for name in (*COMMANDS.values(), *_PRELOADED):
         import_module(name)
     apply_overrides()
-    for module in (records, history, relations):
-        module.routers()
+    for operation in OPERATIONS:
+        operation.parameters.model_rebuild()
     for name in get_templates().list_templates():
         get_templates().get_template(name)
     # Workers too are forked: uvicorn would start each anew, and so load everything again.

@@ -47,8 +47,5 @@ def _iter_routes(app: Any) -> Iterator[RoutePattern]:
             yield RoutePattern(f"{route.path}/{{path}}", frozenset({"GET", "HEAD"}))
         elif isinstance(route, Route) and isinstance(route.endpoint, LazyApp):
             yield from _iter_routes(route.endpoint)
-        elif isinstance(route, Route):
+        else:
             yield RoutePattern(route.path, frozenset(route.methods or METHODS))
-        else:  # a router that FastAPI has included
-            for included_route in route.original_router.routes:
-                yield RoutePattern(route.include_context.path_for(included_route), frozenset(included_route.methods))

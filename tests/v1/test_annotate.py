@@ -28,7 +28,7 @@ from lexarium.store.database import Database
 from lexarium.web.http.limits import Limits
 from lexarium.web.http.problems import HTTPProblem
 from lexarium.web.http.streaming import read_first_chunk
-from lexarium.web.v1.annotate import _current, rendered
+from lexarium.web.v1.operations.annotate import get_annotator, render_annotations
 from tests.support.polling import DEADLINE_SECONDS
 from tests.support.server import HttpResponse, Server, run_cli
 
@@ -326,7 +326,7 @@ def test_an_answer_stops_after_a_million_annotations_and_says_so() -> None:
         (999, 999_000, b'],"truncated":false}'),
         (1_001, 1_000_000, b'],"truncated":true}'),
     ):
-        chunks = list(rendered(iter([[mention] * mentions])))
+        chunks = list(render_annotations(iter([[mention] * mentions])))
         assert sum(chunk.count(b'"start"') for chunk in chunks) == expected
         assert chunks[-1] == end
 
@@ -361,9 +361,9 @@ def test_two_texts_at_a_time_are_read_and_others_wait_their_turn() -> None:
 def test_names_that_are_long_in_coming_are_a_503_that_says_when_to_try_again(monkeypatch: pytest.MonkeyPatch) -> None:
     coming: Future[Annotator] = Future()
     annotating = SimpleNamespace(get_current=lambda: coming)
-    monkeypatch.setattr("lexarium.web.v1.annotate._READY_SECONDS", 0)
+    monkeypatch.setattr("lexarium.web.v1.operations.annotate._READY_SECONDS", 0)
     with pytest.raises(HTTPProblem, match="still being read") as error:
-        asyncio.run(_current(annotating))  # type: ignore[arg-type]
+        asyncio.run(get_annotator(annotating))  # type: ignore[arg-type]
     assert (error.value.status, "Retry-After" in error.value.headers) == (503, True)
 
 

@@ -1,31 +1,54 @@
-"""What a served catalogue answers, as its client gives it: plain dictionaries with these keys."""
+"""Types of the JSON that v1 responds with: plain dictionaries, shared by the server and its client.
 
-from typing import Any, Literal, NotRequired, TypedDict
+The OpenAPI document is derived from these types; the text below a field is its description there.
+"""
+
+from typing import Any, Literal, NotRequired
+
+from typing_extensions import TypeAliasType, TypedDict
+
+Action = TypeAliasType("Action", Literal["create", "update", "retire", "merge", "revert"])
+State = TypeAliasType("State", Literal["published", "retired", "merged"])
+Decision = TypeAliasType("Decision", Literal["open", "accepted", "rejected", "withdrawn"])
+Role = TypeAliasType("Role", Literal["contributor", "curator", "admin"])
+Origin = TypeAliasType("Origin", Literal["command-line", "sign-in", "session", "token", "unknown"])
 
 
 class Alias(TypedDict):
     """Another name of a record."""
 
     text: str
+    """The name itself."""
     lang: str
-    scope: str
+    """Its language, as a BCP 47 tag."""
+    scope: Literal["exact", "narrow", "broad", "related", "hidden"]
+    """How it relates to the name."""
 
 
 class Record(TypedDict):
-    """A record at a version. Which of the last fields it has depends on its collection."""
+    """A record of some collection."""
 
     id: str
     collection: str
     version: int
-    state: Literal["published", "retired", "merged"]
+    """How often it was written; its ETag."""
+    state: State
     replaced_by: str | None
+    """What stands in for it where it is retired or merged."""
     name: str
     aliases: list[Alias]
+    """Its other names."""
     sources: list[str]
+    """Where the definition comes from."""
     relations: dict[str, list[str]]
+    """The targets of its own relations, by relation."""
     updated: str
+    """When this version was written. UTC, without a zone: `YYYY-MM-DDThh:mm:ss`."""
     updated_by: str
+    """Who wrote this version, `usr_…`."""
     warnings: NotRequired[list[str]]
+    """In the answer to a write: what its writer should know."""
+    # Which of these a record has depends on its collection.
     definition_text: NotRequired[str]
     definition: NotRequired[str]
     description: NotRequired[str]
@@ -34,55 +57,14 @@ class Record(TypedDict):
     id_protocol: NotRequired[str]
 
 
-class Hit(TypedDict):
-    """A record that a search found, and why."""
+class RecordPage(TypedDict):
+    """Some records of a list."""
 
-    id: str
-    name: str
-    collection: str
-    state: str
-    replaced_by: str | None
-    score: float
-    matched: dict[str, str]
-    highlight: list[dict[str, int]]
-
-
-class Suggestion(TypedDict):
-    """A completion of what was typed."""
-
-    id: str
-    name: str
-    collection: str
-    text: str
-    highlight: list[dict[str, int]]
-
-
-class Annotation(TypedDict):
-    """A place in a text that mentions a record."""
-
-    start: int
-    end: int
-    text: str
-    id: str
-    name: str
-    collection: str
-
-
-class Related(TypedDict):
-    """A record at the other end of a relation."""
-
-    relation: str
-    direction: Literal["out", "in"]
-    id: str
-    name: str
-
-
-class Reached(TypedDict):
-    """A record above or below another, so many steps away."""
-
-    id: str
-    name: str
-    depth: int
+    items: list[Record]
+    next: str | None
+    """The cursor of the next page; null: there is none."""
+    total: int
+    """How many there are on all pages."""
 
 
 class Version(TypedDict):
@@ -90,38 +72,410 @@ class Version(TypedDict):
 
     version: int
     seq: int
+    """The place of the change in the log."""
     at: str
+    """When. UTC, without a zone: `YYYY-MM-DDThh:mm:ss`."""
     actor: str
-    action: str
-    state: str
+    """Whose change it was, `usr_…`."""
+    action: Action
+    state: State
+    """What the record was from then on."""
     proposal: str | None
+    """The proposal that was accepted by it."""
     proposed_by: str | None
+    """Whose proposal that was, `usr_…`."""
+
+
+class History(TypedDict):
+    """Every version of a record, the newest first."""
+
+    items: list[Version]
+
+
+Difference = TypedDict("Difference", {"field": str, "from": Any, "to": Any})
+Difference.__doc__ = "A field that two versions do not have alike."
+Diff = TypedDict("Diff", {"from": int, "to": int, "items": list[Difference]})
+Diff.__doc__ = "What differs between two versions."
+
+
+class Related(TypedDict):
+    """A record at the other end of a relation."""
+
+    relation: str
+    direction: Literal["out", "in"]
+    """`out`: the relation is this record's own."""
+    id: str
+    """Its id; of a mapping, the IRI or CURIE."""
+    name: str
+    """Its name; of a mapping, empty."""
+
+
+class Relations(TypedDict):
+    """The relations of a record, in both directions."""
+
+    items: list[Related]
+
+
+class Reached(TypedDict):
+    """A record above or below another."""
+
+    id: str
+    name: str
+    depth: int
+    """How many steps away."""
+
+
+class Hierarchy(TypedDict):
+    """What is above or below a record, the nearest first."""
+
+    items: list[Reached]
+    retired: list[Reached]
+    """Retired records on the way."""
 
 
 class Change(TypedDict):
-    """A change of the catalogue, with the record as it was from then on."""
+    """A change of a record, as the feed and webhooks tell it."""
 
     seq: int
+    """Its place in the log."""
     at: str
+    """When. UTC, without a zone: `YYYY-MM-DDThh:mm:ss`."""
     actor: str
-    action: str
+    """Whose change it was, `usr_…`."""
+    action: Action
     collection: str
     id: str
+    """The record."""
     version: int
+    """The version that the record has from then on."""
+    proposal: str | None
+    """The proposal that was accepted by it."""
+    proposed_by: str | None
+    """Whose proposal that was, `usr_…`."""
     record: Record
+    """The record as it is from then on."""
+
+
+class Changes(TypedDict):
+    """Some changes, in order."""
+
+    items: list[Change]
+    next: int
+    """What to give as `since` the next time."""
+
+
+class BatchResult(TypedDict):
+    """What a line of a batch came to."""
+
+    id: str
+    version: int
+    state: State
+    warnings: NotRequired[list[str]]
+    """What its writer should know."""
 
 
 class Proposal(TypedDict):
-    """A change that waits for a curator, or that was decided."""
+    """A change that someone would like made."""
 
     id: str
     collection: str
     record: str | None
+    """The record that would change; null: it would be a new one."""
     base_version: int | None
+    """The version that would change."""
     change: dict[str, Any]
+    """A whole draft, or of a record's draft a merge patch."""
     by: str
+    """Who made it, `usr_…`."""
     at: str
-    state: Literal["open", "accepted", "rejected", "withdrawn"]
+    """When. UTC, without a zone: `YYYY-MM-DDThh:mm:ss`."""
+    state: Decision
     decided_by: str | None
     decided_at: str | None
     reason: str
+    """Why it was rejected; else empty."""
+
+
+class FieldConflict(TypedDict):
+    """A field that the proposal changes and others have changed since."""
+
+    field: str
+    base: Any
+    """What it was when the change was proposed."""
+    current: Any
+    """What it is."""
+    proposed: Any
+    """What it would be."""
+
+
+class ProposalDetail(Proposal):
+    """A proposal, where the record has moved on under it, and what came of it."""
+
+    conflicts: list[FieldConflict]
+    version: int | None
+    """The version that it made, once it is accepted."""
+
+
+class ProposalPage(TypedDict):
+    """Some proposals, the oldest first."""
+
+    items: list[Proposal]
+    next: str | None
+    """What to give as `after` for the next page; null: there is none."""
+
+
+class Release(TypedDict):
+    """A state of the catalogue that has a name."""
+
+    name: str
+    revision: int
+    note: str
+    by: str
+    at: str
+    """When it was named. UTC, without a zone: `YYYY-MM-DDThh:mm:ss`."""
+
+
+class Releases(TypedDict):
+    """Every release, the newest first."""
+
+    items: list[Release]
+
+
+class Account(TypedDict):
+    """Someone who may write."""
+
+    id: str
+    name: str
+    """Of one that is erased: its id."""
+    role: Role
+    erased: bool
+
+
+class Accounts(TypedDict):
+    """Every account, by name."""
+
+    items: list[Account]
+
+
+class Me(Account):
+    """Who the token is of."""
+
+    token_role: Role
+    """What this token may do."""
+
+
+class Token(TypedDict):
+    """A token, without its secret."""
+
+    id: str
+    account: str
+    """The name of its account."""
+    label: str
+    role: Role
+    created: str
+    """UTC, without a zone: `YYYY-MM-DDThh:mm:ss`."""
+    expires: str | None
+    last_used: str | None
+    """To the minute."""
+    revoked: str | None
+    origin: Origin
+    """How it was made; `sign-in`: it is a session's."""
+    made_with: str | None
+    """The id of the token that it was made with; revoked with that one."""
+
+
+class TokenWithSecret(Token):
+    """A new token."""
+
+    token: str
+    """The secret, told this once: send it as `Authorization: Bearer …`."""
+
+
+class Tokens(TypedDict):
+    """Tokens, the oldest first."""
+
+    items: list[Token]
+
+
+class Webhook(TypedDict):
+    """An address that is told of changes, and how it stands."""
+
+    id: str
+    url: str
+    collections: list[str]
+    """Whose changes; empty: of all."""
+    actions: list[Action]
+    """Which changes; empty: all."""
+    seq: int
+    """The last change that was delivered or passed over."""
+    created: str
+    """UTC, without a zone: `YYYY-MM-DDThh:mm:ss`."""
+    attempts: int
+    """How often the next change was tried in vain."""
+    next_attempt: str | None
+    failing_since: str | None
+    disabled: str | None
+    """Since when nothing is sent; null: it is sent to."""
+
+
+class WebhookWithSecret(Webhook):
+    """A webhook with a new secret."""
+
+    secret: str
+    """What deliveries are signed with (Standard Webhooks), told this once."""
+
+
+class Webhooks(TypedDict):
+    """Every webhook, the oldest first."""
+
+    items: list[Webhook]
+
+
+class WebhookTest(TypedDict):
+    """What came of trying a webhook out."""
+
+    status: int | None
+    """What the receiver answered; null: nothing."""
+    error: str | None
+    """Why it counts as failed; null: it does not."""
+
+
+class Delivery(WebhookTest):
+    """One attempt to deliver a change."""
+
+    seq: int
+    """Of the change; 0 where the webhook was only tried out."""
+    at: str
+    """UTC, without a zone: `YYYY-MM-DDThh:mm:ss`."""
+
+
+class Deliveries(TypedDict):
+    """What was sent, the newest first."""
+
+    items: list[Delivery]
+
+
+class Service(TypedDict):
+    """What the service holds, and where to go on."""
+
+    service: str
+    version: str
+    revision: int
+    """The last change."""
+    counts: dict[str, int]
+    """How many records are published, by collection."""
+    limits: dict[str, Any]
+    links: dict[str, str]
+
+
+class Span(TypedDict):
+    """A part of a text, in code points."""
+
+    start: int
+    end: int
+
+
+class Match(TypedDict):
+    """What of a record was found."""
+
+    field: str
+    text: str
+    kind: str
+    """How well it matched."""
+
+
+class Hit(TypedDict):
+    """A record that was found."""
+
+    id: str
+    name: str
+    collection: str
+    state: State
+    replaced_by: str | None
+    score: float
+    matched: Match
+    highlight: list[Span]
+    """The parts of `matched.text` that were asked for."""
+    explanation: NotRequired[Any]
+    """With `explain`: how the score came about."""
+
+
+class SearchResults(TypedDict):
+    """What a search found, the best first."""
+
+    hits: list[Hit]
+    total: int
+    facets: dict[str, dict[str, int]]
+    """How many there are of each collection, class and state."""
+    class_names: dict[str, str]
+    """The names of the classes among the facets, by id."""
+    did_you_mean: str | None
+
+
+class Suggestion(TypedDict):
+    """A completion of what someone types."""
+
+    id: str
+    name: str
+    collection: str
+    text: str
+    """The name or other name that begins so."""
+    highlight: list[Span]
+    """The parts of `text` that were typed."""
+
+
+class Suggestions(TypedDict):
+    """The few best completions."""
+
+    suggestions: list[Suggestion]
+
+
+class Annotation(TypedDict):
+    """A place in a text where a term is mentioned."""
+
+    start: int
+    """In code points, as `end`."""
+    end: int
+    text: str
+    """What stands there."""
+    id: str
+    name: str
+    collection: str
+
+
+class Annotations(TypedDict):
+    """The mentions in a text, in order; an ambiguous one once for each record."""
+
+    annotations: list[Annotation]
+    truncated: bool
+    """Whether there may be more than are told."""
+
+
+class FieldError(TypedDict):
+    """What is wrong with one field."""
+
+    pointer: str
+    """A JSON pointer to the field."""
+    detail: str
+
+
+class Problem(TypedDict):
+    """What went wrong (RFC 9457)."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    """For people."""
+    errors: NotRequired[list[FieldError]]
+    """422: every wrong field at once."""
+    replaced_by: NotRequired[str | None]
+    """410: the record to use instead."""
+    merged_into: NotRequired[str]
+    """308, 409: the record that it was merged into."""
+    version: NotRequired[int]
+    """412: the version that the record has."""
+    record: NotRequired[dict[str, Any]]
+    """412: the record as it is."""
+    conflicts: NotRequired[list[FieldConflict]]
+    """409: where a record has moved on under a proposal."""

@@ -42,8 +42,6 @@ from lexarium.web.pages import routes
 from lexarium.web.pages.site import Site
 from lexarium.web.reconcile import endpoint as reconcile
 from lexarium.web.record_endpoint import RecordEndpoint
-from lexarium.web.suggest import Suggest
-from lexarium.web.v1.plain_search import PlainSearch
 from lexarium.web.valpha import endpoint
 
 _GC_THRESHOLD = 10_000
@@ -130,13 +128,11 @@ def create_app(settings: Settings, database: Database, metrics_dir: Path | None 
         settings=settings,
     )
     v1 = LazyApp(
-        "lexarium.web.v1.app", lambda module: module.make_v1(site, authenticator, gate, event_streams, settings)
+        "lexarium.web.v1.app", lambda module: module.create_v1_app(site, authenticator, gate, event_streams, settings)
     )
     app = Starlette(
         routes=[
             # The first are found first: what is asked for most, and is not finished.
-            Suggest(record_search).route(),
-            PlainSearch(record_search, v1).route(),
             *(Route(path, v1) for path in ("/api/v1/{rest:path}", "/api/v1", "/openapi.json", "/docs")),
             *endpoint.routes(database, authenticator, response_cache, limits, record_search),
             *reconcile.routes(settings.vocabulary, Reconciler(database, record_search), limits),

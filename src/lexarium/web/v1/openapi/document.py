@@ -1,0 +1,167 @@
+"""The OpenAPI document, derived from the operations."""
+
+from collections.abc import Iterator, Mapping
+from inspect import getdoc
+from typing import Any
+
+from lexarium import __version__
+from lexarium.domain.schema.collections import COLLECTIONS, Collection
+from lexarium.web.v1.openapi import valpha
+from lexarium.web.v1.openapi.components import build_components, find_schema_name
+from lexarium.web.v1.openapi.examples import find_example, find_example_id
+from lexarium.web.v1.openapi.responses import (
+    NOT_MODIFIED,
+    describe_content,
+    describe_problems,
+    describe_success,
+    refer_to_problems,
+)
+from lexarium.web.v1.operation import Operation
+from lexarium.web.v1.operations import OPERATIONS_BY_TAG
+from lexarium.web.v1.responses import V1_PATH
+
+_DESCRIPTION = """A terminology catalogue: records with versions, history, relations, proposals and releases.
+
+Reading needs no token. Stamps are UTC without a zone. Errors are `application/problem+json`, every wrong field at once.
+`/api/v1` only ever grows: clients should pass over fields that they do not know.
+
+The Reconciliation API 0.2 is at `/reconcile`, whose manifest says what it offers; it has a specification of its own."""
+_TAGS = {
+    "service": "The service itself, and any record by its identifier alone.",
+    "search": "Finding records.",
+    "annotate": "Finding the terms in a text.",
+    **{name: collection.description for name, collection in COLLECTIONS.items()},
+    "changes": "The feed: every change, in order, once; and live.",
+    "batch": "Many writes in one request, all or nothing.",
+    "proposals": "What contributors would change, and curators decide.",
+    "releases": "States of the catalogue that have a name.",
+    "export": "Taking the catalogue out.",
+    "accounts": "People and their tokens.",
+    "webhooks": "Programs that are told of changes.",
+    valpha.TAG: "The frozen read interface.",
+}
+_HEADERS = {
+    "If-Match": "The ETag of the version that is to be changed.",
+    "Idempotency-Key": "Done once, however often it is sent, for a day.",
+    "Last-Event-Id": "Where a live stream resumes.",
+}
+_EXAMPLES = {"q": "working memory", "prefix": "work mem", "version": 1, "from": 1, "to": 2, "If-Match": '"1"'}
+_EXAMPLE_IDS = {
+    "users": "usr_4f1d2c8e9b07a635",
+    "tokens": "tok_5d77d105ab49c581",
+    "webhooks": "whk_8a1e6b3c5d7f9024",
+    "proposals": "prp_0c5a7e3f9d2b4861",
+    "records": find_example_id("concept"),
+    "releases": "2026.1",
+}
+"""By the first segment of a path."""
+
+
+def build_document(title: str) -> dict[str, Any]:
+    """Return the document of a service with this title."""
+    paths: dict[str, dict[str, Any]] = {}
+    for tag, operation, collection in _iter_operations():
+        path = V1_PATH + operation.path.replace("{collection}", tag)
+        paths.setdefault(path, {})[operation.method.lower()] = _describe_operation(operation, tag, collection)
+    paths |= valpha.build_paths()
+    for path, operations in paths.items():
+        for description in operations.values():
+            _add_examples(path, description)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": title, "description": _DESCRIPTION, "version": __version__},
+        "paths": paths,
+        "components": {
+            "schemas": build_components(),
+            "responses": describe_problems(),
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
+        "tags": [{"name": name, "description": text} for name, text in _TAGS.items()],
+    }
+
+
+def _iter_operations() -> Iterator[tuple[str, Operation, Collection | None]]:
+    """Yield each operation with its tag; those on collections for each."""
+    for tag, operations in OPERATIONS_BY_TAG.items():
+        for operation in operations:
+            if operation.on_collection:
+                yield from ((name, operation, collection) for name, collection in COLLECTIONS.items())
+            else:
+                yield tag, operation, None
+
+
+def _describe_operation(operation: Operation, tag: str, collection: Collection | None) -> dict[str, Any]:
+    description: dict[str, Any] = {
+        "tags": [tag],
+        "summary": operation.summary.format(collection=tag),
+        "operationId": operation.name if collection is None else f"{tag}_{operation.name}",
+        "responses": _describe_responses(operation, collection),
+        "security": [{"token": []}] if operation.needs_token else [],
+    }
+    if text := getdoc(operation.handler):
+        description["description"] = text
+    if parameters := [*_describe_parameters(operation), *_describe_headers(operation)]:
+        description["parameters"] = parameters
+    if operation.body is not None:
+        content = describe_content(_find_schema_names(operation.body.content, collection))
+        description["requestBody"] = {"required": operation.body.required, "content": content}
+    return description
+
+
+def _describe_responses(operation: Operation, collection: Collection | None) -> dict[str, Any]:
+    is_cacheable = operation.method == "GET" and operation.cacheable
+    responses = dict(NOT_MODIFIED) if is_cacheable else {}
+    for status, success in operation.responses.items():
+        schemas = _find_schema_names(success.content, collection)
+        etag = ("ETag",) if is_cacheable and "ETag" not in success.headers else ()
+        responses |= describe_success(status, schemas, (*success.headers, *etag))
+    return dict(sorted((responses | refer_to_problems(*operation.error_statuses)).items()))
+
+
+def _find_schema_names(content: Mapping[str, Any], collection: Collection | None) -> dict[str, str]:
+    return {media_type: find_schema_name(model, collection) for media_type, model in content.items()}
+
+
+def _describe_parameters(operation: Operation) -> Iterator[dict[str, Any]]:
+    schema = operation.parameters.model_json_schema(ref_template="#/components/schemas/{model}")
+    for name, value in schema.get("properties", {}).items():
+        yield {
+            "name": name,
+            "in": "path" if name in operation.path_names else "query",
+            "required": name in schema.get("required", ()),
+            "description": value["description"],
+            "schema": _drop_null(value),
+        }
+
+
+def _drop_null(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of a parameter that is present: it cannot be null, only absent."""
+    plain = {key: value for key, value in schema.items() if key not in ("anyOf", "title", "description")}
+    for alternative in schema.get("anyOf", ()):
+        if alternative != {"type": "null"}:
+            plain |= alternative
+    if plain.get("default", ...) in (None, []):
+        del plain["default"]
+    return plain
+
+
+def _describe_headers(operation: Operation) -> Iterator[dict[str, Any]]:
+    for name in operation.request_headers:
+        parameter = {"name": name, "in": "header", "required": name == "If-Match"}
+        yield {**parameter, "description": _HEADERS[name], "schema": {"type": "string"}}
+
+
+def _add_examples(path: str, operation: dict[str, Any]) -> None:
+    """Add examples to an operation's parameters, body and responses."""
+    segment = path.split("/")[3] if path.count("/") > 2 else ""
+    collection = segment if segment in COLLECTIONS else "concept"
+    identifier = find_example_id(segment) if segment in COLLECTIONS else _EXAMPLE_IDS.get(segment)
+    values = {**_EXAMPLES, "id": identifier, "name": identifier, **find_example("Relate", collection)}
+    for parameter in operation.get("parameters", ()):
+        if parameter.get("required") and values.get(parameter["name"]) is not None:
+            parameter["example"] = values[parameter["name"]]
+    for described in (operation.get("requestBody", {}), *operation["responses"].values()):
+        for media in described.get("content", {}).values():
+            example = find_example(media["schema"]["$ref"].rpartition("/")[2], collection)
+            if example is not None:
+                media["example"] = example

@@ -1,0 +1,401 @@
+"""Declaration of a v1 operation: its route, the parsing of its requests and its OpenAPI entry derive from it."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import KW_ONLY, dataclass, field
+from enum import Enum
+from functools import cached_property, partial
+from inspect import iscoroutinefunction
+from typing import Any, Self, TypeVar, get_origin
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+
+from lexarium.domain.errors import FieldProblem, InvalidInput, VersionConflict
+from lexarium.domain.schema.collections import Collection
+from lexarium.domain.validation import format_error, to_field_problems
+from lexarium.services.access.authentication import Authenticator
+from lexarium.services.access.permissions import Caller, Permission
+from lexarium.services.idempotency import IdempotencyRequest, WriteResponse, make_idempotent
+from lexarium.services.records.lookup import VersionedRecord
+from lexarium.services.search.annotator_cache import AnnotatorCache
+from lexarium.services.search.record_search import RecordSearch
+from lexarium.services.serializers import serialize_record
+from lexarium.settings import Settings
+from lexarium.store.database import Database
+from lexarium.store.transaction import Transaction
+from lexarium.web.http.limits import Limits
+from lexarium.web.http.problems import HTTPProblem
+from lexarium.web.http.request_body import parse_json_object
+from lexarium.web.http.streaming import EventStreams
+from lexarium.web.http.write_requests import authenticate_request, await_write, build_idempotency_request
+from lexarium.web.middleware.access_gate import AccessGate
+from lexarium.web.v1.responses import to_response
+
+JSON = "application/json"
+MERGE_PATCH = "application/merge-patch+json"
+READ_ERRORS = (404, 410, 308)
+"""Errors of reading a record that may be missing, retired or merged."""
+WRITE_ERRORS = (404, 409, 410)
+"""Errors of writing to one."""
+_COLLECTION = "/{collection}"
+_ETAG = re.compile(r'"(\d{1,9})(?:-[a-z]+)?"', re.ASCII)
+"""ETag of a version, in whichever content encoding it was sent."""
+
+ModelT = TypeVar("ModelT", bound=BaseModel)
+
+
+class Parameters(BaseModel):
+    """Path and query parameters of an operation. A subclass declares them, those of the path first."""
+
+    model_config = ConfigDict(defer_build=True)
+
+
+class ById(Parameters):
+    """The identifier of the thing that a path names."""
+
+    id: str = Field(description="Its identifier.")
+
+
+@dataclass(frozen=True)
+class Services:
+    """Parts of the application that operations use."""
+
+    database: Database
+    callers: Authenticator
+    gate: AccessGate
+    limits: Limits
+    streams: EventStreams
+    settings: Settings
+    finder: RecordSearch
+    annotating: AnnotatorCache
+
+
+@dataclass(frozen=True)
+class IfMatch:
+    """Versions of a record that a write may change, from the `If-Match` header."""
+
+    versions: frozenset[int] | None
+    """None: any version."""
+
+    @classmethod
+    def parse(cls, header: str | None) -> Self:
+        """Parse the header. Raises a 428 where there is none."""
+        if header is None:
+            raise HTTPProblem(428, "This needs an If-Match header with the ETag of the version that is to be changed.")
+        if header.strip() == "*":
+            return cls(None)
+        # A weak ETag never matches here (RFC 9110, 13.1.1).
+        matches = (_ETAG.fullmatch(part.strip()) for part in header.split(","))
+        return cls(frozenset(int(match.group(1)) for match in matches if match))
+
+    def require(self, record: VersionedRecord) -> VersionedRecord:
+        """Return the record if its version matches. Raises `Stale`, which shows it, otherwise."""
+        if self.versions is not None and record.version not in self.versions:
+            versions = " or ".join(str(version) for version in sorted(self.versions))
+            instead = f"not at {versions}" if versions else 'and If-Match names none: an ETag is such as "1"'
+            is_at = f"{record.record.id} is at version {record.version} now"
+            raise VersionConflict(
+                f"{is_at}, {instead}. Read it again, and change that.",
+                version=record.version,
+                record=serialize_record(record.change),
+            )
+        return record
+
+
+@dataclass
+class RequestContext:
+    """A request with all that its operation asked for."""
+
+    services: Services
+    request: Request
+    path_collection: Collection | None = None
+    """The collection that the path names, if any."""
+    caller: Caller = field(init=False)
+    """Who sends the request; set for operations that need a token."""
+    if_match: IfMatch = field(init=False)
+    """Set for operations with `if_match`."""
+
+    @property
+    def collection(self) -> Collection:
+        """The collection of an operation that exists for each."""
+        assert self.path_collection is not None
+        return self.path_collection
+
+
+class Idempotency(Enum):
+    """How an operation treats the header `Idempotency-Key`."""
+
+    IGNORED = "ignored"
+    ACCEPTED = "accepted"
+    REJECTED = "rejected"
+    """The response holds a secret, which is not stored and so cannot be sent again."""
+
+
+class RecordDraft:
+    """Stands for the draft of a record, whose model depends on the collection."""
+
+
+@dataclass(frozen=True)
+class MergePatch:
+    """Stands for a JSON merge patch of a model."""
+
+    model: type
+
+
+@dataclass(frozen=True)
+class Body:
+    """The request body of an operation."""
+
+    content: Mapping[str, Any]
+    """By media type: a model, `RecordDraft`, a `MergePatch`, or the name of a schema of text."""
+    parse: Callable[[dict[str, Any]], Any] | None = None
+    """Turns the JSON object into what the handler takes. None: the handler reads the request itself."""
+    required: bool = True
+
+
+@dataclass(frozen=True)
+class Success:
+    """A successful response of an operation."""
+
+    content: Mapping[str, Any]
+    """By media type: its type, or the name of a schema of text."""
+    headers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Operation:
+    """An operation whose handler takes the context, the parameters and, if it has one, the body.
+
+    The handler returns a `Response`. Unless it is a coroutine, it runs in a thread.
+    """
+
+    method: str
+    path: str
+    """Below `/api/v1`. One that begins with `/{collection}` exists for each collection."""
+    name: str
+    """Its `operationId`; of an operation on a collection, without the collection's name."""
+    summary: str
+    handler: Callable[..., Any]
+    """Its docstring is the operation's description."""
+    responses: Mapping[int, Success]
+    parameters: type[Parameters] = Parameters
+    _: KW_ONLY
+    body: Body | None = None
+    permission: Permission | None = None
+    authenticated: bool = False
+    """Whether it needs a token. One with a permission does."""
+    if_match: bool = False
+    idempotency: Idempotency = Idempotency.IGNORED
+    cacheable: bool = True
+    """Whether a successful GET has an ETag and may be compressed."""
+    errors: tuple[int, ...] = ()
+    """Errors that do not follow from the rest of the declaration."""
+    headers: tuple[str, ...] = ()
+    """Request headers that the handler reads."""
+
+    @property
+    def on_collection(self) -> bool:
+        """Whether it exists for each collection."""
+        return self.path.startswith(_COLLECTION)
+
+    @property
+    def needs_token(self) -> bool:
+        """Whether the request must be authenticated."""
+        return self.authenticated or self.permission is not None
+
+    @property
+    def request_headers(self) -> tuple[str, ...]:
+        """The request headers that it takes, besides those that all take."""
+        if_match = ("If-Match",) if self.if_match else ()
+        key = ("Idempotency-Key",) if self.idempotency is Idempotency.ACCEPTED else ()
+        return (*if_match, *key, *self.headers)
+
+    @property
+    def error_statuses(self) -> set[int]:
+        """The errors that it may respond with, apart from those that any request may cause."""
+        statuses = {422, *self.errors}  # an unknown parameter is a 422
+        if self.body is not None:
+            statuses |= {400, 408, 413, 415}
+        if self.idempotency is not Idempotency.IGNORED:
+            statuses |= {400, 408, 409, 413} if self.idempotency is Idempotency.ACCEPTED else {400}
+        if self.if_match:
+            statuses |= {412, 428}
+        if self.needs_token:
+            statuses |= {401} if self.method == "GET" else {401, 429}
+        if self.permission is not None:
+            statuses |= {403}
+        return statuses
+
+    @cached_property
+    def path_names(self) -> frozenset[str]:
+        """The names of the path parameters."""
+        return frozenset(re.findall(r"{(\w+)}", self.path.removeprefix(_COLLECTION)))
+
+    @cached_property
+    def query_names(self) -> dict[str, bool]:
+        """The names of the query parameters, and whether each may be repeated."""
+        names = ((info.alias or name, info) for name, info in self.parameters.model_fields.items())
+        return {name: get_origin(info.annotation) is tuple for name, info in names if name not in self.path_names}
+
+    @cached_property
+    def _is_async(self) -> bool:
+        return iscoroutinefunction(self.handler)
+
+    async def respond(self, context: RequestContext) -> Response:
+        """Check the request part by part, and run the handler."""
+        request, limits = context.request, context.services.limits
+        if request.query_params:
+            self._check_names(context)
+        if self.idempotency is Idempotency.REJECTED and "idempotency-key" in request.headers:
+            detail = "Idempotency-Key cannot be used here: the answer holds a secret, which is kept nowhere."
+            raise HTTPProblem(400, detail)
+        if self.needs_token:
+            context.caller = await self._authenticate(context)
+        if self.if_match:
+            context.if_match = IfMatch.parse(request.headers.get("if-match"))
+        data = None
+        if self.body is not None and self.body.parse is not None:
+            is_present = self.body.required or await limits.read_body(request)
+            data = await read_json(request, limits) if is_present else {}
+        key = None
+        if self.idempotency is Idempotency.ACCEPTED:
+            key = build_idempotency_request(
+                request, request.headers.get("idempotency-key"), await limits.read_body(request)
+            )
+        parameters, problems = self._parse(context)
+        if parameters is None:
+            raise InvalidInput("The request is not valid.", problems)
+        arguments = [] if data is None else [self.body.parse(data)]  # type: ignore[union-attr, misc]
+        return await self._run(context, key, parameters, *arguments)
+
+    async def _authenticate(self, context: RequestContext) -> Caller:
+        """Return who sends the request; count a write against their rate limit; check their permission."""
+        caller = await authenticate_request(context.request, context.services.callers)
+        if self.method != "GET":
+            context.request.state.rate = context.services.limits.write_limiter.acquire(caller.token_id)
+        if self.permission is not None:
+            caller.require(self.permission)
+        return caller
+
+    async def _run(self, context: RequestContext, key: IdempotencyRequest | None, *arguments: Any) -> Response:
+        response: Response
+        if self._is_async:
+            response = await self.handler(context, *arguments)
+        else:
+            response = await run_in_threadpool(self.handler, context, *arguments)
+        return response
+
+    def _check_names(self, context: RequestContext) -> None:
+        """Raise `Invalid` for parameters that are unknown or exclude each other, and wrong values with them."""
+        query, known = context.request.query_params, self.query_names
+        problems = [
+            FieldProblem(name, f"is not a parameter here; there are {', '.join(sorted(known)) or 'none'}.")
+            for name in query
+            if name not in known
+        ]
+        if {"release", "as_of"} <= query.keys() & known.keys():
+            problems.append(FieldProblem("as_of", "cannot go with release: each says which state is to be read."))
+        if problems:
+            raise InvalidInput("The request is not valid.", [*self._parse(context)[1], *problems])
+
+    def _parse(self, context: RequestContext) -> tuple[Parameters | None, list[FieldProblem]]:
+        """Return the parameters, or what is wrong with them."""
+        query, path = context.request.query_params, context.request.path_params
+        values: dict[str, Any] = {name: path[name] for name in self.path_names}
+        for name, repeated in self.query_names.items() if query else ():
+            if name in query:
+                values[name] = query.getlist(name) if repeated else query[name]
+        try:
+            return self.parameters.model_validate(values, context=context.path_collection), []
+        except ValidationError as error:
+            items = error.errors(include_url=False)
+            return None, [FieldProblem(str(item["loc"][-1]), format_error(item)) for item in items]
+
+
+@dataclass(frozen=True)
+class ReadOperation(Operation):
+    """An operation whose handler takes a snapshot of the database as its last argument, and runs in a thread."""
+
+    async def _run(self, context: RequestContext, key: IdempotencyRequest | None, *arguments: Any) -> Response:
+        return await run_in_threadpool(self._read, context, *arguments)
+
+    def _read(self, context: RequestContext, *arguments: Any) -> Response:
+        with context.services.database.read() as snapshot:
+            response: Response = self.handler(context, *arguments, snapshot)
+            return response
+
+
+@dataclass(frozen=True)
+class WriteOperation(Operation):
+    """An operation whose handler takes a transaction as its last argument, and returns an `Outcome`.
+
+    It is run once for each `Idempotency-Key`.
+    """
+
+    authenticated: bool = True
+    idempotency: Idempotency = Idempotency.ACCEPTED
+
+    async def _run(self, context: RequestContext, key: IdempotencyRequest | None, *arguments: Any) -> Response:
+        def work(transaction: Transaction) -> WriteResponse:
+            outcome: WriteResponse = self.handler(context, *arguments, transaction)
+            return outcome
+
+        once_only = work if key is None else make_idempotent(context.caller.account.id, key, work)
+        return to_response(await await_write(context.services.database, once_only))
+
+
+def returns(content: Any, *headers: str, status: int = 200) -> dict[int, Success]:
+    """Return the response of an operation that responds with JSON of this type, and these headers."""
+    return {status: Success({JSON: content}, headers)}
+
+
+NO_CONTENT = {204: Success({})}
+
+
+def json_body(model: type[BaseModel], *, required: bool = True) -> Body:
+    """Return a body of JSON that is parsed as this model."""
+    return Body({JSON: model}, partial(parse_body, model), required)
+
+
+def raw_body(model: type, *, patch: bool = False) -> Body:
+    """Return a body of JSON that is documented by this model, or as a merge patch of it, and validated later."""
+    return Body(dict.fromkeys((MERGE_PATCH, JSON), MergePatch(model)) if patch else {JSON: model}, dict)
+
+
+def media_type(request: Request) -> str:
+    """Return the media type of the request body, without its parameters."""
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+async def read_json(request: Request, limits: Limits) -> dict[str, Any]:
+    """Return the JSON object that the request body holds."""
+    if media_type(request) not in (JSON, MERGE_PATCH):
+        raise HTTPProblem(415, f"The body must be {JSON} or {MERGE_PATCH}.")
+    return parse_json_object(await limits.read_body(request))
+
+
+def parse_body(model: type[ModelT], data: Mapping[str, Any]) -> ModelT:
+    """Validate a body strictly. Raises `Invalid` with every problem."""
+    try:
+        return model.model_validate(data, strict=True, extra="forbid")
+    except ValidationError as error:
+        raise InvalidInput("The body is not valid.", to_field_problems(error)) from None
+
+
+def split_commas(values: list[str]) -> list[str]:
+    """Split values that are separated by commas, given once or repeatedly; drop empty ones."""
+    return [part.strip() for part in ",".join(values).split(",") if part.strip()]
+
+
+def check_names(known: Iterable[str], *, allow_none: bool = False) -> AfterValidator:
+    """Return a validator that drops repeated names and rejects unknown ones; by default also an empty list."""
+
+    def validate(names: tuple[str, ...]) -> tuple[str, ...]:
+        if not set(names) <= set(known) or not (names or allow_none):
+            raise ValueError(f"should be among {', '.join(known)}.")
+        return tuple(dict.fromkeys(names))
+
+    return AfterValidator(validate)

@@ -1,0 +1,148 @@
+"""Find terms in a text."""
+
+import asyncio
+import codecs
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from tempfile import SpooledTemporaryFile
+
+import orjson
+from pydantic import Field
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from lexarium.client.models import Annotations
+from lexarium.domain.schema.collections import DEFAULT_SEARCH_COLLECTIONS
+from lexarium.search.annotator import Annotator, Mention
+from lexarium.services.search.annotator_cache import AnnotatorCache
+from lexarium.services.serializers import iter_annotations
+from lexarium.web.http.limits import Limits
+from lexarium.web.http.problems import HTTPProblem
+from lexarium.web.http.streaming import iter_chunks, read_first_chunk
+from lexarium.web.v1.operation import (
+    JSON,
+    Body,
+    Operation,
+    Parameters,
+    RequestContext,
+    media_type,
+    parse_body,
+    read_json,
+    returns,
+)
+from lexarium.web.v1.operations.search import CollectionsParam
+from lexarium.web.v1.request_models import TextRequest
+
+MAX_TEXT_BYTES = 10 << 20
+_READY_SECONDS = 10
+_MAX_BYTES_IN_MEMORY = 1 << 20
+_CHUNK_BYTES = 1 << 16
+_MAX_ANNOTATIONS = 1_000_000
+_RENDERED_AT_ONCE = 5_000
+_TEXT = "text/plain"
+
+
+class AnnotateParameters(Parameters):
+    """Parameters of an annotation."""
+
+    collection: CollectionsParam = Field(
+        (),
+        description=f"Whose terms, separated by commas or given each; left out: "
+        f"{', '.join(DEFAULT_SEARCH_COLLECTIONS)}.",
+    )
+
+
+async def annotate(context: RequestContext, query: AnnotateParameters) -> Response:
+    """Find terms in `text/plain` (UTF-8, up to 10 MiB) or in `{"text": …}`.
+
+    Mentions are leftmost-longest, on the boundaries of words, whatever their case, accents and number. An ambiguous
+    one is listed once for each record. `start` and `end` count code points. `truncated` says that the answer ends after
+    a million, where there may be more.
+    """
+    limits = context.services.limits
+    text = await _read_text(context.request, limits)
+    annotator = await get_annotator(context.services.annotating)
+    chunks = render_annotations(annotator.find_mentions(text, query.collection or DEFAULT_SEARCH_COLLECTIONS))
+    first_chunk = await read_first_chunk(chunks, limits)
+    headers = {"access-control-allow-origin": "*", "cache-control": "no-store"}
+    return StreamingResponse(iter_chunks(first_chunk, chunks, limits), media_type=JSON, headers=headers)
+
+
+async def get_annotator(annotating: AnnotatorCache) -> Annotator:
+    """Return the annotator with the present names. Waits without a thread. Raises a 503 if that takes long."""
+    try:
+        async with asyncio.timeout(_READY_SECONDS):
+            return await asyncio.wrap_future(annotating.get_current())
+    except TimeoutError:
+        detail = "The names of the catalogue are still being read, as after every start. Try again."
+        raise HTTPProblem(503, detail, {"Retry-After": str(_READY_SECONDS)}) from None
+
+
+async def _read_text(request: Request, limits: Limits) -> Iterable[str]:
+    if media_type(request) == _TEXT:
+        return await _spool_text(request, limits)
+    if media_type(request) != JSON:
+        raise HTTPProblem(415, f"The body must be {_TEXT} or {JSON}.")
+    return [parse_body(TextRequest, await read_json(request, limits)).text]
+
+
+async def _spool_text(request: Request, limits: Limits) -> Iterator[str]:
+    """Return the text of a body after reading all of it: a client may only send, and not read until it is done.
+
+    A long text is spooled to a file, so that memory does not grow with the number of clients.
+    """
+    charset = request.headers.get("content-type", "").lower().partition("charset=")[2].strip(' "').partition(";")[0]
+    if charset not in ("", "utf-8", "utf8", "us-ascii"):
+        raise HTTPProblem(415, f"The text must be UTF-8, not {charset[:50]!r}.")
+    file = SpooledTemporaryFile(_MAX_BYTES_IN_MEMORY)  # noqa: SIM115 (closed when it has been read)
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    decoded_bytes = 0
+    try:
+        async for chunk in limits.iter_body(request, MAX_TEXT_BYTES, max_in_memory=_MAX_BYTES_IN_MEMORY):
+            decoder.decode(chunk)
+            file.write(chunk)
+            # The bytes of an incomplete character wait for the next chunk.
+            decoded_bytes = file.tell() - len(decoder.getstate()[0])
+        decoder.decode(b"", final=True)
+    except UnicodeDecodeError as error:
+        file.close()
+        position = decoded_bytes + error.start
+        raise HTTPProblem(400, f"The text is not UTF-8: byte {position} does not belong there.") from None
+    except HTTPProblem:
+        file.close()
+        raise
+    return _decode_file(file)
+
+
+def _decode_file(file: "SpooledTemporaryFile[bytes]") -> Iterator[str]:
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    with file:
+        file.seek(0)
+        while chunk := file.read(_CHUNK_BYTES):
+            yield decoder.decode(chunk)
+
+
+def render_annotations(mentions_by_chunk: Iterator[list[Mention]]) -> Iterator[bytes]:
+    """Yield the response in chunks of some milliseconds' work; a chunk is empty where the text mentions nothing."""
+    remaining = _MAX_ANNOTATIONS
+    before = b'{"annotations":['
+    for mentions in mentions_by_chunk:
+        annotations = iter_annotations(mentions)
+        while batch := list(islice(annotations, min(_RENDERED_AT_ONCE, remaining))):
+            yield before + orjson.dumps(batch)[1:-1]
+            before = b","
+            remaining -= len(batch)
+        if not remaining:
+            yield b'],"truncated":true}'
+            return
+        if not mentions:
+            yield b""
+    yield (b"" if before == b"," else before) + b'],"truncated":false}'
+
+
+# fmt: off
+OPERATIONS = (
+    Operation("POST", "/annotate", "annotate", "Every mention of a term's name or alias in a text",
+              annotate, returns(Annotations), AnnotateParameters, body=Body({_TEXT: "PlainText", JSON: TextRequest})),
+)
+# fmt: on

@@ -1,0 +1,91 @@
+"""Run many writes in one transaction (NDJSON)."""
+
+import hashlib
+from collections.abc import AsyncIterator
+
+import orjson
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+
+from lexarium.client.models import BatchResult
+from lexarium.services.access.permissions import Permission
+from lexarium.services.curation.batch import run_batch
+from lexarium.services.idempotency import WriteResponse, make_idempotent
+from lexarium.services.records.lookup import VersionedRecord
+from lexarium.store.database import Database
+from lexarium.store.transaction import Transaction
+from lexarium.store.write_queue import WriteTask
+from lexarium.web.http.limits import Limits
+from lexarium.web.http.problems import HTTPProblem
+from lexarium.web.http.write_requests import build_idempotency_request
+from lexarium.web.v1.operation import Body, Operation, Parameters, RequestContext, Success, media_type
+
+_NDJSON = "application/x-ndjson"
+
+
+async def run_batch_request(context: RequestContext, _: Parameters) -> Response:
+    """Do many writes.
+
+    Lines: `{"op": "create", "collection", "record"}`, `{"op": "update", "id", "change"}`, `{"op": "retire", "id"}`,
+    `{"op": "relate", "id", "relation", "target"}`, `{"op": "unrelate", …}`; each but create may have a `version`.
+    Where a create has `"as": "x"`, lines after it may name its record as `$x`.
+    """
+    request, caller, limits = context.request, context.caller, context.services.limits
+    if media_type(request) not in (_NDJSON, "application/ndjson"):
+        raise HTTPProblem(415, f"The body must be {_NDJSON}.")
+    digest = hashlib.sha256()
+    all_lines = [line async for line in _iter_lines(request, limits, digest)]
+    lines = [(number, line) for number, line in enumerate(all_lines, 1) if line.strip()]
+
+    def work(transaction: Transaction) -> WriteResponse:
+        return WriteResponse(200, [_to_result(saved) for saved in run_batch(transaction, caller, lines)])
+
+    key = build_idempotency_request(request, request.headers.get("idempotency-key"), digest.digest())
+    async with limits.batch_semaphore:
+        outcome = await run_in_threadpool(
+            _run_transaction, context.services.database, make_idempotent(caller.account.id, key, work)
+        )
+    return Response(b"".join(orjson.dumps(result) + b"\n" for result in outcome.content), media_type=_NDJSON)
+
+
+def _to_result(saved: VersionedRecord) -> BatchResult:
+    result: BatchResult = {"id": saved.record.id, "version": saved.version, "state": saved.record.state.value}
+    return {**result, "warnings": list(saved.warnings)} if saved.warnings else result
+
+
+def _run_transaction(database: Database, work: WriteTask[WriteResponse]) -> WriteResponse:
+    """Run a long write in a transaction of its own, not in the queue of writes."""
+    with database.write() as transaction:
+        return work(transaction)
+
+
+async def _iter_lines(request: Request, limits: Limits, digest: "hashlib._Hash") -> AsyncIterator[bytes]:
+    """Yield the lines of the body as they arrive, and add all bytes to the digest."""
+    too_many = HTTPProblem(413, f"A batch must have at most {limits.batch_lines:,} lines.")
+    partial_line: list[bytes] = []
+    count = 0
+    async for chunk in limits.iter_body(request, limits.batch_bytes):
+        digest.update(chunk)
+        count += chunk.count(b"\n")
+        if count > limits.batch_lines:
+            raise too_many
+        *ends, rest = chunk.split(b"\n")
+        for end in ends:
+            # Joined once, however many chunks a line spans.
+            yield b"".join([*partial_line, end])
+            partial_line = []
+        partial_line.append(rest)
+    last = b"".join(partial_line)
+    if last.strip() and count == limits.batch_lines:
+        raise too_many
+    yield last
+
+
+# fmt: off
+OPERATIONS = (
+    Operation("POST", "/batch", "batch", "Many writes, all or nothing: one JSON object a line",
+              run_batch_request, {200: Success({_NDJSON: "BatchResults"})}, body=Body({_NDJSON: "Batch"}),
+              permission=Permission.PUBLISH, headers=("Idempotency-Key",), errors=(409,)),
+)
+# fmt: on

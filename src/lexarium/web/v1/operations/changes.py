@@ -1,0 +1,152 @@
+"""Read the change feed, as JSON or as server-sent events."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from typing import Annotated
+
+import orjson
+from pydantic import AfterValidator, Field
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import Response, StreamingResponse
+
+from lexarium.client.models import Changes
+from lexarium.domain.change import Change
+from lexarium.domain.errors import Conflict, DatabaseDamaged, Unauthenticated
+from lexarium.services.records.queries import list_changes as find_changes
+from lexarium.services.records.queries import list_changes_newest
+from lexarium.services.serializers import serialize_change
+from lexarium.store.database import Database
+from lexarium.store.position import read_position
+from lexarium.web.http.problems import HTTPProblem
+from lexarium.web.http.streaming import EventStream
+from lexarium.web.request_models import validate_collection
+from lexarium.web.v1.operation import JSON, Operation, Parameters, RequestContext, Success
+from lexarium.web.v1.responses import json_response
+
+_MAX_SEQ = 2**53
+_MAX_DIGITS = len(str(_MAX_SEQ))
+_POLL_SECONDS = 0.1
+_HEARTBEAT_SECONDS = 15.0
+_BATCH = 100
+_ID_SEPARATOR = "-"
+"""Separates the seq from the epoch in the id of an event."""
+_EVENT_STREAM = "text/event-stream"
+
+
+class ChangeParameters(Parameters):
+    """Parameters of the feed."""
+
+    since: int | None = Field(None, ge=0, le=_MAX_SEQ, description="The last `seq` you have.")
+    limit: int = Field(100, ge=1, le=1_000, description="How many at most.")
+    collection: Annotated[str | None, AfterValidator(validate_collection)] = Field(
+        None, max_length=100, description="Only of this collection."
+    )
+
+
+async def list_changes(context: RequestContext, query: ChangeParameters) -> Response:
+    """Without `since`, JSON begins with the first change of all; a live stream with the next that is made.
+
+    A live stream resumes after `Last-Event-ID`, whatever `since` says: the `id` of an event, or a `seq`. It ends by
+    itself now and then: its client is to come back after the second that `retry` tells. Where the catalogue has lost
+    changes since, or was restored, that is refused with 409: what the client holds may not be there any more.
+    """
+    request, database = context.request, context.services.database
+    collections = [] if query.collection is None else [query.collection]
+    if _EVENT_STREAM not in request.headers.get("accept", ""):
+        found = await run_in_threadpool(list_changes_newest, database, query.since or 0, query.limit, collections)
+        last = found[-1].seq if found else query.since or 0
+        return json_response({"items": [serialize_change(change) for change in found], "next": last})
+    event_id = request.headers.get("last-event-id")
+    start, epoch = (query.since, None) if event_id is None else _parse_event_id(event_id)
+    if start is None:
+        start = database.get_position().revision
+    else:
+        await run_in_threadpool(_require_same_epoch, database, epoch)
+        await run_in_threadpool(list_changes_newest, database, start, 1, collections)
+    headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
+    if getattr(request.state, "head", False):
+        return Response(media_type=_EVENT_STREAM, headers=headers)
+    context.services.streams.require_capacity()
+    return StreamingResponse(_open_stream(context, start, collections), media_type=_EVENT_STREAM, headers=headers)
+
+
+def _parse_event_id(text: str) -> tuple[int, str | None]:
+    """Return the seq of an event's id, and the epoch if the id holds it."""
+    seq, _, epoch = text.partition(_ID_SEPARATOR)
+    if not (seq.isascii() and seq.isdecimal() and len(seq) < _MAX_DIGITS):
+        raise HTTPProblem(400, "Last-Event-ID must be the id of an event of this stream, or its seq: a whole number.")
+    return int(seq), epoch or None
+
+
+def _require_same_epoch(database: Database, epoch: str | None) -> None:
+    """Raise `Conflict` where an event belongs to another epoch."""
+    if epoch is None:
+        return
+    with database.read(from_primary=True) as snapshot:
+        position = read_position(snapshot)
+    if position.epoch != epoch:
+        raise Conflict(
+            "The catalogue has lost changes since, or was restored: some that you were told of may not be there. "
+            "Read it anew, and follow from its present revision on.",
+            revision=position.revision,
+        )
+
+
+def _read_batch(database: Database, epoch: str, since: int, collections: list[str]) -> tuple[list[Change], int] | None:
+    """Return some changes, and the seq up to which there are no others; None in another epoch."""
+    with database.read() as snapshot:
+        position = read_position(snapshot)
+        if position.epoch != epoch:
+            return None
+        changes = find_changes(snapshot, since, _BATCH, collections)
+        return changes, changes[-1].seq if len(changes) == _BATCH else position.revision
+
+
+async def _stream_events(
+    context: RequestContext, stream: EventStream, since: int, collections: list[str]
+) -> AsyncIterator[bytes]:
+    """Yield each change as an event when the client takes it: nothing is read ahead.
+
+    Events end where another epoch begins: its numbers mean other changes.
+    """
+    idle_seconds = 0.0
+    database = context.services.database
+    epoch = database.get_position().epoch
+    while stream.is_alive and database.get_position().epoch == epoch:
+        await context.services.gate.require_reader(
+            context.request
+        )  # in every round: a token may expire while nothing changes
+        if database.get_position().revision > since:
+            batch = await run_in_threadpool(_read_batch, database, epoch, since, collections)
+            if batch is None:
+                return
+            changes, since = batch
+            for change in changes:
+                event_id = f"{change.seq}{_ID_SEPARATOR}{epoch}".encode()
+                yield b"id: %b\nevent: change\ndata: %b\n\n" % (event_id, orjson.dumps(serialize_change(change)))
+            if changes:
+                idle_seconds = 0.0
+                continue
+        if idle_seconds >= _HEARTBEAT_SECONDS:
+            yield b": still here\n\n"
+            idle_seconds = 0.0
+        await asyncio.sleep(_POLL_SECONDS)
+        idle_seconds += _POLL_SECONDS
+
+
+async def _open_stream(context: RequestContext, since: int, collections: list[str]) -> AsyncIterator[bytes]:
+    """Yield events for as long as a stream may last and the client may read."""
+    with context.services.streams.open_stream() as stream, suppress(Unauthenticated, DatabaseDamaged):
+        yield b"retry: 1000\n\n"
+        async for event in _stream_events(context, stream, since, collections):
+            yield event
+
+
+# fmt: off
+OPERATIONS = (
+    Operation("GET", "/changes", "changes", "The changes after one, in order; with `Accept: text/event-stream` live",
+              list_changes, {200: Success({JSON: Changes, _EVENT_STREAM: "Events"})}, ChangeParameters,
+              headers=("Last-Event-Id",), errors=(409,)),
+)
+# fmt: on

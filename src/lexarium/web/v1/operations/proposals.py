@@ -1,0 +1,106 @@
+"""Create, list and decide proposals."""
+
+from pydantic import Field
+from starlette.responses import Response
+
+from lexarium.client import models
+from lexarium.domain.errors import FieldProblem, InvalidInput
+from lexarium.domain.proposal import ProposalState
+from lexarium.domain.schema.collections import COLLECTIONS
+from lexarium.domain.text.characters import find_unstorable_char
+from lexarium.services.access.permissions import Permission
+from lexarium.services.curation import proposals
+from lexarium.services.idempotency import WriteResponse
+from lexarium.services.records.lookup import get_published
+from lexarium.services.serializers import serialize_proposal
+from lexarium.store.position import Snapshot
+from lexarium.store.transaction import Transaction
+from lexarium.web.request_models import Reject
+from lexarium.web.v1.operation import (
+    WRITE_ERRORS,
+    ById,
+    Parameters,
+    ReadOperation,
+    RequestContext,
+    WriteOperation,
+    json_body,
+    returns,
+)
+from lexarium.web.v1.operations.records import CHANGED, PROPOSED, proposed_outcome, published_outcome
+from lexarium.web.v1.request_models import AcceptRequest, ProposeRequest
+from lexarium.web.v1.responses import json_response
+
+
+class ProposalParameters(Parameters):
+    """Parameters of a list of proposals."""
+
+    state: ProposalState | None = Field(None, description="Only those that stand so.")
+    limit: int = Field(100, ge=1, le=1_000, description="How many at most.")
+    after: str | None = Field(None, max_length=100, description="`next` of the page before.")
+
+
+def list_proposals(context: RequestContext, query: ProposalParameters, snapshot: Snapshot) -> Response:
+    found = proposals.list_proposals(snapshot, context.caller, query.state, _parse_cursor(query.after), query.limit + 1)
+    items = found[: query.limit]
+    next_page = f"{items[-1].made}-{items[-1].id}" if len(found) > query.limit else None
+    return json_response({"items": [serialize_proposal(proposal) for proposal in items], "next": next_page})
+
+
+def _parse_cursor(text: str | None) -> tuple[int, str] | None:
+    if text is None:
+        return None
+    made, _, identifier = text.partition("-")
+    if not (made.isdecimal() and made.isascii() and identifier and len(made) < 19) or find_unstorable_char(identifier):
+        raise InvalidInput(
+            "The page cannot be found.", [FieldProblem("after", "is not one that this service gave out.")]
+        )
+    return int(made), identifier
+
+
+def propose(context: RequestContext, _: Parameters, body: ProposeRequest, transaction: Transaction) -> WriteResponse:
+    """Also a curator may, to let others decide."""
+    caller, collection = context.caller, COLLECTIONS[body.collection]
+    if body.record is None:
+        return proposed_outcome(proposals.propose_record(transaction, caller, collection, body.change))
+    before = get_published(transaction.connection, collection, body.record)
+    return proposed_outcome(proposals.propose_patch(transaction, caller, before, body.change))
+
+
+def read_proposal(context: RequestContext, path: ById, snapshot: Snapshot) -> Response:
+    proposal = proposals.get_visible_proposal(snapshot, context.caller, path.id)
+    return json_response({**serialize_proposal(proposal), **proposals.get_proposal_status(snapshot, proposal)})
+
+
+def accept(context: RequestContext, path: ById, body: AcceptRequest, transaction: Transaction) -> WriteResponse:
+    return published_outcome(proposals.accept_proposal(transaction, context.caller, path.id, body.change))
+
+
+def reject(context: RequestContext, path: ById, body: Reject, transaction: Transaction) -> WriteResponse:
+    return WriteResponse(
+        200, serialize_proposal(proposals.reject_proposal(transaction, context.caller, path.id, body.reason))
+    )
+
+
+def withdraw(context: RequestContext, path: ById, transaction: Transaction) -> WriteResponse:
+    return WriteResponse(200, serialize_proposal(proposals.withdraw_proposal(transaction, context.caller, path.id)))
+
+
+# fmt: off
+OPERATIONS = (
+    ReadOperation("GET", "/proposals", "list_proposals",
+                  "The proposals: a curator's all, a contributor's own, the oldest first",
+                  list_proposals, returns(models.ProposalPage), ProposalParameters, authenticated=True),
+    WriteOperation("POST", "/proposals", "propose", "Propose a new record, or a change of one",
+                   propose, PROPOSED, body=json_body(ProposeRequest), errors=WRITE_ERRORS),
+    ReadOperation("GET", "/proposals/{id}", "read_proposal", "A proposal, and where the record has moved on under it",
+                  read_proposal, returns(models.ProposalDetail), ById, authenticated=True, errors=(404,)),
+    WriteOperation("POST", "/proposals/{id}/accept", "accept", "Make it so, with `change` on top of it",
+                   accept, CHANGED, ById, permission=Permission.PUBLISH, body=json_body(AcceptRequest, required=False),
+                   errors=WRITE_ERRORS),
+    WriteOperation("POST", "/proposals/{id}/reject", "reject", "Turn it down, with a reason",
+                   reject, returns(models.Proposal), ById, permission=Permission.PUBLISH, body=json_body(Reject),
+                   errors=(404,)),
+    WriteOperation("POST", "/proposals/{id}/withdraw", "withdraw", "Take one's own proposal back",
+                   withdraw, returns(models.Proposal), ById, errors=(403, 404)),
+)
+# fmt: on

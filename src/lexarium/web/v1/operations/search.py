@@ -1,0 +1,69 @@
+"""Search records."""
+
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import Response
+
+from lexarium.client.models import SearchResults
+from lexarium.domain.record import RecordState
+from lexarium.domain.schema.collections import COLLECTIONS, DEFAULT_SEARCH_COLLECTIONS
+from lexarium.services.search.record_search import MAX_DEPTH, MAX_QUERY_CHARS, SearchQuery
+from lexarium.services.serializers import serialize_search_result
+from lexarium.web.v1.operation import Operation, Parameters, RequestContext, check_names, returns, split_commas
+from lexarium.web.v1.responses import json_response
+
+CollectionsParam = Annotated[tuple[str, ...], BeforeValidator(split_commas), check_names(COLLECTIONS)]
+"""Names of collections, separated by commas or repeated."""
+_StatesParam = Annotated[tuple[str, ...], BeforeValidator(split_commas), check_names(RecordState)]
+
+
+class SearchParameters(Parameters):
+    """Parameters of a search."""
+
+    q: str = Field(
+        max_length=MAX_QUERY_CHARS,
+        description='Words or their beginnings, `"phrases"`, an identifier or a CURIE.',
+        examples=["working memory"],
+    )
+    collection: CollectionsParam = Field(
+        (),
+        description=f"Only these, separated by commas or given each; left out: "
+        f"{', '.join(DEFAULT_SEARCH_COLLECTIONS)}.",
+    )
+    class_: str | None = Field(
+        None, alias="class", max_length=500, description="Only of this class: its id or its name."
+    )
+    state: _StatesParam = Field((), description="Only in these states, likewise; left out: published.")
+    limit: int = Field(10, ge=1, le=100, description="How many at most.")
+    offset: int = Field(0, ge=0, le=MAX_DEPTH, description="How many of the best to leave out.")
+    explain: bool = Field(False, description="Say how each score came about.")
+
+
+async def search(context: RequestContext, query: SearchParameters) -> Response:
+    """Hits come in tiers: the identifier, the name, the name folded, an alias, names that begin so, all words in the
+    name, in aliases, in the definition. Folding ignores case, accents, punctuation, hyphens and British and American
+    spelling. Typing mistakes are allowed for where no name or alias has all words. `highlight` tells, in code points,
+    the parts of `matched.text` that were asked for.
+    """  # noqa: D205
+    finder = context.services.finder
+    asked = SearchQuery(
+        text=query.q,
+        collections=query.collection,
+        class_ref=query.class_,
+        states=tuple(RecordState(name) for name in query.state) or (RecordState.PUBLISHED,),
+        limit=query.limit,
+        offset=query.offset,
+        explain=query.explain,
+    )
+    position = finder.get_position()
+    return await run_in_threadpool(lambda: json_response(serialize_search_result(finder.search(asked, position))))
+
+
+# fmt: off
+OPERATIONS = (
+    Operation("GET", "/search", "search", "Find records by name, alias, definition or identifier",
+              search, returns(SearchResults), SearchParameters),
+)
+# fmt: on

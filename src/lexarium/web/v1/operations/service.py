@@ -1,0 +1,55 @@
+"""Describe the service; read any record by its identifier alone."""
+
+from starlette.responses import Response
+
+from lexarium import __version__
+from lexarium.client.models import Record, Service
+from lexarium.domain.record import RecordState
+from lexarium.domain.schema.collections import COLLECTIONS
+from lexarium.store.position import Snapshot, read_position
+from lexarium.web.v1.operation import READ_ERRORS, Operation, Parameters, ReadOperation, RequestContext, returns
+from lexarium.web.v1.operations.records import ReadParameters, read_any_record
+from lexarium.web.v1.responses import V1_PATH, json_response
+
+_LINKED = ("search", "suggest", "annotate", "changes", "releases", "proposals", "export")
+
+
+def get_service(context: RequestContext, _: Parameters, snapshot: Snapshot) -> Response:
+    limits = context.services.limits
+    position = read_position(snapshot)
+    counts = context.services.database.counts.count_at(snapshot, position.revision)
+    content: Service = {
+        "service": "lexarium",
+        "version": __version__,
+        "revision": position.revision,
+        "counts": {name: counts[name, RecordState.PUBLISHED] for name in COLLECTIONS},
+        "limits": {
+            "body_bytes": limits.body_bytes,
+            "body_seconds": limits.body_seconds,
+            "batch_bytes": limits.batch_bytes,
+            "batch_lines": limits.batch_lines,
+            **{
+                f"{name}.{field}": mark.max_length
+                for name, collection in COLLECTIONS.items()
+                for field, mark in collection.editable_fields.items()
+                if mark.max_length
+            },
+        },
+        "links": {
+            **{name: f"{V1_PATH}/{name}" for name in (*COLLECTIONS, *_LINKED)},
+            "reconcile": "/reconcile",
+            "openapi": "/openapi.json",
+            "docs": "/docs",
+        },
+    }
+    return json_response(content)
+
+
+# fmt: off
+OPERATIONS = (
+    Operation("GET", "/records/{id}", "any_record", "Any record, whatever its collection",
+              read_any_record, returns(Record), ReadParameters, errors=READ_ERRORS),
+    ReadOperation("GET", "", "service", "What the service holds, and where to go on",
+                  get_service, returns(Service)),
+)
+# fmt: on

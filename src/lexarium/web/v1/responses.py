@@ -1,0 +1,47 @@
+"""JSON responses of v1."""
+
+from typing import Any
+
+import orjson
+from starlette.responses import Response
+
+from lexarium.domain.change import Change
+from lexarium.services.idempotency import WriteResponse
+from lexarium.services.serializers import serialize_record
+
+V1_PATH = "/api/v1"
+
+
+class OrjsonResponse(Response):
+    """JSON, serialized by orjson."""
+
+    media_type = "application/json"
+
+    def render(self, content: Any) -> bytes:
+        return orjson.dumps(content)
+
+
+def json_response(content: Any, **headers: str) -> OrjsonResponse:
+    """Return the response to a read, which a cache must revalidate."""
+    return OrjsonResponse(content, headers={"cache-control": "no-cache", **headers})
+
+
+def record_response(change: Change) -> OrjsonResponse:
+    """Return a record with the ETag of its version."""
+    return json_response(serialize_record(change), etag=version_etag(change.version))
+
+
+def to_response(outcome: WriteResponse) -> OrjsonResponse:
+    """Return the response to a write."""
+    headers = {"location": outcome.location, "etag": outcome.etag}
+    return OrjsonResponse(outcome.content, outcome.status, {name: value for name, value in headers.items() if value})
+
+
+def version_etag(version: int) -> str:
+    """Return the ETag of a version of a record."""
+    return f'"{version}"'
+
+
+def record_path(collection: str, identifier: str) -> str:
+    """Return the path of a record."""
+    return f"{V1_PATH}/{collection}/{identifier}"
