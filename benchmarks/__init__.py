@@ -1,1 +1,1 @@
-"""Benchmarks anyone can repeat: `python -m benchmarks.read` from the repository's root."""
+"""Repeatable benchmarks: `python -m benchmarks.read` from the repository's root."""

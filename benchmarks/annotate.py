@@ -1,7 +1,7 @@
-"""Annotating: how fast terms are found in text, by how many names are looked for.
+"""Benchmark text annotation: speed by number of labels.
 
-Run it from the repository's root as `python -m benchmarks.annotate`. It prints a table, and ends with 1 where what was
-found is not what the text has there.
+Run it from the repository's root as `python -m benchmarks.annotate`. It prints a table, and exits with 1 if the
+mentions found are not those in the text.
 """
 
 import gc
@@ -23,15 +23,15 @@ from lexarium.search.annotator import Annotator, DictionaryTerm
 from lexarium.web.v1.operations.annotate import render_annotations
 
 SIZES = (2_000, 1_000_000)
+# As in texts about the topic of the catalogue, and denser than any real text.
 CHARS_PER_MENTION = (100, 15)
-"""In characters: as in texts about what the catalogue is of, and denser than any."""
 MIN_MB_PER_SECOND = 5.0
 CHARACTERS = 1_000_000
 _ROUNDS = 7
 
 
 def build_tables(sizes: Sequence[int] = SIZES) -> list[ReportTable]:
-    """The target, and what was measured with each number of names."""
+    """Measure each number of labels; return the target and the measurements."""
     rows = [row for count in sizes for row in _measure_rows(count)]
     columns = ("names", "built in s", "memory MB", "a mention every", "first text, MB/s", "later texts, MB/s", "5 MB/s")
     return [ReportTable("Annotating a text of 1 MB, to JSON", columns, rows)]
@@ -69,7 +69,7 @@ def _measure_speed(annotator: Annotator, text: str) -> float:
 
 
 def main() -> int:
-    """Measure and print."""
+    """Parse the command line, run and return the exit code."""
     parser = ArgumentParser(prog="python -m benchmarks.annotate", description=__doc__)
     parser.add_argument("--names", type=int, nargs="*", default=SIZES, help="how many names to look for")
     try:

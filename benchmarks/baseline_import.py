@@ -1,6 +1,6 @@
-"""The least that anyone would write to load a file of records: the peer of an import.
+"""Minimal import script, the baseline for imports.
 
-It checks nothing, keeps no history, finds records by id and name alone, and holds the whole file in memory.
+It validates nothing, keeps no history, indexes records by id and name only, and holds the whole file in memory.
 """
 
 import sqlite3

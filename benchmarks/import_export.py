@@ -1,7 +1,7 @@
-"""Exchange: how fast a catalogue comes in and goes out, and in how much memory.
+"""Benchmark import and export: speed and memory.
 
 Run it from the repository's root as `python -m benchmarks.import_export`. It prints tables and writes them to
-`docs/benchmarks-import-export.md`. It ends with 1 where what came in or went out is not what it should be.
+`docs/benchmarks-import-export.md`. It exits with 1 if an import or export is wrong.
 """
 
 import json
@@ -22,14 +22,14 @@ from benchmarks.harness.cpu_pinning import choose_cores, pin_to_core
 from benchmarks.harness.errors import SetupError, UnexpectedResponse
 from benchmarks.harness.report import TARGET_RECORDS, ReportTable, build_page, build_target_table, run_and_publish
 from benchmarks.harness.targets import TargetResult
+from benchmarks.servers.lexarium import COMMAND
 
 ROOT = Path(__file__).parents[1]
-_COMMAND = (sys.executable, "-m", "lexarium")
+_BASELINE_SCRIPT = Path(__file__).with_name("baseline_import.py")
 
 OBO_TERMS = 12_000
-"""Of the OBO file."""
+# Factor between two sizes that show whether memory grows with the number of records.
 SIZE_RATIO = 10
-"""So many times fewer records show whether memory grows with them."""
 
 _POLL_SECONDS = 0.02
 _MIN_RECORDS_PER_SECOND = 20_000
@@ -37,15 +37,15 @@ _MAX_IMPORT_MB = 300
 _MIN_MB_PER_SECOND = 50
 _MAX_GROWTH_MB = 10
 _MAX_OBO_SECONDS = 10
+# Formats that the export targets apply to: one served as stored, one with everything.
 _TARGET_FORMATS = ("v-alpha", "jsonl")
-"""The formats that the targets for writing are meant for: one as it is served, one with everything."""
 _OTHER_FORMATS = ("csv", "skos", "obo")
 ROUNDS = 3
 
 
 @dataclass(frozen=True)
 class CommandResult:
-    """What a command took, and what it printed."""
+    """Resources and output of a command."""
 
     seconds: float
     cpu_seconds: float
@@ -54,39 +54,38 @@ class CommandResult:
 
     @property
     def peak_mb(self) -> float:
-        """The most memory it took, in megabytes."""
+        """Peak memory in megabytes."""
         return self.peak_bytes / 1e6
 
 
 @dataclass(frozen=True)
 class ExportResult:
-    """An export."""
+    """Command result with the size of the exported file."""
 
     command_result: CommandResult
     size: int
 
     @property
     def mb_per_second(self) -> float:
-        """How much came out a second."""
         return self.size / 1e6 / self.command_result.seconds
 
 
 class CommandRunner:
-    """Runs commands, each on one core, with a catalogue of its own folder."""
+    """Run commands on one core, with databases in one folder."""
 
     def __init__(self, folder: Path, core: int | None) -> None:
         self._folder = folder
         self._core = core
 
     def run(self, database: str, *arguments: str) -> CommandResult:
-        """Run a command of ours to its end."""
-        return self._run_timed([*_COMMAND, *arguments, "--database", f"sqlite:///{self._folder / database}"])
+        """Run a `lexarium` command."""
+        return self._run_timed([*COMMAND, *arguments, "--database", f"sqlite:///{self._folder / database}"])
 
     def run_baseline(self, file: str) -> CommandResult:
-        """Load a file as a bare script does."""
+        """Import a file with the baseline script."""
         database = self._folder / "bare.db"
         database.unlink(missing_ok=True)
-        return self._run_timed([sys.executable, "-m", "benchmarks.baseline_import", file, str(database)])
+        return self._run_timed([sys.executable, str(_BASELINE_SCRIPT), file, str(database)])
 
     def _run_timed(self, command: list[str]) -> CommandResult:
         output_path = self._folder / "printed"
@@ -105,7 +104,7 @@ class CommandRunner:
         return CommandResult(seconds, usage.ru_utime + usage.ru_stime, peak, output_path.read_text().splitlines())
 
     def import_files(self, database: str, count: int, *files: str) -> CommandResult:
-        """Import files that hold so many records into a new catalogue."""
+        """Import files into a new catalogue and check the number of records."""
         for path in self._folder.glob(f"{database}*"):
             path.unlink()
         run = self.run(database, "import", *files, "--json")
@@ -124,7 +123,7 @@ class CommandRunner:
 
 
 def measure(runner: CommandRunner, folder: Path, records: int) -> list[ReportTable]:
-    """All of it."""
+    """Run all measurements."""
     sizes = {"small.db": records // SIZE_RATIO, "large.db": records}
     imports, baselines = {}, {}
     write_array(CLASSES, folder / "concept_class.json")
@@ -242,25 +241,24 @@ def _format_seconds(run: CommandResult) -> tuple[str, str]:
 
 
 def _get_peak_bytes(pid: int) -> int:
-    """The most memory that a process has had so far, as the kernel counts it; 0 where it has ended."""
+    """Return the peak memory of a process as counted by the kernel; 0 if it has ended."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:"))
 
 
 def main() -> int:
-    """Run the benchmark as the command line says, and return its exit code."""
+    """Parse the command line, run and return the exit code."""
     parser = ArgumentParser(prog="python -m benchmarks.import_export", description="Measure importing and exporting.")
     parser.add_argument("--records", type=int, default=TARGET_RECORDS, help="how many there are (1,000,000)")
     parser.add_argument("--output", type=Path, default=ROOT / "docs" / "benchmarks-import-export.md")
     options = parser.parse_args()
-    return run_and_publish(
-        lambda: _run(options.records), lambda tables: _build_page(tables, options.records), options.output
-    )
+    return run_and_publish(lambda: _run(options.records), options.output)
 
 
-def _run(records: int) -> list[ReportTable]:
+def _run(records: int) -> tuple[list[ReportTable], str]:
     with TemporaryDirectory(prefix="lexarium-benchmark-") as name:
-        return measure(CommandRunner(Path(name), choose_cores().server), Path(name), records)
+        tables = measure(CommandRunner(Path(name), choose_cores().server), Path(name), records)
+    return tables, _build_page(tables, records)
 
 
 def _build_page(tables: list[ReportTable], records: int) -> str:

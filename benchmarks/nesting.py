@@ -1,7 +1,7 @@
-"""Nesting: how long Turtle takes that is nothing but nested lists and blank nodes.
+"""Benchmark Turtle that consists of nested lists and blank nodes.
 
 Run it from the repository's root as `python -m benchmarks.nesting`. It prints tables and writes them to
-`docs/benchmarks-nesting.md`. It ends with 1 where a document is read that should be refused, or the other way round.
+`docs/benchmarks-nesting.md`. It exits with 1 if a document is accepted that should be rejected, or vice versa.
 """
 
 import io
@@ -43,12 +43,12 @@ def build_document(kind: str, megabytes: int, depth: int) -> bytes:
 
 
 def compute_max_depth(kind: str, megabytes: int) -> int:
-    """Return how deep a single statement of this size is."""
+    """Return the depth of a single statement of this size."""
     return megabytes * 1_000_000 // len(b"".join(_KINDS[kind])) - 10
 
 
 def measure_read_seconds(data: bytes, *, expect_refusal: bool) -> float:
-    """Return the processor time of the best round. Raises `WrongAnswer` where the document is not treated as told."""
+    """Return the CPU time of the best round; raise UnexpectedResponse at a wrong outcome."""
     return min(_read_once(data, expect_refusal) for _ in range(ROUNDS))
 
 
@@ -67,7 +67,7 @@ _IMPORT_OPTIONS = ReadOptions(FORMATS["skos"], default_collection=CONCEPT)
 
 
 def measure() -> list[ReportTable]:
-    """Measure every kind of nesting, at the greatest depth that is allowed and far beyond it."""
+    """Measure every kind of nesting, at the maximum depth and far beyond."""
     target_results, rows = [], []
     for kind in _KINDS:
         for expect_refusal in (False, True):
@@ -84,10 +84,15 @@ def measure() -> list[ReportTable]:
 
 
 def main() -> int:
-    """Run the benchmark as the command line says, and return its exit code."""
+    """Parse the command line, run and return the exit code."""
     parser = ArgumentParser(prog="python -m benchmarks.nesting", description="Measure reading nested Turtle.")
     parser.add_argument("--output", type=Path, default=ROOT / "docs" / "benchmarks-nesting.md")
-    return run_and_publish(measure, _build_page, parser.parse_args().output)
+    return run_and_publish(_run, parser.parse_args().output)
+
+
+def _run() -> tuple[list[ReportTable], str]:
+    tables = measure()
+    return tables, _build_page(tables)
 
 
 def _build_page(tables: list[ReportTable]) -> str:

@@ -1,33 +1,35 @@
-"""Pages: how soon the first byte of each comes, of a large catalogue.
+"""Benchmark time to first byte of pages, with a large catalogue.
 
 Run it from the repository's root as `python -m benchmarks.pages`. It prints tables and writes them to
-`docs/benchmarks-pages.md`. It ends with 1 where a page was not there.
+`docs/benchmarks-pages.md`. It exits with 1 if a page was missing.
 """
 
 import sys
 import time
 from argparse import ArgumentParser
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from http.client import HTTPConnection
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
 from urllib.parse import quote
 
-from benchmarks.data.large_catalogue import (
-    build_server,
-    compute_percentile,
-    format_percentiles,
-    import_generated,
-    run_cli,
-)
 from benchmarks.data.records import Record
 from benchmarks.harness.cpu_pinning import choose_cores, pin_to_core
 from benchmarks.harness.errors import SetupError, UnexpectedResponse
 from benchmarks.harness.http_client import HOST, connect, request
-from benchmarks.harness.report import TARGET_RECORDS, ReportTable, build_page, build_target_table, run_and_publish
+from benchmarks.harness.report import (
+    TARGET_RECORDS,
+    ReportTable,
+    build_page,
+    build_target_table,
+    compute_percentile,
+    format_percentiles,
+    run_and_publish,
+)
 from benchmarks.harness.server_process import run_server
 from benchmarks.harness.targets import TargetResult
+from benchmarks.servers.lexarium import build_server, build_sqlite_url, import_generated, run_cli
 from lexarium.web.http.static_files import STATIC
 from lexarium.web.pages.session import COOKIE
 
@@ -35,72 +37,45 @@ ROOT = Path(__file__).parents[1]
 MAX_MS = 50
 MAX_KB = 60
 _STATISTICS_PATH = "/statistics"
+# Text of the statistics page once they are computed.
 _STATISTICS_READY = b"As of revision"
-"""What the page of the figures says once there are any."""
 _STATISTICS_TIMEOUT_SECONDS = 600
 _POLL_SECONDS = 0.1
 
-PathGenerator = Callable[[Random, Sequence[Record]], str]
-"""The address of a page, drawn at random."""
-
-
-def _with_record_id(template: str) -> PathGenerator:
-    return lambda rng, records: template.format(id=rng.choice(records)["id"])
-
-
-def _with_name(template: str) -> PathGenerator:
-    return lambda rng, records: template.format(name=quote(str(rng.choice(records)["name"])))
-
-
-def _with_class(template: str) -> PathGenerator:
-    return lambda rng, records: template.format(id=rng.choice(records)["id_concept_class"])
-
-
-def _with_name_and_class(template: str) -> PathGenerator:
-    def draw(rng: Random, records: Sequence[Record]) -> str:
-        record = rng.choice(records)
-        return template.format(name=quote(str(record["name"])), id=record["id_concept_class"])
-
-    return draw
-
-
-def _fixed_path(path: str) -> PathGenerator:
-    return lambda rng, records: path
-
-
-PAGE_PATHS: dict[str, PathGenerator] = {
-    "home": _fixed_path("/"),
-    "a collection": _fixed_path("/browse/concept"),
-    "a collection, from some name on": _with_name("/browse/concept?from={name}"),
-    "a collection, one class": _with_class("/browse/concept?class={id}"),
-    "a hierarchy": _fixed_path("/browse/concept/tree"),
-    "a term": _with_record_id("/id/{id}"),
-    "its history": _with_record_id("/id/{id}/history"),
-    "results": _with_name("/search?q={name}"),
-    "results, one collection": _with_name("/search?q={name}&collection=concept"),
-    "results, one class": _with_name_and_class("/search?q={name}&class={id}"),
-    "annotate": _fixed_path("/annotate"),
-    "statistics": _fixed_path("/statistics"),
-    "records without a definition": _fixed_path("/statistics/gaps/undefined"),
-    "changes": _fixed_path("/changes"),
-    "guide": _fixed_path("/guide"),
-    "reference": _fixed_path("/docs"),
-    "propose": _fixed_path("/propose/concept"),
-    "edit": _with_record_id("/edit/{id}"),
-    "relate": _with_record_id("/edit/{id}/relations"),
-    "merge": _with_record_id("/merge/{id}"),
-    "retire": _with_record_id("/retire/{id}"),
-    "review": _fixed_path("/review"),
-    "import": _fixed_path("/import"),
-    "administration": _fixed_path("/admin"),
-    "people": _fixed_path("/admin/people"),
-    "tokens": _fixed_path("/admin/tokens"),
-    "webhooks": _fixed_path("/admin/webhooks"),
+# A field of a random record replaces its name in braces.
+PAGE_PATHS = {
+    "home": "/",
+    "a collection": "/browse/concept",
+    "a collection, from some name on": "/browse/concept?from={name}",
+    "a collection, one class": "/browse/concept?class={id_concept_class}",
+    "a hierarchy": "/browse/concept/tree",
+    "a term": "/id/{id}",
+    "its history": "/id/{id}/history",
+    "results": "/search?q={name}",
+    "results, one collection": "/search?q={name}&collection=concept",
+    "results, one class": "/search?q={name}&class={id_concept_class}",
+    "annotate": "/annotate",
+    "statistics": "/statistics",
+    "records without a definition": "/statistics/gaps/undefined",
+    "changes": "/changes",
+    "guide": "/guide",
+    "reference": "/docs",
+    "propose": "/propose/concept",
+    "edit": "/edit/{id}",
+    "relate": "/edit/{id}/relations",
+    "merge": "/merge/{id}",
+    "retire": "/retire/{id}",
+    "review": "/review",
+    "import": "/import",
+    "administration": "/admin",
+    "people": "/admin/people",
+    "tokens": "/admin/tokens",
+    "webhooks": "/admin/webhooks",
 }
 
 
 def wait_for_statistics(port: int) -> None:
-    """Wait until the catalogue is counted: that is done once, after the first page, and takes a core meanwhile."""
+    """Wait until statistics are computed: that happens once, after the first page, and takes a core."""
     connection = connect(port)
     deadline = time.monotonic() + _STATISTICS_TIMEOUT_SECONDS
     while _STATISTICS_READY not in request(connection, _STATISTICS_PATH).read():
@@ -111,15 +86,20 @@ def wait_for_statistics(port: int) -> None:
 
 
 def measure(port: int, token: str, records: Sequence[Record], times: int) -> dict[str, list[float]]:
-    """How many milliseconds the first byte of each page took to come, each so many times, warm."""
+    """Return the milliseconds to the first byte of each page, several times each, warm."""
     connection = HTTPConnection(HOST, port, timeout=60)
     rng = Random(1)
     measured = {}
-    for name, generate_path in PAGE_PATHS.items():
-        durations = [_measure_first_byte(connection, generate_path(rng, records), token) for _ in range(times + 10)]
+    for name, template in PAGE_PATHS.items():
+        paths = [_fill_path(template, rng.choice(records)) for _ in range(times + 10)]
+        durations = [_measure_first_byte(connection, path, token) for path in paths]
         measured[name] = durations[10:]
     connection.close()
     return measured
+
+
+def _fill_path(template: str, record: Record) -> str:
+    return template.format_map({name: quote(str(value)) for name, value in record.items()})
 
 
 def _measure_first_byte(connection: HTTPConnection, path: str, token: str) -> float:
@@ -135,26 +115,22 @@ def _measure_first_byte(connection: HTTPConnection, path: str, token: str) -> fl
 
 
 def main() -> int:
-    """Run the benchmark as the command line says, and return its exit code."""
+    """Parse the command line, run and return the exit code."""
     parser = ArgumentParser(prog="python -m benchmarks.pages", description="Measure pages.")
     parser.add_argument("--records", type=int, default=TARGET_RECORDS, help="how many there are (1,000,000)")
     parser.add_argument("--times", type=int, default=100, help="that each page is asked for (100)")
     parser.add_argument("--output", type=Path, default=ROOT / "docs" / "benchmarks-pages.md")
     options = parser.parse_args()
-    return run_and_publish(
-        lambda: _run(options.records, options.times),
-        lambda tables: _build_page(tables, options.records, options.times),
-        options.output,
-    )
+    return run_and_publish(lambda: _run(options.records, options.times), options.output)
 
 
-def _run(count: int, times: int) -> list[ReportTable]:
+def _run(count: int, times: int) -> tuple[list[ReportTable], str]:
     cores = choose_cores()
     with TemporaryDirectory(prefix="lexarium-benchmark-") as name:
         folder = Path(name)
-        database = f"sqlite:///{folder / 'catalogue.db'}"
+        database = build_sqlite_url(folder)
         records, token = import_generated(folder, database, count, "admin")
-        run_cli(database, "reindex")
+        run_cli("reindex", "--database", database)
         server = build_server(folder, database)
         with run_server(server, cores.server, _STATISTICS_PATH), pin_to_core(cores.load):
             wait_for_statistics(server.port)
@@ -167,10 +143,11 @@ def _run(count: int, times: int) -> list[ReportTable]:
         TargetResult(f"CSS and JavaScript together, at most {MAX_KB} KB", f"{kilobytes:.0f} KB", kilobytes <= MAX_KB),
     ]
     rows = [(page, format_percentiles(durations)) for page, durations in measured.items()]
-    return [
+    tables = [
         build_target_table(target_results),
         ReportTable("Milliseconds to the first byte, p50 and p99", ("page", ""), rows),
     ]
+    return tables, _build_page(tables, count, times)
 
 
 def _build_page(tables: list[ReportTable], count: int, times: int) -> str:

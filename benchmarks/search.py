@@ -1,7 +1,7 @@
-"""Finding: how good the first hits are and how soon they come, beside SQLite's FTS5 over the same records.
+"""Benchmark search speed and quality against SQLite's FTS5, with the same records.
 
 Run it from the repository's root as `python -m benchmarks.search`. It prints tables and writes them to
-`docs/benchmarks-search.md`. It ends with 1 where an answer was wrong.
+`docs/benchmarks-search.md`. It exits with 1 if a response was wrong.
 """
 
 import json
@@ -20,21 +20,23 @@ from urllib.parse import quote
 
 from benchmarks.annotate import CHARACTERS, CHARS_PER_MENTION, MIN_MB_PER_SECOND
 from benchmarks.data.generated import TextGenerator
-from benchmarks.data.large_catalogue import (
-    build_server,
-    compute_percentile,
-    format_percentiles,
-    import_generated,
-    run_cli,
-)
 from benchmarks.data.records import Record
 from benchmarks.data.search_queries import QUERY_KINDS, QueryKind, add_typo, swap_case_and_accents, take_prefix
 from benchmarks.harness.cpu_pinning import choose_cores, pin_to_core
 from benchmarks.harness.errors import UnexpectedResponse
 from benchmarks.harness.http_client import HOST
-from benchmarks.harness.report import TARGET_RECORDS, ReportTable, build_page, build_target_table, run_and_publish
+from benchmarks.harness.report import (
+    TARGET_RECORDS,
+    ReportTable,
+    build_page,
+    build_target_table,
+    compute_percentile,
+    format_percentiles,
+    run_and_publish,
+)
 from benchmarks.harness.server_process import run_server
 from benchmarks.harness.targets import TargetResult
+from benchmarks.servers.lexarium import build_server, build_sqlite_url, import_generated, run_cli
 from benchmarks.servers.sqlite_fts import SqliteFts
 from lexarium.search.analysis.folding import fold
 
@@ -43,42 +45,41 @@ _MAX_INDEX_MB = 600
 _MAX_BUILD_SECONDS = 150
 _MAX_START_SECONDS = 1.5
 _MAX_INDEX_DELAY_MS = 100
+# For quality of prefixes: among more records, more names share a prefix and none is better.
 _PREFIX_RECORDS = 2_000
-"""Where the beginning of a name is to tell it: among more records more names begin alike, and none is better."""
+# Number of annotated texts; the first half is for warming up.
 _TEXT_COUNT = 14
-"""How many texts are annotated; those of the first half warm up."""
 _CHARS_PER_MENTION = CHARS_PER_MENTION[0]
+# Time to load the annotator's labels.
 _NAMES_TIMEOUT_SECONDS = 600
-"""How long the names of the catalogue may take to be read."""
 _PREFIX_KINDS = ("prefixes",)
+# Hit limit of each round.
 HIT_LIMITS = (10, 11, 12)
-"""How many hits are asked for, in each round."""
 _FIRST_PATH = "/api/v1/search?q=memory"
 
 
 @dataclass(frozen=True)
 class SearchWorkload:
-    """How much is measured."""
+    """Size of a run."""
 
     records: int
+    # Number of queries of each kind.
     queries: int
-    """Of each kind."""
+    # Queries per kind of quality.
     tries: int
-    """Of each kind of quality."""
 
 
 class SearchClient:
-    """One connection that asks one query after another."""
+    """Connection that sends one query after another."""
 
     def __init__(self, port: int) -> None:
         self._connection = HTTPConnection(HOST, port, timeout=60)
 
     def reconnect(self) -> None:
-        """Begin a new connection."""
         self._connection.close()
 
     def get(self, path: str) -> tuple[float, Any]:
-        """An answer, and how many milliseconds it took to come."""
+        """Return the response time in milliseconds and the JSON body."""
         start = time.perf_counter()
         self._connection.request("GET", path)
         response = self._connection.getresponse()
@@ -89,15 +90,13 @@ class SearchClient:
         return milliseconds, json.loads(body)
 
     def search(self, text: str, limit: int = HIT_LIMITS[0]) -> tuple[float, Any]:
-        """The answer to a search."""
         return self.get(f"/api/v1/search?q={quote(text)}&limit={limit}")
 
     def suggest(self, text: str, limit: int) -> tuple[float, Any]:
-        """What a text may be completed to."""
         return self.get(f"/api/v1/suggest?prefix={quote(text)}&limit={limit}")
 
     def annotate(self, text: str) -> tuple[float, Any]:
-        """The mentions in a text, and how many seconds they took to come; None while the names are being read."""
+        """Return the seconds and the mentions in a text; None while labels are being loaded."""
         start = time.perf_counter()
         self._connection.request("POST", "/api/v1/annotate", text.encode(), {"Content-Type": "text/plain"})
         response = self._connection.getresponse()
@@ -108,7 +107,7 @@ class SearchClient:
         return seconds, json.loads(body)["annotations"] if response.status == 200 else None
 
     def post(self, path: str, body: object, token: str) -> None:
-        """Send a record that must be taken."""
+        """Create a record; it must be accepted."""
         headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
         self._connection.request("POST", path, json.dumps(body), headers)
         response = self._connection.getresponse()
@@ -120,13 +119,13 @@ class SearchClient:
 def measure_speed(
     client: SearchClient, fts: SqliteFts, records: Sequence[Record], workload: SearchWorkload
 ) -> tuple[ReportTable, list[TargetResult]]:
-    """Each kind of query: how soon its answers come, from here and from the peer."""
+    """Measure response times of each kind of query, on Lexarium and FTS5."""
     queries = {kind: _generate_queries(kind, records, workload.queries) for kind in QUERY_KINDS}
     for texts in queries.values():
         for text in texts[:50]:
             client.search(text, HIT_LIMITS[0] - 1)
-    # Each round asks for another number of hits, so that no answer was there already. Kinds take turns: a minute in
-    # which the machine is slow is not to be all that one of them gets.
+    # A different hit limit in each round, so that no response is cached. Kinds take turns, so that a slow minute
+    # of the machine does not affect only one of them.
     searches, completions = (
         [{kind: [send(text, limit)[0] for text in texts] for kind, texts in queries.items()} for limit in HIT_LIMITS]
         for send in (client.search, client.suggest)
@@ -156,18 +155,18 @@ def measure_speed(
         target_results.append(
             TargetResult(f"p99 of {kind.name}, at most {kind.max_p99_ms:g} ms", f"{p99:.1f} ms", p99 <= kind.max_p99_ms)
         )
-    client.reconnect()  # The peer may have taken so long that the server has hung up.
+    client.reconnect()  # FTS5 may have taken so long that the server has closed the connection.
     columns = ("query", "search, ms", "p99 of every answer", "suggest, ms", "FTS5, ms")
     return ReportTable("p50 and p99", columns, rows), target_results
 
 
 def _median_per_query(rounds: Sequence[Sequence[float]]) -> list[float]:
-    """The median of each query's times: what only one of its rounds took was the machine's doing."""
+    """Return the median time of each query, which drops outliers of the machine."""
     return [median(times) for times in zip(*rounds, strict=True)]
 
 
 def measure_quality(client: SearchClient, records: Sequence[Record], tries: int) -> list[TargetResult]:
-    """How often the right record comes first."""
+    """Measure how often the right record comes first."""
     rng = Random(7)
     sample = rng.choices(records, k=tries)
     min_typo_share = 0.95 if len(records) > 100_000 else 0.97
@@ -198,7 +197,7 @@ def measure_quality(client: SearchClient, records: Sequence[Record], tries: int)
 
 
 def measure_index_delay(client: SearchClient, token: str, writes: int) -> TargetResult:
-    """How long after a write was acknowledged a search has found it."""
+    """Measure the time from an acknowledged write until a search finds it."""
     delays = []
     for number in range(writes):
         name = f"followed {number} zyzzyva"
@@ -214,7 +213,7 @@ def measure_index_delay(client: SearchClient, token: str, writes: int) -> Target
 
 
 def measure_annotation(client: SearchClient, records: Sequence[Record]) -> TargetResult:
-    """How fast texts are read that mention names of the catalogue here and there."""
+    """Measure the speed of annotation."""
     deadline = time.monotonic() + _NAMES_TIMEOUT_SECONDS
     while client.annotate("")[1] is None:
         if time.monotonic() > deadline:
@@ -239,7 +238,7 @@ def measure_annotation(client: SearchClient, records: Sequence[Record]) -> Targe
 
 
 def _find_rank(client: SearchClient, text: str, name: str) -> int:
-    """Where a record of this name is among the hits; past all of them where it is not."""
+    """Return the rank of a record with this name among the hits, or one past all of them."""
     key = fold(name).key
     hits = client.search(text)[1]["hits"]
     return next((rank for rank, hit in enumerate(hits) if fold(hit["name"]).key == key), len(hits) + 100)
@@ -249,12 +248,9 @@ def _alias_is_first(client: SearchClient, alias: str) -> bool:
     key = fold(alias).key
     hits = client.get(f"/api/v1/search?limit=100&q={quote(swap_case_and_accents(alias))}")[1]["hits"]
     others = [hit for hit in hits if fold(hit["name"]).key != key]
-    # Where more records have it as their name than a page holds, there is no other to look at.
-    return (
-        not others
-        if len(hits) == 100 and not others
-        else bool(others) and fold(others[0]["matched"]["text"]).key == key
-    )
+    if not others:
+        return len(hits) == 100  # More records have it as their name than a page holds.
+    return fold(others[0]["matched"]["text"]).key == key
 
 
 def _generate_queries(kind: QueryKind, records: Sequence[Record], count: int) -> list[str]:
@@ -263,7 +259,7 @@ def _generate_queries(kind: QueryKind, records: Sequence[Record], count: int) ->
 
 
 def main() -> int:
-    """Run the benchmark as the command line says, and return its exit code."""
+    """Parse the command line, run and return the exit code."""
     parser = ArgumentParser(prog="python -m benchmarks.search", description="Measure searching.")
     parser.add_argument("--records", type=int, default=TARGET_RECORDS, help="how many there are (1,000,000)")
     parser.add_argument("--queries", type=int, default=400, help="of each kind (400)")
@@ -271,17 +267,17 @@ def main() -> int:
     parser.add_argument("--output", type=Path, default=ROOT / "docs" / "benchmarks-search.md")
     options = parser.parse_args()
     workload = SearchWorkload(options.records, options.queries, options.tries)
-    return run_and_publish(lambda: _run(workload), lambda tables: _build_page(tables, workload), options.output)
+    return run_and_publish(lambda: _run(workload), options.output)
 
 
-def _run(workload: SearchWorkload) -> list[ReportTable]:
+def _run(workload: SearchWorkload) -> tuple[list[ReportTable], str]:
     cores = choose_cores()
     with TemporaryDirectory(prefix="lexarium-benchmark-") as name:
         folder = Path(name)
-        database = f"sqlite:///{folder / 'catalogue.db'}"
+        database = build_sqlite_url(folder)
         records, token = import_generated(folder, database, workload.records)
         start = time.perf_counter()
-        run_cli(database, "reindex")
+        run_cli("reindex", "--database", database)
         build_seconds = time.perf_counter() - start
         size = sum(path.stat().st_size for path in (folder / "catalogue.db-search").rglob("*") if path.is_file())
         fts = SqliteFts(folder / "fts.db")
@@ -313,7 +309,8 @@ def _run(workload: SearchWorkload) -> list[ReportTable]:
         ),
     ]
     peer_table = ReportTable("The peer's index", ("", "seconds to build"), [("FTS5", f"{fts_build:.0f}")])
-    return [build_target_table(target_results), speed, peer_table]
+    tables = [build_target_table(target_results), speed, peer_table]
+    return tables, _build_page(tables, workload)
 
 
 def _build_page(tables: list[ReportTable], workload: SearchWorkload) -> str:

@@ -1,7 +1,7 @@
-"""Writing: durable creates through HTTP, and what readers feel of them.
+"""Benchmark durable writes over HTTP, and reads during writes.
 
 Run it from the repository's root as `python -m benchmarks.write`. It prints tables and writes them to
-`docs/benchmarks-writing.md`. It ends with 1 where an answer was wrong, or an acknowledged write is not there.
+`docs/benchmarks-writing.md`. It exits with 1 if a response was wrong or an acknowledged write was lost.
 """
 
 import json
@@ -18,13 +18,14 @@ from tempfile import TemporaryDirectory
 
 from benchmarks.data.catalogue import load_small_catalogue
 from benchmarks.harness.cpu_pinning import choose_cores, pin_to_core
-from benchmarks.harness.errors import BenchmarkError, SetupError, UnexpectedResponse
+from benchmarks.harness.errors import BenchmarkError, UnexpectedResponse
 from benchmarks.harness.http_client import HOST
 from benchmarks.harness.report import ReportTable, build_page, build_target_table, run_and_publish
 from benchmarks.harness.server_process import ServerSpec, run_server
 from benchmarks.harness.targets import TargetResult
 from benchmarks.harness.tools import find_tools
-from benchmarks.servers.lexarium import prepare_lexarium
+from benchmarks.harness.wrk import format_lua_table
+from benchmarks.servers.lexarium import build_sqlite_url, create_token, prepare_lexarium
 
 ROOT = Path(__file__).parents[1]
 WRITERS = 32
@@ -33,8 +34,8 @@ ROUNDS = 5
 PATHS = ("/api/v-alpha/concept", "/api/v1/concept")
 MIN_WRITES_PER_SECOND = 1_000
 MAX_P99_RATIO = 2.0
+# Numbers above this are printed without decimals.
 _INTEGER_ABOVE = 100
-"""Past this a figure is told without its fractions."""
 _RESULT_PREFIX = "result:"
 _BODY = json.dumps({"name": "a new concept", "definition_text": "What it is, in a sentence of some length."})
 _SCRIPT = """
@@ -56,7 +57,7 @@ end
 
 @dataclass(frozen=True)
 class WrkLoad:
-    """A request sent over and over, and the status that every answer must have."""
+    """Repeated request, and the status that every response must have."""
 
     path: str
     method: str
@@ -67,7 +68,7 @@ class WrkLoad:
 
 @dataclass(frozen=True)
 class WrkResult:
-    """What a load measured."""
+    """Result of a load."""
 
     requests: int
     per_second: float
@@ -77,7 +78,7 @@ class WrkResult:
 
 @dataclass(frozen=True)
 class WriteBenchmark:
-    """Where the server is, what loads it, and as whom."""
+    """Server, load generator and token."""
 
     server: ServerSpec
     wrk: str
@@ -88,9 +89,8 @@ class WriteBenchmark:
     def start(self, load: WrkLoad, seconds: float) -> "subprocess.Popen[str]":
         """Start a load."""
         script = self.folder / f"{load.method}{load.path.replace('/', '_').replace('?', '_')}.lua"
-        headers = ", ".join(f"[{json.dumps(name)}] = {json.dumps(value)}" for name, value in self.headers.items())
-        values = {"method": json.dumps(load.method), "body": json.dumps(load.body), "headers": "{" + headers + "}"}
-        script.write_text(_SCRIPT.format(**values, status=load.status, mark=_RESULT_PREFIX))
+        values = {"method": json.dumps(load.method), "body": json.dumps(load.body), "status": load.status}
+        script.write_text(_SCRIPT.format(**values, headers=format_lua_table(self.headers), mark=_RESULT_PREFIX))
         command = [self.wrk, "-t1", f"-c{load.connections}", f"-d{seconds:g}s", "--latency", "-s", str(script)]
         with pin_to_core(self.core):
             return subprocess.Popen(
@@ -98,7 +98,7 @@ class WriteBenchmark:
             )
 
     def finish(self, process: "subprocess.Popen[str]", load: WrkLoad) -> WrkResult:
-        """Wait for a load to end; raises `WrongAnswer` where one answer was not the right one."""
+        """Wait for a load to end; raise UnexpectedResponse if a response was wrong."""
         output, _ = process.communicate()
         line = next((line for line in output.splitlines() if line.startswith(_RESULT_PREFIX)), None)
         if line is None:
@@ -111,7 +111,6 @@ class WriteBenchmark:
         return WrkResult(requests, requests / duration * 1e6, p50 / 1e3, p99 / 1e3)
 
     def count_concepts(self) -> int:
-        """How many concepts the server has."""
         connection = HTTPConnection(HOST, self.server.port)
         connection.request("GET", "/api/v1")
         number: int = json.loads(connection.getresponse().read())["counts"]["concept"]
@@ -121,7 +120,7 @@ class WriteBenchmark:
 
 @dataclass(frozen=True)
 class WriteRound:
-    """Writes without and with others who read, and their reads of one record without and with writes."""
+    """Writes with and without concurrent reads, and reads with and without concurrent writes."""
 
     writes_only: WrkResult
     writes_during_reads: WrkResult
@@ -130,12 +129,12 @@ class WriteRound:
 
     @property
     def ratio(self) -> float:
-        """How much longer the slowest reads take while others write."""
+        """Ratio of the p99 of reads during writes to that of reads alone."""
         return self.reads_during_writes.p99_ms / self.reads_only.p99_ms
 
 
 def measure(benchmark: WriteBenchmark, path: str, seconds: float) -> WriteRound:
-    """One round. Raises where a write was lost."""
+    """Measure one round; raise if a write was lost."""
     write = WrkLoad(path, "POST", 201, WRITERS, _BODY)
     read = WrkLoad(benchmark.server.record_path, "GET", 200, READERS)
     before = benchmark.count_concepts()
@@ -145,22 +144,22 @@ def measure(benchmark: WriteBenchmark, path: str, seconds: float) -> WriteRound:
     reads_during_writes = benchmark.finish(benchmark.start(read, max(1, seconds - 1)), read)
     writes_during_reads = benchmark.finish(writing, write)
     stored, acknowledged = benchmark.count_concepts() - before, writes_only.requests + writes_during_reads.requests
-    # What wrk had not counted when it stopped: a reply and a request behind it, of each connection, both times.
+    # wrk may stop before counting a response and a request behind it, per connection, in both loads.
     if not acknowledged <= stored <= acknowledged + 4 * WRITERS:
         raise UnexpectedResponse(f"{acknowledged:,} writes were acknowledged, and {stored:,} are there.")
     return WriteRound(writes_only, writes_during_reads, reads_only, reads_during_writes)
 
 
 def main() -> int:
-    """Run the benchmark as the command line says, and return its exit code."""
+    """Parse the command line, run and return the exit code."""
     parser = ArgumentParser(prog="python -m benchmarks.write", description="Measure durable writes through HTTP.")
     parser.add_argument("--seconds", type=float, default=4.0, help="of load for each figure of a round (4)")
     parser.add_argument("--output", type=Path, default=ROOT / "docs" / "benchmarks-writing.md")
     options = parser.parse_args()
-    return run_and_publish(lambda: _run(options.seconds), _build_page, options.output)
+    return run_and_publish(lambda: _run(options.seconds), options.output)
 
 
-def _run(seconds: float) -> list[ReportTable]:
+def _run(seconds: float) -> tuple[list[ReportTable], str]:
     tools = find_tools(ROOT / ".bench")
     real = Path(os.environ.get("LEXARIUM_REAL_CATALOGUE", ROOT.parent / "shared" / "cognitive-atlas"))
     cores = choose_cores()
@@ -169,7 +168,10 @@ def _run(seconds: float) -> list[ReportTable]:
         server = prepare_lexarium(load_small_catalogue(real, ROOT / "src" / "lexarium" / "sample"), folder, tools)
         unlimited = {"LEXARIUM_WRITE_RATE": "1000000", "LEXARIUM_WRITE_BURST": "1000000"}
         server = replace(server, environment={**server.environment, **unlimited})
-        headers = {"Content-Type": "application/json", "Authorization": f"Bearer {_create_token(folder)}"}
+        headers = {
+            "Content-Type": "application/json",
+            "Authorization": f"Bearer {create_token(build_sqlite_url(folder), 'curator')}",
+        }
         with run_server(server, cores.server, server.record_path):
             benchmark = WriteBenchmark(server, tools.wrk, cores.load, headers, folder)
             measured = {path: [measure(benchmark, path, seconds) for _ in range(ROUNDS)] for path in PATHS}
@@ -177,11 +179,7 @@ def _run(seconds: float) -> list[ReportTable]:
         "write", "a second", "p50", "p99", "a second beside reads", "read p50 meanwhile", "read p99 idle",
         "read p99 meanwhile", "ratio",
     )  # fmt: skip
-    tables = [
-        ReportTable(
-            "Writes", columns, [(f"POST {path}", *_format_medians(rounds)) for path, rounds in measured.items()]
-        )
-    ]
+    rows = [(f"POST {path}", *_format_medians(rounds)) for path, rounds in measured.items()]
     target_results = []
     for path, rounds in measured.items():
         per_second, ratio = (median(values) for values in zip(*map(_get_target_values, rounds), strict=True))
@@ -190,7 +188,8 @@ def _run(seconds: float) -> list[ReportTable]:
             TargetResult(f"POST {path}: {writes}", f"{per_second:,.0f}", per_second >= MIN_WRITES_PER_SECOND),
             TargetResult(f"reads' p99 meanwhile: {reads}", f"{ratio:.1f}", ratio <= MAX_P99_RATIO),
         ]
-    return [build_target_table(target_results), *tables]
+    tables = [build_target_table(target_results), ReportTable("Writes", columns, rows)]
+    return tables, _build_page(tables)
 
 
 def _get_target_values(write_round: WriteRound) -> tuple[float, float]:
@@ -198,7 +197,7 @@ def _get_target_values(write_round: WriteRound) -> tuple[float, float]:
 
 
 def _format_medians(rounds: list[WriteRound]) -> tuple[str, ...]:
-    """The median of each figure."""
+    """Return the median of each measurement."""
     figures = [
         (
             write_round.writes_only.per_second, write_round.writes_only.p50_ms, write_round.writes_only.p99_ms,
@@ -210,23 +209,6 @@ def _format_medians(rounds: list[WriteRound]) -> tuple[str, ...]:
     ]  # fmt: skip
     medians = [median(values) for values in zip(*figures, strict=True)]
     return tuple(f"{value:,.0f}" if value > _INTEGER_ABOVE else f"{value:.2f}" for value in medians)
-
-
-def _create_token(folder: Path) -> str:
-    """A curator's token for the database that the server was loaded into."""
-    database = f"sqlite:///{folder / 'catalogue.db'}"
-    secret = ""
-    for command in (["user", "add", "bench", "--role", "curator"], ["token", "create", "bench"]):
-        completed = subprocess.run(
-            [sys.executable, "-m", "lexarium", *command, "--database", database],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if completed.returncode:
-            raise SetupError(f"No token could be made: {completed.stderr.strip()[-300:]}")
-        secret = completed.stdout.strip()
-    return secret
 
 
 def _build_page(tables: list[ReportTable]) -> str:

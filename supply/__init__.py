@@ -1,1 +1,1 @@
-"""What the program is made of that others wrote: a list of it, and what is known to be wrong with it."""
+"""Tools for the locked dependencies: bill of materials and audit."""

@@ -1,7 +1,7 @@
-"""What is known to be wrong with the packages that are locked: python -m supply.audit
+"""Check the locked packages for known vulnerabilities: python -m supply.audit
 
-Asks the public list of weaknesses by way of pip-audit. Ends with 0 where none is known of any of them, 1 where some
-are, and 2 where the list could not be asked about all of them: what was not asked about is not known to be well.
+Queries the public database through pip-audit. Exit codes: 0 if no vulnerability is known, 1 if some are, and 2 if
+not all packages could be checked.
 """
 
 import json
@@ -18,7 +18,7 @@ _NOTHING_CHECKED = "nothing was checked"
 
 
 def main() -> int:
-    """Ask, and tell."""
+    """Run pip-audit, print the result and return the exit code."""
     tool = Path(sys.executable).with_name("pip-audit")
     if not tool.exists():
         print(f"pip-audit is not installed, so {_NOTHING_CHECKED}. `make develop` installs it.", file=sys.stderr)
@@ -35,9 +35,9 @@ def main() -> int:
 
 
 def summarize(dependencies: Sequence[dict[str, Any]]) -> tuple[str, int]:
-    """What to tell of pip-audit's answer, and the exit code.
+    """Return the message for pip-audit's result, and the exit code.
 
-    It passes over what it cannot find, says so of each, and then that it knows of no weakness: that is no verdict.
+    pip-audit skips packages it cannot find and still reports no vulnerability; such a result is no verdict.
     """
     checked = [package for package in dependencies if "vulns" in package]
     skipped = [package["name"] for package in dependencies if "vulns" not in package]

@@ -1,6 +1,6 @@
-"""The bill of materials, as CycloneDX 1.5: python -m supply.bom FILE
+"""Write the bill of materials as CycloneDX 1.5: python -m supply.bom FILE
 
-Made from the lock file, which is what is installed, and from what the installed packages say of themselves.
+Built from the lock file and the metadata of the installed packages.
 """
 
 import json
@@ -14,7 +14,7 @@ from supply.locked import Pin, read_pins
 
 
 def build_bom() -> dict[str, Any]:
-    """The bill."""
+    """Build the CycloneDX document."""
     application = {
         "type": "application",
         "name": "lexarium",
@@ -31,7 +31,7 @@ def build_bom() -> dict[str, Any]:
 
 
 def get_licence(name: str) -> str:
-    """The licence of an installed package, as it says itself; empty where it is not installed, as on another system."""
+    """Return the licence that an installed package declares; empty if it is not installed."""
     try:
         package_metadata = metadata(name)
     except PackageNotFoundError:

@@ -1,4 +1,4 @@
-"""What the lock file pins."""
+"""Read the lock file."""
 
 import re
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ _HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
 
 @dataclass(frozen=True)
 class Pin:
-    """A package of one version, and the files of it that may be installed, by their hashes."""
+    """Locked version of a package, with the hashes of its files."""
 
     name: str
     version: str
@@ -21,7 +21,7 @@ class Pin:
 
 
 def read_pins(lock: Path = LOCK) -> Iterator[Pin]:
-    """Every package that a lock file pins."""
+    """Yield every package of a lock file."""
     for entry in re.split(r"\n(?=\w)", lock.read_text()):
         pin = _PIN.match(entry)
         if pin:

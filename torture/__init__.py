@@ -1,1 +1,1 @@
-"""Breaking things on purpose, for longer than a test may take: `make torture`."""
+"""Long-running fault injection and fuzzing: `make torture`."""

@@ -1,6 +1,6 @@
-"""Killing a server under concurrent writes, over and over: nothing acknowledged is lost, nothing is there in part.
+"""Kill servers during concurrent writes; verify that nothing acknowledged is lost and no write is partial.
 
-Run it from the repository's root as `python -m torture.crash`. It ends with 1 where the catalogue disagrees.
+Run it from the repository's root as `python -m torture.crash`. It exits with 1 if the catalogue is inconsistent.
 """
 
 import os
@@ -28,7 +28,6 @@ from lexarium.services.maintenance.database_check import check_database
 from lexarium.services.maintenance.index_check import check_index
 from lexarium.store.database import Database
 from lexarium.store.upgrade import open_database
-from tests.support.fork_server import ForkedProcess
 from tests.support.postgres import PostgresServer
 from tests.support.server import Server
 from torture.expected_state import ExpectedState, Json, index_by_key
@@ -38,16 +37,16 @@ from torture.write_clients import KnownRecord, WriteClient
 ENGINES = ("sqlite", "postgres")
 WRITERS = 8
 _START_TIMEOUT_SECONDS = 60
+# Time between a server's first response to a writer and its end, from and to.
 _UPTIME_SECONDS, _LONG_UPTIME_SECONDS = (0.0, 0.9), (0.9, 10.0)
-"""In seconds: how long after its first answer to a writer a server is killed, at the least and at the most."""
+# Share of servers that are killed as soon as they listen.
 _KILL_AT_START_SHARE = 0.1
-"""The share of servers that are killed as soon as they listen."""
+# Share of servers that run long: index merges and checkpoints take a while to begin.
 _LONG_UPTIME_SHARE = 0.25
-"""The share of servers that live long: merges of the index, and checkpoints, come only after a while."""
+# Average number of acknowledged writes per kill; fewer would prove little.
 _MIN_ACKNOWLEDGED = 20
-"""How many writes are acknowledged for each kill, on average; else too few were under way to show anything."""
+# The whole database is verified after each kill, so it must stay small.
 _KILLS_PER_DATABASE = 10
-"""How many servers of one catalogue are killed. All of it is looked at after each, so it must stay small."""
 _INDEX_TIMEOUT_SECONDS = 200
 SETTINGS = {
     "LEXARIUM_WRITE_RATE": "1000000",
@@ -58,16 +57,9 @@ SETTINGS = {
 UrlFactory = Callable[[], str]
 
 
-class ForkedServer(Server):
-    """A server whose processes are forked from one that has everything loaded: it starts in a fraction of a second."""
-
-    def _start_process(self) -> ForkedProcess:
-        return ForkedProcess(self._arguments, self._environment)
-
-
 @dataclass
 class CrashTest:
-    """One catalogue whose servers are killed."""
+    """Kill the servers of one catalogue repeatedly."""
 
     url: str
     workers: int
@@ -77,7 +69,7 @@ class CrashTest:
     writers: list[WriteClient] = field(default_factory=list)
 
     def run(self, kills: int) -> list[str]:
-        """Kill so many servers: what was wrong with the catalogue once the next had come up."""
+        """Kill a number of servers; return the problems found by their successors."""
         self.writers = create_writers(self.url, self.rng)
         for number in range(kills):
             problems = self.run_server_once(kill=True, label=f"after {number} kills")
@@ -86,9 +78,9 @@ class CrashTest:
         return self.run_server_once(kill=False, label=f"after {kills} kills")
 
     def run_server_once(self, *, kill: bool, label: str) -> list[str]:
-        """Start a server and look at the catalogue through it; then write to it until it is killed."""
+        """Start a server and verify the catalogue; then write until the server is killed."""
         options = ("--workers", str(self.workers)) if self.workers > 1 else ()
-        with ForkedServer(self.url, *options, LEXARIUM_INDEX=str(self.index_path), **SETTINGS) as server:
+        with Server(self.url, *options, LEXARIUM_INDEX=str(self.index_path), **SETTINGS) as server:
             if kill and self.rng.random() < _KILL_AT_START_SHARE:
                 _kill(server.pid)
                 return []
@@ -98,7 +90,7 @@ class CrashTest:
             return problems
 
     def _find_problems(self, server: Server) -> Iterator[str]:
-        """What is wrong, in feed, record, log and index."""
+        """Yield problems in feed, records, log and index."""
         changes = list(_iter_feed(server))
         items = list(list_all_items(server, self.writers[0].token))
         facts = [fact for item in items for fact in derive_item_facts(item)]
@@ -112,10 +104,10 @@ class CrashTest:
         database.close()
 
     def _find_index_problems(self, server: Server, database: Database) -> list[str]:
-        """What is wrong with the index once it has caught up."""
+        """Return problems of the index once it has caught up."""
         deadline = time.monotonic() + _INDEX_TIMEOUT_SECONDS
         while True:
-            server.get("/readyz")  # which waits for the index, for a while
+            server.get("/readyz")  # waits for the index for a while
             comparison = check_index(database, self.index_path)
             if not comparison.remarks:
                 return comparison.problems
@@ -123,7 +115,7 @@ class CrashTest:
                 return comparison.problems + comparison.remarks
 
     def _write_until_killed(self, server: Server) -> None:
-        """Send again what had no answer, then go on; kill the server at a random moment."""
+        """Repeat unanswered writes, then write more; kill the server at a random time."""
         self.expected_state.any_response.clear()
         stop = threading.Event()
         retryable = self.expected_state.take_retryable()
@@ -144,7 +136,7 @@ class CrashTest:
 
 
 def create_writers(url: str, rng: random.Random) -> list[WriteClient]:
-    """Those who write to a catalogue, which is made where it is not there."""
+    """Create the catalogue if necessary, with the accounts of its writers."""
     database = open_database(url)
     for role in (Role.CONTRIBUTOR, Role.ADMIN):
         add_account(database, role, role)
@@ -162,7 +154,7 @@ def _iter_feed(server: Server) -> Iterator[Json]:
 
 
 def _compare_list_with_feed(server: Server, changes: list[Json]) -> Iterator[str]:
-    """How the list of records differs from what the feed says of them."""
+    """Yield differences between the list of records and the feed."""
     latest = {change["id"]: change["record"] for change in changes}
     listed_records = {record["id"]: record for record in server.get("/api/v-alpha/concept").json}
     published = {record_id for record_id, record in latest.items() if record["state"] == "published"}
@@ -188,7 +180,7 @@ def _kill(pid: int) -> None:
 
 @contextmanager
 def _provide_databases(engine: str, folder: Path) -> Iterator[UrlFactory]:
-    """Gives the addresses of new, empty databases."""
+    """Yield a function that returns the URLs of new, empty databases."""
     if engine == "sqlite":
         yield lambda: f"sqlite:///{folder}/{uuid.uuid4().hex}.db"
     else:
@@ -199,7 +191,7 @@ def _provide_databases(engine: str, folder: Path) -> Iterator[UrlFactory]:
 
 @dataclass
 class CrashOutcome:
-    """What came of killing servers."""
+    """Counts and problems of a run."""
 
     kills: int = 0
     acknowledged: int = 0
@@ -208,7 +200,7 @@ class CrashOutcome:
 
 
 def run(engine: str, workers: int, kills: int, seed: int) -> CrashOutcome:
-    """Kill servers so many times, of a new catalogue every few times: what came of it."""
+    """Kill servers, with a new catalogue every few kills."""
     outcome = CrashOutcome()
     rng = random.Random(seed)
     description = f"{engine}, {workers} worker{'s' if workers > 1 else ''}"
@@ -226,7 +218,7 @@ def run(engine: str, workers: int, kills: int, seed: int) -> CrashOutcome:
 
 
 def main() -> int:
-    """Run it as the command line says, and return its exit code."""
+    """Parse the command line, run and return the exit code."""
     parser = ArgumentParser(prog="python -m torture.crash", description=__doc__)
     parser.add_argument("--kills", type=int, default=200, help="of each engine with each number of workers (200)")
     parser.add_argument("--engine", choices=ENGINES, action="append", help="one of them alone")

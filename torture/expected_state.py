@@ -1,4 +1,4 @@
-"""What was asked of a server, what it answered, and whether the catalogue agrees."""
+"""Expected state after all writes, compared with the catalogue."""
 
 import json
 import threading
@@ -13,42 +13,40 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, eq=False)
 class WriteRequest:
-    """A write: all that it makes true comes to be, or nothing of it."""
+    """A write, which must be applied completely or not at all."""
 
     method: str
     path: str
     headers: dict[str, str]
     body: bytes
+    # Facts that the write makes true (see `derive_facts`), different for each write.
     facts: tuple[str, ...]
-    """What it makes true; see `derive_facts`. No other write makes the same true."""
     expected: tuple[int, ...] = (200, 201)
-    """What may be answered."""
+    # Called with the results of a successful response.
     on_success: Callable[[list[Json]], None] = lambda results: None
-    """Is told of what an answer tells of, where the write was taken."""
+    # It may be sent again if it got no response.
     is_repeatable: bool = True
-    """Whether it may be sent again where it had no answer."""
 
 
 @dataclass
 class ExpectedState:
-    """The writes of all writers."""
+    """Writes of all clients and their responses."""
 
     acknowledged: list[WriteRequest] = field(default_factory=list)
     refused: list[WriteRequest] = field(default_factory=list)
+    # No response, or 503.
     unanswered: list[WriteRequest] = field(default_factory=list)
-    """Had no answer, or that it cannot be done now."""
     unexpected: list[str] = field(default_factory=list)
-    """Answers that nobody should get."""
+    # Responses by record id and version.
     responses: dict[tuple[str, int], Json] = field(default_factory=dict)
-    """What was told of versions of records, in answers."""
+    # First response about each other item, by its key.
     created_items: dict[str, Json] = field(default_factory=dict)
-    """What was told of all else, by what it is known by: at first, of all that was told."""
+    # Set by every response.
     any_response: threading.Event = field(default_factory=threading.Event)
-    """Set with every answer."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def record_response(self, request: WriteRequest, status: int, body: bytes = b"") -> None:
-        """Note an answer; 0: there was none."""
+        """Record the response to a write; status 0 means none."""
         with self._lock:
             if status in (0, 503):
                 self.unanswered.append(request)
@@ -69,16 +67,13 @@ class ExpectedState:
             self.any_response.set()
 
     def take_retryable(self) -> list[WriteRequest]:
-        """Take away what may be sent again of all that had no answer."""
+        """Remove and return the unanswered writes that may be repeated."""
         retryable = [request for request in self.unanswered if request.is_repeatable]
         self.unanswered = [request for request in self.unanswered if not request.is_repeatable]
         return retryable
 
     def find_problems(self, changes: Iterable[Json], items: Mapping[str, Json], facts: Iterable[str]) -> Iterator[str]:
-        """How the whole feed of the catalogue, and what there is besides, disagree with what was answered.
-
-        `facts` are those that come of what there is besides.
-        """
+        """Yield differences between the responses and the catalogue: its feed, its other items and their facts."""
         yield from self.unexpected
         fact_counts: Counter[str] = Counter(facts)
         yield from self._find_missing_items(items)
@@ -122,7 +117,7 @@ class ExpectedState:
 
 
 def derive_facts(change: Json, records: dict[str, Json]) -> Iterator[str]:
-    """What a change made true, given the records as they were; records go by their names, which stay as they are."""
+    """Yield the facts that a change made true and update the records; records are named by their constant names."""
     record = change["record"]
     if change["proposal"] is not None:
         yield f"{change['proposal']} is made so"
@@ -147,6 +142,7 @@ def derive_facts(change: Json, records: dict[str, Json]) -> Iterator[str]:
     )
 
 
+# Fields of other items that never change.
 _IMMUTABLE_FIELDS = (
     "id",
     "name",
@@ -161,40 +157,39 @@ _IMMUTABLE_FIELDS = (
     "change",
     "created",
 )
-"""What stays as it is, of all that is no record."""
 
 
 def index_by_key(items: Iterable[Json]) -> dict[str, Json]:
-    """Things that are no records, by what they are known by."""
+    """Return items by their keys."""
     return {_get_key(item): item for item in items}
 
 
 def _get_key(item: Json) -> str:
-    """What something is known by that is no record: its id, or its name where it has none."""
+    """Return the key of an item that is not a record: its id, else its name."""
     key: str = item.get("id") or item["name"]
     return key
 
 
 def build_write(method: str, path: str, lines: list[Json], facts: list[str]) -> WriteRequest:
-    """A write that is done once, however often it is sent."""
+    """Build a write with an idempotency key."""
     headers = {"Content-Type": "application/json", "Idempotency-Key": uuid.uuid4().hex}
     body = b"\n".join(json.dumps(line).encode() for line in lines)
     return WriteRequest(method, path, headers, body, tuple(facts))
 
 
 def new_name() -> str:
-    """A name that nothing has."""
+    """Return a unique name."""
     return uuid.uuid4().hex
 
 
 def build_definition(marker: str) -> str:
-    """A definition that begins with a marker; some are long enough to lie on several pages of the file."""
+    """Build a definition that begins with a marker; some span several database pages."""
     repetitions = 300 if marker.endswith("0") else 10
     return " ".join([marker] * repetitions) + " ."
 
 
 def get_marker(text: str) -> str:
-    """What a definition begins with."""
+    """Return the marker at the beginning of a definition."""
     return text.partition(" ")[0]
 
 

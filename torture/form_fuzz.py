@@ -1,4 +1,4 @@
-"""The forms of pages, filled in as a browser would by people who are signed in, rightly or not."""
+"""Fill in page forms, as signed-in users, with valid and invalid input."""
 
 import gzip
 import json
@@ -25,16 +25,14 @@ from torture.import_fuzz import OWL_SAMPLE
 from torture.mutations import mutate
 
 _API_PREFIXES = ("/api", "/reconcile")
-"""Where nothing is a page."""
+# Nothing listens there.
 _WEBHOOK_URL = "http://127.0.0.1:9/"
-"""Where nobody listens."""
 _MAX_WEBHOOKS = 5
 _DAY_MS = 86_400_000
 _URLENCODED, _MULTIPART = "application/x-www-form-urlencoded", "multipart/form-data"
 _CONTENT_TYPES = ("text/plain", "application/json", "multipart/form-data", "multipart/form-data; boundary=", "")
 _BOUNDARY = "----x"
 _FILE_FIELD = "files"
-"""The field that files are sent in."""
 _FILES = {
     "concept.json": b'[{"id": "trm_one", "name": "one"}, {"id": "trm_two", "name": "two"}]',
     "terms.csv": b"id,name,definition\ntrm_three,three,Three of them.\n",
@@ -45,6 +43,7 @@ _FILES = {
     "pets.owl": OWL_SAMPLE,
     "concept.json.gz": gzip.compress(b'[{"id": "trm_one", "name": "one"}]'),
 }
+# Pages that contain forms with another path.
 _PAGE_BY_FORM = {
     "/sign-out": "/",
     "/changes/undo": "/changes?{id}",
@@ -66,14 +65,13 @@ _PAGE_BY_FORM = {
     "/admin/webhooks/{id}/rotate": "/admin/webhooks/{id}",
     "/admin/webhooks/{id}/test": "/admin/webhooks/{id}",
 }
-"""The pages on which forms stand that are not shown at their own address."""
 
 
 class FormRequest(NamedTuple):
-    """A form that is to be sent."""
+    """Request that submits a form."""
 
+    # Path pattern of the form.
     path: str
-    """Which form."""
     target: str
     headers: dict[str, str]
     body: bytes
@@ -81,35 +79,34 @@ class FormRequest(NamedTuple):
 
 @dataclass
 class FormFuzzer:
-    """Every form of a server's pages, one after the other."""
+    """Submit every form of a server's pages in turn."""
 
     server: Server
     rng: random.Random
     paths: list[str]
     generate_text: Callable[[], str]
-    """Any text at all."""
+    # Number of accepted and of rejected submissions, by form.
     outcomes: Counter[tuple[str, bool]] = field(default_factory=Counter)
-    """How often each form was taken, and how often refused."""
     _clients: dict[str, BrowserlessClient] = field(default_factory=dict)
     _names: dict[str, str] = field(default_factory=dict)
     _turn: int = 0
 
     def build_next(self, path: str | None = None) -> FormRequest:
-        """The next form, or that of a path: rightly filled in, or not."""
+        """Build a valid or invalid submission of the next form, or of the form with a path."""
         self._turn += 1
         self._drop_expired_sessions()
         path = path or self.paths[self._turn % len(self.paths)]
         return self._build_valid(path) if self.rng.random() < 0.5 else self._build_invalid(path)
 
     def record_response(self, path: str, status: int) -> None:
-        """Note what was answered to a form."""
+        """Record the response to a submission."""
         self.outcomes[path, status < 400] += 1
         if path == "/account/password" and status < 400:
             self._clients.clear()
             self._names.clear()
 
     def list_untested(self) -> dict[str, str]:
-        """The forms that were never taken, or never refused, and which of the two."""
+        """Return the forms that were never accepted or never rejected, with which of the two."""
         labels = {True: "taken", False: "refused"}
         return {
             path: labels[is_accepted]
@@ -119,7 +116,7 @@ class FormFuzzer:
         }
 
     def get_cookie(self) -> str:
-        """The cookie of someone who is signed in, or was."""
+        """Return the cookie of a session, which may have ended."""
         return _format_cookies(self._get_client("admin"))
 
     def _build_valid(self, path: str) -> FormRequest:
@@ -149,10 +146,10 @@ class FormFuzzer:
         return {"Accept": "text/html", "Sec-Fetch-Site": "same-origin", **own_headers}
 
     def _load_fields(self, path: str) -> tuple[str, dict[str, str]]:
-        """Where a form is sent, and its fields as its page has them, with what a person would write into them."""
+        """Return the target of a form and its fields, with plausible input."""
         parts = {"collection": self.rng.choice(list(COLLECTIONS)), **self._create_subject(path)}
         address, page = (template.format_map(parts) for template in (path, _PAGE_BY_FORM.get(path, path)))
-        # Whoever is signed in is not asked to sign in.
+        # A signed-in user does not see the sign-in form.
         client = BrowserlessClient(self.server) if path == "/sign-in" else self._get_client("admin")
         page_forms = parse_forms(client.open(page))
         matching_forms = [
@@ -185,7 +182,7 @@ class FormFuzzer:
         return address, {**fields, **({name: value} if name else {})}
 
     def _corrupt_fields(self, fields: dict[str, str]) -> dict[str, str]:
-        """The same fields, some of them gone, some saying anything at all, some that nobody asked for."""
+        """Remove, replace and add fields at random."""
         for _ in range(self.rng.randint(1, 4)):
             name = self.rng.choice([*fields, "version", "act", "kept", "next", self.generate_text()])
             if self.rng.random() < 0.2:
@@ -195,26 +192,26 @@ class FormFuzzer:
         return fields
 
     def _encode(self, path: str, fields: Mapping[str, str]) -> tuple[str, bytes]:
-        """The kind of a body, and the body: as one of the two kinds that forms have, with files where some are due."""
+        """Encode the fields as one of the two form media types, with files where the form takes them."""
         files = self._pick_files() if path == "/import" else {}
         if files or self.rng.random() < 0.4:
             return f"{_MULTIPART}; boundary={_BOUNDARY}", _encode_multipart(fields, files)
         return _URLENCODED, urlencode(fields, errors="replace").encode()
 
     def _pick_files(self) -> dict[str, bytes]:
-        """One or several files, some of them spoilt."""
+        """Return some files, a few of them corrupted."""
         names = self.rng.sample(sorted(_FILES), self.rng.choice([1, 1, 1, 2, 4]))
         is_corrupted = self.rng.random() < 0.5
         return {name: mutate(_FILES[name], self.rng) if is_corrupted else _FILES[name] for name in names}
 
     def _drop_expired_sessions(self) -> None:
-        """Forget who is not signed in any more: forms end sessions, and then there is a new one."""
+        """Forget sessions that a form has ended."""
         for role, client in list(self._clients.items()):
             if self.server.get("/account", Cookie=_format_cookies(client), Accept="text/html").status != 200:
                 del self._clients[role]
 
     def _get_client(self, role: str) -> BrowserlessClient:
-        """Someone of this role, with a session like one that was had for a password, which takes longer."""
+        """Return a signed-in client with a role, its session created without hashing a password, which takes long."""
         if role not in self._clients:
             name = self._names[role] = self._names.get(role) or create_account(self.server, role)
             self._clients[role] = BrowserlessClient(self.server)
@@ -222,12 +219,11 @@ class FormFuzzer:
         return self._clients[role]
 
     def _get_name(self, role: str) -> str:
-        """What they are called."""
         self._get_client(role)
         return self._names[role]
 
     def _create_subject(self, path: str) -> dict[str, str]:
-        """What a form is about, made anew, so that it is there and such that the form may be sent."""
+        """Create the subject of a form in a state that the form applies to; return its path parameters."""
         for prefix, create in {
             "/revert": self._create_edited_record,
             "/merge": self._create_record,
@@ -275,7 +271,7 @@ class FormFuzzer:
         return self._create_token(self._get_name("admin"), Origin.COMMAND_LINE)[0]
 
     def _create_token(self, name: str, origin: Origin, expires: int | None = None) -> tuple[str, str]:
-        """Have a token made: its id, and its secret."""
+        """Create a token and return its id and secret."""
         database = Database(self.server.url)
         token, secret = create_token(database, name, expires_at=expires, origin=origin)
         database.close()
@@ -306,7 +302,7 @@ class FormFuzzer:
         return response.headers["location"].rpartition("/")[2]
 
     def _import_record(self) -> str:
-        """Have a record imported: which change that was, as an address asks for it."""
+        """Import a record and return the query parameters of that change."""
         database = Database(self.server.url)
         fields = {"id": f"trm_{uuid.uuid4().hex}", "name": "imported"}
         report = import_records(database, "here", [ParsedRecord(1, "concept", fields=fields)])
@@ -314,7 +310,7 @@ class FormFuzzer:
         return f"since={report.base_revision}&until={report.last_revision}"
 
     def _create(self, path: str, item: object) -> str:
-        """Have something made: its id."""
+        """Create an item and return its id."""
         identifier: str = self._send_v1("POST", path, item)["id"]
         return identifier
 
@@ -328,7 +324,7 @@ class FormFuzzer:
 
 
 def list_form_paths(routes: list[RoutePattern]) -> list[str]:
-    """Where the forms of pages are sent."""
+    """Return the paths that forms are sent to."""
     return [route.path for route in routes if "POST" in route.methods and not route.path.startswith(_API_PREFIXES)]
 
 

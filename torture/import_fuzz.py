@@ -1,7 +1,7 @@
-"""Importing files that are spoilt, of every format: no crash, no hang, nothing in part, memory bounded.
+"""Import corrupted files of every format: no crash, no hang, no partial import, bounded memory.
 
-Run it from the repository's root as `python -m torture.import_fuzz --rounds N`. It ends with 1 at the first
-file that does harm, and keeps that file.
+Run it from the repository's root as `python -m torture.import_fuzz --rounds N`. It exits with 1 at the first
+failure, and keeps that file.
 """
 
 import bz2
@@ -31,19 +31,21 @@ from lexarium.services.transfer.export import export_records
 from lexarium.services.transfer.imports import import_files
 from lexarium.services.transfer.sample import load_sample
 from lexarium.store.database import Database
-from lexarium.store.position import Position, read_position
+from lexarium.store.engine.catalogue import read_position
+from lexarium.store.position import Position
 from lexarium.store.upgrade import open_database
 from torture.mutations import mutate
 
+# Limit for the import of a small file.
 MAX_SECONDS = 20
-"""How long an import of a small file may take."""
+# Limit for the growth of the process.
 MAX_EXTRA_MIB = 1_024
-"""How much more memory the process may come to have than it had."""
 ACCEPTED, REFUSED = "taken", "refused"
+# Share of files that are compressed, before or after they are corrupted.
 _COMPRESSED_SHARE = 0.1
-"""The share of files that are compressed after they are spoilt, or spoilt after they are compressed."""
 _COMPRESSORS: tuple[Callable[[bytes], bytes], ...] = (gzip.compress, bz2.compress)
 _CHECK_INTERVAL = 50
+# OWL is only read, so a sample cannot be exported.
 OWL_SAMPLE = b"""<?xml version="1.0"?>
 <!DOCTYPE rdf:RDF [<!ENTITY obo "http://purl.obolibrary.org/obo/">]>
 <rdf:RDF xmlns:owl="http://www.w3.org/2002/07/owl#" xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"
@@ -67,38 +69,36 @@ OWL_SAMPLE = b"""<?xml version="1.0"?>
   </owl:Class>
 </rdf:RDF>
 """
-"""The one format that is only read."""
 
 
 class FuzzFailure(Exception):
-    """What must not come of any file."""
+    """Import that crashed, hung, was partial or used too much memory."""
 
 
 @dataclass
 class ImportFuzzer:
-    """A catalogue, and a file of it in every format."""
+    """Catalogue with a valid file in every format."""
 
     folder: Path
     originals: dict[str, bytes]
     pristine: Path
     counts: Counter[str] = field(default_factory=Counter)
     max_memory: int = field(default_factory=lambda: MAX_EXTRA_MIB + _get_peak_mib())
-    """How much the process may come to have."""
 
     @property
     def database_path(self) -> Path:
-        """The catalogue that files are imported into."""
+        """Database that files are imported into."""
         return self.folder / "catalogue.db"
 
     def reset_database(self) -> None:
-        """Have the catalogue as it was at first."""
+        """Restore the initial catalogue."""
         for file in self.folder.glob("catalogue.db*"):
             if file.is_file():
                 file.unlink()
         shutil.copyfile(self.pristine, self.database_path)
 
     def import_one(self, format: Format, rng: random.Random) -> None:
-        """Import one spoilt file. Raises `FuzzFailure`."""
+        """Import one corrupted file; raise `FuzzFailure`."""
         file = self._write_corrupted(format, rng)
         format_hint, collection = rng.choice([None, format]), rng.choice([None, COLLECTIONS["concept"]])
         database = Database(f"sqlite:///{self.database_path}")
@@ -126,7 +126,7 @@ class ImportFuzzer:
 
 
 def _try_import(database: Database, file: Path, format: Format | None, collection: Collection | None) -> str:
-    """What became of a file. Raises `FuzzFailure`."""
+    """Import a file and return the outcome; raise `FuzzFailure`."""
     before = _read_position(database)
     try:
         with _time_limit():
@@ -146,7 +146,7 @@ def _try_import(database: Database, file: Path, format: Format | None, collectio
 
 @contextmanager
 def create_fuzzer(limit: int = 12) -> Iterator[ImportFuzzer]:
-    """A catalogue of some records of the sample, with a file of it in every format."""
+    """Create a catalogue of some sample records, with a file in every format."""
     with TemporaryDirectory(prefix="lexarium-torture-") as name:
         folder = Path(name)
         sample_database = open_database(f"sqlite:///{folder}/whole.db")
@@ -179,7 +179,7 @@ def _read_position(database: Database) -> Position:
 
 
 def _get_peak_mib() -> int:
-    """The most that this process has had, in MiB."""
+    """Return the peak memory of this process in MiB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
 
 
@@ -198,7 +198,7 @@ def _time_limit() -> Iterator[None]:
 
 
 def main() -> int:
-    """Run it as the command line says, and return its exit code."""
+    """Parse the command line, run and return the exit code."""
     parser = ArgumentParser(prog="python -m torture.import_fuzz", description=__doc__)
     parser.add_argument("--rounds", type=int, default=2_000, help="of every format (2,000)")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="after which it ends at the latest")

@@ -1,4 +1,4 @@
-"""Many clients of one server in one process: quick enough to ask for more than it can do, on a core of their own."""
+"""Asynchronous HTTP load generator, fast enough to overload a server from one core."""
 
 import asyncio
 import json
@@ -14,48 +14,46 @@ from torture.expected_state import build_definition
 
 SUCCESS_STATUSES = (200, 201, 304)
 REJECTED_STATUSES = (429, 503)
+# A request without a response by then is lost.
 _TIMEOUT_SECONDS = 30
-"""In seconds: who has no answer by then has none."""
 _END_OF_HEAD = b"\r\n\r\n"
 _CONTENT_LENGTH = b"\r\ncontent-length:"
 
 
 @dataclass
 class LoadStats:
-    """What became of requests."""
+    """Outcome of requests."""
 
     sent: int = 0
     statuses: Counter[int] = field(default_factory=Counter)
+    # Time from the scheduled moment of each successful request to its response.
     seconds: "array[float]" = field(default_factory=lambda: array("d"))
-    """Of each that was taken: how long after it was due it was answered."""
+    # The same for rejected requests.
     rejected_seconds: "array[float]" = field(default_factory=lambda: array("d"))
-    """Likewise of each that was refused."""
+    # Delay of the generator itself, which is counted as the server's.
     send_delays: "array[float]" = field(default_factory=lambda: array("d"))
-    """How long after it was due each was sent: the crowd's own fault, and counted as the server's."""
     unanswered: int = 0
+    # Rejections without Retry-After.
     missing_retry_after: int = 0
-    """Refusals that do not say when to come again."""
 
     @property
     def success_count(self) -> int:
-        """How many were taken."""
         return len(self.seconds)
 
     @property
     def rejected_count(self) -> int:
-        """How many were told to come again."""
         return len(self.rejected_seconds)
 
 
 def compute_p99(seconds: "array[float]") -> float:
-    """What ninety-nine of a hundred did not exceed."""
+    """Return the 99th percentile."""
     return statistics.quantiles(seconds, n=100)[98] if len(seconds) > 1 else float("inf")
 
 
 class RequestMix:
-    """What is asked.
+    """Random requests.
 
-    Of ten: three records as v1 has them, two as v-alpha has them, two searches, a suggestion, two writes.
+    Of ten: three v1 records, two v-alpha records, two searches, one suggestion, two writes.
     """
 
     def __init__(self, ids: list[str], tokens: list[str], rng: random.Random) -> None:
@@ -64,7 +62,6 @@ class RequestMix:
         self._rng = rng
 
     def build_next(self) -> bytes:
-        """One of them."""
         kind = int(10 * self._rng.random())
         number = int(len(self._ids) * self._rng.random())
         if kind < 3:
@@ -87,7 +84,7 @@ def _build_get(target: str) -> bytes:
 
 
 class LoadGenerator:
-    """Clients of one server. To be used within an event loop, for one thing at a time."""
+    """Clients of one server. Use it inside an event loop, one run at a time."""
 
     def __init__(self, port: int, requests: RequestMix, rng: random.Random) -> None:
         self._port = port
@@ -101,7 +98,7 @@ class LoadGenerator:
         self._on_done: Callable[[], None] = _do_nothing
 
     async def run_closed_loop(self, clients: int, seconds: float) -> LoadStats:
-        """So many clients, each of whom asks again as soon as it is answered or refused."""
+        """Run clients that send a request as soon as the last one is answered or rejected."""
         end = self._loop.time() + seconds
 
         def send_next() -> None:
@@ -116,9 +113,9 @@ class LoadGenerator:
         return stats
 
     async def run_open_loop(self, rate: float, seconds: float) -> LoadStats:
-        """So many requests a second on average, at random moments, whether those before are answered or not.
+        """Send requests at random moments, at an average rate, without waiting for responses.
 
-        Those that are due are sent together, once a millisecond: the clock of an event loop is no finer.
+        Requests are sent once a millisecond, the resolution of an event loop's clock.
         """
         stats = self._start(_do_nothing)
         due = self._loop.time()
@@ -133,7 +130,6 @@ class LoadGenerator:
         return stats
 
     def close(self) -> None:
-        """Close every connection."""
         for connection in [*self._idle, *self._busy]:
             connection.transport.abort()
 
@@ -142,12 +138,12 @@ class LoadGenerator:
         return self._stats
 
     async def _finish(self) -> None:
-        """Wait for those that are still asked for, but not for ever."""
+        """Wait for outstanding responses, up to the timeout."""
         end = self._loop.time() + _TIMEOUT_SECONDS
         while (self._busy or self._connecting) and self._loop.time() < end:
             await asyncio.sleep(0.01)
         for connection in list(self._busy):
-            connection.transport.abort()  # which counts it as lost, at the loop's next round
+            connection.transport.abort()  # counted as lost in the loop's next iteration
         await asyncio.sleep(0.01)
 
     def _send(self, due: float) -> None:
@@ -175,7 +171,7 @@ class LoadGenerator:
         self._stats.send_delays.append(self._loop.time() - due)
 
     def on_response(self, connection: "_Connection", head: bytes) -> None:
-        """Hear that a client has its answer."""
+        """Record the response to a client."""
         self._busy.discard(connection)
         self._idle.append(connection)
         elapsed = self._loop.time() - connection.due
@@ -189,7 +185,7 @@ class LoadGenerator:
         self._on_done()
 
     def on_disconnect(self, connection: "_Connection") -> None:
-        """Hear that a connection has ended."""
+        """Record the end of a connection."""
         if connection in self._busy:
             self._busy.discard(connection)
             self._stats.unanswered += 1
@@ -199,11 +195,11 @@ class LoadGenerator:
 
 
 def _do_nothing() -> None:
-    """What a client does next who asks once."""
+    """Do nothing."""
 
 
 class _Connection(asyncio.Protocol):
-    """One client's connection, on which it asks one thing at a time."""
+    """Connection of one client, with one request at a time."""
 
     transport: asyncio.Transport
     due = 0.0

@@ -1,9 +1,9 @@
-"""How bytes are spoilt: a little, so that most of what reads them still does."""
+"""Random mutations of bytes, small enough that most of the data stays readable."""
 
 import random
 
 TOKENS = (
-    *(bytes([each]) for each in b"\"'\\{}[]<>&;,:\t\n\r\x00\xff"),
+    *(bytes([byte]) for byte in b"\"'\\{}[]<>&;,:\t\n\r\x00\xff"),
     *(b"\xed\xa0\x80", b"\xef\xbb\xbf", b"\xc3", b"null", b"true", b"-1", b"1e999", b"99999999999999999999", b"NaN"),
     *(b"\\ud800", b"\\u0000", b"<!DOCTYPE x [", b"<!ENTITY a 'a'>", b"&a;", b"]]>", b"[Term]\n", b"id: \n", b"<<<<"),
     *(b"@prefix", b"=1+1", b"%00", b"%s", b"../", b"trm_", b"KINDOF", b"{}", b"[]", b'""', b"\xf0\x9f\xa7\xa0"),
@@ -14,7 +14,7 @@ _MAX_SLICE_BYTES = 400
 
 
 def mutate(data: bytes, rng: random.Random) -> bytes:
-    """The same, spoilt in a few places."""
+    """Mutate data in a few places."""
     for _ in range(rng.randint(1, _MAX_MUTATIONS)):
         data = rng.choice(_MUTATIONS)(data, rng)
     return data

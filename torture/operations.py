@@ -1,4 +1,4 @@
-"""What writers ask of a server besides records: proposals, decided in every way, releases, people, tokens, webhooks."""
+"""Random writes other than records: proposals, releases, accounts, tokens, webhooks."""
 
 import random
 from collections.abc import Callable, Iterator
@@ -8,15 +8,15 @@ from tests.support.server import Server
 from torture.expected_state import Json, WriteRequest, build_definition, build_write, new_name
 
 _V1 = "/api/v1"
+# Nothing listens there.
 _WEBHOOK_URL = "http://127.0.0.1:9/"
-"""Where nobody listens."""
+# Number of newest tokens that are tested.
 _TOKENS_CHECKED = 3
-"""How many secrets are tried out, the newest."""
 
 
 @dataclass
 class CreatedItem:
-    """Something that was made, by the name that nothing else has."""
+    """Created item and its unique name."""
 
     name: str
     id: str = ""
@@ -25,23 +25,22 @@ class CreatedItem:
 
 @dataclass
 class OtherOperations:
-    """What one writer has under way, of all that is no record."""
+    """Items of one write client that are not records."""
 
     rng: random.Random
+    # Token of the account that proposes.
     contributor: str
-    """The token of who proposes."""
     open_proposals: list[CreatedItem] = field(default_factory=list)
-    """Proposals that nobody has decided."""
+    # Accounts with their initial role.
     accounts: list[CreatedItem] = field(default_factory=list)
-    """Accounts that have the role they were made with."""
+    # Valid tokens.
     tokens: list[CreatedItem] = field(default_factory=list)
-    """Tokens that are good."""
     revoked: list[CreatedItem] = field(default_factory=list)
+    # Active webhooks.
     webhooks: list[CreatedItem] = field(default_factory=list)
-    """Webhooks that are not paused."""
 
     def list_possible(self) -> list[Callable[[], WriteRequest]]:
-        """What can be asked now."""
+        """Return builders of the writes that are possible now."""
         operations = [self._propose, self._propose, self._release, self._create_account, self._create_webhook]
         if self.open_proposals:
             operations += [self._accept, self._accept, self._reject, self._withdraw]
@@ -127,7 +126,7 @@ class OtherOperations:
         return items.pop(self.rng.randrange(len(items)))
 
     def find_token_errors(self, server: Server) -> Iterator[str]:
-        """Which of the newest tokens do not open what they should, or still do."""
+        """Yield tokens among the newest that wrongly work or do not work."""
         for tokens, status in ((self.tokens, 200), (self.revoked, 401)):
             for item in tokens[-_TOKENS_CHECKED:]:
                 response = server.get(f"{_V1}/me", Authorization=f"Bearer {item.secret}")
@@ -136,7 +135,7 @@ class OtherOperations:
 
 
 def list_all_items(server: Server, token: str) -> Iterator[Json]:
-    """All that there is besides records, as an admin sees it."""
+    """Yield all items other than records, as an admin sees them."""
     headers = {"Authorization": f"Bearer {token}"}
     for name in ("releases", "users", "tokens", "webhooks"):
         yield from server.get(f"{_V1}/{name}", **headers).json["items"]
@@ -150,7 +149,7 @@ def list_all_items(server: Server, token: str) -> Iterator[Json]:
 
 
 def derive_item_facts(item: Json) -> Iterator[str]:
-    """What is true because something is there, and stands as it does."""
+    """Yield the facts that follow from an item and its state."""
     if "change" in item:
         name = item["change"]["name"]
         yield f"{name} is proposed"
@@ -174,7 +173,7 @@ def derive_item_facts(item: Json) -> Iterator[str]:
 
 
 def _remember(item: CreatedItem, items: list[CreatedItem]) -> Callable[[list[Json]], None]:
-    """What to do when something is heard of: it is put into that place."""
+    """Return a handler that adds the created item to a list."""
 
     def store_item(results: list[Json]) -> None:
         item.id, item.secret = results[0]["id"], results[0].get("token", "")
@@ -188,6 +187,6 @@ def _build_v1_write(method: str, path: str, body: Json, *facts: str) -> WriteReq
 
 
 def _disable_retry(request: WriteRequest) -> WriteRequest:
-    """The same, not to be sent again where it has no answer: what is done twice by it is there twice."""
+    """Return the write marked as not repeatable: repeating it would create a duplicate."""
     del request.headers["Idempotency-Key"]
     return replace(request, is_repeatable=False)

@@ -1,7 +1,7 @@
-"""Offering a server more than it can do: all is answered or refused, memory is bounded, and then it is quick again.
+"""Overload a server; verify that all requests are answered or rejected, that memory is bounded, and that it recovers.
 
-Run it from the repository's root as `python -m torture.overload`. It ends with 1 where something is not as it should
-be, and says all that is not.
+Run it from the repository's root as `python -m torture.overload`. It prints all failures and exits with 1 if there
+are any.
 """
 
 import asyncio
@@ -38,66 +38,64 @@ from torture.load_generator import (
 )
 
 RECORDS = 2_000
+# Offered load as a multiple of capacity.
 OVERLOAD_FACTOR = 4
-"""How many times what it can do a server is offered."""
 _CURATORS = 40
+# Numbers of concurrent clients to try; the best result is the capacity.
 _CLIENT_COUNTS = (8, 16, 32, 64)
-"""How many ask at once, in turn, while it is found out what a server can do: the best of these is that."""
+# Load while idle as a share of capacity.
 _IDLE_SHARE = 0.05
-"""Which part of what a server can do it is asked to do while it is idle."""
+# Largest ratio of p99 under overload to p99 when idle.
 _MAX_SLOWDOWN = 5
-"""How many times as long as when idle those who are answered may wait, but for one in a hundred."""
+# In bytes. Cached responses (32 MB) and documents to be indexed (about 50 MB) fill up meanwhile.
 _MAX_MEMORY_GROWTH = 128_000_000
-"""How many bytes more than before a server may have while it is offered too much: finished answers and what is to be
-indexed fill their rooms, of 32 and some 50 MB, in the meantime."""
+# Share of the capacity that must be reached again.
 _MIN_RECOVERED_SHARE = 0.8
-"""Which part of what it could do before a server must do again, to be as quick as before."""
 _MAX_RECOVERY_SECONDS = 10
-"""In seconds: how soon that must be."""
+# Share of the load that must have been sent for the run to be valid.
 _MIN_SENT_SHARE = 0.95
-"""Which part of what they should have sent the clients must have sent, for the run to mean anything."""
+# Share of requests that create a record.
 _CREATE_SHARE = 0.2
-"""Which part of the requests make a record."""
+# Ratio of throughput to capacity that would prove the capacity wrong.
 _MAX_UNDERESTIMATE = 1.5
-"""How many times what it can do a server cannot have done."""
 
 
 @dataclass
 class OverloadOutcome:
-    """What came of it all."""
+    """Measurements of a run."""
 
+    # Requests answered per second in a closed loop.
     capacity: float
-    """How many requests a second were answered when ever more waited."""
+    # Number of clients at that rate.
     clients: int
-    """By how many clients at once."""
     idle: LoadStats
     overload: LoadStats
+    # Duration of the overload.
     seconds: float
-    """For how long it was offered too much."""
+    # Private memory in bytes before the overload.
     memory_before: int
-    """The memory that the server had before, in bytes, without what it has mapped of files."""
+    # Private memory each second during the overload.
     memory: list[int]
-    """And meanwhile, second by second."""
+    # Time until the capacity was reached again; None if not within 30 seconds.
     recovery_seconds: float | None
-    """In seconds: how long after the overload it was as quick as before; None: it was not, within half a minute."""
 
     @property
     def offered_rate(self) -> float:
-        """How many requests a second were to be sent."""
+        """Requests per second during the overload."""
         return OVERLOAD_FACTOR * self.capacity
 
 
 class PhaseDurations(NamedTuple):
-    """How long each part takes, in seconds."""
+    """Duration of each phase in seconds."""
 
+    # For each number of clients.
     capacity: float
-    """Of finding out what the server can do, for each number of clients."""
     idle: float
     overload: float
 
 
 def run(durations: PhaseDurations, seed: int = 1) -> OverloadOutcome:
-    """Find what a server can do; then offer it hardly anything, and several times that."""
+    """Measure the capacity, then response times when idle and under overload."""
     _allow_many_files()
     rng = random.Random(seed)
     with _run_server() as (server, ids, tokens), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -108,9 +106,9 @@ async def _run_phases(
     server: Server, requests: RequestMix, rng: random.Random, durations: PhaseDurations
 ) -> OverloadOutcome:
     generator = LoadGenerator(server.port, requests, rng)
-    await generator.run_closed_loop(8, 1)  # so that what is loaded late is loaded
+    await generator.run_closed_loop(8, 1)  # load what is loaded late
     gc.freeze()
-    gc.disable()  # The crowd must not stop to look for garbage, of which it makes none.
+    gc.disable()  # the generator must not pause for garbage, of which it makes none
     try:
         success_counts = {
             client_count: (await generator.run_closed_loop(client_count, durations.capacity)).success_count
@@ -134,7 +132,7 @@ async def _run_phases(
 
 
 async def _measure_recovery(generator: LoadGenerator, capacity: float, clients: int) -> float | None:
-    """How long it takes until as much as before is answered, for a second."""
+    """Return the seconds until a second passes at the former rate."""
     start = time.monotonic()
     while time.monotonic() < start + 3 * _MAX_RECOVERY_SECONDS:
         round_start = time.monotonic()
@@ -151,7 +149,7 @@ async def _watch_memory(pid: int, memory: list[int]) -> None:
 
 
 def get_private_memory_bytes(pid: int) -> int:
-    """The memory that a process has, in bytes; not what it has mapped of files, which the system may take back."""
+    """Return the memory of a process without mapped files, which the system may reclaim."""
     match = re.search(r"^RssAnon:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
     assert match
     return int(match[1]) * 1024
@@ -164,7 +162,7 @@ def _allow_many_files() -> None:
 
 @contextmanager
 def _run_server() -> Iterator[tuple[Server, list[str], list[str]]]:
-    """A server of a catalogue, the ids of its records, and the tokens of its curators."""
+    """Run a server; yield it, the ids of its records and the tokens of its curators."""
     with TemporaryDirectory(prefix="lexarium-torture-") as folder:
         url = f"sqlite:///{folder}/catalogue.db"
         with Server(url) as server:
@@ -189,12 +187,12 @@ def _run_server() -> Iterator[tuple[Server, list[str], list[str]]]:
 
 
 def find_problems(outcome: OverloadOutcome) -> list[str]:
-    """All that is not as it should be."""
+    """Return all failures and doubts."""
     return [*find_failures(outcome), *_find_slowness(outcome), *_find_invalid_measurements(outcome)]
 
 
 def find_failures(outcome: OverloadOutcome) -> list[str]:
-    """What is wrong however quick a machine is."""
+    """Return failures that do not depend on the speed of the machine."""
     overload = outcome.overload
     unexpected_statuses = {
         status: count
@@ -239,9 +237,9 @@ def _find_slowness(outcome: OverloadOutcome) -> list[str]:
 
 
 def _find_invalid_measurements(outcome: OverloadOutcome) -> list[str]:
-    """What makes the figures themselves doubtful."""
+    """Return reasons to doubt the measurements."""
     overload = outcome.overload
-    # By what is made alone: of all else much is finished, is never refused, and costs next to nothing.
+    # Count creates only: other responses may be cached, which are never rejected and cost little.
     sent_rate, created_rate = overload.sent / outcome.seconds, overload.statuses[201] / outcome.seconds
     return [
         sentence
@@ -257,7 +255,7 @@ def _find_invalid_measurements(outcome: OverloadOutcome) -> list[str]:
 
 
 def format_outcome(outcome: OverloadOutcome) -> str:
-    """The figures, as people read them."""
+    """Return the measurements as readable text."""
     idle, overload = outcome.idle, outcome.overload
     return "\n".join(
         [
@@ -286,7 +284,7 @@ def _format_p99(seconds: "array[float]") -> str:
 
 
 def main() -> int:
-    """Run it as the command line says, and return its exit code."""
+    """Parse the command line, run and return the exit code."""
     parser = ArgumentParser(prog="python -m torture.overload", description=__doc__)
     parser.add_argument(
         "--minutes", type=float, default=5, help=f"of {OVERLOAD_FACTOR} times what the server can do (5)"

@@ -1,7 +1,7 @@
-"""Sending whatever can be sent to every address: no fault of the server, and no answer of another form than is told.
+"""Send random requests to every route; check that no response is a 5xx or undocumented.
 
-Run it from the repository's root as `python -m torture.request_fuzz --requests N`. It stops at the first answer
-that is a 5xx or that nothing documents, prints the request, and ends with 1.
+Run it from the repository's root as `python -m torture.request_fuzz --requests N`. It stops at the first such
+response, prints the request, and exits with 1.
 """
 
 import json
@@ -36,10 +36,10 @@ _UNLIMITED = {
     "LEXARIUM_WEBHOOKS_PRIVATE": "yes",
 }
 _TIMEOUT_SECONDS = 120
+# Attempts to get a form accepted, or rejected, at least once.
 _FORM_ATTEMPTS = 40
-"""How often a form is sent that should be taken, or refused, at least once."""
+# Time to read from an event stream, which never ends.
 _STREAM_SECONDS = 0.1
-"""How long a live stream is read, which has no end."""
 _EVENTS = re.compile(rb"(?:(?:id|event|data|retry)?:[^\n]*\n|\n)*[^\n]*")
 _TEXTS = (
     *("memory", "", " ", "0", "-1", "1", "2026.1", "trm_x", "*", "%", "a" * 3_000, "\u202e", "🧠", "\x00", "é"),
@@ -94,12 +94,12 @@ _SERVER_ERROR = 500
 
 
 class ContractViolation(Exception):
-    """An answer that must not be."""
+    """Response that violates the contract."""
 
 
 @dataclass
 class RequestFuzzer:
-    """A server of the sample catalogue, and what has been sent to it."""
+    """Send random requests to a server of the sample and check the responses."""
 
     server: Server
     rng: random.Random
@@ -115,7 +115,7 @@ class RequestFuzzer:
         self.forms = FormFuzzer(self.server, self.rng, list_form_paths(self.routes), self._pick_text)
 
     def send_random(self) -> None:
-        """Send one request of any kind. Raises `ContractViolation`."""
+        """Send one random request; raise `ContractViolation`."""
         kind = self.rng.random()
         if kind < 0.05:
             self._send_raw()
@@ -127,7 +127,7 @@ class RequestFuzzer:
             self._send_request()
 
     def check_form_coverage(self) -> None:
-        """See to it that every form of a page was taken, and was refused. Raises `ContractViolation`."""
+        """Get every form accepted and rejected at least once; raise `ContractViolation`."""
         for _ in range(_FORM_ATTEMPTS):
             for path in self.forms.list_untested():
                 self._send_form(path)
@@ -135,13 +135,12 @@ class RequestFuzzer:
             raise ContractViolation(f"the form at {path} was never {outcome}")
 
     def _send_form(self, path: str | None = None) -> None:
-        """Send the next form of a page, or that of a path."""
+        """Submit the next form, or the form with a path."""
         form_request = self.forms.build_next(path)
         status = self._send_checked("forms", "POST", form_request.target, form_request.headers, form_request.body)
         self.forms.record_response(form_request.path, status)
 
     def close(self) -> None:
-        """Let go of the connection."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -154,7 +153,7 @@ class RequestFuzzer:
         self._send_checked(_get_area(route.path), method, target, headers, body)
 
     def _send_checked(self, area: str, method: str, target: str, headers: dict[str, str], body: bytes | None) -> int:
-        """Send a request: the status of its answer. Raises `ContractViolation`."""
+        """Send a request and return its status; raise `ContractViolation`."""
         request_text = f"{method} {target} {headers} {body!r}"
         try:
             status, content_type, content = self._send(method, target, headers, body)
@@ -167,7 +166,7 @@ class RequestFuzzer:
         return status
 
     def _send_event_stream(self) -> None:
-        """Follow the changes for a moment, from anywhere on."""
+        """Read the change stream for a moment, from a random position."""
         last_event_id = self.rng.choice(["0", "1", "1-x", self._pick_text()])
         since = self.rng.choice(["", "?since=0", f"?since={quote(self._pick_text(), safe='')}"])
         headers = {"Accept": "text/event-stream", "Last-Event-ID": quote(last_event_id)}
@@ -188,13 +187,13 @@ class RequestFuzzer:
                     content_type,
                     self._read_stream_start(response) if is_stream else response.read(),
                 )
-            except ConnectionError:  # the server may close what is idle
+            except ConnectionError:  # the server may close an idle connection
                 if is_retry:
                     raise
         raise AssertionError
 
     def _read_stream_start(self, response: HTTPResponse) -> bytes:
-        """What a live stream says in its first moments; then it is left."""
+        """Read the first moments of an event stream, then close it."""
         assert self._connection is not None
         content = b""
         if self._connection.sock is not None:
@@ -205,7 +204,7 @@ class RequestFuzzer:
         return content
 
     def _find_violation(self, method: str, target: str, status: int, content_type: str, content: bytes) -> str:
-        """What is wrong with an answer; nothing where it is as it should be."""
+        """Return how a response violates the contract; empty if it does not."""
         if status >= _SERVER_ERROR:
             return "is a fault"
         if status >= _CLIENT_ERROR and method != "HEAD":
@@ -290,7 +289,7 @@ class RequestFuzzer:
         return mutate(body, self.rng) if kind < 0.9 else self.rng.choice(TOKENS) * self.rng.randint(0, 50)
 
     def _send_raw(self) -> None:
-        """Bytes that are no HTTP, or nearly: some answer of HTTP, or none, and the connection's end."""
+        """Send bytes that are not quite HTTP; the response must be HTTP or empty, and the connection must close."""
         data = mutate(self.rng.choice(_RAW_REQUESTS), self.rng)
         with socket.create_connection(("127.0.0.1", self.server.port), timeout=_TIMEOUT_SECONDS) as connection:
             connection.sendall(data)
@@ -317,7 +316,7 @@ def _get_area(path: str) -> str:
 
 @contextmanager
 def create_fuzzer(rng: random.Random) -> Iterator[RequestFuzzer]:
-    """A server of the sample catalogue; once it has ended, its catalogue must agree with itself and its log be calm."""
+    """Create a fuzzer with a server of the sample; check its catalogue and log at the end."""
     with TemporaryDirectory(prefix="lexarium-torture-") as folder:
         url = f"sqlite:///{folder}/catalogue.db"
         with Server(url, "--sample", **_UNLIMITED) as server:
@@ -349,7 +348,7 @@ def create_fuzzer(rng: random.Random) -> Iterator[RequestFuzzer]:
 
 
 def main() -> int:
-    """Run it as the command line says, and return its exit code."""
+    """Parse the command line, run and return the exit code."""
     parser = ArgumentParser(prog="python -m torture.request_fuzz", description=__doc__)
     parser.add_argument("--requests", type=int, default=100_000, help="how many are sent (100,000)")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="after which it ends at the latest")

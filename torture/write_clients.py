@@ -1,7 +1,4 @@
-"""What writers ask of a server: records made, changed, related, retired and merged, one by one and in batches.
-
-And what there is besides: see `operations`.
-"""
+"""Clients that send random record writes, singly and in batches, and those of `operations`."""
 
 import random
 from collections.abc import Callable, Sequence
@@ -16,46 +13,43 @@ from torture.operations import OtherOperations
 
 _CONCEPTS = "/api/v1/concept"
 _SHARED_RECORDS = 3
-"""How many records all writers change."""
+# Share of writes other than records.
 _OTHER_SHARE = 0.4
-"""The share of what is asked that is about no record, or not at first."""
 
 ResponseHandler = Callable[[list[Json]], None]
 
 
 @dataclass
 class KnownRecord:
-    """A record, as a writer knows it."""
+    """Record as a client knows it."""
 
     name: str
     id: str = ""
     version: int = 0
     related_ids: set[str] = field(default_factory=set)
-    """The ids of the records that it is related to."""
 
     def update_from(self, response: Json) -> None:
-        """Hear of a version of it, perhaps not the last."""
+        """Update from a response, which may be about an older version."""
         self.id = response["id"]
         self.version = max(self.version, response["version"])
 
 
 @dataclass
 class WriteClient:
-    """One who writes, each time something else, to records of its own and to some that all writers change."""
+    """Send random writes to records of its own and to shared ones."""
 
     rng: random.Random
     token: str
+    # Records that all clients edit.
     shared_records: list[KnownRecord]
-    """The records that all writers change."""
     other_operations: OtherOperations
-    """What it does besides."""
+    # Own records without a pending request.
     idle_records: list[KnownRecord] = field(default_factory=list)
-    """Records of its own that no request is under way for."""
+    # Own records to merge, the first into the second.
     merge_pairs: list[tuple[KnownRecord, KnownRecord]] = field(default_factory=list)
-    """Records of its own to be merged, the first into the second."""
 
     def build_next(self) -> WriteRequest:
-        """The next thing to ask."""
+        """Build the next write."""
         operations = [self._create, self._create_batch, self._build_invalid_batch, self._create_merge_pair]
         if len(self.idle_records) > 2:
             operations += [self._edit, self._edit, self._relate, self._relate, self._retire]
@@ -68,7 +62,7 @@ class WriteClient:
         return self.rng.choice(operations)()
 
     def write(self, server: Server, expected_state: ExpectedState, stop: Event, retryable: list[WriteRequest]) -> None:
-        """Write until told to stop: first again what had no answer, then ever new things."""
+        """Repeat unanswered writes, then send new ones until stopped."""
         while not stop.is_set():
             request = retryable.pop() if retryable else self.build_next()
             headers = {"Authorization": f"Bearer {self.token}", **request.headers}
@@ -93,7 +87,7 @@ class WriteClient:
         return replace(_build_edit(record), on_success=_remember([record], self.idle_records))
 
     def _edit_shared(self) -> WriteRequest:
-        """Change what another may have changed meanwhile: then it is refused."""
+        """Edit a shared record, with a conflict if another client has changed it."""
         record = self.rng.choice(self.shared_records)
         return replace(_build_edit(record), on_success=_remember([record], []), expected=(200, 412))
 
@@ -106,7 +100,7 @@ class WriteClient:
 
         def on_success(results: list[Json]) -> None:
             _remember([record], self.idle_records)(results)
-            self.idle_records.append(target)  # not sooner: it must be there, and not be retired, whenever this is done
+            self.idle_records.append(target)  # not sooner: it must exist, not retired, when this write is applied
 
         relation = {"relation": "RELATED", "target": target.id}
         return replace(
@@ -119,7 +113,7 @@ class WriteClient:
         return _build_record_write(record, "DELETE", "", None, [f"{record.name} is retired"])
 
     def _create_merge_pair(self) -> WriteRequest:
-        """Make two records that are to be merged, and one that is related to the first."""
+        """Create two records to be merged, and one related to the first."""
         first, second = KnownRecord(new_name()), KnownRecord(new_name())
         related = KnownRecord(f"{first.name}-related")
         lines = [{**_build_create_line(first), "as": "first"}, _build_create_line(second), _build_create_line(related)]
@@ -163,7 +157,7 @@ class WriteClient:
         return replace(_build_batch(lines, facts), on_success=on_success)
 
     def _build_invalid_batch(self) -> WriteRequest:
-        """Nothing of it may be kept: its last line is wrong."""
+        """Build a batch with an invalid last line, of which nothing may be stored."""
         record = KnownRecord(new_name())
         lines, facts = [_build_create_line(record)], [_format_created_fact(record)]
         if self.idle_records:
@@ -178,7 +172,7 @@ class WriteClient:
 
 
 def _remember(records: Sequence[KnownRecord], target: list[KnownRecord]) -> ResponseHandler:
-    """What to do when these records are heard of: they are put into that place."""
+    """Return a handler that updates records and adds them to a list."""
 
     def on_success(results: list[Json]) -> None:
         for record, result in zip(records, results, strict=True):
@@ -210,7 +204,7 @@ def _build_edit(record: KnownRecord) -> WriteRequest:
 def _build_record_write(
     record: KnownRecord, method: str, suffix: str, body: Json | None, facts: list[str]
 ) -> WriteRequest:
-    """A write to a record, at the version that is known."""
+    """Build a write to the known version of a record."""
     request = build_write(method, f"{_CONCEPTS}/{record.id}{suffix}", [] if body is None else [body], facts)
     request.headers["If-Match"] = f'"{record.version}"'
     return request

@@ -1,4 +1,4 @@
-"""The catalogues that are served: one of about 1 MB, and a made one of any size."""
+"""Catalogues of the read benchmark: one of about 1 MB, and generated ones of any size."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -18,7 +18,7 @@ _CLASS_FILE = "concept_class.json"
 
 @dataclass(frozen=True)
 class BenchmarkCatalogue:
-    """One collection of concepts, and the classes that they name."""
+    """Collection of concepts and their classes."""
 
     title: str
     description: str
@@ -27,20 +27,20 @@ class BenchmarkCatalogue:
 
     @property
     def sample_record(self) -> Record:
-        """The record that is asked for where one record is measured."""
+        """Record that single-record requests ask for."""
         return self.concepts[len(self.concepts) // 2]
 
     @property
     def body_bytes(self) -> int:
-        """How large the whole collection is as compact JSON."""
+        """Size of the whole collection as compact JSON."""
         return len(to_json(self.concepts))
 
 
 def load_small_catalogue(real_folder: Path, sample_folder: Path) -> BenchmarkCatalogue:
-    """The real catalogue where its folder is there, else the sample, grown.
+    """Load the real catalogue if its folder exists, else the repeated sample.
 
-    Concepts and tasks have the same shape and each list alone is about half a megabyte, so the two are read
-    as one collection of concepts.
+    Concepts and tasks have the same shape, and each list is about half a megabyte, so both are read as one collection
+    of concepts.
     """
     if (real_folder / _TERM_FILES[0]).is_file():
         concepts = _load_terms(real_folder)
@@ -63,7 +63,7 @@ def load_small_catalogue(real_folder: Path, sample_folder: Path) -> BenchmarkCat
 
 
 def generate_catalogue(records: int) -> BenchmarkCatalogue:
-    """A made catalogue of so many records."""
+    """Generate a catalogue with a number of records."""
     return BenchmarkCatalogue(
         f"{records:,} records",
         "made, with words that follow Zipf's law",
@@ -77,7 +77,7 @@ def _load_terms(folder: Path) -> list[Record]:
     for file in _TERM_FILES:
         for loaded in _load_json(folder / file):
             record: Record = {field: loaded[field] for field in FIELDS}
-            # A concept's id begins with trm_; some tasks' ids begin with tsk_.
+            # Concept ids begin with trm_; some tasks' ids begin with tsk_.
             record["id"] = "trm_" + str(record["id"]).partition("_")[2]
             records_by_id.setdefault(str(record["id"]), record)
     return list(records_by_id.values())

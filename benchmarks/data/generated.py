@@ -1,7 +1,7 @@
-"""A made catalogue of any size.
+"""Generate records, names and text with Zipf-distributed words.
 
-Words follow Zipf's law, as in real text, so that indexes, compression and caches meet a realistic mix of
-frequent and rare words. The same seed gives the same records, and records come one at a time.
+Indexes, compression and caches get a realistic mix of frequent and rare words. A seed always gives the same
+records, and records are generated one at a time.
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,7 +27,7 @@ TOPIC_WORDS = """
     salience threshold category intention arousal habit orientation retrieval belief effort vigilance fluency
     priming naïveté déjà-vu
 """
-# Every front with every stem and every ending: the long tail of words that few records hold.
+# Every prefix with every stem and suffix: the long tail of rare words.
 PREFIXES = "re inter meta sub para neuro hyper auto pre co trans peri socio proto iso macro"
 STEMS = "cept lat mnem grad form vers sens spect mot pend tract sign loc norm fract cogn dur flex sert nav"
 SUFFIXES = "ion al ive ity ment ance ing ure or ization ism ary"
@@ -42,10 +42,10 @@ _PLACEHOLDER_DEFINITION = "Nobody has defined this term yet."
 
 
 class ZipfSampler:
-    """Draws words by rank: the word at rank r comes about 1/r as often as the first."""
+    """Sample words by rank: the word at rank r occurs about 1/r as often as the first."""
 
     def __init__(self, words: Sequence[str], rng: Random, smoothing: int = 2) -> None:
-        """The more `flatter`, the less the first words stand out."""
+        """Flatten the head of the distribution by `smoothing`."""
         self._words = words
         self._weights = list(accumulate(1 / (rank + smoothing) for rank in range(len(words))))
         self._rng = rng
@@ -55,7 +55,7 @@ class ZipfSampler:
 
 
 def generate_records(count: int, seed: int = 1) -> Iterator[Record]:
-    """Yield `count` concepts with every field of the read interface, the same ones for the same seed."""
+    """Yield concepts with every field of the read interface, the same ones for the same seed."""
     rng = Random(seed)
     rare_words = _build_rare_words(rng)
     topics = ZipfSampler(TOPIC_WORDS.split() + rare_words, rng)
@@ -66,7 +66,7 @@ def generate_records(count: int, seed: int = 1) -> Iterator[Record]:
 
 
 def generate_names(count: int, seed: int = 1) -> list[str]:
-    """So many names like those of the records, each once."""
+    """Return distinct names like those of the records."""
     rng = Random(seed)
     topics = ZipfSampler(TOPIC_WORDS.split() + _build_rare_words(rng), rng)
     names: dict[str, None] = {}
@@ -78,7 +78,7 @@ def generate_names(count: int, seed: int = 1) -> list[str]:
 
 
 class TextGenerator:
-    """Prose in which names are mentioned, among twenty thousand ordinary words that are in none of the names."""
+    """Prose that mentions names, among twenty thousand words that occur in none of them."""
 
     def __init__(self, names: Sequence[str], seed: int = 1) -> None:
         self._rng = Random(seed)
@@ -89,7 +89,7 @@ class TextGenerator:
         self._words = ZipfSampler(STOP_WORDS.split() + ordinary_words, self._rng)
 
     def generate(self, characters: int, chars_per_mention: int) -> str:
-        """So many characters with a mention about every so many; another text each time."""
+        """Return a new text with a number of characters and one mention per `chars_per_mention`."""
         words = iter(self._words.draw(characters // 2))
         parts: list[str] = []
         length = next_mention = 0
@@ -111,7 +111,7 @@ def _build_rare_words(rng: Random) -> list[str]:
 
 
 def _generate_record(number: int, rng: Random, topics: ZipfSampler, prose: ZipfSampler, users: Sequence[str]) -> Record:
-    # The number makes it unique; the random half before it keeps ids out of the order of creation.
+    # The number makes it unique; the random part before it makes ids independent of the order of creation.
     suffix = f"{rng.getrandbits(32):08x}{number:06x}"
     name = topics.draw(rng.choices((1, 2, 3, 4), weights=(2, 5, 3, 1))[0])
     created = _FIRST_TIMESTAMP + timedelta(seconds=rng.randrange(_TIMESTAMP_RANGE_SECONDS))

@@ -1,4 +1,4 @@
-"""A made OBO file: terms with synonyms, definitions, parents and cross-references, some of them obsolete."""
+"""Generate an OBO file: terms with synonyms, definitions, parents and cross-references, some of them obsolete."""
 
 from itertools import islice
 from pathlib import Path
@@ -16,7 +16,7 @@ _SCOPES = ("EXACT", "NARROW", "BROAD", "RELATED")
 
 
 def write_obo_file(path: Path, count: int, seed: int = 1) -> None:
-    """Write so many terms, the same ones for the same seed; the first is the root of the others."""
+    """Write terms, the same ones for the same seed; the first is the root of the others."""
     rng = Random(seed)
     synonyms = iter(generate_names(count, seed + 1))
     with path.open("w", encoding="utf-8") as file:

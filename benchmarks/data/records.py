@@ -1,4 +1,4 @@
-"""The term record of the read interface, as the benchmark's servers hold it."""
+"""Record type of the read interface, and JSON output."""
 
 import json
 from collections.abc import Iterable
@@ -24,12 +24,12 @@ FIELDS = TEXT_FIELDS + NUMBER_FIELDS
 
 
 def to_json(value: object) -> bytes:
-    """Compact UTF-8 JSON."""
+    """Serialize as compact UTF-8 JSON."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def write_array(records: Iterable[Record], path: Path) -> None:
-    """Write the records as one JSON array, holding one record at a time in memory."""
+    """Write the records as one JSON array, with one record at a time in memory."""
     with path.open("wb") as file:
         separator = b"["
         for record in records:

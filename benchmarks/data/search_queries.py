@@ -1,4 +1,4 @@
-"""What is searched for: of every kind of query as many as are wanted, drawn from a made catalogue."""
+"""Generate search queries of each kind from a generated catalogue."""
 
 import unicodedata
 from collections.abc import Callable, Sequence
@@ -19,7 +19,7 @@ _ACCENTS = str.maketrans("aeouinc", "áéöüïñç")
 
 @dataclass(frozen=True)
 class QueryKind:
-    """A kind of query, and the highest p99 it may have, in milliseconds."""
+    """Kind of query, with its p99 target in milliseconds."""
 
     name: str
     max_p99_ms: float
@@ -27,12 +27,12 @@ class QueryKind:
 
 
 def swap_case_and_accents(text: str) -> str:
-    """A text in the other case, with accents."""
+    """Return a text in the other case, with accents."""
     return unicodedata.normalize("NFC", text).swapcase().translate(_ACCENTS)
 
 
 def add_typo(rng: Random, text: str) -> str:
-    """A text with one letter put in, left out, changed, or swapped with the next."""
+    """Insert, delete or change a letter, or swap two."""
     index = rng.randrange(len(text))
     before, replaced, after = text[:index], text[index : index + 1], text[index + 1 :]
     letter = rng.choice(_ALPHABET)
@@ -43,7 +43,7 @@ def add_typo(rng: Random, text: str) -> str:
 
 
 def take_prefix(text: str) -> str:
-    """The first three fifths of a text."""
+    """Return the first three fifths of a text."""
     return text[: max(1, -(-len(text) * 3 // 5))]
 
 

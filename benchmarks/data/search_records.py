@@ -1,6 +1,6 @@
-"""A made catalogue for finding: names that look real and are mostly unlike each other, of any size.
+"""Generate records with realistic, mostly distinct names.
 
-Words follow Zipf's law, as in real text. The same seed gives the same records, and records come one at a time.
+Words follow Zipf's law. A seed always gives the same records, and records are generated one at a time.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,7 +16,7 @@ _LINKS = "o i a e"
 
 
 def generate_search_records(count: int, seed: int = 1) -> Iterator[Record]:
-    """Yield `count` concepts, the same ones for the same seed."""
+    """Yield concepts, the same ones for the same seed."""
     rng = Random(seed)
     prefixes = [*PREFIXES.split(), *_MORE_PREFIXES.split()]
     simple_words = ["".join(parts) for parts in product(prefixes, STEMS.split(), SUFFIXES.split())]

@@ -1,1 +1,1 @@
-"""Measuring: servers, load, reports."""
+"""Servers, load, measurements and reports."""

@@ -1,4 +1,4 @@
-"""Which processor core the server has to itself, and which the load."""
+"""Pin server and load to separate CPU cores."""
 
 import os
 from collections.abc import Iterator
@@ -8,21 +8,21 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class CoreAssignment:
-    """None where there are too few cores to give each side its own."""
+    """Cores of server and load; None if there are too few."""
 
     server: int | None
     load: int | None
 
 
 def choose_cores() -> CoreAssignment:
-    """The first core for the server and the last for the load: neighbours may be two threads of one core."""
+    """Choose the first core for the server and the last for the load: neighbours may share a physical core."""
     allowed = sorted(os.sched_getaffinity(0))
     return CoreAssignment(allowed[0], allowed[-1]) if len(allowed) > 1 else CoreAssignment(None, None)
 
 
 @contextmanager
 def pin_to_core(core: int | None) -> Iterator[None]:
-    """Processes started inside run on this core alone; this thread does too until the block ends."""
+    """Pin this thread, and processes started inside the block, to a core."""
     if core is None:
         yield
         return

@@ -1,18 +1,18 @@
-"""What stops a benchmark.
+"""Benchmark errors.
 
 BenchmarkError
-├── MissingTool     a program the benchmark needs is neither there nor installable
-├── SetupError    a server did not start, or its catalogue could not be loaded
-└── UnexpectedResponse     a server answered something else than what is being measured
+├── MissingTool          a required program is neither present nor installable
+├── SetupError           a server did not start, or its catalogue could not be loaded
+└── UnexpectedResponse   a response is not the one to be measured
 """
 
 
 class BenchmarkError(Exception):
-    """Its text is one sentence for the person who ran the benchmark."""
+    """Base class; the message is one sentence for the user."""
 
 
 class MissingTool(BenchmarkError):
-    """A program the benchmark needs is neither there nor installable."""
+    """A required program is neither present nor installable."""
 
 
 class SetupError(BenchmarkError):
@@ -20,4 +20,4 @@ class SetupError(BenchmarkError):
 
 
 class UnexpectedResponse(BenchmarkError):
-    """A server answered something else than what is being measured."""
+    """A response is not the one to be measured."""

@@ -1,4 +1,4 @@
-"""One answer of a server, and whether it is the one that is to be measured."""
+"""Fetch responses and check their content."""
 
 import json
 import time
@@ -17,7 +17,7 @@ _NO_HEADERS: Mapping[str, str] = {}
 
 @dataclass(frozen=True)
 class FetchedResponse:
-    """A whole answer."""
+    """Complete response."""
 
     status: int
     content_type: str
@@ -26,7 +26,7 @@ class FetchedResponse:
 
 
 def request(connection: HTTPConnection, path: str, headers: Mapping[str, str] = _NO_HEADERS) -> HTTPResponse:
-    """Ask for a path with no header but these and `Host`, as the load does; the body is still to be read."""
+    """Request a path with only these headers and `Host`, like the load generator; the body is not read yet."""
     connection.putrequest("GET", path, skip_accept_encoding=True)
     for name, value in headers.items():
         connection.putheader(name, value)
@@ -35,16 +35,16 @@ def request(connection: HTTPConnection, path: str, headers: Mapping[str, str] = 
 
 
 def connect(port: int) -> HTTPConnection:
-    """A connection to a server of this machine; it is opened by the first request."""
+    """Return a connection to a local port, which the first request opens."""
     return HTTPConnection(HOST, port, timeout=_TIMEOUT_SECONDS)
 
 
 def fetch(
     port: int, path: str, headers: Mapping[str, str] = _NO_HEADERS, pause_seconds: float = 0.0
 ) -> FetchedResponse:
-    """One whole answer over a connection of its own, with a pause after the body's first bytes.
+    """Fetch a response over a new connection, with a pause after the first bytes of the body.
 
-    Raises WrongAnswer where the connection breaks before the answer's end.
+    Raise UnexpectedResponse if the connection breaks.
     """
     connection = connect(port)
     try:
@@ -60,7 +60,7 @@ def fetch(
 
 
 def check_collection(response: FetchedResponse, expected: Sequence[Record]) -> None:
-    """Raise WrongAnswer unless the answer is a JSON array of exactly these records, in any order."""
+    """Raise UnexpectedResponse unless the body is an array of exactly these records, in any order."""
     actual = _parse_json(response)
     if not isinstance(actual, list) or len(actual) != len(expected):
         raise UnexpectedResponse(f"Expected an array of {len(expected):,} records, got {_describe(actual)}.")
@@ -70,19 +70,19 @@ def check_collection(response: FetchedResponse, expected: Sequence[Record]) -> N
 
 
 def check_record(response: FetchedResponse, expected: Record) -> None:
-    """Raise WrongAnswer unless the answer is this record, perhaps with relations or alone in an array."""
+    """Raise UnexpectedResponse unless the body is this record, perhaps with relations or inside an array."""
     actual = _parse_json(response)
     _compare(actual[0] if isinstance(actual, list) and len(actual) == 1 else actual, expected)
 
 
 def check_not_modified(response: FetchedResponse) -> None:
-    """Raise WrongAnswer unless the answer is a 304 without a body."""
+    """Raise UnexpectedResponse unless the response is a 304 without a body."""
     if response.status != 304 or response.body:
         raise UnexpectedResponse(f"Expected an empty 304, got a {response.status} with {len(response.body):,} bytes.")
 
 
 def _compare(actual: object, expected: Record) -> None:
-    """Raise WrongAnswer unless every field is as expected; `got` may have more of them."""
+    """Raise UnexpectedResponse unless every expected field is equal; `actual` may have more fields."""
     if not isinstance(actual, dict):
         raise UnexpectedResponse(f"Expected the record {expected['id']}, got {_describe(actual)}.")
     for field, value in expected.items():

@@ -1,4 +1,4 @@
-"""How much memory a server takes: its process and every process under it."""
+"""Measure memory of a process tree."""
 
 from pathlib import Path
 from threading import Event, Thread
@@ -10,12 +10,12 @@ _SAMPLE_SECONDS = 0.01
 
 
 def get_memory_bytes(pid: int) -> int:
-    """Memory of a process and its descendants; those that end meanwhile count nothing."""
+    """Return the memory of a process and its descendants; skip those that end meanwhile."""
     return sum(_get_process_bytes(member) for member in _list_descendants(pid))
 
 
 class PeakMemory:
-    """Samples a server's memory while its block runs; `peak` is the highest sample in bytes."""
+    """Sample a server's memory during a block; `peak` is the highest sample in bytes."""
 
     def __init__(self, pid: int) -> None:
         self.peak = get_memory_bytes(pid)
@@ -54,12 +54,12 @@ def _get_parent(process: Path) -> int:
         stat = (process / "stat").read_text()
     except OSError:
         return 0
-    # The command's name, in brackets, may itself hold spaces and brackets.
+    # The command name, in parentheses, may contain spaces and parentheses.
     return int(stat.rpartition(")")[2].split()[1])
 
 
 def _get_process_bytes(pid: int) -> int:
-    """Proportional set size; resident set size where the kernel does not tell the former."""
+    """Return the proportional set size, or the resident set size where the kernel lacks the former."""
     process = _PROC / str(pid)
     return _read_field_bytes(process / "smaps_rollup", "Pss:") or _read_field_bytes(process / "status", "VmRSS:")
 

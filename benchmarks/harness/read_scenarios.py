@@ -1,4 +1,4 @@
-"""The three reads that are measured, and one visit to a server that measures them."""
+"""Measure the three read scenarios on one server."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -14,7 +14,7 @@ from benchmarks.harness.wrk import LoadRequest, LoadResult, WrkRunner
 
 
 class ReadScenario(Enum):
-    """A kind of read; its value is what the report calls it."""
+    """Kind of read; the value is its name in the report."""
 
     COLLECTION = "the whole collection"
     RECORD = "one record"
@@ -23,7 +23,7 @@ class ReadScenario(Enum):
 
 @dataclass(frozen=True)
 class ReadResult:
-    """What one read measured at one server; the memory is that of all its processes right after the load."""
+    """Result of one scenario on one server; memory is that of all its processes right after the load."""
 
     speed: LoadResult
     memory_bytes: int
@@ -32,9 +32,9 @@ class ReadResult:
 def measure_server(
     server: ServerSpec, catalogue: BenchmarkCatalogue, loader: WrkRunner, core: int | None, seconds: float
 ) -> Iterator[tuple[ReadScenario, ReadResult]]:
-    """Start a server, verify each of its answers, measure each under load, and stop it.
+    """Start a server, verify its responses, measure each scenario under load, and stop the server.
 
-    Raises WrongAnswer, naming the server, at the first answer that is not the one to be measured.
+    Raise UnexpectedResponse, with the server's name, at the first wrong response.
     """
     with run_server(server, core, server.record_path) as running_server:
         try:

@@ -1,4 +1,4 @@
-"""The report: tables that go to the terminal and, with date, versions and method, to a Markdown file."""
+"""Print result tables and write the Markdown page, with date, versions and method."""
 
 import os
 import platform
@@ -33,13 +33,13 @@ conditional requests is added to it. Datasette has its limits raised so that the
 knows no 304 for a table.
 """
 
+# Catalogue size that the targets are meant for.
 TARGET_RECORDS = 1_000_000
-"""How many records the targets of a large catalogue are meant for."""
 
 
 @dataclass(frozen=True)
 class ReportTable:
-    """A titled table of text; every column but the first holds figures."""
+    """Table with a title; every column but the first holds numbers."""
 
     title: str
     columns: Sequence[str]
@@ -47,12 +47,12 @@ class ReportTable:
 
 
 def build_read_tables(catalogue: BenchmarkCatalogue, results: ReadResults) -> list[ReportTable]:
-    """One table a kind of read, with the servers in the order they were measured in."""
+    """Return a table per scenario, with the servers in the order of measurement."""
     return [_build_read_table(catalogue, results, scenario) for scenario in ReadScenario]
 
 
 def build_target_table(target_results: Iterable[TargetResult]) -> ReportTable:
-    """The targets."""
+    """Return the table of targets."""
     words = {True: "reached", False: "missed", None: "cannot tell"}
     rows = [
         (target_result.target, target_result.measured, words[target_result.is_met]) for target_result in target_results
@@ -61,7 +61,7 @@ def build_target_table(target_results: Iterable[TargetResult]) -> ReportTable:
 
 
 def print_tables(tables: Iterable[ReportTable], console: Console) -> None:
-    """Print the tables to a terminal."""
+    """Print tables to a terminal."""
     for table in tables:
         rich_table = RichTable(title=table.title, title_justify="left")
         for number, column in enumerate(table.columns):
@@ -74,7 +74,7 @@ def print_tables(tables: Iterable[ReportTable], console: Console) -> None:
 def build_read_page(
     tables: Iterable[ReportTable], catalogues: Iterable[BenchmarkCatalogue], versions: Mapping[str, str]
 ) -> str:
-    """The whole Markdown page."""
+    """Return the Markdown page of the read benchmark."""
     version_text = ", ".join(f"{name} {version}" for name, version in versions.items())
     catalogue_list = "\n".join(
         f"- {catalogue.title}, {catalogue.body_bytes / 1e6:.2f} MB: {catalogue.description}" for catalogue in catalogues
@@ -89,24 +89,23 @@ def build_read_page(
     return "\n\n".join(page) + "\n"
 
 
-def run_and_publish(
-    measure: Callable[[], list[ReportTable]], build_markdown: Callable[[list[ReportTable]], str], output: Path
-) -> int:
-    """Measure, print the tables and write the page they make. Returns the exit code: 1 where an answer was wrong."""
+def run_and_publish(run: Callable[[], tuple[list[ReportTable], str]], output: Path) -> int:
+    """Run a benchmark, print its tables and write its page. Return the exit code: 1 if a response was wrong."""
     console = Console()
     try:
-        tables = measure()
+        tables, page = run()
     except BenchmarkError as error:
         console.print(str(error), style="red", markup=False, highlight=False)
         return 1 if isinstance(error, UnexpectedResponse) else 2
     print_tables(tables, console)
-    output.write_text(build_markdown(tables))
+    output.parent.mkdir(parents=True, exist_ok=True)
+    output.write_text(page)
     console.print(f"Written to {output}.", highlight=False)
     return 0
 
 
 def build_page(topic: str, method: str, tables: Iterable[ReportTable], records: int = TARGET_RECORDS) -> str:
-    """The Markdown page of a benchmark; it warns where there were fewer records than the targets are meant for."""
+    """Return the Markdown page of a benchmark, with a warning if there were fewer records than the targets require."""
     heading = f"Measured on {date.today().isoformat()} on {platform.system()} with {os.cpu_count()} cores; Lexarium"
     warning = (
         f" **A small run: the targets are meant for {TARGET_RECORDS:,} records, and this page does not show those.**"
@@ -144,18 +143,28 @@ def _format_ratio(rate: float, base: float | None) -> str:
 
 
 def _format_number(value: float) -> str:
-    """About three significant digits, with no exponent."""
+    """Format with about three significant digits and no exponent."""
     if value < 0.001:
         return "<0.001"
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def format_table(table: ReportTable) -> str:
-    """A table as Markdown, under a heading."""
+    """Return a table as Markdown, under a heading."""
     lines = [f"## {table.title}", "", _format_row(table.columns)]
     lines.append("|---|" + "---:|" * (len(table.columns) - 1))
     lines.extend(_format_row(row) for row in table.rows)
     return "\n".join(lines)
+
+
+def compute_percentile(times: Sequence[float], percent: int) -> float:
+    """Return a percentile."""
+    return sorted(times)[min(len(times) - 1, len(times) * percent // 100)]
+
+
+def format_percentiles(times: Sequence[float]) -> str:
+    """Return the median and the 99th percentile, as shown in tables."""
+    return f"{compute_percentile(times, 50):.1f} / {compute_percentile(times, 99):.1f}"
 
 
 def _format_row(cells: Iterable[str]) -> str:

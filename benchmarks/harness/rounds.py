@@ -1,4 +1,4 @@
-"""Rounds: every server one after another, several times over, and the best of it."""
+"""Measure all servers in rounds and keep the best results."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ SERVERS: dict[str, Callable[[BenchmarkCatalogue, Path, Tools], ServerSpec]] = {
 
 @dataclass(frozen=True)
 class BenchmarkPlan:
-    """How much is measured; `tell` is called with what happens next."""
+    """Size of a run; `report_progress` is called before each step."""
 
     rounds: int
     seconds: float
@@ -37,7 +37,7 @@ class BenchmarkPlan:
 def prepare_servers(
     names: Sequence[str], catalogue: BenchmarkCatalogue, folder: Path, tools: Tools, plan: BenchmarkPlan
 ) -> dict[str, ServerSpec]:
-    """Load the catalogue into each server, in a new folder of its own under `folder`."""
+    """Load the catalogue into each server, each in a new folder."""
     servers = {}
     for name in names:
         plan.report_progress(f"{catalogue.title}: loading into {name}")
@@ -50,7 +50,7 @@ def prepare_servers(
 def measure_best(
     servers: Collection[ServerSpec], catalogue: BenchmarkCatalogue, plan: BenchmarkPlan
 ) -> dict[tuple[str, ReadScenario], ReadResult]:
-    """The fastest reading of each server and read, with the highest memory of any round."""
+    """Return the fastest result of each server and scenario, with the highest memory of any round."""
     best: dict[tuple[str, ReadScenario], ReadResult] = {}
     for number in range(1, plan.rounds + 1):
         for server in servers:

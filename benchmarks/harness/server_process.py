@@ -1,4 +1,4 @@
-"""A server as a process: started, waited for, stopped."""
+"""Start and stop a server process."""
 
 import os
 import socket
@@ -21,7 +21,7 @@ _POLL_SECONDS = 0.002
 
 @dataclass(frozen=True)
 class ServerSpec:
-    """How to start a server, and where it answers what is measured."""
+    """Command, port and paths of a server."""
 
     name: str
     command: tuple[str, ...]
@@ -35,7 +35,7 @@ class ServerSpec:
 
 @dataclass(frozen=True)
 class RunningServer:
-    """A server that answers."""
+    """Server that has started."""
 
     server: ServerSpec
     pid: int
@@ -43,7 +43,7 @@ class RunningServer:
 
 
 def find_free_port() -> int:
-    """A port nothing listens on at this moment."""
+    """Return a port on which nothing listens now."""
     with socket.socket() as probe:
         probe.bind((HOST, 0))
         port: int = probe.getsockname()[1]
@@ -52,9 +52,9 @@ def find_free_port() -> int:
 
 @contextmanager
 def run_server(server: ServerSpec, core: int | None, first_path: str) -> Iterator[RunningServer]:
-    """Start a server on a core, wait for the first byte of a 200 at `first_path`, and stop it in the end.
+    """Start a server on a core, wait for a 200 at `first_path`, and stop it at the end.
 
-    Raises ServerFailed, with the end of what the server printed, where it does not come up.
+    Raise SetupError, with the end of the server's output, if it does not start.
     """
     log = server.folder / f"{server.name}.log"
     with log.open("wb") as output, pin_to_core(core):
@@ -75,13 +75,14 @@ def run_server(server: ServerSpec, core: int | None, first_path: str) -> Iterato
 
 def _wait_until_up(process: "subprocess.Popen[bytes]", server: ServerSpec, path: str, log: Path) -> None:
     deadline = time.monotonic() + _START_LIMIT_SECONDS
-    while not _is_up(server.port, path):
+    while not is_up(server.port, path):
         if process.poll() is not None or time.monotonic() > deadline:
             raise SetupError(f"{server.name} did not start: {log.read_text(errors='replace')[-500:]}")
         time.sleep(_POLL_SECONDS)
 
 
-def _is_up(port: int, path: str) -> bool:
+def is_up(port: int, path: str) -> bool:
+    """Return whether a path answers 200 with a body."""
     connection = connect(port)
     try:
         response = request(connection, path)

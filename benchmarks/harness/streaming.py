@@ -1,4 +1,4 @@
-"""What it costs a server's memory to send a collection that its cache may not hold."""
+"""Measure server memory while streaming a collection larger than the cache limit."""
 
 from dataclasses import dataclass, replace
 
@@ -8,16 +8,16 @@ from benchmarks.harness.memory import PeakMemory, get_memory_bytes
 from benchmarks.harness.server_process import ServerSpec, run_server
 
 CACHE_MB = 1
-# A body of at least this size is past that limit, whichever way a server counts.
+# A body of this size exceeds that limit, however a server counts.
 STREAMED_BODY_BYTES = 2_000_000 * CACHE_MB
 _READ_COUNT = 3
-# A server that ignores how fast its reader is fills its memory while the reader pauses.
+# A server that ignores backpressure fills its memory while the client pauses.
 _PAUSE_SECONDS = 0.5
 
 
 @dataclass(frozen=True)
 class StreamingResult:
-    """The size of the body, and how far above its level before the reading the server's memory rose."""
+    """Size of the body, and growth of the server's memory while it was read."""
 
     body_bytes: int
     growth_bytes: int
@@ -26,7 +26,7 @@ class StreamingResult:
 def measure_streaming(server: ServerSpec, catalogue: BenchmarkCatalogue, core: int | None) -> StreamingResult:
     """Read the whole collection several times from a server with a small cache, pausing within each body.
 
-    Raises WrongAnswer where a body is not the collection that was loaded.
+    Raise UnexpectedResponse if a body is not the collection that was loaded.
     """
     limited_server = replace(server, environment={**server.environment, "LEXARIUM_CACHE_MB": str(CACHE_MB)})
     with run_server(limited_server, core, limited_server.record_path) as running_server:

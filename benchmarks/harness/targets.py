@@ -1,4 +1,4 @@
-"""What Lexarium is to reach, and whether it did."""
+"""Performance targets and whether they are met."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from benchmarks.harness.streaming import StreamingResult
 
 MAX_START_SECONDS = 1.5
 MAX_MEMORY_MB = 150
-# Buffers and the database's page cache; it does not grow with the collection.
+# Buffers and the database's page cache, which do not grow with the collection.
 MAX_STREAMING_GROWTH_MB = 16
 _MIN_CONCLUSIVE_MB = 2 * MAX_STREAMING_GROWTH_MB
 _NOT_MEASURED = "not measured"
@@ -18,7 +18,7 @@ ReadResults = Mapping[tuple[str, ReadScenario], ReadResult]
 
 @dataclass(frozen=True)
 class TargetResult:
-    """One target; `reached` is None where this run cannot tell."""
+    """Result for one target; `is_met` is None if this run is inconclusive."""
 
     target: str
     measured: str
@@ -47,12 +47,12 @@ _RATIO_TARGETS = (
 
 
 def check_read_targets(results: ReadResults) -> list[TargetResult]:
-    """The targets on the catalogue of about 1 MB; `readings` may lack servers that were left out."""
+    """Check the targets of the 1 MB catalogue; `results` may lack servers that were left out."""
     return [*(_check_ratio_target(ratio, results) for ratio in _RATIO_TARGETS), _check_memory_target(results)]
 
 
 def check_startup_target(catalogue: str, seconds: float) -> TargetResult:
-    """The target for the start, at one size of catalogue."""
+    """Check the startup target at one size of catalogue."""
     return TargetResult(
         f"start to first answer at {catalogue}, at most {MAX_START_SECONDS} s",
         f"{seconds:.2f} s",
@@ -61,7 +61,7 @@ def check_startup_target(catalogue: str, seconds: float) -> TargetResult:
 
 
 def check_streaming_target(result: StreamingResult) -> TargetResult:
-    """The target for a collection past the cache limit; a small body cannot show constant memory."""
+    """Check the target for streaming; a small body is inconclusive."""
     growth, body = result.growth_bytes / 1e6, result.body_bytes / 1e6
     return TargetResult(
         f"memory rises by at most {MAX_STREAMING_GROWTH_MB} MB while a body past the cache limit streams",

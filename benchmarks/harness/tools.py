@@ -1,4 +1,4 @@
-"""The programs the benchmark needs, found or installed."""
+"""Find or install required programs."""
 
 import os
 import shutil
@@ -12,7 +12,7 @@ from benchmarks.harness.errors import MissingTool
 
 REQUIREMENTS = Path(__file__).parents[1] / "requirements.txt"
 
-# nginx is often outside the PATH of a person who is not root.
+# nginx is often not in the PATH of ordinary users.
 _SEARCH_PATH = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin", "/usr/local/sbin"))
 _PEERS = ("Django", "djangorestframework", "gunicorn", "datasette")
 _VERSION_SCRIPT = "import sys, importlib.metadata as m; print(*map(m.version, sys.argv[1:]), sep='\\n')"
@@ -20,7 +20,7 @@ _VERSION_SCRIPT = "import sys, importlib.metadata as m; print(*map(m.version, sy
 
 @dataclass(frozen=True)
 class Tools:
-    """Where the programs are; `python` is the interpreter that has the peers' packages."""
+    """Paths of programs; `python` is the interpreter with the peers' packages."""
 
     nginx: str
     wrk: str
@@ -28,9 +28,9 @@ class Tools:
 
 
 def find_tools(folder: Path) -> Tools:
-    """Find what is needed, or install it: programs by apt where we are root, packages into `folder`.
+    """Find the programs, or install them: by apt when root, Python packages into `folder`.
 
-    Raises MissingTool where a program is not there and cannot be installed, or where this is not Linux.
+    Raise MissingTool if a program cannot be installed, or if this is not Linux.
     """
     if not Path("/proc/self/smaps").exists():
         raise MissingTool("The benchmark needs Linux: it reads the memory of the servers from /proc.")
@@ -38,18 +38,18 @@ def find_tools(folder: Path) -> Tools:
 
 
 def get_versions(tools: Tools) -> dict[str, str]:
-    """The version of each program and package, by its name."""
+    """Return the version of each program and package by name."""
     peer_versions = _capture_output([str(tools.python), "-c", _VERSION_SCRIPT, *_PEERS]).split()
     return {
         "nginx": _capture_output([tools.nginx, "-v"]).rpartition("/")[2].split()[0],
-        # A distribution puts its own name and a slash before the number.
+        # A distribution puts its name and a slash before the number.
         "wrk": _capture_output([tools.wrk, "-v"]).split()[1].rpartition("/")[2],
         **dict(zip(_PEERS, peer_versions, strict=True)),
     }
 
 
 def find_or_install(name: str) -> str:
-    """Where a program is, installed first where it is not there and we may. Raises MissingTool otherwise."""
+    """Return the path of a program, installing it if possible; raise MissingTool otherwise."""
     path = shutil.which(name, path=_SEARCH_PATH)
     if path is None and os.geteuid() == 0 and shutil.which("apt-get"):
         subprocess.run(["apt-get", "update"], check=False, capture_output=True)

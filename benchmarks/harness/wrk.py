@@ -1,9 +1,9 @@
-"""Load on one address with wrk, and the proof that every answer was the right one.
+"""Run wrk and verify every response.
 
-Looking at every body costs wrk half its speed at 1 MB and would flatter slow servers, so each timed run comes
-after a checked one: the same load for a moment, with status and body of every answer compared with the right
-one byte for byte. In the timed run wrk counts answers of 400 and above, and the bytes an answer takes on the
-wire must be those of the checked run: a 200 among 304s, or a short body, shows there.
+Comparing bodies halves wrk's speed at 1 MB and would favour slow servers. So each timed run follows a short checked
+run, in which the status and body of every response are compared byte for byte. In the timed run wrk counts
+responses of 400 and above, and the bytes per response on the wire must equal those of the checked run, which
+reveals a 200 among 304s or a short body.
 """
 
 import json
@@ -18,11 +18,11 @@ from benchmarks.harness.errors import BenchmarkError, UnexpectedResponse
 from benchmarks.harness.http_client import HOST, fetch
 
 CONNECTIONS = 16
-# Past either of these one connection already keeps a worker busy, and more of them only queue.
+# Above either limit one connection already keeps a worker busy, and more would only queue.
 LARGE_BODY_BYTES = 4_000_000
 SLOW_RESPONSE_SECONDS = 0.1
 _CHECK_SECONDS = 1.0
-# A run lasts long enough for so many answers of a slow server: a little over a whole number, for jitter.
+# A run lasts long enough for this many responses of a slow server, plus a little for jitter.
 _MIN_RESPONSES = 3.2
 _MIN_CHECKED_RESPONSES = 2.2
 _TIMEOUT_SECONDS = 300
@@ -58,7 +58,7 @@ end
 
 @dataclass(frozen=True)
 class LoadRequest:
-    """A request that is sent over and over, the one right answer to it, and how long an idle server took."""
+    """Request sent repeatedly, its correct response, and the response time of an idle server."""
 
     port: int
     path: str
@@ -70,7 +70,7 @@ class LoadRequest:
 
 @dataclass(frozen=True)
 class LoadResult:
-    """What a timed run measured."""
+    """Result of a timed run."""
 
     requests_per_second: float
     p50_ms: float
@@ -79,7 +79,7 @@ class LoadResult:
 
 @dataclass(frozen=True)
 class _WrkOutput:
-    """What the script's line of figures says, in its order; times are in microseconds."""
+    """Fields of the script's result line, in order; times are in microseconds."""
 
     requests: int
     bytes: int
@@ -94,16 +94,16 @@ class _WrkOutput:
 
 @dataclass(frozen=True)
 class WrkRunner:
-    """Runs wrk on a core; `folder` takes its scripts."""
+    """Run wrk on a core; `folder` holds its scripts."""
 
     wrk: str
     core: int | None
     folder: Path
 
     def measure(self, request: LoadRequest, seconds: float) -> LoadResult:
-        """Load for about so many seconds, more where an answer takes longer.
+        """Load a server for about this many seconds, longer if responses are slow.
 
-        Raises WrongAnswer where any answer was not the right one.
+        Raise UnexpectedResponse if any response was wrong.
         """
         checked = self._run_checked(request)
         timed = self._run_timed(request, seconds)
@@ -114,7 +114,7 @@ class WrkRunner:
         body_file = self.folder / "expected"
         body_file.write_bytes(request.body)
         script = _CHECKED_SCRIPT.format(
-            headers=_format_lua_table(request.headers),
+            headers=format_lua_table(request.headers),
             mark=_RESULT_PREFIX,
             body_file=json.dumps(str(body_file)),
             status=request.status,
@@ -122,12 +122,12 @@ class WrkRunner:
         return self._run_script(request, script, max(_CHECK_SECONDS, _MIN_CHECKED_RESPONSES * request.response_seconds))
 
     def _run_timed(self, request: LoadRequest, seconds: float) -> _WrkOutput:
-        script = _TIMED_SCRIPT.format(headers=_format_lua_table(request.headers), mark=_RESULT_PREFIX)
+        script = _TIMED_SCRIPT.format(headers=format_lua_table(request.headers), mark=_RESULT_PREFIX)
         return self._run_script(request, script, max(seconds, _MIN_RESPONSES * request.response_seconds))
 
     def _run_script(self, request: LoadRequest, script: str, seconds: float) -> _WrkOutput:
         output = self._run_wrk(request, script, seconds)
-        # An answer may take longer now than it did before the load.
+        # Responses may take longer now than before the load.
         while not output.requests and not output.failures and seconds < _TIMEOUT_SECONDS:
             seconds *= 2
             output = self._run_wrk(request, script, seconds)
@@ -149,7 +149,7 @@ class WrkRunner:
         ]
         with pin_to_core(self.core):
             completed = subprocess.run(command, check=False, capture_output=True, text=True)
-        # wrk leaves while its last requests still wait in the server; one more answer comes after them all.
+        # wrk exits while its last requests still wait in the server; one more response comes after all of them.
         fetch(request.port, request.path, request.headers)
         return _parse_output(completed.stdout, completed.stderr)
 
@@ -159,8 +159,9 @@ def _count_connections(request: LoadRequest) -> int:
     return 1 if is_slow or len(request.body) > LARGE_BODY_BYTES else CONNECTIONS
 
 
-def _format_lua_table(values: Mapping[str, str]) -> str:
-    # A JSON string of ASCII characters is a Lua string too.
+def format_lua_table(values: Mapping[str, str]) -> str:
+    """Return a Lua table constructor."""
+    # A JSON string of ASCII characters is also a Lua string.
     entries = (f"[{json.dumps(name)}] = {json.dumps(value)}" for name, value in values.items())
     return "{" + ", ".join(entries) + "}"
 
@@ -188,9 +189,9 @@ def _require_correct(output: _WrkOutput, request: LoadRequest) -> None:
 
 
 def _compare_sizes(checked: _WrkOutput, timed: _WrkOutput, connections: int) -> None:
-    """Raise WrongAnswer unless an answer takes as many bytes in both runs.
+    """Raise UnexpectedResponse unless responses have the same size in both runs.
 
-    Each run's bytes include those of answers still on their way when it ended, at most one a connection.
+    The bytes of a run include responses that were incomplete at its end, at most one per connection.
     """
     expected_size = checked.bytes / checked.requests
     actual_size = timed.bytes / timed.requests

@@ -1,1 +1,1 @@
-"""The servers that stand side by side: one module each, with one function that makes it ready to start."""
+"""Compared servers: one module each, with a function that prepares it."""

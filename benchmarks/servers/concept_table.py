@@ -1,4 +1,4 @@
-"""The SQLite table that Django REST framework and Datasette serve."""
+"""SQLite table served by Django REST framework and Datasette."""
 
 import sqlite3
 from pathlib import Path
@@ -10,7 +10,7 @@ TABLE = "concept"
 
 
 def write_table(catalogue: BenchmarkCatalogue, path: Path) -> None:
-    """Make the database anew, with the catalogue's concepts in one table and an index on the names."""
+    """Create the database with the catalogue's concepts in one table and an index on names."""
     path.unlink(missing_ok=True)
     columns = [f"{name} TEXT NOT NULL" for name in TEXT_FIELDS] + [f"{name} INTEGER NOT NULL" for name in NUMBER_FIELDS]
     marks = ", ".join(f":{name}" for name in FIELDS)

@@ -1,4 +1,4 @@
-"""Datasette over SQLite, with its limits raised so that a whole table comes in one answer."""
+"""Datasette on SQLite, with limits raised so that a whole table fits in one response."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ _TIME_LIMIT_MS = 300_000
 
 
 def prepare_datasette(catalogue: BenchmarkCatalogue, folder: Path, tools: Tools) -> ServerSpec:
-    """Write the database. It is opened as immutable, which is Datasette's fastest way."""
+    """Write the database, opened as immutable, which is Datasette's fastest mode."""
     database = folder / "catalogue.db"
     write_table(catalogue, database)
     port = find_free_port()

@@ -1,4 +1,4 @@
-"""Django REST framework over SQLite, in the manner of the public Cognitive Atlas site, behind gunicorn."""
+"""Django REST framework on SQLite behind gunicorn, like the public Cognitive Atlas site."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ _PROJECT = Path(__file__).with_name("drf_project.py")
 
 
 def prepare_drf(catalogue: BenchmarkCatalogue, folder: Path, tools: Tools) -> ServerSpec:
-    """Write the database and point the project in `drf_project.py` to it."""
+    """Write the database and configure the project in `drf_project.py` with it."""
     database = folder / "catalogue.db"
     write_table(catalogue, database)
     port = find_free_port()

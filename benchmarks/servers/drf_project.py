@@ -1,7 +1,7 @@
-"""A whole Django project: the concepts of the read interface, as the public Cognitive Atlas site serves them.
+"""Django project that serves concepts like the public Cognitive Atlas site.
 
-That site answers with one view a collection, rows handed to the framework's `Response` as dictionaries with
-no serializer between, the whole collection in one array and `?id=` for one record. It runs in the peers' own
+That site has one view per collection, passes rows as dictionaries to the framework's `Response` without a
+serializer, and returns the whole collection as an array, or one record for `?id=`. The project runs in the peers'
 environment, with the settings in `drf_settings.py`.
 """
 
@@ -17,12 +17,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-# A model can only be declared once Django has read its settings.
+# Models can only be declared after Django has read its settings.
 django.setup()
 
 
 class Concept(models.Model):
-    """A term record, in the table that `table.py` writes."""
+    """Record in the table that `concept_table.py` writes."""
 
     id = models.TextField(primary_key=True)
     name = models.TextField()
@@ -38,7 +38,7 @@ class Concept(models.Model):
     last_updated = models.BigIntegerField()
 
     class Meta:
-        """The table is there already: Django neither makes nor changes it."""
+        """The table exists already and is not managed by Django."""
 
         app_label = "benchmark"
         db_table = "concept"
@@ -46,7 +46,7 @@ class Concept(models.Model):
 
 
 class ConceptView(APIView):
-    """`GET`: every concept by name, or the one that `?id=` names."""
+    """`GET`: all concepts by name, or the one named by `?id=`."""
 
     def get(self, request: Request) -> Response:
         concepts = Concept.objects.values()

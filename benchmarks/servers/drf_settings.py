@@ -1,4 +1,4 @@
-"""Settings of the Django project in `drf_project.py`; the database's path comes in BENCHMARK_DATABASE."""
+"""Settings of `drf_project.py`; BENCHMARK_DATABASE is the path of the database."""
 
 import os
 
@@ -6,7 +6,7 @@ ALLOWED_HOSTS = ["127.0.0.1"]
 DATABASES = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": os.environ["BENCHMARK_DATABASE"]}}
 INSTALLED_APPS = ["rest_framework"]
 MIDDLEWARE = [
-    # Not the public site's: without it there would be no 304 to measure.
+    # The public site does not use it, but without it there would be no 304 to measure.
     "django.middleware.http.ConditionalGetMiddleware",
     "django.middleware.common.CommonMiddleware",
 ]

@@ -1,4 +1,4 @@
-"""nginx with the answers as static files: the limit."""
+"""nginx with the responses as static files: the upper limit."""
 
 import os
 import pwd
@@ -42,7 +42,7 @@ def prepare_nginx(catalogue: BenchmarkCatalogue, folder: Path, tools: Tools) -> 
     files = folder / "files"
     files.mkdir()
     (files / "collection").write_bytes(to_json(catalogue.concepts))
-    # The same bytes that a service answers for one record without relations.
+    # The bytes that a service returns for one record without relations.
     (files / "record").write_bytes(to_json({**catalogue.sample_record, "type": "concept", "relationships": []}))
     port = find_free_port()
     configuration = folder / "nginx.conf"
@@ -58,5 +58,5 @@ def prepare_nginx(catalogue: BenchmarkCatalogue, folder: Path, tools: Tools) -> 
 
 
 def _format_user_directive() -> str:
-    """Started by root, nginx would serve as another user, who may not read the files."""
+    """Return a directive that keeps nginx as root: its usual user could not read the files."""
     return f"user {pwd.getpwuid(0).pw_name};" if os.geteuid() == 0 else ""

@@ -1,4 +1,4 @@
-"""The peer: SQLite's FTS5 with bm25, over the same records, asked within the process."""
+"""SQLite FTS5 with bm25, in process: the baseline for search."""
 
 import sqlite3
 import time
@@ -11,7 +11,7 @@ _QUERY = "SELECT id FROM term WHERE term MATCH ? ORDER BY bm25(term, 0, 10, 5, 1
 
 
 class SqliteFts:
-    """A table of terms that is searched as plain FTS5 does it."""
+    """FTS5 table of terms."""
 
     def __init__(self, path: Path) -> None:
         self._connection = sqlite3.connect(path)
@@ -19,7 +19,7 @@ class SqliteFts:
         self.path = path
 
     def build(self, records: Iterable[Record]) -> float:
-        """Put the records in: how many seconds it took."""
+        """Insert the records and return the seconds taken."""
         start = time.perf_counter()
         rows = ((record["id"], record["name"], record["alias"], record["definition_text"]) for record in records)
         self._connection.executemany("INSERT INTO term VALUES (?, ?, ?, ?)", rows)
@@ -27,7 +27,7 @@ class SqliteFts:
         return time.perf_counter() - start
 
     def time_query(self, text: str, *, prefixes: bool) -> float:
-        """Search for all words of a text, or all words that begin so: how many seconds it took."""
+        """Search for all words of a text, or for all as prefixes; return the seconds taken."""
         star = "*" if prefixes else ""
         quoted = " ".join(f'"{word}"{star}' for word in text.replace('"', " ").split())
         start = time.perf_counter()
@@ -35,5 +35,4 @@ class SqliteFts:
         return time.perf_counter() - start
 
     def close(self) -> None:
-        """Let go of the file."""
         self._connection.close()

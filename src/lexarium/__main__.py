@@ -1,4 +1,4 @@
-"""`python -m lexarium` is the `lexarium` command."""
+"""Run the `lexarium` command with `python -m lexarium`."""
 
 from lexarium.cli.main import run
 

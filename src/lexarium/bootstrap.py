@@ -1,4 +1,4 @@
-"""The one place that wires settings, store, services and web."""
+"""Application factory: wires settings, store and web."""
 
 import logging
 import multiprocessing
@@ -23,11 +23,11 @@ logger = logging.getLogger(__name__)
 
 
 def create_application() -> ASGIApp:
-    """The service with the settings of the environment: what each worker process runs."""
+    """Return the service with the settings of the environment, as each worker process runs it."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         threading.Thread(target=_exit_with_parent, args=[parent], name="lexarium-parent", daemon=True).start()
-    settings = Settings.from_environment(os.environ)
+    settings = Settings.from_environment()
     set_text_limits(TextLimits(settings.name_limit, settings.alias_limit, settings.definition_limit))
     set_quota(Quota(settings.proposals, settings.proposals_kb * 1024))
     shared_position_path = os.environ.get(SHARED_POSITION_VARIABLE)
@@ -42,13 +42,13 @@ def create_application() -> ASGIApp:
     except DatabaseUnavailable as error:
         if database.is_embedded:
             raise
-        # A worker that takes the place of another while the database is away must not end the whole server.
+        # A worker that is restarted while the database is unavailable must not stop the whole server.
         logger.warning("Serving without the database until it is there: %s", error)
     metrics_dir = os.environ.get(METRICS_DIR_VARIABLE)
     return create_app(settings, database, Path(metrics_dir) if metrics_dir else None)
 
 
 def _exit_with_parent(parent: BaseProcess) -> None:
-    """End as if told to, should the process that started this one be gone: it would hold the port for good."""
+    """Terminate this worker when its parent process is gone: otherwise it would keep the port."""
     parent.join()
     os.kill(os.getpid(), signal.SIGTERM)

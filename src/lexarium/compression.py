@@ -1,4 +1,4 @@
-"""Compressing a file as its name ends."""
+"""Compress files by the extension of their names."""
 
 import bz2
 import lzma
@@ -12,13 +12,17 @@ import zstandard
 from lexarium.domain.errors import LexariumError
 
 
-class _Compressor(Protocol):
-    def compress(self, data: bytes, /) -> bytes: ...
+class Compressor(Protocol):
+    """Common interface of the compressors of the standard library and of zstandard."""
 
-    def flush(self) -> bytes: ...
+    def compress(self, data: bytes, /) -> bytes:
+        """Take bytes, and return those that are ready."""
+
+    def flush(self) -> bytes:
+        """Return the rest."""
 
 
-_COMPRESSORS: dict[str, Callable[[], _Compressor]] = {
+_COMPRESSORS: dict[str, Callable[[], Compressor]] = {
     ".gz": lambda: zlib.compressobj(6, zlib.DEFLATED, 31),
     ".bz2": bz2.BZ2Compressor,
     ".xz": lzma.LZMACompressor,
@@ -28,26 +32,24 @@ _ARCHIVE_SUFFIXES = (".zip", ".7z", ".rar", ".tar", ".tgz", ".lz4")
 
 
 def strip_compression_suffix(filename: str) -> str:
-    """The name of a file without the ending that asks for compressing it."""
+    """Return the name of a file without its compression suffix."""
     suffix = PurePath(filename).suffix
     return filename[: -len(suffix)] if suffix.lower() in _COMPRESSORS else filename
 
 
 def get_compressor(filename: str) -> Callable[[Iterable[bytes]], Iterator[bytes]]:
-    """What makes of all that a file of this name shall say what it holds.
-
-    Raises where its ending asks for an archive.
-    """
+    """Return the function that compresses the content of a file by its suffix; raise for archives."""
     suffix = PurePath(filename).suffix.lower()
     if suffix in _ARCHIVE_SUFFIXES:
         raise LexariumError(
             f"{filename} would be an archive, and none is written: {', '.join(_COMPRESSORS)} are compressed."
         )
     factory = _COMPRESSORS.get(suffix)
-    return iter if factory is None else lambda chunks: _compress(chunks, factory())
+    return iter if factory is None else lambda chunks: compress_chunks(chunks, factory())
 
 
-def _compress(chunks: Iterable[bytes], compressor: _Compressor) -> Iterator[bytes]:
+def compress_chunks(chunks: Iterable[bytes], compressor: Compressor) -> Iterator[bytes]:
+    """Yield chunks compressed; some come out empty."""
     for chunk in chunks:
         yield compressor.compress(chunk)
     yield compressor.flush()

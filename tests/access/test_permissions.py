@@ -1,6 +1,5 @@
-"""Whatever the umask: what a server and its commands make can be read by its owner alone."""
+"""Files created by a server or a command are readable by their owner only, whatever the umask."""
 
-import os
 import stat
 import subprocess
 import sys
@@ -8,35 +7,31 @@ from pathlib import Path
 
 import pytest
 
-from tests.store.test_faults import create_concept, is_searchable
 from tests.support.browserless_client import BrowserlessClient
 from tests.support.polling import wait_until
-from tests.support.server import Server
+from tests.support.server import SpawnedServer, build_environment
 
 UMASKS = [0o022, pytest.param(0o000, marks=pytest.mark.full)]
 
 
-class UmaskServer(Server):
-    """A server that is started with a umask."""
+class UmaskServer(SpawnedServer):
+    """Server started with a umask."""
 
     def __init__(self, umask: int, url: str, *options: str, **variables: str) -> None:
         super().__init__(url, *options, **variables)
         self._umask = umask
 
-    def _start_process(self) -> "subprocess.Popen[str]":
-        command = [sys.executable, "-m", "lexarium", *self._arguments]
-        return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=self._environment, umask=self._umask)
-
 
 def run_with_umask(umask: int, *arguments: object, **variables: str) -> None:
-    """Run a command to its end, with a umask."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("LEXARIUM_")}
+    """Run a command with a umask; it must succeed."""
     command = [sys.executable, "-m", "lexarium", *map(str, arguments)]
-    subprocess.run(command, env=environment | variables, umask=umask, check=True, capture_output=True, timeout=60)
+    subprocess.run(
+        command, env=build_environment() | variables, umask=umask, check=True, capture_output=True, timeout=60
+    )
 
 
 def list_modes(folder: Path) -> dict[str, str]:
-    """The permissions of all that is in a folder, by path; a folder's path ends in a slash."""
+    """Return the permissions of everything in a folder, by path; folder paths end in a slash."""
     modes_by_path = {path: path.lstat().st_mode for path in folder.rglob("*")}
     return {
         f"{path.relative_to(folder)}{'/' if stat.S_ISDIR(mode) else ''}": oct(stat.S_IMODE(mode))
@@ -45,7 +40,7 @@ def list_modes(folder: Path) -> dict[str, str]:
 
 
 def find_wrong_modes(folder: Path) -> dict[str, str]:
-    """What in a folder has other permissions than a database has."""
+    """Return what has other permissions than a database should have."""
     return {
         path: mode for path, mode in list_modes(folder).items() if mode != ("0o700" if path.endswith("/") else "0o600")
     }
@@ -59,8 +54,8 @@ def test_what_a_server_makes_is_its_owners_alone(umask: int, tmp_path: Path) -> 
     url = f"sqlite:///{data}/catalogue.db"
     with UmaskServer(umask, url, "--workers", "2", "--sample", TMPDIR=str(temporary)) as server:
         token = server.create_token("curator")
-        assert create_concept(server, token, "one").status == 201
-        wait_until(is_searchable, server, "one")
+        assert server.create_concept(token, "one").status == 201
+        wait_until(server.finds, "one")
         person = BrowserlessClient(server)
         person.sign_in("curator")
         body = '--x\r\nContent-Disposition: form-data; name="files"; filename="a.csv"\r\n\r\nid,name\r\n--x--\r\n'

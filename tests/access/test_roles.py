@@ -1,4 +1,4 @@
-"""Who may do what: every address that the application has, asked by nobody and in every role."""
+"""Permissions of every route, tested without a token and in every role."""
 
 import re
 from collections.abc import Iterator
@@ -16,9 +16,10 @@ from tests.support.databases import DatabaseUrlFactory
 from tests.support.route_list import METHODS, RoutePattern, list_routes
 from tests.support.server import HttpResponse, Server
 
+# Allowed without an account; allowed with an account of any role.
 READ, SIGNED_IN = "read", "known"
-"""What everyone may; what everyone may who has an account, whatever their role."""
 PROPOSE, PUBLISH, ADMINISTER = Permission.PROPOSE, Permission.PUBLISH, Permission.ADMINISTER
+# Permission of each method of each route. Page routes declare theirs.
 REQUIRED_PERMISSIONS: dict[str, dict[str, str | Permission]] = {
     "/api": {"GET": READ},
     "/api/": {"GET": READ},
@@ -50,7 +51,7 @@ REQUIRED_PERMISSIONS: dict[str, dict[str, str | Permission]] = {
     "/api/v1/webhooks": {"GET": ADMINISTER, "POST": ADMINISTER},
     "/api/v1/webhooks/{id}": {"GET": ADMINISTER, "PATCH": ADMINISTER, "DELETE": ADMINISTER},
     "/api/v1/webhooks/{id}/deliveries": {"GET": ADMINISTER},
-    **{f"/api/v1/webhooks/{{id}}/{what}": {"POST": ADMINISTER} for what in ("disable", "enable", "rotate", "test")},
+    **{f"/api/v1/webhooks/{{id}}/{action}": {"POST": ADMINISTER} for action in ("disable", "enable", "rotate", "test")},
     "/api/v1/{collection}": {"GET": READ, "POST": PROPOSE},
     "/api/v1/{collection}/{id}": {"GET": READ, "PUT": PROPOSE, "PATCH": PROPOSE, "DELETE": PROPOSE},
     "/api/v1/{collection}/{id}/ancestors": {"GET": READ},
@@ -70,9 +71,9 @@ REQUIRED_PERMISSIONS: dict[str, dict[str, str | Permission]] = {
     "/reconcile": {"GET": READ, "POST": READ},
     "/reconcile/": {"GET": READ, "POST": READ},
     **{
-        f"/reconcile/{kind}/{what}": {"GET": READ}
+        f"/reconcile/{kind}/{item_type}": {"GET": READ}
         for kind in ("suggest", "flyout")
-        for what in ("entity", "property", "type")
+        for item_type in ("entity", "property", "type")
     },
     "/reconcile/preview": {"GET": READ},
     "/reconcile/properties": {"GET": READ},
@@ -81,17 +82,16 @@ REQUIRED_PERMISSIONS: dict[str, dict[str, str | Permission]] = {
     "/{collection}": {"GET": READ},
     "/{collection}/id/{id:path}": {"GET": READ},
 }
-"""What each method of each address takes; the addresses of pages declare that themselves."""
+# Routes that redirect every method.
 MISSING_PATHS = {
     "/api/v-alpha/{collection}/",
     "/api/v-alpha/search/",
     "/api/v-alpha/{rest:path}",
     "/api/{rest:path}",
 }
-"""Addresses that only say, to every method, where something is instead."""
 SIGN_IN_PATHS = {SIGN_IN_PATH, "/sign-out"}
+# HEAD behaves like GET, and OPTIONS only lists methods.
 UNTESTED_METHODS = {"HEAD", "OPTIONS"}
-"""HEAD is as GET; OPTIONS tells only which methods there are."""
 COOKIE = "lexarium_session"
 REQUIRED_RANK: dict[str | Permission, int] = {
     READ: 0,
@@ -106,12 +106,12 @@ def test_the_roles_are_one_above_the_other() -> None:
 
 
 def generalize_path(path: str) -> str:
-    """An address for every collection as one."""
+    """Replace the collection in a path by a placeholder."""
     return re.sub(rf"(^|/)({'|'.join(COLLECTIONS)})(?=/|$)", r"\1{collection}", path)
 
 
 def list_declared_permissions() -> dict[str, dict[str, str | Permission]]:
-    """What pages and forms say they take."""
+    """Return the permissions that pages and forms declare."""
     permissions: dict[str, dict[str, str | Permission]] = {}
     for page_route in routes.PAGE_ROUTES:
         method = "GET" if isinstance(page_route, PageRoute) else "POST"
@@ -168,7 +168,7 @@ def test_every_address_answers_each_role_as_the_table_says(
                 assert role_client.send("admin", method, route).status in (308, 404, 405), (method, route.path)
                 continue
             if method == "POST" and route.path in SIGN_IN_PATHS:
-                continue  # Everyone may: who signs in wrongly is told 401, and who signs out is nobody from then on.
+                continue  # a failed sign-in gets 401, and signing out ends the session: both are open to everyone
             for role, rank in ROLE_RANKS.items():
                 response = role_client.send(role, method, route)
                 to_sign_in = response.status == 303 and response.headers["location"].startswith("/sign-in")

@@ -1,4 +1,4 @@
-"""What someone who means harm may send, and what must not come of it."""
+"""Malicious input: markup, cross-site requests, formulas, secrets, redirects, header injection, erasure."""
 
 import csv
 import io
@@ -42,7 +42,7 @@ PASSWORD = "correct horse battery staple"
 
 
 class _ElementParser(HTMLParser):
-    """The elements of a page, and what their attributes hold."""
+    """Collect the elements of a page and the values of their attributes."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -55,7 +55,7 @@ class _ElementParser(HTMLParser):
 
 
 def is_harmless(page: str) -> bool:
-    """Whether nothing on a page was made by what a record says."""
+    """Return whether no element of a page comes from the content of a record."""
     parser = _ElementParser()
     parser.feed(page)
     handlers = [name for name, _ in parser.attributes if name.startswith("on")]
@@ -72,7 +72,7 @@ def is_harmless(page: str) -> bool:
 
 
 def write_hostile_files(path: Path) -> list[Path]:
-    """A catalogue whose records say something mean in every field that holds text, and in their relations."""
+    """Write import files with hostile text in every text field and in relations."""
     files = []
     for name, collection in COLLECTIONS.items():
         prefix = collection.id_prefixes[-1]
@@ -104,10 +104,10 @@ def write_hostile_files(path: Path) -> list[Path]:
 class HostileCatalogue:
     server: Server
     ids: dict[str, str]
+    # Session of an admin with a hostile name.
     cookie: str
-    """Of who is signed in as an admin with a mean name."""
+    # Path parameters of routes that are not about a record, by path prefix.
     parts: dict[str, dict[str, str]]
-    """What to put into addresses that begin so, and are about no record."""
 
 
 @pytest.fixture(scope="module")
@@ -143,7 +143,7 @@ def hostile_catalogue(
         proposal_response = server.post_json("/api/v1/proposals", proposal, own_token)
         assert proposal_response.status == 202
         assert server.post_json("/api/v1/releases", {"name": "2026.1", "note": HOSTILE_TEXT}, own_token).status == 201
-        # Nothing is sent there: there are no such changes.
+        # The webhook sends nothing: there are no such changes.
         webhook_draft = {"url": f"https://93.184.215.14/?{HOSTILE_TEXT}".replace(" ", ""), "collections": ["contrast"]}
         webhook_response = server.post_json("/api/v1/webhooks", webhook_draft, own_token)
         assert webhook_response.status == 201, webhook_response.body
@@ -160,7 +160,7 @@ def hostile_catalogue(
 
 
 def upload_hostile_file(server: Server, cookie: str) -> str:
-    """The ticket of a mean file with a mean name that waits to be imported."""
+    """Upload a hostile file with a hostile name and return its import ticket."""
     file = json.dumps([{"id": f"trm_{HOSTILE_TEXT}3", "name": HOSTILE_TEXT}])
     name = HOSTILE_TEXT.replace('"', "%22")
     form = f'--b\r\nContent-Disposition: form-data; name="files"; filename="{name}.json"\r\n\r\n{file}\r\n--b--\r\n'
@@ -171,14 +171,14 @@ def upload_hostile_file(server: Server, cookie: str) -> str:
 
 
 def get_path_parts(hostile_catalogue: HostileCatalogue, path: str) -> dict[str, str]:
-    """What to put into an address that is about something else than a record."""
+    """Return the path parameters of a route that is not about a record."""
     return next((parts for prefix, parts in hostile_catalogue.parts.items() if path.startswith(prefix)), {})
 
 
 def iter_pages(hostile_catalogue: HostileCatalogue) -> Iterator[tuple[str, str]]:
-    """Every page, about every record where it is about one, and asked for something mean where it takes a query.
+    """Yield every page, for every record where it shows one, with hostile query parameters.
 
-    Each as its address, and as the application has that.
+    Each is yielded as its path and as the pattern of its route.
     """
     parts = {"version": "1", "name": "x", "rest": "x", "path": "style.css"}
     for route in list_routes(hostile_catalogue.server.url):
@@ -221,9 +221,9 @@ def iter_pages(hostile_catalogue: HostileCatalogue) -> Iterator[tuple[str, str]]
 @pytest.mark.parametrize("signed_in", [False, True])
 def test_what_a_record_says_is_markup_on_no_page(hostile_catalogue: HostileCatalogue, *, signed_in: bool) -> None:
     shown_count, seen_paths, paths = 0, set(), set()
-    who = {"Cookie": hostile_catalogue.cookie} if signed_in else {}
+    headers = {"Cookie": hostile_catalogue.cookie} if signed_in else {}
     for target, path in dict.fromkeys(iter_pages(hostile_catalogue)):
-        response = hostile_catalogue.server.get(target, Accept="text/html", **who)
+        response = hostile_catalogue.server.get(target, Accept="text/html", **headers)
         assert response.status < 500, target
         paths.add(path)
         if response.headers.get("content-type", "").startswith("text/html"):
@@ -234,11 +234,12 @@ def test_what_a_record_says_is_markup_on_no_page(hostile_catalogue: HostileCatal
             seen_paths |= {path} if response.status == 200 else set()
         elif "flyout" in target and response.status == 200:
             assert is_harmless(response.json["html"]), target
-    assert shown_count >= (60 if signed_in else 15)  # else the pages that say it were not asked
+    assert shown_count >= (60 if signed_in else 15)  # otherwise the pages that show it were not requested
     if signed_in:
         assert {path for path in paths if path.startswith(CHECKED_PREFIXES)} - seen_paths == set()
 
 
+# Path prefixes of pages, all of which must have been shown.
 CHECKED_PREFIXES = (
     "/edit",
     "/merge",
@@ -251,11 +252,10 @@ CHECKED_PREFIXES = (
     "/id",
     "/browse",
 )
-"""Where pages are that were all to be seen."""
 
 
 def test_what_a_form_is_sent_is_markup_on_no_page(hostile_catalogue: HostileCatalogue) -> None:
-    """As it comes back, where a form is refused. Left out are those that end the session, or send something away."""
+    """Check the pages of rejected forms. Forms that end the session or send something away are left out."""
     echoed_count = 0
     for target, path in iter_forms(hostile_catalogue):
         if path == "/sign-out" or path.endswith(("/erase", "/revoke", "/test")):
@@ -280,11 +280,11 @@ def test_what_a_form_is_sent_is_markup_on_no_page(hostile_catalogue: HostileCata
     assert echoed_count >= 10
 
 
-# Other sites
+# Cross-site requests
 
 
 def iter_forms(hostile_catalogue: HostileCatalogue) -> Iterator[tuple[str, str]]:
-    """Where every form of a page is sent, about something that is there, and as the application has that."""
+    """Yield the target of every form, for existing records, and the pattern of its route."""
     record = {"id": quote(hostile_catalogue.ids["made"], safe=""), "collection": "concept"}
     for route in list_routes(hostile_catalogue.server.url):
         if "POST" in route.methods and not route.path.startswith(("/api", "/reconcile")):
@@ -310,7 +310,7 @@ def test_no_form_is_taken_from_a_page_of_another_site(
     assert hostile_catalogue.server.get("/api/v1").json["revision"] == before
     assert (
         hostile_catalogue.server.get("/account", Cookie=hostile_catalogue.cookie).status == 200
-    )  # and so the session was not ended
+    )  # so the session did not end
 
 
 def test_what_is_no_page_is_never_taken_for_one(hostile_catalogue: HostileCatalogue) -> None:
@@ -326,7 +326,7 @@ def test_no_cell_of_a_table_that_is_served_is_run_by_a_spreadsheet(new_url: Data
     with Server(new_url("sqlite")) as server:
         token = server.create_token("curator")
         for formula in FORMULAS:
-            name = formula.replace("\r", "\n")  # a carriage return in a name is not taken
+            name = formula.replace("\r", "\n")  # a name may not contain a carriage return
             draft = {"name": name, "definition_text": name, "aliases": [{"text": name}], "sources": [name]}
             response = server.post_json("/api/v1/concept", draft, token)
             assert response.status == 201, (formula, response.body)
@@ -364,7 +364,7 @@ def test_neither_token_nor_password_is_ever_logged(new_url: DatabaseUrlFactory) 
             server.get(f"/nothing?password={PASSWORD.replace(' ', '+')}", Referer=f"http://x/?token={secret}")
             server.post_json("/api/v1/concept", {"name": 1, "token": secret}, secret)
         with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as database:
-            database.execute("DROP TABLE token")  # so that looking for one is a mistake of the server's own
+            database.execute("DROP TABLE token")  # so that looking up a token is an internal error
         error_response = server.get("/api/v1/me", Authorization=f"Bearer {wrong_token}")
         assert error_response.status in (500, 503)
         for secret in (token, signed, wrong_token, PASSWORD, "Traceback", "SELECT"):
@@ -378,7 +378,7 @@ def test_neither_token_nor_password_is_ever_logged(new_url: DatabaseUrlFactory) 
 def test_a_password_takes_as_long_to_refuse_where_there_is_no_such_account(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Tokens need no such care: they are looked up by a hash that whoever guesses cannot steer."""
+    """Tokens need no such care: they are looked up by a hash, which an attacker cannot choose."""
     checked_hashes: list[str] = []
     verified = passwords._matches
 
@@ -393,11 +393,11 @@ def test_a_password_takes_as_long_to_refuse_where_there_is_no_such_account(
     assert [digest.startswith("$argon2id$") for digest in checked_hashes] == [True, True]
 
 
-# Elsewhere
+# Redirects and requests to other hosts
 
 
 def is_local(location: str) -> bool:
-    """Whether an address leads to this very site."""
+    """Return whether a redirect stays on this site."""
     parts = urlsplit(location)
     return location[:1] == "/" and location[1:2] not in ("/", "\\") and not parts.scheme and not parts.netloc
 
@@ -431,7 +431,7 @@ def test_nobody_is_ever_led_to_another_site(hostile_catalogue: HostileCatalogue)
 
 
 class _RedirectHandler(BaseHTTPRequestHandler):
-    """A server that sends whoever asks to where only its caller can reach."""
+    """Server that redirects to an address only the caller can reach."""
 
     def do_GET(self) -> None:
         self.send_response(302)
@@ -439,7 +439,7 @@ class _RedirectHandler(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, format: str, *args: object) -> None:
-        """Says nothing."""
+        """Log nothing."""
 
 
 def test_a_mirror_goes_to_no_other_host_than_the_one_that_was_named(tmp_path: Path) -> None:
@@ -494,7 +494,7 @@ def test_a_webhook_is_sent_to_no_place_that_only_the_server_can_reach(
     assert [error["pointer"] for error in response.json["errors"]] == ["/url"]
 
 
-# Lines and paths
+# Header injection and path traversal
 
 LINE_BREAKS = ("%0d%0aX-Injected:%20yes", "%0aX-Injected:%20yes", "%0d", "%e2%80%a8", "%c2%85", "%00", "%1b[31m", "%ff")
 
@@ -516,7 +516,7 @@ def test_no_line_break_that_is_sent_becomes_one_in_a_header_or_in_the_log(
                 )
                 for method in sorted(route.methods & {"GET", "POST", "DELETE"}):
                     headers = {"Authorization": f"Bearer {token}", "Accept": "text/html", "If-Match": "*"}
-                    if route.path != "/sign-out":  # which would end the session
+                    if route.path != "/sign-out":  # it would end the session
                         headers["Cookie"] = f"{COOKIE}={token}"
                     response = server.request(method, target, headers)
                     assert response.status < 500, (method, target)
@@ -533,7 +533,7 @@ def test_no_line_break_that_is_sent_becomes_one_in_a_header_or_in_the_log(
 
 
 def get_response_head(server: Server, header: bytes) -> bytes:
-    """What a server answers to a request with a header line of one's own making."""
+    """Return the head of the response to a request with a raw header line."""
     with socket.create_connection(("127.0.0.1", server.port), timeout=DEADLINE_SECONDS) as connection:
         connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n" + header + b"\r\n\r\n")
         response = b""
@@ -591,7 +591,7 @@ def test_the_name_of_a_file_that_is_served_is_a_plain_name(new_url: DatabaseUrlF
 
 
 def read_all_data(url: str) -> bytes:
-    """All that a database keeps: every byte of its files, or every value of its tables."""
+    """Return everything a database stores: the bytes of its files, or all values of its tables."""
     if url.startswith("sqlite"):
         file = Path(url.removeprefix("sqlite:///"))
         return b"".join(path.read_bytes() for path in file.parent.rglob("*") if path.is_file())

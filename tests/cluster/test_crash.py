@@ -1,4 +1,4 @@
-"""The short form of `make torture`: a server is killed in the middle of its writes."""
+"""Short run of `torture.crash`: kill a server during writes."""
 
 import pytest
 

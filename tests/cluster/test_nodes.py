@@ -1,4 +1,4 @@
-"""Several nodes on one PostgreSQL, each with an index of its own: they agree."""
+"""Several nodes on one PostgreSQL server, each with its own index."""
 
 import json
 import time
@@ -33,7 +33,7 @@ def url(new_url: DatabaseUrlFactory) -> str:
 
 @pytest.fixture(scope="module")
 def nodes(url: str) -> Iterator[list[Server]]:
-    """Three nodes, started at once on a database that is empty; no word of commits gets to the last of them."""
+    """Start three nodes at once on an empty database; the last gets no notifications."""
     with ExitStack() as stack, ThreadPoolExecutor(3) as pool:
         proxy = stack.enter_context(PostgresProxy(url))
         proxy.drops_notifications = True
@@ -42,19 +42,15 @@ def nodes(url: str) -> Iterator[list[Server]]:
         for node in started_nodes:
             stack.callback(node.stop)
         for node in started_nodes:
-            wait_until(is_ready, node)
+            node.wait_until_ready()
         yield started_nodes
 
 
 @pytest.fixture
 def clients(nodes: list[Server]) -> list[RetryingClient]:
-    """One curator, at each of the nodes."""
+    """The same curator on each node."""
     token = nodes[0].create_token("curator")
     return [RetryingClient(node, token) for node in nodes]
-
-
-def is_ready(node: Server) -> bool:
-    return node.get("/readyz").status == 200
 
 
 def has_record(node: Server, record_id: str) -> bool:
@@ -83,7 +79,7 @@ def test_nodes_that_start_at_once_make_the_database_once(nodes: list[Server], ur
 
 @pytest.mark.parametrize("writer", range(3))
 def test_a_write_on_one_is_served_by_all(nodes: list[Server], clients: list[RetryingClient], writer: int) -> None:
-    get_from_all(nodes, TASK_LIST_PATH)  # so that each has an answer that it must let go of
+    get_from_all(nodes, TASK_LIST_PATH)  # so that each has a cached response to invalidate
     name = f"written at {writer} {uuid.uuid4().hex}"
     record_id = clients[writer].create_with_retry(name)
     for node in nodes:
@@ -94,7 +90,7 @@ def test_a_write_on_one_is_served_by_all(nodes: list[Server], clients: list[Retr
 
 
 def test_a_write_is_served_by_all_within_a_second(nodes: list[Server], clients: list[RetryingClient]) -> None:
-    """In one try of many: on a busy machine others may take longer. A node that looks seldom would fail in all."""
+    """Succeed if one of many attempts is fast enough: a busy machine may delay others."""
 
     def appears_within_second() -> bool:
         record_id = clients[0].create_with_retry(f"soon {uuid.uuid4().hex}")
@@ -182,7 +178,7 @@ def test_a_node_that_joins_makes_its_index_from_the_log_and_is_ready_then(
     name = f"there before {uuid.uuid4().hex}"
     clients[0].create_with_retry(name)
     with Server(url, **PRIVATE_WEBHOOKS) as joining:
-        wait_until(is_ready, joining)
+        joining.wait_until_ready()
         response = joining.get(f"/api/v1/search?q={quote(name)}")
         assert response.status == 200
         assert [hit["name"] for hit in response.json["hits"][:1]] == [name]
@@ -196,7 +192,7 @@ def test_nodes_that_start_at_once_upgrade_the_database_once(blank_url: DatabaseU
     with ExitStack() as ending, ThreadPoolExecutor(3) as pool:
         for node in pool.map(Server.__enter__, [Server(url) for _ in range(3)]):
             ending.callback(node.stop)
-            wait_until(is_ready, node)
+            node.wait_until_ready()
             assert node.get("/api/v1/concept").json["items"]
         with psycopg.connect(url) as connection:
             assert connection.execute("SELECT revision, writes FROM catalogue").fetchall() == [(*(before or ()), 1)]

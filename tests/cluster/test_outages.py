@@ -1,4 +1,4 @@
-"""What a server does while its PostgreSQL is away, and after: one server survives all of this without a restart."""
+"""Outages of PostgreSQL: one server survives all of them without a restart."""
 
 import json
 import os
@@ -39,9 +39,9 @@ def proxy(primary: PostgresServer) -> Iterator[PostgresProxy]:
 
 @pytest.fixture(scope="module")
 def server(primary: PostgresServer, proxy: PostgresProxy) -> Iterator[Server]:
-    """The one server that has to get through everything."""
+    """The server that goes through all outages of this module."""
     with Server(proxy.url, **TIMEOUT_SETTINGS) as running_server:
-        wait_until(lambda: running_server.get("/readyz").status == 200)
+        running_server.wait_until_ready()
         yield running_server
     database = Database(primary.url("catalogue"))
     assert check_database(database).problems == []
@@ -67,12 +67,12 @@ def test_a_primary_that_is_killed_and_restarted_under_load_loses_nothing_and_doe
         assert server.get("/readyz").status == 503
         primary.start()
         load.wait_for_more()
-    wait_until(lambda: server.get("/readyz").status == 200)
+    server.wait_until_ready()
     assert client.list_by_prefix("killed") == load.acknowledged
 
 
 def is_rejected_at_once(server: Server) -> bool:
-    """Whether nobody waits for the database: far sooner than it is waited for, in one try of many."""
+    """Return whether a read is rejected long before the database timeout, in one of many attempts."""
     started = time.monotonic()
     return server.get("/api/v1/task/tsk_none").status == 503 and time.monotonic() - started < 1
 
@@ -102,9 +102,9 @@ def test_while_the_network_is_stopped_finished_answers_are_served_and_all_else_i
 
 
 def test_an_outage_is_logged_once_a_second_not_with_every_answer(primary: PostgresServer) -> None:
-    """A log that nobody can keep up with would hold the server up."""
+    """A flood of log lines would slow the server down."""
     with PostgresProxy(primary.create_database("logged")) as network, Server(network.url, **TIMEOUT_SETTINGS) as server:
-        wait_until(lambda: server.get("/readyz").status == 200)
+        server.wait_until_ready()
         network.is_flowing.clear()
         started = time.monotonic()
         with ThreadPoolExecutor(30) as pool:
@@ -125,7 +125,7 @@ def test_what_others_have_not_touched_is_served_on_though_they_have_written_sinc
         writer = RetryingClient(other, client.token)
 
         def is_still_served() -> bool:
-            """Nobody asks between the write and the outage; how long it takes to hear of the write is not the point."""
+            """Make no request between write and outage. How soon the server learns of the write is not tested here."""
             nonlocal tries
             writer.create_with_retry("elsewhere")
             time.sleep(0.1 * (tries := tries + 1))
@@ -141,7 +141,7 @@ def test_what_others_have_not_touched_is_served_on_though_they_have_written_sinc
 def test_a_batch_may_take_longer_than_a_statement_and_others_read_on_meanwhile(
     server: Server, client: RetryingClient, primary: PostgresServer
 ) -> None:
-    """Every row takes a little, all of them together more than the server is waited for."""
+    """Each row takes a moment; the whole batch takes longer than the statement timeout."""
     slow = "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(0.001); RETURN NEW; END'"
     trigger = "CREATE TRIGGER slow BEFORE INSERT ON record FOR EACH ROW EXECUTE FUNCTION slow()"
     batch = "".join(
@@ -236,7 +236,7 @@ def test_a_node_that_is_killed_in_the_middle_of_a_batch_leaves_nothing_and_holds
 
 
 def _is_writing(primary: PostgresServer) -> bool:
-    """Whether some process holds the catalogue's lock."""
+    """Return whether a process holds the write lock."""
     return bool(
         primary.execute(
             "SELECT 1 FROM pg_locks JOIN pg_class ON pg_class.oid = relation "

@@ -1,4 +1,4 @@
-"""A standby is promoted that lacks writes, and an old primary comes back: a loss is told, and no other follows."""
+"""Promotion of a standby that lacks writes, and return of the old primary."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +19,7 @@ SEARCH = "/api/v1/search?q="
 
 
 class ReplicationPair(NamedTuple):
-    """A primary, and a standby that nobody waits for."""
+    """A primary and an asynchronous standby."""
 
     primary: PostgresServer
     standby: PostgresServer
@@ -29,7 +29,7 @@ class ReplicationPair(NamedTuple):
         return f"postgresql://postgres@{HOST}:{self.primary.port},{HOST}:{self.standby.port}/{NAME}"
 
     def stop_replication(self) -> None:
-        """Wait until the standby has everything, and let it follow no longer."""
+        """Wait until the standby has caught up, then stop replication."""
         wait_until(lambda: get_position(self.primary) == get_position(self.standby))
         self.standby.execute("ALTER SYSTEM SET primary_conninfo = ''")
         self.standby.execute("SELECT pg_reload_conf()")
@@ -47,7 +47,7 @@ def pair() -> Iterator[ReplicationPair]:
 
 @pytest.fixture
 def deployed_pair() -> Iterator[ReplicationPair]:
-    """The two servers of the compose file, made by its own scripts: the primary waits for the standby."""
+    """The two servers of the compose file, set up by its scripts, with synchronous replication."""
     with PostgresServer().init_cluster() as primary:
         primary.start()
         primary.create_database(NAME)
@@ -70,20 +70,16 @@ def list_names(postgres: PostgresServer) -> set[str]:
     return {name for (name,) in postgres.execute("SELECT name FROM record", NAME)}
 
 
-def is_ready(node: Server) -> bool:
-    return node.get("/readyz").status == 200
-
-
 def search_names(node: Server, query: str) -> list[str]:
     response = node.get(SEARCH + query)
     return [hit["name"] for hit in response.json["hits"]] if response.status == 200 else []
 
 
 def test_writes_that_follow_a_loss_at_once_do_not_hide_it(pair: ReplicationPair) -> None:
-    """As many are written again as were lost, so that every count is as it was."""
+    """As many records are written as were lost, so that all counts are equal."""
     with Server(pair.url) as node, Server(pair.url) as reader:
         for server in (node, reader):
-            wait_until(is_ready, server)
+            server.wait_until_ready()
         client = RetryingClient(node)
         client.create_with_retry("known to both")
         pair.stop_replication()
@@ -110,7 +106,7 @@ def test_writes_that_follow_a_loss_at_once_do_not_hide_it(pair: ReplicationPair)
 
 def test_a_loss_is_noticed_by_a_reader_though_the_writer_has_seen_nothing_of_it(pair: ReplicationPair) -> None:
     with Server(pair.url) as reader:
-        wait_until(is_ready, reader)
+        reader.wait_until_ready()
         client = RetryingClient(reader)
         client.create_with_retry("known to both")
         pair.stop_replication()
@@ -131,7 +127,7 @@ def test_a_loss_is_noticed_by_a_reader_though_the_writer_has_seen_nothing_of_it(
 
 def test_an_old_primary_that_comes_back_is_not_written_to(pair: ReplicationPair) -> None:
     with Server(pair.url) as node:
-        wait_until(is_ready, node)
+        node.wait_until_ready()
         client = RetryingClient(node)
         client.create_with_retry("known to both")
         pair.stop_replication()
@@ -160,7 +156,7 @@ def test_what_is_deployed_takes_writes_after_its_standby_was_promoted_and_has_lo
     deployed_pair: ReplicationPair,
 ) -> None:
     with Server(deployed_pair.url) as node:
-        wait_until(is_ready, node)
+        node.wait_until_ready()
         client = RetryingClient(node)
         before = [client.create_with_retry(f"before {number}") for number in range(3)]
         response = node.get(TASK_LIST_PATH)
@@ -168,6 +164,6 @@ def test_what_is_deployed_takes_writes_after_its_standby_was_promoted_and_has_lo
         deployed_pair.standby.promote()
         client.create_with_retry("after")
         assert set(before) < set(client.list_by_prefix(""))
-        # Nothing was lost, so that what caches hold of the old primary is good.
+        # Nothing was lost, so cached responses of the old primary stay valid.
         assert node.get(TASK_LIST_PATH).headers["etag"].split("-")[0] == response.headers["etag"].split("-")[0]
     assert "has lost writes" not in node.log

@@ -1,4 +1,4 @@
-"""When a node says that it is not ready, while it goes on answering what it can."""
+"""Readiness of a node that still answers what it can."""
 
 import json
 import subprocess
@@ -30,7 +30,7 @@ with Database(sys.argv[1]).backend.begin_upgrade():
 
 @contextmanager
 def hold_upgrade(url: str) -> Iterator[None]:
-    """Another process is about to change the tables; in the end it is killed."""
+    """Hold the lock of an upgrade in another process; kill it at the end."""
     command = [sys.executable, "-c", UPGRADE_SCRIPT, url]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -39,24 +39,20 @@ def hold_upgrade(url: str) -> Iterator[None]:
         process.kill()
 
 
-def is_ready(server: Server) -> bool:
-    return server.get("/readyz").status == 200
-
-
 def test_a_node_is_not_ready_while_another_process_upgrades_its_database(server: Server) -> None:
-    wait_until(lambda: is_ready(server))
+    server.wait_until_ready()
     with hold_upgrade(server.url):
         response = server.get("/readyz")
         assert (response.status, response.json["detail"]) == (503, "The catalogue's database is being upgraded.")
         assert server.get("/healthz").status == 200
         assert server.get("/api/v-alpha/concept").json == []
-    wait_until(lambda: is_ready(server))
+    server.wait_until_ready()
     token = server.create_token("curator")
     assert server.post_json("/api/v1/concept", {"name": "after"}, token).status == 201
 
 
 def test_a_node_whose_database_a_newer_one_has_upgraded_reads_on_and_writes_nothing(server: Server) -> None:
-    wait_until(lambda: is_ready(server))
+    server.wait_until_ready()
     token = server.create_token("curator")
     assert server.post_json("/api/v1/concept", {"name": "before"}, token).status == 201
     database = Database(server.url)
@@ -70,16 +66,16 @@ def test_a_node_whose_database_a_newer_one_has_upgraded_reads_on_and_writes_noth
             assert [record["name"] for record in server.get("/api/v-alpha/concept").json] == ["before"]
             assert server.get("/readyz").status == 503
     database.close()
-    wait_until(lambda: is_ready(server))
+    server.wait_until_ready()
     assert f"is 9999 now, and this process knows {SCHEMA_VERSION}" in server.stop()
 
 
 def test_an_older_program_that_starts_beside_a_write_is_refused_at_once_and_disturbs_nobody(server: Server) -> None:
-    wait_until(lambda: is_ready(server))
+    server.wait_until_ready()
     database = Database(server.url)
     with database.backend.begin_upgrade() as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
-    # On SQLite one writer at a time keeps everyone else waiting, an upgrade too: there is nothing to hold beside it.
+    # SQLite has one writer at a time, which an upgrade waits for too.
     with database.backend.connect_write() if not database.is_embedded else nullcontext() as writing:
         if writing is not None:
             writing.execute(text("SELECT * FROM catalogue FOR UPDATE"))
@@ -89,7 +85,7 @@ def test_an_older_program_that_starts_beside_a_write_is_refused_at_once_and_dist
     with database.backend.begin_upgrade() as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = :head"), {"head": SCHEMA_VERSION})
     database.close()
-    wait_until(lambda: is_ready(server))
+    server.wait_until_ready()
 
 
 def test_a_write_that_waits_for_an_upgrade_sees_what_became_of_it(server: Server) -> None:
@@ -101,7 +97,7 @@ def test_a_write_that_waits_for_an_upgrade_sees_what_became_of_it(server: Server
             connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
             record = {"name": "too late"}
             futures = [threads.submit(server.post_json, "/api/v1/concept", record, token) for _ in range(2)]
-            # One is about to write, and the other, or what the server itself has to write, waits for its turn.
+            # One transaction is about to write; another one, or the server's own, waits for it.
             wait_until(lambda: read_metrics(server)["lexarium_writes_waiting"] >= 1)
         assert [future.result().status for future in futures] == [503, 503]
     database.close()
@@ -109,16 +105,16 @@ def test_a_write_that_waits_for_an_upgrade_sees_what_became_of_it(server: Server
 
 def test_a_node_is_not_ready_while_its_index_is_far_behind(url: str, tmp_path: Path) -> None:
     with Server(url, LEXARIUM_INDEX=str(tmp_path / "index")) as server:
-        wait_until(lambda: is_ready(server))
+        server.wait_until_ready()
         headers = {"Authorization": f"Bearer {server.create_token('curator')}", "Content-Type": "application/x-ndjson"}
         line = json.dumps({"op": "create", "collection": "concept", "record": {"name": "one of many"}})
         current = IndexDirectory(tmp_path / "index").current_path()
         assert current is not None
-        with closing(SearchIndex(current).open_writer()):  # so that the server cannot
+        with closing(SearchIndex(current).open_writer()):  # so that the server cannot write
             batch_response = server.request("POST", "/api/v1/batch", headers, "\n".join([line] * (MAX_WAIT_LAG + 1)))
             assert batch_response.status == 200
             response = server.get("/readyz")
             assert (response.status, "far behind" in response.json["detail"]) == (503, True)
             assert server.get("/api/v1/search?q=one+of+many").json["hits"] == []
-        wait_until(lambda: is_ready(server))
+        server.wait_until_ready()
         assert server.get("/api/v1/search?q=one+of+many").json["total"] == MAX_WAIT_LAG + 1

@@ -1,4 +1,4 @@
-"""Reading from a hot standby: never the past; and going on where the primary is gone."""
+"""Reads from a hot standby never go back in time, and continue without the primary."""
 
 import json
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ NAME = "catalogue"
 
 @pytest.fixture(scope="module")
 def primary() -> Iterator[PostgresServer]:
-    """Waits for its standby to have what it commits."""
+    """Primary with synchronous replication."""
     with PostgresServer().init_cluster() as running:
         running.start()
         running.create_database(NAME)
@@ -47,13 +47,13 @@ def standby(primary: PostgresServer) -> Iterator[PostgresServer]:
 
 @pytest.fixture(scope="module")
 def server(primary: PostgresServer, standby: PostgresServer) -> Iterator[Server]:
-    """A node of two processes that knows both: the primary wherever it is, and standbys to read from."""
+    """Node of two processes with the URLs of both servers."""
     hosts = f"{HOST}:{primary.port},{HOST}:{standby.port}"
     url = f"postgresql://postgres@{hosts}/{NAME}"
-    # No target_session_attrs: of several hosts the primary is looked for, and for reads a standby.
+    # Without target_session_attrs: the node looks for the primary itself, and for a standby to read from.
     variables = {"LEXARIUM_DATABASE_READ": url, "LEXARIUM_DATABASE_SECONDS": "3"}
     with Server(url, "--workers", "2", **variables) as running:
-        wait_until(lambda: running.get("/readyz").status == 200)
+        running.wait_until_ready()
         yield running
 
 
@@ -64,7 +64,7 @@ def client(server: Server) -> RetryingClient:
 
 @pytest.fixture
 def paused_standby(standby: PostgresServer) -> Iterator[PostgresServer]:
-    """The standby, which receives everything and shows nothing new."""
+    """Standby that receives everything but replays nothing."""
     standby.execute("SELECT pg_wal_replay_pause()")
     wait_until(lambda: standby.execute("SELECT pg_get_wal_replay_pause_state()") == [("paused",)])
     yield standby
@@ -72,13 +72,13 @@ def paused_standby(standby: PostgresServer) -> Iterator[PostgresServer]:
 
 
 def count_readers(standby: PostgresServer) -> int:
-    """How many processes are connected to read the catalogue."""
+    """Return the number of connections to the catalogue on a standby."""
     count: int = standby.execute(f"SELECT count(*) FROM pg_stat_activity WHERE datname = '{NAME}'")[0][0]
     return count
 
 
 def list_revisions(server: Server, path: str, times: int = 10) -> list[int]:
-    """The revisions at which a node answers, one after another: any of its processes may be asked."""
+    """Return the revisions of repeated responses, which may come from either process."""
     return [int(server.get(path).headers["etag"].split("-")[1]) for _ in range(times)]
 
 
@@ -113,7 +113,7 @@ def test_a_token_that_another_node_has_just_made_is_good_here_though_the_standby
     server: Server, primary: PostgresServer, paused_standby: PostgresServer
 ) -> None:
     secret = server.create_token("curator")
-    # A node that has heard of nothing yet, and so would take what the standby has.
+    # A node without a known position would accept the state of the standby.
     node = Database(primary.url(NAME), standbys=paused_standby.url(NAME))
     assert Authenticator(node).authenticate(f"Bearer {secret}").role == Role.CURATOR
     node.close()
@@ -124,7 +124,7 @@ def test_a_place_in_the_feed_that_another_node_told_is_known_here_though_the_sta
 ) -> None:
     client.create_with_retry("told elsewhere")
     last = server.get("/api/v1").json["revision"]
-    node = Database(primary.url(NAME), standbys=paused_standby.url(NAME))  # which has heard of nothing yet
+    node = Database(primary.url(NAME), standbys=paused_standby.url(NAME))  # it knows no position yet
     assert list_changes_newest(node, last, 10) == []
     node.close()
 
@@ -137,7 +137,7 @@ def test_while_the_primary_is_gone_a_standby_serves_what_the_node_has_seen_or_no
     record_id = client.create_with_retry("the last before the end")
     assert server.get(f"{TASK_LIST_PATH}?id={record_id}").status == 200
     primary.kill()
-    # The standby has it, but does not show it yet: rather nothing than the past.
+    # The standby has it but does not show it yet: an error is better than an old state.
     assert server.get(f"/api/v1/task/{old_id}").status == 503
     standby.execute("SELECT pg_wal_replay_resume()")
     wait_until(lambda: server.get(f"/api/v1/task/{old_id}").status == 200)
@@ -154,7 +154,7 @@ def test_while_the_primary_is_gone_a_standby_serves_what_the_node_has_seen_or_no
 def test_a_standby_that_is_silent_is_not_waited_for(
     client: RetryingClient, primary: PostgresServer, standby: PostgresServer
 ) -> None:
-    """However long a statement may take: far longer than a client of these tests waits."""
+    """The statement timeout is far longer than the client of these tests waits."""
     record_id = client.create_with_retry("read before the silence")
     with PostgresProxy(standby.url(NAME)) as network:
         variables = {"LEXARIUM_DATABASE_READ": network.url, "LEXARIUM_DATABASE_SECONDS": "300"}
@@ -184,7 +184,7 @@ def test_who_reads_from_a_silent_standby_does_not_hold_up_the_end(
         node.stop_using_standbys()
         with pytest.raises(DatabaseUnavailable):
             reading.result(DEADLINE_SECONDS)
-        with node.read() as snapshot:  # from now on at the primary
+        with node.read() as snapshot:  # from now on on the primary
             assert not snapshot.execute(text("SELECT pg_is_in_recovery()")).scalar_one()
         node.close()
 
@@ -214,7 +214,7 @@ def test_another_catalogue_that_is_named_as_a_standby_is_not_read_and_that_is_sa
     open_database(other_url).close()
     record_id = client.create_with_retry("not there")
     with Server(primary.url(NAME), LEXARIUM_DATABASE_READ=other_url) as node:
-        wait_until(lambda: node.get("/readyz").status == 200)
+        node.wait_until_ready()
         assert all(node.get(f"/api/v1/task/{record_id}").status == 200 for _ in range(5))
         assert node.stop().count("holds another catalogue than LEXARIUM_DATABASE") == 1
 
@@ -250,7 +250,7 @@ def test_after_a_promotion_under_load_nothing_is_lost_and_nothing_is_there_twice
 def test_after_a_promotion_that_loses_writes_nothing_of_them_is_served_and_no_etag_comes_again(
     client: RetryingClient, primary: PostgresServer, standby: PostgresServer
 ) -> None:
-    """A standby that nobody waits for is promoted before it has everything."""
+    """Promote an asynchronous standby that lacks writes."""
     if standby.execute("SELECT pg_is_in_recovery()") == [(True,)]:
         primary.kill()
         standby.promote()
@@ -263,7 +263,7 @@ def test_after_a_promotion_that_loses_writes_nothing_of_them_is_served_and_no_et
         wait_until(lambda: standby.execute("SELECT count(*) FROM pg_stat_replication") == [(0,)])
         hosts = f"{HOST}:{standby.port},{HOST}:{second.port}"
         with Server(f"postgresql://postgres@{hosts}/{NAME}") as node:
-            wait_until(lambda: node.get("/readyz").status == 200)
+            node.wait_until_ready()
             writer = RetryingClient(node, client.token)
             lost_ids = [writer.create_with_retry(f"evanescent {number}") for number in range(3)]
             wait_until(lambda: len(node.get("/api/v1/search?q=evanescent").json["hits"]) == 3)
@@ -276,7 +276,7 @@ def test_after_a_promotion_that_loses_writes_nothing_of_them_is_served_and_no_et
             after = {record["id"] for record in node.get(TASK_LIST_PATH).json}
             assert known_id in after
             assert not after & set(lost_ids)
-            wait_until(lambda: node.get("/readyz").status == 200)
+            node.wait_until_ready()
             assert node.get("/api/v1/search?q=evanescent").json["hits"] == []
             rewritten_ids = [writer.create_with_retry(f"again {number}") for number in range(3)]
             assert set(rewritten_ids) <= {record["id"] for record in node.get(TASK_LIST_PATH).json}

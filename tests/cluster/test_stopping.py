@@ -1,4 +1,4 @@
-"""The exit code of a server that is told to stop, whatever it is doing at that moment."""
+"""Exit code of a server that is stopped while it is busy."""
 
 import os
 import signal
@@ -22,7 +22,7 @@ SIGNALS = pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """A folder with a path short enough for a Unix socket."""
+    """Folder whose path is short enough for a Unix socket."""
     with TemporaryDirectory(prefix="lexarium-") as name:
         yield Path(name)
 
@@ -31,8 +31,9 @@ def folder() -> Iterator[Path]:
 @SIGNALS
 def test_a_server_that_serves_exits_with_0(new_url: DatabaseUrlFactory, workers: str, number: signal.Signals) -> None:
     with Server(new_url("sqlite"), "--workers", workers) as server:
-        wait_until(lambda: server.get("/readyz").status == 200)
+        server.wait_until_ready()
         os.kill(server.pid, number)
+        wait_until(lambda: server.returncode is not None)
         server.stop()
     assert server.returncode == 0
     assert "Traceback" not in server.log

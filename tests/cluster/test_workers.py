@@ -1,4 +1,4 @@
-"""A server of several processes: how they end, and begin anew."""
+"""Servers with several worker processes: how they stop and restart."""
 
 import os
 import signal
@@ -16,16 +16,16 @@ from tests.support.workers import list_worker_pids
 def test_a_server_that_is_stopped_refuses_whom_it_cannot_serve_and_finishes_what_is_under_way(
     new_url: DatabaseUrlFactory,
 ) -> None:
-    """Who is refused can go to another node, with a write too; who was let in and then dropped cannot know."""
+    """A client that is refused can retry on another node, even a write; one dropped after admission cannot."""
     with SpawnedServer(new_url("sqlite"), "--workers", "2") as server:
-        wait_until(lambda: server.get("/readyz").status == 200)
+        server.wait_until_ready()
         under_way = server.connect()
         under_way.putrequest("POST", "/api/v1/annotate")
         under_way.putheader("Content-Type", "application/json")
         under_way.putheader("Content-Length", "12")
         under_way.endheaders()
         under_way.send(b'{"text"')
-        assert server.get("/healthz").status == 200  # which came after it
+        assert server.get("/healthz").status == 200  # sent after the slow request
         os.kill(server.pid, signal.SIGTERM)
         wait_until(lambda: is_refused(server.port))
         under_way.send(b':"a"}')
@@ -51,7 +51,7 @@ def test_workers_end_with_the_process_that_started_them(new_url: DatabaseUrlFact
 @pytest.mark.full
 def test_workers_start_anew_though_temporary_files_were_swept_away(new_url: DatabaseUrlFactory, tmp_path: Path) -> None:
     with SpawnedServer(new_url("postgres"), "--workers", "2", TMPDIR=str(tmp_path)) as server:
-        wait_until(lambda: server.get("/readyz").status == 200)
+        server.wait_until_ready()
         for leftover_file in filter(Path.is_file, tmp_path.iterdir()):
             leftover_file.unlink()
         before = list_worker_pids(server)
@@ -73,12 +73,12 @@ def test_a_worker_that_dies_is_told_with_its_signal_and_another_takes_its_place(
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_a_server_tells_when_it_stops_and_when_it_is_reloaded(new_url: DatabaseUrlFactory, workers: str) -> None:
     with SpawnedServer(new_url("sqlite"), "--workers", workers) as server:
-        wait_until(lambda: server.get("/readyz").status == 200)
+        server.wait_until_ready()
         server.drain_log()
         if workers == "2":
             os.kill(server.pid, signal.SIGHUP)
             wait_until(lambda: "Reloading" in server.log)
-        # Also while the new workers start: that is not waited for.
+        # Also while the new workers start; the test does not wait for them.
         assert "Stopping" in server.stop()
 
 

@@ -1,4 +1,4 @@
-"""Answers that are kept: each holds until something that it rests on changes, and no longer."""
+"""Response cache: an entry stays valid until something it depends on changes."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -12,7 +12,6 @@ from lexarium.domain.schema.collections import CONCEPT, CONTRAST
 from lexarium.services.access.accounts import add_account
 from lexarium.services.access.authentication import Authenticator
 from lexarium.services.access.tokens import create_token
-from lexarium.services.curation.record_writer import RecordWriter
 from lexarium.services.records import queries
 from lexarium.services.records.lookup import VersionedRecord
 from lexarium.services.records.valpha_queries import open_valpha_reader, read_record
@@ -22,30 +21,31 @@ from lexarium.store.upgrade import open_database
 from lexarium.web.http.response_cache import CachedResponse, ResponseCache
 from lexarium.web.middleware.admission import FairScheduler
 from tests.support.polling import DEADLINE_SECONDS
+from tests.support.record_editor import RecordEditor
 
-WriteTask = Callable[[RecordWriter], VersionedRecord]
+WriteTask = Callable[[RecordEditor], VersionedRecord]
 
 
 class CachedCatalogue:
-    """A catalogue, a curator at its desk, and the answers kept of it."""
+    """Catalogue, curator and the response cache of a server."""
 
     def __init__(self, url: str) -> None:
         self.database = open_database(url)
+        # The same catalogue, opened as by another process.
         self.other_database = open_database(url)
-        """The same catalogue as another process has it open."""
         add_account(self.database, "cara", Role.CURATOR)
         _, secret = create_token(self.database, "cara")
         self.caller = Authenticator(self.database).authenticate(f"Bearer {secret}")
         self.cache = ResponseCache(1_000_000, self.database)
 
     def write(self, task: WriteTask, database: Database | None = None) -> VersionedRecord:
-        return (database or self.database).run_write(lambda transaction: task(RecordWriter(transaction, self.caller)))
+        return (database or self.database).run_write(lambda transaction: task(RecordEditor(transaction, self.caller)))
 
     def create(self, name: str, **relations: list[str]) -> str:
         return self.write(lambda writer: writer.create(CONCEPT, {"name": name, "relations": relations})).record.id
 
     def cache_response(self, parameter: str, value: str = "") -> None:
-        """Read an answer and keep it."""
+        """Read a response and cache it."""
         if parameter == "id":
             response = self.build_response(value)
         else:
@@ -59,12 +59,12 @@ class CachedCatalogue:
         asyncio.run(self.cache.put((("concept", parameter, value), "identity"), response))
 
     def build_response(self, record_id: str, encoding: str = "identity") -> CachedResponse:
-        """A record as an answer of now."""
+        """Build the current response for a record."""
         response = read_record(self.database, CONCEPT, record_id)
         return CachedResponse(response.position, response.body, [], encoding, frozenset(response.cache_tags))
 
     def get_cached(self, parameter: str, value: str = "") -> CachedResponse | None:
-        """The answer as it is given out now."""
+        """Return the cached response that is valid now."""
         asyncio.run(self.cache.apply_invalidations())
         return self.cache.get((("concept", parameter, value), "identity"))
 

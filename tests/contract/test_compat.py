@@ -1,4 +1,4 @@
-"""The public clients, unchanged but for the host, over HTTP to a real server of the sample."""
+"""Public clients, unchanged except for the host, against a server of the sample."""
 
 import json
 import os
@@ -15,7 +15,6 @@ from cognitiveatlas.api import filter_concepts, get_concept, get_disorder, get_t
 import lexarium
 from lexarium.client.cognitiveatlas import redirect_cognitiveatlas
 from lexarium.domain.errors import LexariumError
-from tests.support.databases import DatabaseUrlFactory
 from tests.support.requirements import skip_or_fail
 from tests.support.server import Server
 
@@ -23,36 +22,34 @@ MEMORY = "trm_606958d85e21c"
 READS = {"concept": get_concept, "task": get_task, "disorder": get_disorder}
 
 
-@pytest.fixture(scope="module")
-def sample(new_url: DatabaseUrlFactory) -> Iterator[Server]:
-    with Server(new_url("sqlite"), "--sample") as server:
-        yield server
-
-
 @pytest.fixture
-def redirected_url(sample: Server) -> Iterator[str]:
-    base_url = f"http://127.0.0.1:{sample.port}"
+def redirected_url(sqlite_sample: Server) -> Iterator[str]:
+    base_url = f"http://127.0.0.1:{sqlite_sample.port}"
     with redirect_cognitiveatlas(base_url + "/"):
         yield base_url
 
 
-def list_records(sample: Server, collection: str) -> list[dict[str, Any]]:
-    records: list[dict[str, Any]] = sample.get(f"/api/v-alpha/{collection}").json
+def list_records(sqlite_sample: Server, collection: str) -> list[dict[str, Any]]:
+    records: list[dict[str, Any]] = sqlite_sample.get(f"/api/v-alpha/{collection}").json
     return records
 
 
 @pytest.mark.parametrize("collection", READS)
-def test_without_arguments_a_collection_comes_whole(sample: Server, redirected_url: str, collection: str) -> None:
+def test_without_arguments_a_collection_comes_whole(
+    sqlite_sample: Server, redirected_url: str, collection: str
+) -> None:
     response = READS[collection](silent=True)
-    assert response.json == list_records(sample, collection)
+    assert response.json == list_records(sqlite_sample, collection)
     assert list(response.pandas["id"]) == [record["id"] for record in response.json]
     assert json.loads(response.txt) == response.json
     assert response.url == f"{redirected_url}/api/v-alpha/{collection}"
 
 
 @pytest.mark.parametrize("collection", READS)
-def test_every_record_comes_by_its_id_and_by_its_name(sample: Server, redirected_url: str, collection: str) -> None:
-    records = list_records(sample, collection)
+def test_every_record_comes_by_its_id_and_by_its_name(
+    sqlite_sample: Server, redirected_url: str, collection: str
+) -> None:
+    records = list_records(sqlite_sample, collection)
     lowest: dict[str, str] = {}
     for record in sorted(records, key=lambda item: str(item["id"]), reverse=True):
         lowest[record["name"]] = record["id"]
@@ -70,16 +67,16 @@ def test_names_that_are_not_ascii_are_found(redirected_url: str) -> None:
     assert any("gedächtnis" in hit["alias"] for hit in search("Arbeitsgedächtnis", silent=True).json)
 
 
-def test_concepts_come_by_contrast(sample: Server, redirected_url: str) -> None:
-    record = sample.get(f"/api/v1/concept/{MEMORY}").json
+def test_concepts_come_by_contrast(sqlite_sample: Server, redirected_url: str) -> None:
+    record = sqlite_sample.get(f"/api/v1/concept/{MEMORY}").json
     for contrast in record["relations"]["MEASUREDBY"]:
         assert MEMORY in [record["id"] for record in get_concept(contrast_id=contrast, silent=True).json]
     assert get_concept(contrast_id="cnt_nowhere", silent=True).json == []
 
 
-def test_search_finds_in_order(sample: Server, redirected_url: str) -> None:
+def test_search_finds_in_order(sqlite_sample: Server, redirected_url: str) -> None:
     response = search("working memory", silent=True)
-    assert response.json == sample.get("/api/v-alpha/search?q=working%20memory").json
+    assert response.json == sqlite_sample.get("/api/v-alpha/search?q=working%20memory").json
     assert response.json[0]["id"] == MEMORY
     assert response.pandas["name"][0] == "working memory"
     assert search("qqqqqqqq", silent=True).json == []
@@ -95,23 +92,25 @@ def test_unless_silent_it_prints_where_it_reads(redirected_url: str, capsys: pyt
     assert capsys.readouterr().out == ""
 
 
-def test_what_is_built_on_its_calls_works_too(sample: Server, redirected_url: str, tmp_path: Path) -> None:
-    assert filter_concepts() == list_records(sample, "concept")
-    contrast = sample.get(f"/api/v1/concept/{MEMORY}").json["relations"]["MEASUREDBY"][0]
+def test_what_is_built_on_its_calls_works_too(sqlite_sample: Server, redirected_url: str, tmp_path: Path) -> None:
+    assert filter_concepts() == list_records(sqlite_sample, "concept")
+    contrast = sqlite_sample.get(f"/api/v1/concept/{MEMORY}").json["relations"]["MEASUREDBY"][0]
     assert MEMORY in [item["id"] for item in filter_concepts(contrast_id=contrast)]
     nodes = datastructure.concept_node_triples(
         image_dict={contrast: ["image.nii.gz"]}, output_file=str(tmp_path / "nodes.tsv")
     )
     assert MEMORY in set(nodes[nodes["name"] == "image.nii.gz"]["parent"])
-    assert set(datastructure.get_concept_categories()) == {item["id"] for item in list_records(sample, "concept")}
+    assert set(datastructure.get_concept_categories()) == {
+        item["id"] for item in list_records(sqlite_sample, "concept")
+    }
 
 
-def test_a_redirection_is_undone(sample: Server) -> None:
+def test_a_redirection_is_undone(sqlite_sample: Server) -> None:
     before = api.DataJson
-    with redirect_cognitiveatlas(f"http://127.0.0.1:{sample.port}"):
+    with redirect_cognitiveatlas(f"http://127.0.0.1:{sqlite_sample.port}"):
         assert api.DataJson is not before
     assert api.DataJson is before
-    redirection = redirect_cognitiveatlas(f"http://127.0.0.1:{sample.port}")
+    redirection = redirect_cognitiveatlas(f"http://127.0.0.1:{sqlite_sample.port}")
     assert get_concept(id=MEMORY, silent=True).json["id"] == MEMORY
     redirection.undo()
     assert api.DataJson is before
@@ -129,8 +128,8 @@ def test_without_the_package_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None
         redirect_cognitiveatlas("http://127.0.0.1:8000")
 
 
-def test_all_that_nimare_reads_is_there(sample: Server, redirected_url: str) -> None:
-    """Its `download_cognitive_atlas` makes these calls in this order, and takes these fields of their answers."""
+def test_all_that_nimare_reads_is_there(sqlite_sample: Server, redirected_url: str) -> None:
+    """NiMARE's `download_cognitive_atlas` makes these calls in this order and reads these fields."""
     frames = {name: READS[name](silent=True).pandas for name in READS}
     for name in ("concept", "task"):
         assert not frames[name][["id", "name", "alias"]].isna().any(axis=None)
@@ -146,14 +145,14 @@ def test_all_that_nimare_reads_is_there(sample: Server, redirected_url: str) -> 
     for record_id in frames["disorder"]["id"].unique():
         for related in get_disorder(id=record_id, silent=True).json["disorders"]:
             relations.add((record_id, related["relationship"], "", related["id"]))
-    assert relations == list_relations(sample)
+    assert relations == list_relations(sqlite_sample)
 
 
-def list_relations(sample: Server) -> set[tuple[str, str, str, str]]:
-    """The relations of the catalogue as v1 tells them, in NiMARE's view: a concept tells them in both directions."""
+def list_relations(sqlite_sample: Server) -> set[tuple[str, str, str, str]]:
+    """Return the catalogue's relations from v1 as NiMARE sees them: a concept lists both directions."""
     relations = set()
     for name in READS:
-        for record in sample.get(f"/api/v1/{name}?limit=1000").json["items"]:
+        for record in sqlite_sample.get(f"/api/v1/{name}?limit=1000").json["items"]:
             for relation, targets in record["relations"].items():
                 for target in targets:
                     if relation in ("KINDOF", "PARTOF"):
@@ -166,8 +165,8 @@ def list_relations(sample: Server) -> set[tuple[str, str, str, str]]:
     return relations
 
 
+# NiMARE has its own environment because it needs a gigabyte of other packages.
 NIMARE = Path(__file__).parents[2] / ".venv-nimare" / "bin" / "python"
-"""NiMARE has an environment of its own: it brings a gigabyte of other packages."""
 DOWNLOAD = """
 import json, sys, time
 from lexarium.compat import redirect_cognitiveatlas
@@ -179,11 +178,11 @@ print(json.dumps(download_cognitive_atlas(data_dir=sys.argv[2])))
 
 
 @pytest.mark.full
-def test_nimares_own_download_works(sample: Server, tmp_path: Path) -> None:
+def test_nimares_own_download_works(sqlite_sample: Server, tmp_path: Path) -> None:
     if not NIMARE.exists():
         skip_or_fail("no NiMARE (make .venv-nimare/ready)")
     environment = {**os.environ, "PYTHONPATH": str(Path(lexarium.__file__).parents[1])}
-    command = [str(NIMARE), "-c", DOWNLOAD, f"http://127.0.0.1:{sample.port}", str(tmp_path)]
+    command = [str(NIMARE), "-c", DOWNLOAD, f"http://127.0.0.1:{sqlite_sample.port}", str(tmp_path)]
     result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
     files = json.loads(result.stdout.splitlines()[-1])

@@ -1,4 +1,4 @@
-"""The read interface, to the letter, derived from the registry: on the sample, on nothing, on the real catalogue."""
+"""The v-alpha read contract, on the sample, an empty catalogue and the real catalogue."""
 
 import gzip
 import json
@@ -13,10 +13,9 @@ import zstandard
 from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.web.valpha.resources import RESOURCES
 from tests.support.databases import ENGINES, DatabaseUrlFactory
-from tests.support.polling import wait_until
 from tests.support.server import Server, run_cli
 
-# The contract's own tables, written out: what the code says of itself proves nothing.
+# Tables of the contract, written out: deriving them from the code would prove nothing.
 ALLOW = {
     "concept": "GET, POST, HEAD, OPTIONS",
     "task": "GET, POST, HEAD, OPTIONS",
@@ -94,12 +93,12 @@ def catalogue(request: pytest.FixtureRequest, new_url: DatabaseUrlFactory) -> It
         folder: Path = request.getfixturevalue("real_catalogue")
         assert run_cli("import", *sorted(folder.glob("*.json")), "--database", url).returncode == 0
     with Server(url, *options) as server:
-        wait_until(lambda: server.get("/readyz").status == 200)  # Until then searches are told to come again.
+        server.wait_until_ready()  # until then searches get 503
         yield server
 
 
 def list_targets(server: Server, name: str) -> list[str]:
-    """Addresses of one resource that answer 200, of every kind there is."""
+    """Return paths of a resource that answer 200, one of each kind."""
     path = f"/api/v-alpha/{name}"
     paths = [path, f"{path}?format=api", f"{path}?format=json", f"{path}?unknown=1&format=api"]
     if name == "search":
@@ -400,7 +399,7 @@ def test_the_real_catalogue_is_served_as_it_came(real_catalogue: Path, url: str)
         for name in COLLECTION_NAMES:
             served = server.get(f"/api/v-alpha/{name}").json
             expected = json.loads((real_catalogue / f"{name}.json").read_text())
-            if name != "task":  # whose order the contract leaves open
+            if name != "task":  # the contract leaves the order of tasks open
                 assert served == expected
             assert {record["id"]: record for record in served} == {record["id"]: record for record in expected}
             full_records = json.loads((real_catalogue / f"{name}.full.json").read_text())
@@ -409,5 +408,5 @@ def test_the_real_catalogue_is_served_as_it_came(real_catalogue: Path, url: str)
 
 
 def _sort_lists(record: dict[str, Any]) -> dict[str, Any]:
-    """The record with its relations in one order; the contract gives them none."""
+    """Sort the relations of a record, whose order the contract leaves open."""
     return {key: sorted(value, key=json.dumps) if isinstance(value, list) else value for key, value in record.items()}

@@ -1,4 +1,4 @@
-"""Evicting an intruder: what ends with a password, a token or an account, and where a token comes from."""
+"""Evicting an intruder: ending passwords, tokens and accounts, and the origin of tokens."""
 
 import json
 import sqlite3
@@ -16,7 +16,7 @@ from tests.support.full_disk import mount_small_disk
 from tests.support.old_databases import create_old_database
 from tests.support.polling import wait_until
 from tests.support.server import HttpResponse, Server, run_cli
-from tests.v1.test_v1 import V1Client
+from tests.support.v1_client import V1Client
 
 NEW_PASSWORD = "another horse battery"
 
@@ -35,7 +35,7 @@ def is_token_valid(server: Server, secret: str) -> bool:
 
 
 def list_tokens(server: Server, secret: str) -> dict[str, Any]:
-    """The tokens that are shown to whoever has this one, by id."""
+    """Return the tokens visible with a token, by id."""
     items = server.get("/api/v1/tokens", Authorization=f"Bearer {secret}").json["items"]
     return {token["id"]: token for token in items}
 
@@ -54,11 +54,11 @@ def test_a_new_password_ends_every_session_and_all_that_was_made_from_one(server
     session, person = sign_in(server, name), BrowserlessClient(server)
     person.send("/sign-in", {"name": name, "password": PASSWORD})
     new_token = create_token(server, session, old_password=PASSWORD).json["token"]
-    made_with_it = create_token(server, new_token).json["token"]
+    derived_token = create_token(server, new_token).json["token"]
     person.open("/account")
     person.press("Make a token", {"label": "from the page", "old_password": PASSWORD}, 201)
     on_the_page = next(line for line in strip_tags(person.body).split() if line.startswith("lex_"))
-    ending, staying = [session, new_token, made_with_it, on_the_page], [program, admin.token]
+    ending, staying = [session, new_token, derived_token, on_the_page], [program, admin.token]
     assert all(is_token_valid(server, secret) for secret in ending + staying)
     if method == "page":
         person.open("/account")
@@ -83,7 +83,7 @@ def test_a_new_password_ends_every_session_and_all_that_was_made_from_one(server
 
 
 def set_password(server: Server, name: str) -> None:
-    """Set a password at the command line, which reads it from standard input."""
+    """Set a password by the command, which reads it from standard input."""
     command = [sys.executable, "-m", "lexarium", "user", "password", name, "--database", server.url]
     subprocess.run(command, input=f"{NEW_PASSWORD}\n", text=True, check=True, capture_output=True)
 
@@ -178,7 +178,7 @@ def test_where_a_token_comes_from_is_shown_everywhere(server: Server) -> None:
     child = create_token(server, new_token["token"], label="made with it").json
     wait_until(
         lambda: list_tokens(server, new_token["token"])[new_token["id"]]["last_used"] is not None
-    )  # noted by and by
+    )  # recorded with a delay
     tokens_by_id = list_tokens(server, new_token["token"])
     session_token = next(token for token in tokens_by_id.values() if token["label"] == "typed")
     origins = {token["id"]: (token["origin"], token["made_with"]) for token in tokens_by_id.values()}

@@ -1,4 +1,4 @@
-"""Records at their own addresses: the form that suits the client, what is gone, and the addresses that papers name."""
+"""Record IRIs: content negotiation, retired and merged records, published IRIs."""
 
 import gzip
 import json
@@ -22,7 +22,7 @@ TYPES = list(MEDIA_TYPES.values())
 
 @dataclass
 class SampleCatalogue:
-    """Some records on a server that is known to the world by another address."""
+    """Records on a server with a public base URL."""
 
     server: Server
     token: str

@@ -1,4 +1,4 @@
-"""POST on v-alpha: who may, what it takes, what it makes, and who sees it when."""
+"""POST on v-alpha: permissions, accepted fields, created record, visibility."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -189,7 +189,7 @@ def test_every_worker_lists_a_new_record_at_the_very_next_request(tmp_path: obje
         token = server.create_token("curator")
         for number in range(20):
             record = server.post_json("/api/v-alpha/concept", {"name": f"n{number:02}"}, token).json
-            # A connection each, so that any worker may answer.
+            # One connection each, so that any worker may answer.
             for _ in range(6):
                 assert server.get("/api/v-alpha/concept").json[-1]["id"] == record["id"]
 

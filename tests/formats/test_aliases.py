@@ -1,4 +1,4 @@
-"""The one string in which v-alpha has the other names of a record, taken apart."""
+"""Parse the alias text of v-alpha."""
 
 import pytest
 

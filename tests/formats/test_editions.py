@@ -1,4 +1,4 @@
-"""A newer edition of what was imported before: local edits stay, and what both sides changed is told, not lost."""
+"""Import of a newer edition: local edits stay, and conflicts are reported."""
 
 import re
 from collections.abc import Callable
@@ -7,22 +7,19 @@ from typing import Any
 
 import pytest
 
-from lexarium.domain.account import Role
 from lexarium.domain.change import Action
 from lexarium.domain.identifiers import SYSTEM_USER_ID
-from lexarium.domain.labels import Alias, AliasScope
 from lexarium.domain.record import RecordState, Relation
 from lexarium.domain.schema.collections import CONCEPT
 from lexarium.formats.parsed import ParsedRecord, ParsedVersion
-from lexarium.services.access.accounts import add_account
-from lexarium.services.access.permissions import Caller
-from lexarium.services.curation.record_writer import RecordWriter
 from lexarium.services.maintenance.database_check import check_database
 from lexarium.services.transfer.import_report import ImportReport
 from lexarium.services.transfer.imports import import_files
 from lexarium.store import revisions
 from lexarium.store.database import Database
 from tests.support.imports import (
+    Curator,
+    build_alias,
     build_kind_of,
     build_term,
     find_last_change,
@@ -34,28 +31,9 @@ from tests.support.imports import (
 )
 
 
-class Curator:
-    """Edits records as a person would."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self._caller = Caller(add_account(database, "Ada", Role.CURATOR), Role.CURATOR, "tok_test")
-
-    def edit(self, record_id: str, **draft: Any) -> None:
-        self.run(lambda writer: writer.patch(writer.get_record(record_id), draft))
-
-    def run(self, task: Callable[[RecordWriter], Any]) -> Any:
-        return self._database.run_write(lambda transaction: task(RecordWriter(transaction, self._caller)))
-
-
-@pytest.fixture
-def curator(database: Database) -> Curator:
-    return Curator(database)
-
-
 @pytest.fixture
 def import_edition(database: Database, tmp_path: Path) -> Callable[..., ImportReport]:
-    """Imports an edition of one concept, `trm_a`, with two others beside it."""
+    """Function that imports an edition of the concept `trm_a`, with two other concepts."""
 
     def run_import(prefer: str | None = None, dry_run: bool = False, **fields: Any) -> ImportReport:
         records = [build_term("a", **fields), build_term("b"), build_term("c")]
@@ -198,7 +176,7 @@ def test_relations_people_added_stay_and_those_they_took_away_do_not_come_back(
     curator.run(lambda writer: writer.remove_relation(writer.get_record("trm_a"), "KINDOF", "trm_b"))
     own_relations = {Relation("trm_a", "PARTOF", "trm_c")}
     assert not import_edition(relationships=[build_kind_of("b")]).has_changes
-    # An import that changes something else writes the record anew, and knows better all the same.
+    # An import that changes another field writes the record again, and the edit still stays.
     import_edition(relationships=[build_kind_of("b")], name="theirs")
     assert not import_edition(relationships=[build_kind_of("b")], name="theirs").has_changes
     assert load_record(database, "trm_a").relations == own_relations
@@ -218,10 +196,6 @@ def test_a_relation_that_the_file_tells_no_more_goes_though_another_field_was_ed
     import_edition(relationships=[])
     assert load_record(database, "trm_a").relations == frozenset()
     assert load_record(database, "trm_a").fields["name"] == "ours"
-
-
-def build_alias(text: str, lang: str = "en", scope: AliasScope = "exact") -> Alias:
-    return Alias(text=text, lang=lang, scope=scope)
 
 
 def build_concept(**values: Any) -> ParsedRecord:

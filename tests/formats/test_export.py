@@ -1,4 +1,4 @@
-"""Exporting: any format, any state, to a file or over HTTP."""
+"""Export: any format and revision, to a file or over HTTP."""
 
 import asyncio
 import bz2
@@ -8,6 +8,7 @@ import lzma
 import socket
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,6 @@ from lexarium.domain.vocabulary import Vocabulary
 from lexarium.formats.registry import FORMATS, Format
 from lexarium.services.access.accounts import add_account
 from lexarium.services.access.permissions import Caller
-from lexarium.services.curation.record_writer import RecordWriter
 from lexarium.services.transfer.export import export_records
 from lexarium.services.transfer.imports import import_files
 from lexarium.settings import Settings
@@ -37,6 +37,7 @@ from lexarium.web.v1.operations.export import ExportParameters
 from lexarium.web.v1.operations.export import export as served_export
 from tests.support.databases import ENGINES, DatabaseUrlFactory
 from tests.support.imports import build_term
+from tests.support.record_editor import RecordEditor
 from tests.support.server import Server, run_cli
 from tests.support.terminal import run_in_terminal
 
@@ -52,7 +53,7 @@ DECOMPRESSORS: dict[str, Callable[[bytes], bytes]] = {
 
 @pytest.fixture
 def large_database(database: Database, tmp_path: Path) -> Database:
-    """A catalogue that is read in several parts, with relations across them."""
+    """Catalogue that is exported in several batches, with relations between them."""
     parents = [{"relationship": "KINDOF", "direction": "parent", "id": "trm_n0001", "name": ""}]
     records = [
         {**build_term(f"n{number:04}"), "type": "concept", "relationships": parents if number > 1 else []}
@@ -65,11 +66,11 @@ def large_database(database: Database, tmp_path: Path) -> Database:
 
 
 def apply_edits(database: Database) -> None:
-    """Change what an export that has begun is still to tell: names, relations, states, and what there is."""
+    """Change names, relations, states and records while an export is running."""
     caller = Caller(add_account(database, "Ada", Role.CURATOR), Role.CURATOR, "tok_test")
     concept = COLLECTIONS["concept"]
     with database.write() as transaction:
-        writer = RecordWriter(transaction, caller)
+        writer = RecordEditor(transaction, caller)
         writer.patch(writer.get_published(concept, "trm_n0001"), {"name": "another name"})
         writer.retire(writer.get_published(concept, "trm_n2400"))
         writer.merge(writer.get_published(concept, "trm_n2300"), "trm_n2301")
@@ -147,7 +148,7 @@ def test_a_long_export_to_a_file_shows_its_progress_on_a_terminal(database_url: 
         assert "100%" in output
 
 
-WRITABLE_FORMATS = [each for each in FORMATS.values() if each.can_write]
+WRITABLE_FORMATS = [file_format for file_format in FORMATS.values() if file_format.can_write]
 
 
 @pytest.fixture(scope="module", params=ENGINES)
@@ -167,7 +168,7 @@ def sample_server(
 EXPORT_PATH = "/api/v1/export"
 
 
-@pytest.mark.parametrize("file_format", WRITABLE_FORMATS, ids=[each.name for each in WRITABLE_FORMATS])
+@pytest.mark.parametrize("file_format", WRITABLE_FORMATS, ids=attrgetter("name"))
 def test_an_export_over_http_is_what_the_command_writes(sample_server: Server, file_format: Format) -> None:
     variables = {"LEXARIUM_TITLE": "Ours & <theirs>", "LEXARIUM_LICENCE": "CC0-1.0"}
     output = run_cli("export", "--format", file_format.name, "--database", sample_server.url, **variables).stdout
@@ -181,7 +182,7 @@ def test_an_export_over_http_is_what_the_command_writes(sample_server: Server, f
         assert name == f"ours-theirs-r437{file_format.extensions[0]}"
 
 
-@pytest.mark.parametrize("file_format", WRITABLE_FORMATS, ids=[each.name for each in WRITABLE_FORMATS])
+@pytest.mark.parametrize("file_format", WRITABLE_FORMATS, ids=attrgetter("name"))
 def test_a_release_and_a_collection_of_it_can_be_had(sample_server: Server, file_format: Format) -> None:
     response = sample_server.get(f"{EXPORT_PATH}?format={file_format.name}&release=2026.1&collection=task")
     assert response.status == 200
@@ -207,7 +208,7 @@ def test_an_export_is_known_again_and_compressed(sample_server: Server) -> None:
         zstd.headers["etag"],
         *(sample_server.get(EXPORT_PATH + other).headers["etag"] for other in other_queries),
     }
-    assert len(etags) == len(other_queries) + 1  # the release is of the revision 436
+    assert len(etags) == len(other_queries) + 1  # the release has the revision 436
     assert response.headers["vary"] == "Accept, Accept-Encoding"
     assert response.headers["access-control-allow-origin"] == "*"
 

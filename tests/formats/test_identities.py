@@ -1,4 +1,4 @@
-"""Records that files call by names of their own: each is one record of ours, the same at every import."""
+"""Records with foreign ids map to the same record in every import."""
 
 import json
 from pathlib import Path
@@ -14,10 +14,7 @@ from lexarium.services.maintenance.database_check import check_database
 from lexarium.services.transfer.imports import import_files
 from lexarium.store import relations
 from lexarium.store.database import Database
-from tests.formats.test_editions import Curator, curator
-from tests.support.imports import import_json, import_parsed, list_records, load_record
-
-__all__ = ["curator"]
+from tests.support.imports import Curator, import_json, import_parsed, list_records, load_record
 
 
 def build_foreign(name: str, line: int = 1, **values: Any) -> ParsedRecord:

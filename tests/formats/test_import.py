@@ -1,4 +1,4 @@
-"""Importing v-alpha JSON: what it takes, what it refuses, and that it is all or nothing."""
+"""Import of v-alpha JSON: what is accepted and rejected, always as a whole."""
 
 import itertools
 import json
@@ -351,7 +351,7 @@ def test_an_id_that_no_index_can_hold_is_refused_with_its_line(database: Databas
 def interrupt_import(
     url: str, source: Path, trigger: str, feed: bytes = b"", signal_number: signal.Signals = signal.SIGINT
 ) -> tuple[int, str]:
-    """Run an import on a terminal, press Ctrl-C (or worse) once it shows a word, and tell how it ended."""
+    """Run an import in a terminal, send a signal when it shows a word, and return the exit code and output."""
     main, side = pty.openpty()
     command = [sys.executable, "-m", "lexarium", "import", str(source), "--collection", "concept", "--database", url]
     process = subprocess.Popen(command, stdout=side, stderr=side, env={**os.environ, "TERM": "xterm-256color"})
@@ -365,7 +365,7 @@ def interrupt_import(
     process.send_signal(signal_number)
     if writer is not None:
         writer.close()
-    with suppress(OSError):  # the other side is closed
+    with suppress(OSError):  # the other end is closed
         while select.select([main], [], [], 30)[0] and (chunk := os.read(main, 65536)):
             output += chunk.decode(errors="replace")
     os.close(main)
@@ -413,7 +413,7 @@ def test_a_catalogue_is_loaded_also_while_a_server_has_it_open(server: Server, t
     assert server.get("/api/v-alpha/concept").json == []
     large_file = write_json(tmp_path / "concept.json", [build_term(f"n{number}") for number in range(1_500)])
     assert run_cli("import", large_file, "--database", server.url).returncode == 0
-    # On PostgreSQL a server hears of what others write, a little later.
+    # On PostgreSQL a server learns of other writes after a moment.
     wait_until(lambda: len(server.get("/api/v-alpha/concept").json) == 1_500)
 
 

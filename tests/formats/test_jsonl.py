@@ -1,4 +1,4 @@
-"""JSON Lines: all of a catalogue, history too, out and in again."""
+"""JSON Lines: export and import of a whole catalogue with its history."""
 
 import json
 from collections.abc import Iterator
@@ -24,19 +24,19 @@ from lexarium.formats.json import jsonl
 from lexarium.formats.registry import FORMATS
 from lexarium.services.access.accounts import add_account
 from lexarium.services.access.permissions import Caller
-from lexarium.services.curation.record_writer import RecordWriter
 from lexarium.services.maintenance.database_check import check_database
 from lexarium.services.transfer.export import export_records
 from lexarium.services.transfer.import_report import ImportReport
 from lexarium.services.transfer.imports import import_files
 from lexarium.store import revisions, schema
 from lexarium.store.database import Database
-from lexarium.store.position import read_position
+from lexarium.store.engine.catalogue import read_position
 from lexarium.store.upgrade import open_database
-from tests.formats.test_properties import storable
 from tests.support.databases import DatabaseUrlFactory
 from tests.support.imports import build_term
-from tests.v1.test_v1_model import WriteMachine
+from tests.support.record_editor import RecordEditor
+from tests.support.strategies import storable_texts
+from tests.support.write_machine import WriteMachine
 
 VOCABULARY = Vocabulary()
 CONCEPT = COLLECTIONS["concept"]
@@ -48,7 +48,7 @@ def export_bytes(database: Database) -> bytes:
 
 
 def wipe(database: Database) -> None:
-    # Not by a transaction of ours, which would count on from where the catalogue stood.
+    # Without a transaction of ours, which would continue from the old position.
     with database.backend.connect_write() as connection, connection.begin():
         for table in (schema.relation_table, schema.record_table, schema.change_table, schema.import_base_table):
             connection.execute(delete(table))
@@ -57,7 +57,7 @@ def wipe(database: Database) -> None:
 
 @pytest.fixture
 def other_database(database: Database, new_url: DatabaseUrlFactory) -> Iterator[Database]:
-    """A second, empty catalogue on the same engine."""
+    """A second empty catalogue on the same engine."""
     new_database = open_database(new_url("sqlite" if database.is_embedded else "postgres"))
     yield new_database
     new_database.close()
@@ -68,7 +68,7 @@ def create_curator(database: Database) -> Caller:
 
 
 class CopyStateMachine(WriteMachine):
-    """Any sequence of writes, and in the end a copy of what came of it."""
+    """Random writes, then a copy of the catalogue."""
 
     copy: ClassVar[Database]
     path: ClassVar[Path]
@@ -105,7 +105,8 @@ def test_a_copy_of_any_catalogue_is_told_to_the_byte_alike(
 
 
 HOSTILE_TEXTS = st.one_of(
-    storable, st.sampled_from(['"', "\\", "\r\n\t", "\u2028", "é\u0301", "שלום", "👩‍🔬", '{"a":1}\n', "x" * 50_000])
+    storable_texts,
+    st.sampled_from(['"', "\\", "\r\n\t", "\u2028", "é\u0301", "שלום", "👩‍🔬", '{"a":1}\n', "x" * 50_000]),
 )
 NAMES = HOSTILE_TEXTS.filter(bool)
 ALIASES = st.builds(
@@ -115,7 +116,7 @@ ALIASES = st.builds(
 
 @st.composite
 def records(draw: st.DrawFn, record_id: str, name: str, states: list[RecordState]) -> Record:
-    """A record in any of these states that the store can hold, whoever could have written it."""
+    """Draw a record that the store can hold, in one of the given states."""
     collection = COLLECTIONS[name]
     numbers = st.integers(-(2**63), 2**63 - 1)
     fields = {
@@ -141,7 +142,7 @@ def records(draw: st.DrawFn, record_id: str, name: str, states: list[RecordState
 
 @st.composite
 def histories(draw: st.DrawFn) -> list[Change]:
-    """A log, each record of which has one collection, counts its versions, and is not merged in the end."""
+    """Draw a change log: consecutive versions, one collection per record, none merged at the end."""
     ids = draw(st.lists(st.sampled_from(["trm_a", "trm_b", "odd id", "é:1"]), min_size=1, max_size=6))
     kinds = {record_id: draw(st.sampled_from(list(COLLECTIONS))) for record_id in sorted(set(ids))}
     changes: list[Change] = []
@@ -190,12 +191,12 @@ def test_what_was_merged_elsewhere_can_be_undone_here(
 ) -> None:
     ada = create_curator(database)
     with database.write() as transaction:
-        writer = RecordWriter(transaction, ada)
+        writer = RecordEditor(transaction, ada)
         first_id, two, child = (writer.create(CONCEPT, {"name": name}).record.id for name in ("one", "two", "child"))
         writer.add_relation(writer.get_published(CONCEPT, child), "KINDOF", first_id)
     database.run_write(
-        lambda transaction: RecordWriter(transaction, ada).merge(
-            RecordWriter(transaction, ada).get_published(CONCEPT, first_id), two
+        lambda transaction: RecordEditor(transaction, ada).merge(
+            RecordEditor(transaction, ada).get_published(CONCEPT, first_id), two
         )
     )
     path = tmp_path / "all.jsonl"
@@ -204,7 +205,7 @@ def test_what_was_merged_elsewhere_can_be_undone_here(
     with other_database.read() as snapshot:
         first = revisions.find_version(snapshot, first_id, 1)
     assert first is not None
-    other_database.run_write(lambda transaction: RecordWriter(transaction, as_other_account(ada)).revert(first, 2))
+    other_database.run_write(lambda transaction: RecordEditor(transaction, as_other_account(ada)).revert(first, 2))
     with other_database.read() as snapshot:
         revision = read_position(snapshot).revision
         now = {record_id: revisions.find_at(snapshot, record_id, revision) for record_id in (first_id, two, child)}
@@ -216,12 +217,12 @@ def test_what_was_merged_elsewhere_can_be_undone_here(
 
 
 def as_other_account(caller: Caller) -> Caller:
-    """Someone else: no account of this catalogue made what is told."""
+    """Return a caller with an account that this catalogue does not have."""
     return replace(caller, account=replace(caller.account, id="usr_other"))
 
 
 def add_version(document: bytes, record_id: str, **fields: Any) -> bytes:
-    """A newer edition: the last version of a record, changed and added as another."""
+    """Append a changed version of a record to an export."""
     lines = [json.loads(line) for line in document.splitlines()]
     last_line = [line for line in lines if line.get("id") == record_id][-1]
     newer = {**last_line, "version": last_line["version"] + 1, "write": lines[-1]["write"] + 1, "action": "update"}
@@ -231,10 +232,10 @@ def add_version(document: bytes, record_id: str, **fields: Any) -> bytes:
 
 @pytest.fixture
 def copied_catalogue(database: Database, other_database: Database, tmp_path: Path) -> tuple[Database, Path, str]:
-    """A copy of a catalogue whose only record someone made elsewhere, the file it came from, and the record."""
+    """Copy of a catalogue with one record by an unknown account; its file; the record's id."""
     ada = create_curator(database)
     saved = database.run_write(
-        lambda transaction: RecordWriter(transaction, ada).create(CONCEPT, {"name": "one", "definition_text": "First."})
+        lambda transaction: RecordEditor(transaction, ada).create(CONCEPT, {"name": "one", "definition_text": "First."})
     )
     path = tmp_path / "all.jsonl"
     path.write_bytes(export_bytes(database))
@@ -244,7 +245,7 @@ def copied_catalogue(database: Database, other_database: Database, tmp_path: Pat
 
 def edit_definition(database: Database, caller: Caller, record_id: str, definition: str) -> None:
     with database.write() as transaction:
-        writer = RecordWriter(transaction, caller)
+        writer = RecordEditor(transaction, caller)
         writer.patch(writer.get_published(CONCEPT, record_id), {"definition_text": definition})
 
 

@@ -1,4 +1,4 @@
-"""Mirroring: a second real Lexarium, by its lists and by its feed; interrupted, gone on with; and sources that lie."""
+"""Mirroring of another server by lists and by feed: interruptions, local edits, faulty sources."""
 
 import json
 import signal
@@ -43,12 +43,12 @@ def shorten_pauses(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def hide_v1(proxy: FaultProxy, handler: Any) -> None:
-    """A v-alpha server that is no Lexarium."""
+    """Answer like a v-alpha server that is not Lexarium."""
     (REPLY_NOT_FOUND if handler.path.startswith("/api/v1") else forward_request)(proxy, handler)
 
 
 class Source:
-    """A small catalogue that is served, and can be written to."""
+    """Small catalogue on a server, for writing to."""
 
     def __init__(self, server: Server, proxy: FaultProxy) -> None:
         self.server = server
@@ -67,7 +67,7 @@ class Source:
         return record_id
 
     def take_targets(self) -> list[str]:
-        """The targets that were asked for since the last time."""
+        """Return the targets requested since the last call."""
         targets = self.proxy.targets
         self.proxy.requests.clear()
         return targets
@@ -75,7 +75,7 @@ class Source:
 
 @pytest.fixture
 def catalogue(new_url: DatabaseUrlFactory) -> Iterator[Database]:
-    """A fresh, empty catalogue, where the engine makes no difference."""
+    """Empty catalogue on SQLite: the engine makes no difference here."""
     new_database = open_database(new_url("sqlite"))
     yield new_database
     new_database.close()
@@ -95,13 +95,13 @@ def source(new_url: DatabaseUrlFactory) -> Iterator[Source]:
 
 @pytest.fixture
 def valpha_source(source: Source) -> Source:
-    """The same, as a v-alpha server that is no Lexarium."""
+    """The same source as a plain v-alpha server."""
     source.proxy.default_fault = hide_v1
     return source
 
 
 def read_all_valpha(server: Server) -> dict[str, Any]:
-    """All that v-alpha shows of a catalogue, with relations."""
+    """Return everything v-alpha shows of a catalogue, with relations."""
     return {
         record["id"]: server.get(f"/api/v-alpha/{name}?id={record['id']}").json
         for name in COLLECTION_NAMES
@@ -118,7 +118,7 @@ def read_mirror(database: Database) -> dict[str, Any]:
 
 
 def read_all_v1(server: Server) -> dict[str, Any]:
-    """All that v1 tells of the records of a catalogue, whatever their state, but for when they came to it."""
+    """Return everything v1 shows of the records in any state, except times of arrival."""
     records = {}
     for name in (*COLLECTION_NAMES, "contrast", "concept_class"):
         for state in ("published", "retired", "merged"):
@@ -131,7 +131,7 @@ def read_all_v1(server: Server) -> dict[str, Any]:
     return records
 
 
-# By lists
+# Lists
 
 
 def test_a_mirror_holds_what_the_source_holds(database: Database, valpha_source: Source) -> None:
@@ -276,7 +276,7 @@ def test_two_sources_are_kept_apart(
         assert len(list_records(catalogue)) == 3
 
 
-# By changes
+# Change feed
 
 
 def test_a_lexarium_is_followed_by_its_changes(url: str, database: Database, source: Source) -> None:
@@ -414,17 +414,11 @@ def test_after_a_kill_it_goes_on_where_it_was(
     database.close()
 
 
-@pytest.fixture(scope="module")
-def sample_server(new_url: DatabaseUrlFactory) -> Iterator[Server]:
-    with Server(new_url("sqlite"), "--sample") as server:
-        yield server
-
-
 @pytest.fixture
-def sample_source(sample_server: Server) -> Iterator[Source]:
-    with FaultProxy(sample_server.port) as proxy:
+def sample_source(sqlite_sample: Server) -> Iterator[Source]:
+    with FaultProxy(sqlite_sample.port) as proxy:
         proxy.default_fault = hide_v1
-        yield Source(sample_server, proxy)
+        yield Source(sqlite_sample, proxy)
 
 
 def test_trouble_on_the_way_is_outlived(catalogue: Database, valpha_source: Source) -> None:
@@ -446,7 +440,7 @@ def test_it_keeps_to_its_rate(catalogue: Database, valpha_source: Source) -> Non
     assert time.monotonic() - started >= (result.requests - 1) / 20
 
 
-# Sources that lie
+# Faulty sources
 
 
 HTML = b"<!doctype html><p>Welcome</p>"
@@ -578,7 +572,7 @@ def test_what_a_newer_lexarium_tells_beyond_us_is_left_out(new_url: DatabaseUrlF
     database.close()
 
 
-# The command
+# Command
 
 
 def test_the_command_tells_what_it_did(url: str, source: Source) -> None:

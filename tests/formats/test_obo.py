@@ -1,4 +1,4 @@
-"""OBO: what published files hold is read, what is written is read back as it was."""
+"""OBO: reading published files, and round trips."""
 
 import io
 import tracemalloc
@@ -355,7 +355,7 @@ SPACE = " " * 300_000
     ],
 )
 def test_a_line_that_is_made_to_harm_takes_steps_as_it_is_long(line: str) -> None:
-    # Any more than that, and the time that a test may take would be over long before.
+    # A larger one would exceed the timeout of a test.
     with suppress(ParseError):
         read_obo(f"{HEADER}[Term]\nid: A:1\nname: x\n{line}\n")
 

@@ -1,4 +1,4 @@
-"""Files as they come: compressed, in other encodings, without a telling name, with columns of their own."""
+"""Compressed files, other encodings, unknown file names and column names."""
 
 import bz2
 import gzip
@@ -155,7 +155,7 @@ def test_no_file_comes_out_larger_than_the_limit(tmp_path: Path, monkeypatch: py
 
 
 def decode_utf8(data: bytes, size: int = 7) -> tuple[bytes, str | None]:
-    """All of a stream, read in small pieces."""
+    """Read a stream in small chunks."""
     text = Utf8Stream(io.BufferedReader(io.BytesIO(data)))
     return b"".join(iter(lambda: text.read(size) or b"", b"")), text.warning
 

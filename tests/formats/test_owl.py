@@ -1,21 +1,21 @@
-"""OWL, read: classes of published ontologies as records."""
+"""OWL: classes of published ontologies as records."""
 
 import io
 from typing import Any
 
 import pytest
 
-from lexarium.domain.labels import Alias
 from lexarium.domain.record import RecordState, Relation
 from lexarium.domain.schema.collections import CONCEPT, DISORDER
 from lexarium.domain.vocabulary import Vocabulary
 from lexarium.formats.parsed import ParsedRecord, ParseError, ReadOptions
 from lexarium.formats.rdf import codec
 from lexarium.formats.registry import FORMATS
+from tests.support.imports import build_alias
 
 VOCABULARY = Vocabulary(base="https://terms.example/")
 
-# As the tools of the OBO Foundry write it, in words of our own.
+# In the style of the OBO Foundry's tools, with content of our own.
 ONTOLOGY = """<?xml version="1.0"?>
 <!DOCTYPE rdf:RDF [
     <!ENTITY obo "http://purl.obolibrary.org/obo/" >
@@ -96,10 +96,6 @@ ONTOLOGY = """<?xml version="1.0"?>
     </owl:Class>
 </rdf:RDF>
 """
-
-
-def build_alias(text: str, lang: str = "en", scope: Any = "exact") -> Alias:
-    return Alias(text=text, lang=lang, scope=scope)
 
 
 def read_owl(text: str, **options: Any) -> list[ParsedRecord]:

@@ -1,4 +1,4 @@
-"""What must hold for any text: identifiers, folding, order, and the way through JSON."""
+"""Properties for arbitrary text: ids, folding, sort order, JSON round trip."""
 
 import io
 import json
@@ -22,8 +22,8 @@ from lexarium.formats.json.stream import iter_objects
 from lexarium.formats.parsed import ParseError
 from lexarium.search.analysis.folding import find_words, fold
 from lexarium.web.http.encodings import choose_encoding
+from tests.support.strategies import storable_texts
 
-storable = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"))
 collections = st.sampled_from(list(COLLECTIONS.values()))
 
 
@@ -31,7 +31,7 @@ collections = st.sampled_from(list(COLLECTIONS.values()))
 def records(draw: st.DrawFn) -> tuple[Any, dict[str, Any]]:
     collection = draw(collections)
     integers = st.integers(-(2**63), 2**63 - 1)
-    fields = {name: draw(storable if kind is str else integers) for name, kind in collection.field_types.items()}
+    fields = {name: draw(storable_texts if kind is str else integers) for name, kind in collection.field_types.items()}
     return collection, fields
 
 
@@ -44,7 +44,7 @@ def test_a_minted_identifier_has_its_form_and_no_other(prefix: str) -> None:
     assert identifier != mint_id(prefix)
 
 
-@given(storable)
+@given(storable_texts)
 def test_a_name_key_ignores_case_and_unicode_form(name: str) -> None:
     key = name_key(name)
     assert name_key(unicodedata.normalize("NFD", name)) == name_key(unicodedata.normalize("NFC", name))
@@ -53,7 +53,7 @@ def test_a_name_key_ignores_case_and_unicode_form(name: str) -> None:
         assert name_key(name.upper()) == name_key(name.lower()) == key
 
 
-@given(storable)
+@given(storable_texts)
 def test_folding_ignores_case_and_accents_and_knows_where_each_word_stands(text: str) -> None:
     folded = fold(text)
     assert not any(unicodedata.combining(char) for word in folded.words for char in word)
@@ -91,13 +91,13 @@ def test_completing_keeps_what_is_given_and_misses_nothing(
     assert fill_defaults(collection, completed, 0) == completed
 
 
-@given(st.lists(storable, max_size=8))
+@given(st.lists(storable_texts, max_size=8))
 def test_order_is_that_of_the_names_ignoring_case(names: list[str]) -> None:
     collection = COLLECTIONS["concept"]
     records_fields = [fill_defaults(collection, {"id": f"trm_{i}", "name": name}, 0) for i, name in enumerate(names)]
     by_key = sorted(records_fields, key=lambda fields: (render_fields(collection, fields).order_key, fields["id"]))
     assert by_key == sorted(records_fields, key=lambda fields: (fields["name"].casefold(), fields["id"]))
-    # Both engines compare the bytes of UTF-8; that is the order of code points.
+    # Both engines compare UTF-8 bytes, which is the order of code points.
     keys = [render_fields(collection, fields).order_key for fields in records_fields]
     assert sorted(keys) == sorted(keys, key=lambda key: key.encode())
 

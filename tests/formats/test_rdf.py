@@ -1,4 +1,4 @@
-"""Bad input: what is malformed is refused at its place, and what is made to harm is refused before it does."""
+"""Malformed and malicious RDF: rejected with its location, before it does harm."""
 
 import io
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""SKOS in its four syntaxes: what is read, what is written, and that out and in again changes nothing."""
+"""SKOS in four syntaxes: reading, writing, round trips."""
 
 import io
 from collections.abc import Iterable, Iterator
@@ -19,6 +19,7 @@ from lexarium.domain.vocabulary import Vocabulary
 from lexarium.formats.parsed import ParsedRecord, ParseError, ReadOptions
 from lexarium.formats.rdf import codec
 from lexarium.formats.registry import FORMATS
+from tests.support.imports import build_alias
 
 SYNTAXES = ("skos", "rdfxml", "ntriples", "jsonld")
 VOCABULARY = Vocabulary(
@@ -37,22 +38,18 @@ PREFIXES = """
 """
 
 
-def build_alias(text: str, lang: str = "en", scope: Any = "exact") -> Alias:
-    return Alias(text=text, lang=lang, scope=scope)
-
-
 def read_skos(text: str | bytes, format: str = "skos", **options: Any) -> list[ParsedRecord]:
     reading = ReadOptions(FORMATS[format], VOCABULARY, **({"default_collection": CONCEPT} | options))
     return list(codec.read(io.BytesIO(text if isinstance(text, bytes) else text.encode()), reading))
 
 
 def read_turtle(text: str, **options: Any) -> list[ParsedRecord]:
-    """The records of some Turtle, without what is told of it as a whole."""
+    """Return the records in a Turtle text, without its file warnings."""
     return [imported_record for imported_record in read_skos(PREFIXES + text, **options) if imported_record.line]
 
 
 def list_file_warnings(text: str, **options: Any) -> list[str]:
-    """What is told of some Turtle as a whole."""
+    """Return the warnings about a Turtle text as a whole."""
     return [
         warning
         for imported_record in read_skos(PREFIXES + text, **options)
@@ -65,7 +62,7 @@ def write_skos(format: str, records: Iterable[Record], vocabulary: Vocabulary = 
     return b"".join(codec.write(FORMATS[format], vocabulary, records))
 
 
-# Words that are syntax somewhere, and characters that are often handled wrongly.
+# Words that are syntax in some format, and characters that are often handled wrongly.
 SYNTAX = [
     '"',
     "'",
@@ -126,7 +123,7 @@ timestamps = st.integers(-(2**62), 2**62)
 
 @st.composite
 def generated_records(draw: st.DrawFn) -> Record:
-    """A record with anything in it that a catalogue can hold and RDF/XML can say."""
+    """Draw a record that a catalogue can hold and RDF/XML can express."""
     collection: Collection = draw(st.sampled_from(list(COLLECTIONS.values())))
     identifier = draw(identifiers)
     fields_drawn: dict[str, Any] = {}
@@ -166,7 +163,7 @@ def generated_records(draw: st.DrawFn) -> Record:
 
 
 def to_record(imported_record: ParsedRecord) -> Record:
-    """The record that an empty catalogue would have of it."""
+    """Return the record that an import into an empty catalogue would create."""
     collection = COLLECTIONS[imported_record.collection]
     assert imported_record.state is not None
     assert imported_record.sources is not None
@@ -183,7 +180,7 @@ def to_record(imported_record: ParsedRecord) -> Record:
 
 
 def sort_record(record: Record) -> Record:
-    """The record with its aliases in one order: JSON-LD groups them by scope and language."""
+    """Sort the aliases: JSON-LD groups them by scope and language."""
     return replace(
         record,
         stored_aliases=tuple(sorted(record.stored_aliases or (), key=repr)),
@@ -425,7 +422,7 @@ def test_hierarchies_are_read_from_either_end() -> None:
     )
     assert first_record.relations == []
     assert second_record.relations == [Relation("https://example.org/2", "KINDOF", "https://example.org/1")]
-    # What is said to be a part is not a kind, and what is far away counts where nothing nearer is said.
+    # A part is not a kind. An indirect parent counts only where no nearer one is named.
     assert Relation("https://example.org/3", "PARTOF", "https://example.org/1") in third_record.relations
     assert ("KINDOF", "source") in first_record.complete_relations
     assert ("RELATED", "source") not in first_record.complete_relations

@@ -1,4 +1,4 @@
-"""CSV and TSV: read whatever program saved them, and read back as they were written."""
+"""CSV and TSV: files of any program, and round trips."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""Nesting in Turtle: bounded before the parser sees it, and list cells are not kept."""
+"""Turtle nesting is bounded before parsing, and list cells are not kept."""
 
 import io
 
@@ -13,7 +13,7 @@ MAX_DEPTH = 1_000
 
 
 class SmallReads(io.BytesIO):
-    """A stream that gives one byte at a time, so that every token is cut everywhere."""
+    """Stream that returns one byte at a time, which splits every token."""
 
     def read(self, size: int | None = -1) -> bytes:
         return super().read(1)

@@ -1,4 +1,4 @@
-"""More than a server can do: what is past that is refused at once, and what is taken is done."""
+"""Admission control: refuse what exceeds the limits at once, and finish what was admitted."""
 
 import json
 from collections import Counter
@@ -28,7 +28,7 @@ def test_past_the_most_requests_in_work_the_next_is_told_to_come_again(new_url: 
                 assert response.headers["x-request-id"]
             return response.status, f"concept {number}"
 
-        # What is told piece by piece counts once, and no more once it is told.
+        # A streamed response counts once, and no longer after its end.
         for _ in range(50):
             assert server.get("/api/v1/export?format=jsonl").status == 200
         results = list(threads.map(create_concept, range(300)))
@@ -58,7 +58,7 @@ def test_once_one_was_refused_an_eighth_is_taken_until_none_had_to_be_for_a_seco
     assert work.is_overloaded
     assert is_full_with(8)
     assert not is_full_with(7)
-    now += 0.9  # which is less than a second after the last refusal
+    now += 0.9  # less than a second after the last refusal
     assert is_full_with(63)
     now += 1
     assert not work.is_overloaded

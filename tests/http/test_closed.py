@@ -1,4 +1,4 @@
-"""A closed catalogue: who has no token reads nothing, at no address that the application has."""
+"""Closed catalogue: no route shows anything without a token."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,9 +11,10 @@ from tests.support.databases import ENGINES, DatabaseUrlFactory
 from tests.support.route_list import METHODS, list_routes
 from tests.support.server import HttpResponse, Server
 
+# Name of a record: a response that contains it has read the catalogue.
 SECRET = "Unspoken aptitude"
-"""The name of a record; where it is told, something has been read."""
 STATIC_PREFIX = "/static/"
+# Parameters for routes that show little without them.
 QUERIES = {
     "/api/v-alpha/concept": ("?id={id}", "?name=Unspoken%20aptitude", "?format=json"),
     "/api/v-alpha/search": ("?q=unspoken",),
@@ -27,15 +28,14 @@ QUERIES = {
     "/search": ("?q=unspoken",),
     "/id/{id:path}": ("?format=json", "?format=turtle", "?format=jsonld", "?format=html"),
 }
-"""What is asked of addresses that tell little of a catalogue unless something is asked."""
 
 
 @dataclass(frozen=True)
 class ClosedSite:
     server: Server
     token: str
+    # All paths, with a record id where they take one.
     targets: list[str]
-    """Every address, with a record's id where it takes one."""
 
     def send(self, method: str, target: str, token: str | None = None, **headers: str) -> HttpResponse:
         if token is not None:
@@ -95,7 +95,7 @@ def test_nothing_is_read_without_a_token_also_after_it_was_read_with_one(closed_
                 assert "www-authenticate" in response.headers
             assert response.headers["cache-control"].startswith("private, ")
             assert SECRET.encode() not in response.body
-    assert checked_count >= 40  # else the addresses that tell it were not asked as they must be
+    assert checked_count >= 40  # otherwise the paths that show it were not requested properly
 
 
 def test_a_form_that_is_sent_too_late_is_kept_until_someone_has_signed_in(closed_site: ClosedSite) -> None:

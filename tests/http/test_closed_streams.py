@@ -1,4 +1,4 @@
-"""Live streams of a closed catalogue end with the token that they were opened with, though nothing changes."""
+"""Event streams of a closed catalogue end with their token, even when nothing changes."""
 
 from http.client import HTTPConnection, HTTPResponse
 
@@ -10,11 +10,11 @@ from lexarium.services.access.accounts import add_account
 from lexarium.services.access.tokens import create_token
 from lexarium.store.database import Database
 from tests.support.server import Server
-from tests.v1.test_v1 import V1Client
+from tests.support.v1_client import V1Client
 
 
 def open_stream(server: Server, secret: str) -> tuple[HTTPConnection, HTTPResponse]:
-    """Open a stream, and read that it has begun."""
+    """Open a stream and read its first line."""
     connection = server.connect()
     headers = {"Authorization": f"Bearer {secret}", "Accept": "text/event-stream"}
     connection.request("GET", "/api/v1/changes", headers=headers)
@@ -46,5 +46,5 @@ def test_a_stream_ends_with_its_token(url: str, revocation: str) -> None:
             assert admin.send("DELETE", f"users/{account.id}").status == 204
         elif revocation == "password":
             assert admin.send("PATCH", f"users/{account.id}", {"password": "another horse battery"}).status == 200
-        stream.read()  # to its end: while the token is valid, it goes on and on
+        stream.read()  # to its end: the stream goes on while the token is valid
         connection.close()

@@ -1,4 +1,4 @@
-"""Heavy requests (annotate, export, reconcile) have limits of their own, so that they keep no reader out."""
+"""Heavy requests (annotate, export, reconcile) have limits of their own, so that other reads go on."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -42,7 +42,7 @@ def add_record(server: Server) -> None:
 
 @contextmanager
 def lock_change_log(url: str) -> Iterator[None]:
-    """Hold everyone up who reads the log of changes, which all heavy requests do, until the block ends."""
+    """Lock the change log, which all heavy requests read, during the block."""
     with open_sqlalchemy(url) as connection:
         connection.execute(text("LOCK TABLE change IN ACCESS EXCLUSIVE MODE"))
         yield
@@ -69,7 +69,7 @@ def test_heavy_requests_past_the_limit_are_refused_and_readers_are_served(
             assert "annotate, export or reconcile" in response.body.decode()
             assert int(response.headers["retry-after"]) > 0
             assert [server.get("/api/v1/releases").status for _ in range(REQUEST_COUNT)] == [200] * REQUEST_COUNT
-            if heavy in (export, extend):  # annotating gives up after a while by itself
+            if heavy in (export, extend):  # annotating times out by itself
                 assert not all(map(is_done, futures))
         assert {future.result().status for future in futures} <= {200, 503}
 

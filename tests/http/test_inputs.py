@@ -1,4 +1,4 @@
-"""A little of what `python -m torture.request_fuzz` and `python -m torture.import_fuzz` do at length."""
+"""Short runs of `torture.request_fuzz` and `torture.import_fuzz`."""
 
 import random
 from contextlib import closing

@@ -1,4 +1,4 @@
-"""A real nginx in front, as the site that comes along sets it up: skipped where there is none."""
+"""A real nginx with the site files from deploy/."""
 
 import json
 import os
@@ -50,14 +50,14 @@ http {{
 
 @pytest.fixture(scope="module")
 def folder() -> Iterator[Path]:
-    """A folder with a short name: the path of a socket has at most a hundred characters."""
+    """Folder with a short path: the path of a socket has at most a hundred characters."""
     with TemporaryDirectory(prefix="lx-") as name:
         yield Path(name)
 
 
 @contextmanager
 def run_nginx(folder: Path, name: str, addresses: Mapping[str, str]) -> Iterator[int]:
-    """The port of an nginx with a site that comes along, and where what it names is here."""
+    """Run nginx with a site file from deploy/, its addresses replaced; yield its port."""
     if NGINX is None:
         pytest.skip("no nginx (apt-get install nginx-light)")
     port = find_free_port()
@@ -84,7 +84,7 @@ def _is_listening(port: int) -> bool:
 
 @pytest.fixture(scope="module")
 def site(folder: Path, new_url: DatabaseUrlFactory) -> Iterator[Server]:
-    """A server of two processes on a socket, asked through nginx."""
+    """Server of two processes on a socket, behind nginx."""
     options = ("--workers", "2", "--host", f"unix:{folder / 'lexarium.sock'}")
     variables = {"LEXARIUM_SIGN_IN_RATE": "1", "LEXARIUM_WRITE_RATE": "100000", "LEXARIUM_WRITE_BURST": "100000"}
     addresses = {"/run/lexarium/lexarium.sock": str(folder / "lexarium.sock")}
@@ -93,12 +93,12 @@ def site(folder: Path, new_url: DatabaseUrlFactory) -> Iterator[Server]:
         SpawnedServer(new_url("sqlite"), *options, **variables) as server,
     ):
         server.port = port
-        wait_until(lambda: server.get("/readyz").status == 200)
+        server.wait_until_ready()
         yield server
 
 
 def try_sign_in(server: Server, source: str, **headers: str) -> HttpResponse:
-    """Try to sign in from an address of this machine."""
+    """Try to sign in from a local source address."""
     connection = HTTPConnection(HOST, server.port, timeout=DEADLINE_SECONDS, source_address=(source, 0))
     body = json.dumps({"name": "nobody", "password": "not this one"})
     all_headers = {"Content-Type": "application/json"} | {
@@ -123,7 +123,7 @@ def test_answers_are_the_same_as_without_it(site: Server) -> None:
 
 
 def test_clients_are_told_apart_by_their_own_address_and_cannot_choose_it(site: Server) -> None:
-    tries = 8  # more than both processes let through
+    tries = 8  # more than both processes allow together
     spoofed = [try_sign_in(site, "127.0.0.1", X_Forwarded_For=f"10.0.0.{number}").status for number in range(tries)]
     assert 429 in spoofed
     assert try_sign_in(site, "127.0.0.2").status == 401
@@ -134,7 +134,7 @@ def test_a_reload_replaces_every_worker_and_loses_no_request(site: Server) -> No
     over = threading.Event()
 
     def send_requests(number: int) -> list[str]:
-        """Reads and writes on one connection, over and over: the ids of what was written."""
+        """Read and write on one connection; return the ids of created records."""
         connection = HTTPConnection(HOST, site.port, timeout=DEADLINE_SECONDS)
         headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
         record_ids = []
@@ -186,7 +186,7 @@ def test_a_socket_that_is_in_use_is_refused_and_one_that_was_left_behind_is_not(
 
 
 class FakeNode(ThreadingHTTPServer):
-    """Stands in for a node: what it was asked, and no answer to a write, as where it ends in the midst of one."""
+    """Node that records requests and drops every write without a reply."""
 
     daemon_threads = True
 
@@ -213,12 +213,12 @@ class FakeNodeHandler(BaseHTTPRequestHandler):
     do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = respond  # noqa: N815
 
     def log_message(self, format: str, *args: object) -> None:
-        """Nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture
 def nodes() -> Iterator[tuple[list[FakeNode], Server]]:
-    """Three nodes, and the site in front of them."""
+    """Three fake nodes behind nginx."""
     fake_nodes = [FakeNode() for _ in range(3)]
     addresses = {f"node{number}:8000": f"{HOST}:{node.server_port}" for number, node in enumerate(fake_nodes, 1)}
     with TemporaryDirectory(prefix="lx-") as name, run_nginx(Path(name), "nginx-nodes.conf", addresses) as port:

@@ -1,12 +1,12 @@
-"""Every answer forbids browsers to guess its media type, whichever layer it comes from."""
+"""Every response has `nosniff`, whichever layer sends it."""
 
 from collections.abc import Iterator
 
 import pytest
 
-from tests.http.test_protocol import send_raw
 from tests.support.databases import DatabaseUrlFactory
 from tests.support.server import Server
+from tests.support.sockets import send_raw
 
 NOSNIFF = b"\r\nx-content-type-options: nosniff\r\n"
 POST = b"POST /api/v1/annotate HTTP/1.1\r\nHost: x\r\nContent-Type: text/plain\r\n"
@@ -49,7 +49,7 @@ def test_every_answer_of_the_application_has_it(server: Server, target: str, sta
         (b"GET /" + b"x" * 70_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n", 414),
         (b"GET / HTTP/1.1\r\nHost: x\r\nX-Long: " + b"x" * 70_000 + b"\r\n\r\n", 431),
     ],
-    ids=lambda given: str(given) if isinstance(given, int) else "",
+    ids=lambda value: str(value) if isinstance(value, int) else "",
 )  # fmt: skip
 def test_every_refusal_of_a_request_has_it(server: Server, request_sent: bytes, status: int) -> None:
     response = send_raw(server, request_sent)

@@ -1,34 +1,16 @@
-"""Clients that are slow, or that speak no HTTP; and what the server is spared by them."""
+"""Slow clients and clients that do not speak HTTP."""
 
 import json
 import socket
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from tests.support.databases import DatabaseUrlFactory
-from tests.support.polling import DEADLINE_SECONDS
 from tests.support.server import HttpResponse, Server, SpawnedServer
-from tests.v1.test_v1 import V1Client
-
-
-def send_raw(server: Server, *chunks: bytes) -> bytes:
-    """All that the server answers until it closes the connection."""
-    with socket.create_connection(("127.0.0.1", server.port), timeout=DEADLINE_SECONDS) as client:
-        for chunk in chunks:
-            client.sendall(chunk)
-        received = b""
-        while data := client.recv(65_536):
-            received += data
-        return received
-
-
-@pytest.fixture(scope="module")
-def short_timeout_server(new_url: DatabaseUrlFactory) -> Iterator[Server]:
-    with Server(new_url("sqlite"), LEXARIUM_BODY_SECONDS="1") as running:
-        yield running
+from tests.support.sockets import send_raw
+from tests.support.v1_client import V1Client
 
 
 def test_headers_that_do_not_end_are_not_waited_for(short_timeout_server: Server) -> None:
@@ -69,7 +51,7 @@ def test_a_very_long_line_of_a_batch_is_read_without_delay(new_url: DatabaseUrlF
         before = _get_cpu_seconds(server)
         response = server.request("POST", "/api/v1/batch", headers, b" " * 40_000_000 + b"x")
         assert (response.status, response.json["errors"][0]["pointer"]) == (422, "/1")
-        # Of the processor's own time, which nobody else takes; it was six seconds when each piece was joined anew.
+        # CPU time, which does not depend on other processes. It was six seconds when chunks were joined each time.
         assert _get_cpu_seconds(server) - before < 3
 
 
@@ -108,7 +90,7 @@ def test_whoever_guesses_at_an_account_does_not_lock_its_owner_out(new_url: Data
 
         assert [sign_in("127.0.0.2") for _ in range(3)] == [401, 401, 429]
         assert sign_in("127.0.0.3") == 401
-        # Nor may one address go through all names.
+        # Nor may one address try all names.
         assert 429 in [sign_in("127.0.0.4", str(number)) for number in range(40)]
 
 

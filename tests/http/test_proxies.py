@@ -1,4 +1,4 @@
-"""Which proxies are believed when they say who a client is."""
+"""Trusted proxies and the client address."""
 
 from contextlib import closing
 
@@ -13,7 +13,7 @@ from tests.support.server import Server
 
 
 def get_scheme(server: Server, **headers: str) -> str:
-    """The scheme that a server believes it is asked by: its manifest begins its addresses with it."""
+    """Return the scheme of the URLs in the manifest."""
     address: str = server.get("/reconcile", **headers).json["view"]["url"]
     return address.partition(":")[0]
 
@@ -25,7 +25,7 @@ def test_headers_are_believed_only_where_the_proxy_is_trusted(new_url: DatabaseU
     with Server(url, LEXARIUM_TRUSTED_PROXIES="192.0.2.1, 127.0.0.0/8", LEXARIUM_SIGN_IN_RATE="1") as server:
         assert get_scheme(server, X_Forwarded_Proto="https") == "https"
         assert get_scheme(server, X_Forwarded_Proto="gopher") == "http"
-        # The last that is no proxy of ours counts; what is no address counts for nothing.
+        # The last address that is not a trusted proxy counts; what is not an address is ignored.
         assert try_sign_ins(server, "203.0.113.7", "spoofed, 203.0.113.7", "198.51.100.1, 203.0.113.7, 192.0.2.1") == [
             401,
             429,
@@ -38,7 +38,7 @@ def test_headers_are_believed_only_where_the_proxy_is_trusted(new_url: DatabaseU
             401,
             429,
         ]
-        # One line has all addresses of IPv6 that begin alike; an address of IPv4 is the same, however it is written.
+        # An IPv6 network shares one limit. An IPv4 address is the same in any notation.
         assert try_sign_ins(server, "2001:db8::2", "2001:db8:0:1::1", "::ffff:203.0.113.8") == [429, 401, 429]
 
 
@@ -83,7 +83,7 @@ SIGN_IN = '{"name": "nobody", "password": "not this one"}'
 
 
 def try_sign_ins(server: Server, *forwarded: str) -> list[int]:
-    """What tries to sign in to one account are answered, each from an address; each address has one try."""
+    """Try to sign in once from each forwarded address; return the statuses."""
     codes = []
     for client_address in forwarded:
         headers = {"Content-Type": "application/json", "X-Forwarded-For": client_address}

@@ -1,4 +1,4 @@
-"""Limits on what a client may send before its request is complete: request line, headers, trailers, connections."""
+"""Limits on incomplete requests: request line, headers, trailers, connections."""
 
 import json
 import socket
@@ -7,12 +7,11 @@ from contextlib import ExitStack, suppress
 
 import pytest
 
-from tests.http.test_protocol import send_raw
-from tests.http.test_slow_clients import has_response, is_dropped
 from tests.support.databases import DatabaseUrlFactory
 from tests.support.metrics import read_metrics
 from tests.support.polling import wait_until
 from tests.support.server import Server
+from tests.support.sockets import has_response, is_dropped, send_raw
 from torture.overload import get_private_memory_bytes
 
 MEBIBYTE = 1 << 20
@@ -30,14 +29,8 @@ def server(new_url: DatabaseUrlFactory) -> Iterator[Server]:
         yield running
 
 
-@pytest.fixture(scope="module")
-def short_timeout_server(new_url: DatabaseUrlFactory) -> Iterator[Server]:
-    with Server(new_url("sqlite"), LEXARIUM_BODY_SECONDS="1") as running:
-        yield running
-
-
 def build_headers(count: int, size: int) -> bytes:
-    """Headers that have this size together, with separators and line ends."""
+    """Build headers of this total size, including separators and line ends."""
     header_size = size // count
     lines = [b"x-%04d: " % number for number in range(count)]
     fill = [header_size - len(line) - 2 for line in lines]
@@ -46,7 +39,7 @@ def build_headers(count: int, size: int) -> bytes:
 
 
 def parse_status(response: bytes) -> int:
-    """The status of an answer; that of an error must be a problem document that says the same."""
+    """Return the status of a response; an error must be a problem document with the same status."""
     head, _, body = response.partition(b"\r\n\r\n")
     code = int(head.split()[1])
     if code >= 400:
@@ -71,7 +64,7 @@ def test_headers_have_at_most_64_kibibytes(server: Server, count: int) -> None:
 def test_there_are_at_most_100_headers(server: Server) -> None:
     assert parse_status(send_raw(server, HEAD + CLOSE + build_headers(98, 2_000) + b"\r\n")) == 200
     assert parse_status(send_raw(server, HEAD + CLOSE + build_headers(99, 2_000) + b"\r\n")) == 431
-    assert parse_status(send_raw(server, HEAD + build_headers(9_000, 200_000))) == 431  # and no end of them
+    assert parse_status(send_raw(server, HEAD + build_headers(9_000, 200_000))) == 431  # without their end
 
 
 def test_a_long_address_may_have_long_headers_too(server: Server) -> None:
@@ -126,7 +119,7 @@ def test_a_body_that_is_not_http_is_answered(server: Server) -> None:
 
 
 def receive(client: socket.socket) -> bytes:
-    """Receive one answer with a JSON object; the connection stays open."""
+    """Receive one response with a JSON object and keep the connection open."""
     received = b""
     while not received.endswith(b"}"):
         data = client.recv(65_536)
@@ -136,7 +129,7 @@ def receive(client: socket.socket) -> bytes:
 
 
 def attack(server: Server, start: bytes, size: int) -> socket.socket:
-    """Send headers without end, for as long as the server takes them."""
+    """Send endless headers while the server reads them."""
     client = socket.create_connection(("127.0.0.1", server.port), timeout=60)
     with suppress(ConnectionError):
         client.sendall(start)
@@ -213,7 +206,7 @@ def test_nobody_stays_by_sending_line_breaks(short_timeout_server: Server) -> No
 def test_nobody_stays_by_sending_a_body_that_is_answered_already(
     short_timeout_server: Server, target: bytes, connection: bytes
 ) -> None:
-    assert short_timeout_server.get(target.decode()).status == 200  # so that its answer is in the cache
+    assert short_timeout_server.get(target.decode()).status == 200  # so that its response is cached
     with socket.create_connection(("127.0.0.1", short_timeout_server.port), timeout=30) as client:
         client.sendall(b"GET %b HTTP/1.1\r\nHost: x\r\n%bContent-Length: 1000000000\r\n\r\n" % (target, connection))
         assert client.recv(65_536).startswith(b"HTTP/1.1 200 ")

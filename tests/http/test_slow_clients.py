@@ -1,8 +1,7 @@
-"""Clients who are slow, in every way, keep nobody else from being served, take no memory, and are dropped in time."""
+"""Slow clients block nobody, take little memory and are dropped in time."""
 
 import json
 import resource
-import select
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -14,10 +13,11 @@ from tests.support.metrics import read_metrics
 from tests.support.polling import wait_until
 from tests.support.requirements import skip_or_fail
 from tests.support.server import Server
+from tests.support.sockets import has_response, is_dropped
 from torture.overload import get_private_memory_bytes
 
+# Timeout of each client: long enough for all to be connected at once while others are served.
 SECONDS = 60
-"""How long each of them has: long enough for all to be there at once, and others to be answered."""
 CLIENTS_PER_KIND = 250
 JSON = {"Content-Type": "application/json"}
 TEXT = "much to read " * 3_500
@@ -25,7 +25,7 @@ TEXT = "much to read " * 3_500
 
 @contextmanager
 def raise_file_limit() -> Iterator[None]:
-    """As many open files as the system allows."""
+    """Raise the limit of open files to the maximum."""
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     if before[1] < 4 * CLIENTS_PER_KIND + 500:
         skip_or_fail(f"only {before[1]} files may be open here (ulimit -n)")
@@ -35,26 +35,12 @@ def raise_file_limit() -> Iterator[None]:
 
 
 def connect_slowly(server: Server, data: str) -> socket.socket:
-    """A client who has sent this much, and reads hardly anything."""
+    """Connect with a small receive buffer, send data and do not read."""
     client = socket.socket()
     client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     client.connect(("127.0.0.1", server.port))
     client.sendall(data.encode())
     return client
-
-
-def is_dropped(client: socket.socket) -> bool:
-    """Whether the server has closed the connection, without reading what it has sent."""
-    poller = select.poll()
-    poller.register(client, select.POLLRDHUP)
-    return bool(poller.poll(0))
-
-
-def has_response(client: socket.socket) -> bool:
-    """Whether there is something to be read."""
-    poller = select.poll()
-    poller.register(client, select.POLLIN)
-    return bool(poller.poll(0))
 
 
 @pytest.mark.full
@@ -65,7 +51,7 @@ def test_a_thousand_slow_clients_stop_nobody_and_are_dropped(new_url: DatabaseUr
         ExitStack() as open_still,
     ):
         token = server.create_token("curator")
-        for number in range(150):  # more than what fits between the two ends of a connection
+        for number in range(150):  # more than the socket buffers hold
             draft = {"name": f"concept {number}", "definition_text": TEXT}
             assert server.post_json("/api/v1/concept", draft, token).status == 201
         assert len(server.get("/api/v-alpha/concept").json) == 150
@@ -82,15 +68,15 @@ def test_a_thousand_slow_clients_stop_nobody_and_are_dropped(new_url: DatabaseUr
                 (kind, open_still.enter_context(connect_slowly(server, request_text)))
                 for kind, request_text in requests_by_kind.items()
             ]
-            if number % 10 == 0:  # None of them is work any more, once it is known how slow they are.
+            if number % 10 == 0:  # slow clients must not count as running requests
                 wait_until(lambda: read_metrics(server)["lexarium_requests_in_work"] == 0)
         assert server.get("/api/v-alpha/concept?id=none").status == 404
         assert server.post_json("/api/v1/concept", {"name": "among the slow"}, token).status == 201
-        assert not any(is_dropped(client) for _, client in clients)  # so nobody has waited for them to be gone
+        assert not any(is_dropped(client) for _, client in clients)  # so nobody had to wait for a timeout
         wait_until(lambda: server.get("/api/v1/search?q=among+the+slow").json["total"] == 1)
         slow = [client for kind, client in clients if kind != "idle"]
         wait_until(lambda: all(map(is_dropped, slow)))
-        assert not any(is_dropped(client) for kind, client in clients if kind == "idle")  # those who wait cost nothing
+        assert not any(is_dropped(client) for kind, client in clients if kind == "idle")  # idle clients cost nothing
         assert len(server.get("/api/v-alpha/concept").json) == 151
     assert "Traceback" not in server.log
 

@@ -1,4 +1,4 @@
-"""A collection past the cache limit: the same answer, streamed."""
+"""A collection larger than the cache limit is streamed, with the same content."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""A client that sends too large a body can read the answer, however it sends the body."""
+"""A client that sends too large a body can read the response, however it sends the body."""
 
 import http.client
 import json
@@ -13,15 +13,14 @@ from pathlib import Path
 import pytest
 import requests
 
-from tests.pages.test_browser_curate import sign_in
 from tests.support.browser import Browser
 from tests.support.databases import DatabaseUrlFactory
 from tests.support.requirements import skip_or_fail
 from tests.support.server import Server
 
 MEBIBYTE = 1 << 20
+# In MiB. The limit is 1 for JSON, 10 for plain text.
 SIZES = (1, 11, 80)
-"""In mebibytes. JSON may have 1, plain text 10."""
 KINDS = {1: "application/json", 11: "text/plain", 80: "text/plain"}
 Send = Callable[[str, Path, str], tuple[int, bytes]]
 
@@ -97,7 +96,7 @@ def send_chunks_by_curl(url: str, file: Path, content_type: str) -> tuple[int, b
 
 @pytest.fixture(scope="module", params=SIZES, ids=lambda size: f"{size}MiB")
 def large_file(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str]]:
-    """A file that is too large, and the media type to send it as."""
+    """A file that is too large, and its media type."""
     size: int = request.param
     file = tmp_path_factory.mktemp("body") / "body"
     file.write_bytes(b" " * (size * MEBIBYTE + 1))
@@ -140,7 +139,7 @@ def test_a_form_with_too_large_a_file_is_answered_with_a_page(
 ) -> None:
     with Server(new_url("sqlite"), LEXARIUM_UPLOAD_MB="1") as server:
         browser.base_url = f"http://127.0.0.1:{server.port}"
-        sign_in(browser, server, "curator", "/import")
+        browser.sign_in(server, "curator", "/import")
         browser.find("input[type=file]").send_keys(str(large_file[0]))
         browser.find("main form").submit()
         browser.wait(lambda: "at most 1048576 bytes" in browser.text)

@@ -1,4 +1,4 @@
-"""Figures, readiness and the log: what a server tells whoever watches it."""
+"""Metrics, readiness and log."""
 
 import asyncio
 import json
@@ -19,8 +19,8 @@ from lexarium.services.access.permissions import Caller
 from lexarium.services.curation.record_writer import RecordWriter
 from lexarium.services.search.indexer import Indexer
 from lexarium.store.database import Database
+from lexarium.store.engine.catalogue import read_position
 from lexarium.store.migrations import SCHEMA_VERSION
-from lexarium.store.position import read_position
 from lexarium.web.metrics import METRICS
 from lexarium.web.middleware.request_log import RequestLogMiddleware, RequestStats
 from tests.support.databases import DatabaseUrlFactory
@@ -105,7 +105,7 @@ def test_the_figures_of_several_workers_are_one_nodes(url: str) -> None:
         for _ in range(40):
             server.get("/healthz")
         counted = format_requests_metric("GET", "/healthz", 200)
-        wait_until(lambda: read_metrics(server).get(counted) == 40)  # a second late at most, whoever is asked
+        wait_until(lambda: read_metrics(server).get(counted) == 40)  # at most a second late, from any worker
 
 
 def test_webhooks_that_fail_are_counted(new_url: DatabaseUrlFactory) -> None:
@@ -158,7 +158,7 @@ def test_requests_in_work_are_told(new_url: DatabaseUrlFactory) -> None:
         token = server.create_token("curator")
         server.post_json("/api/v1/concept", {"name": "before"}, token)
         with closing(sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)) as database:
-            database.execute("BEGIN IMMEDIATE")  # so that nobody else writes
+            database.execute("BEGIN IMMEDIATE")  # so that nothing else can write
             futures = [threads.submit(server.post_json, "/api/v1/concept", {"name": "x"}, token) for _ in range(3)]
             wait_until(lambda: read_metrics(server)["lexarium_requests_in_work"] == 3)
         assert [future.result().status for future in futures] == [201] * 3
@@ -180,7 +180,7 @@ def test_the_alerts_name_only_figures_that_are_told_and_every_figure_is_explaine
 def test_a_node_is_not_ready_while_its_database_is_of_another_version(new_url: DatabaseUrlFactory) -> None:
     url = new_url("sqlite")
     with Server(url) as server:
-        wait_until(lambda: server.get("/readyz").status == 200)
+        server.wait_until_ready()
         with closing(sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)) as database:
             database.execute("UPDATE alembic_version SET version_num = '0001'")
             response = server.get("/readyz")

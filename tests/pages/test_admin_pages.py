@@ -1,30 +1,25 @@
-"""The pages of administration, of one's own account and of imports, as a browser without scripts sees them."""
+"""Pages for administration, accounts and imports, without scripts."""
 
 import json
 import re
-import threading
 from collections.abc import Iterator
 from html import unescape
-from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from tests.support.browserless_client import PASSWORD, BrowserlessClient, create_account
+from tests.support.browserless_client import PASSWORD, BrowserlessClient, create_account, extract_text
 from tests.support.databases import ENGINES, DatabaseUrlFactory
+from tests.support.polling import wait_until
 from tests.support.server import HttpResponse, Server
+from tests.support.webhook_receiver import WebhookReceiver
 
 HOSTILE = '<script>alert("1")</script>'
 ADMIN_PAGES = ["/admin", "/admin/people", "/admin/tokens", "/admin/webhooks"]
 
 
-def extract_text(body: str) -> str:
-    """What a page says, cell by cell."""
-    return " ".join(unescape(re.sub(r"<[^>]*>", " ", body.partition("<main")[2])).split())
-
-
 @pytest.fixture(scope="module", params=ENGINES)
 def sample_server(request: pytest.FixtureRequest, new_url: DatabaseUrlFactory) -> Iterator[Server]:
-    """A server of the sample catalogue that may send webhooks to this machine."""
+    """Server of the sample that may send webhooks to this machine."""
     with Server(
         new_url(request.param), "--sample", LEXARIUM_WEBHOOKS_PRIVATE="yes", LEXARIUM_SIGN_IN_RATE="1000"
     ) as server:
@@ -46,26 +41,9 @@ def curator(sample_server: Server) -> BrowserlessClient:
 
 
 @pytest.fixture
-def receiver() -> Iterator[tuple[str, list[bytes]]]:
-    """An address that takes whatever is sent to it, and what was sent."""
-    received: list[bytes] = []
-
-    class RecordingHandler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            received.append(self.rfile.read(int(self.headers["content-length"])))
-            self.send_response(204)
-            self.end_headers()
-
-        def log_message(self, format: str, *arguments: object) -> None:
-            pass
-
-    server = HTTPServer(("127.0.0.1", 0), RecordingHandler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}/hook", received
-    server.shutdown()
-    thread.join()
-    server.server_close()
+def receiver() -> Iterator[WebhookReceiver]:
+    with WebhookReceiver() as running:
+        yield running
 
 
 @pytest.mark.parametrize("path", ADMIN_PAGES)
@@ -91,8 +69,8 @@ def test_a_contributor_cannot_import(sample_server: Server) -> None:
 
 
 def test_the_overview_tells_how_the_service_stands(admin: BrowserlessClient) -> None:
-    while "there is none yet" in (text := extract_text(admin.open("/admin"))):
-        pass  # The search index is being made.
+    wait_until(lambda: "there is none yet" not in extract_text(admin.open("/admin")))  # an index is being built
+    text = extract_text(admin.body)
     engine = "SQLite" if admin.server.url.startswith("sqlite") else "PostgreSQL"
     assert f"{engine}, schema" in text
     assert "Search index up to date" in text or "behind" in text
@@ -235,10 +213,8 @@ def test_someone_changes_their_own_password_and_signs_in_again(sample_server: Se
     assert person.path == "/account"
 
 
-def test_a_webhook_is_added_told_paused_tried_and_deleted(
-    admin: BrowserlessClient, receiver: tuple[str, list[bytes]]
-) -> None:
-    url, received = receiver
+def test_a_webhook_is_added_told_paused_tried_and_deleted(admin: BrowserlessClient, receiver: WebhookReceiver) -> None:
+    url, received = f"http://127.0.0.1:{receiver.port}/hook", receiver.received
     admin.open("/admin/webhooks")
     admin.press("Add", {"url": "gopher://x", "collections-task": "1"}, 422)
     assert "Cannot be sent to" in admin.body
@@ -253,7 +229,7 @@ def test_a_webhook_is_added_told_paused_tried_and_deleted(
     admin.open(hook)
     admin.press("Try it out")
     assert "It answered 204." in admin.body
-    assert json.loads(received[-1])["action"] == "test"
+    assert json.loads(received[-1][1])["action"] == "test"
     assert re.search(r"UTC a trial 204 answered", extract_text(admin.body))
     admin.press("Pause")
     assert "paused since" in extract_text(admin.body)
@@ -261,8 +237,7 @@ def test_a_webhook_is_added_told_paused_tried_and_deleted(
     assert "goes on" in extract_text(admin.body)
     token = admin.server.create_token("curator")
     assert admin.server.post_json("/api/v1/task", {"name": "told task"}, token).status == 201
-    while "delivered" not in admin.open(hook):
-        pass
+    wait_until(lambda: "delivered" in admin.open(hook))
     assert "told task" in str(received)
     admin.press("Give it a new secret", status=201)
     assert "signed with the last secret too" in admin.body
@@ -299,7 +274,7 @@ def test_hostile_text_is_shown_as_it_is(admin: BrowserlessClient) -> None:
 
 
 def send_files(person: BrowserlessClient, files: list[tuple[str, bytes]], status: int = 200, **fields: str) -> str:
-    """Send files as a browser does, and go where that leads."""
+    """Upload files as a browser does and follow redirects."""
     parts = [f'--x\r\nContent-Disposition: form-data; name="{n}"\r\n\r\n{v}\r\n'.encode() for n, v in fields.items()]
     for name, content in files:
         head = f'--x\r\nContent-Disposition: form-data; name="files"; filename="{name}"\r\n'
@@ -318,9 +293,8 @@ def post_upload(person: BrowserlessClient, body: bytes, site: str = "same-origin
 
 
 def wait_for_upload(person: BrowserlessClient) -> str:
-    """The page of an upload, once it is through."""
-    while "data-progress" in person.body:
-        person.open(person.path)
+    """Wait until an upload is processed and return its page."""
+    wait_until(lambda: "data-progress" not in person.open(person.path))
     return person.body
 
 

@@ -1,4 +1,4 @@
-"""The pages in a real browser: what people do there, by keyboard too, and what every page must be."""
+"""Pages in a real browser, with mouse and keyboard."""
 
 import pytest
 from selenium.webdriver.common.keys import Keys
@@ -31,8 +31,8 @@ PAGES = {
     "docs": "/docs",
     "not-found": "/nothing/here",
 }
+# Pages that `make test` checks too.
 SMOKE = ("home", "term")
-"""Pages that are tried in `make test` too."""
 TEXT = "Working memory and arousal were measured with the n-back task in schizophrenia."
 
 

@@ -1,6 +1,5 @@
-"""Reviewing, importing and administering in a real browser: as a person does, by keyboard too."""
+"""Review, import and administration in a real browser."""
 
-import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +9,7 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
 
 from lexarium.store.database import Database
-from tests.support.browser import MAX_SHIFT, NARROW, WIDE, Browser
+from tests.support.browser import MAX_SHIFT, WIDE, Browser
 from tests.support.browserless_client import PASSWORD, create_account
 from tests.support.databases import DatabaseUrlFactory
 from tests.support.server import Server
@@ -21,7 +20,7 @@ WORKING_MEMORY = "trm_606958d85e21c"
 
 
 class PopulatedServer:
-    """A server, and what is in it to be looked at."""
+    """Server with content for all pages."""
 
     def __init__(self, server: Server) -> None:
         self.server = server
@@ -49,10 +48,7 @@ class PopulatedServer:
         return str(next(user["id"] for user in response.json["items"] if user["name"] == name))
 
     def send_write(self, token: str, method: str, path: str, body: object = None) -> str:
-        headers = {"Authorization": f"Bearer {token}", "If-Match": "*", "Content-Type": "application/json"}
-        response = self.server.request(method, f"/api/v1/{path}", headers, None if body is None else json.dumps(body))
-        assert response.status < 300, response.body
-        return str(response.json["id"])
+        return str(self.server.send_write(token, method, path, body)["id"])
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +60,7 @@ def populated_server(new_url: DatabaseUrlFactory) -> Iterator[PopulatedServer]:
 
 @pytest.fixture
 def browser(shared_browser: Browser, populated_server: PopulatedServer) -> Iterator[Browser]:
-    """A browser in which an admin is signed in; its console must have had nothing to say."""
+    """Browser with a signed-in admin; fails the test if its console shows an error."""
     shared_browser.base_url = f"http://127.0.0.1:{populated_server.server.port}"
     shared_browser.reset()
     shared_browser.driver.delete_all_cookies()
@@ -104,18 +100,8 @@ def test_a_page_has_no_barrier_moves_nothing_and_fits(
 
 
 def check_appearance(browser: Browser, name: str) -> None:
-    """Look at the open page in light and dark, and in a narrow window."""
     assert browser.layout_shift() < MAX_SHIFT
-    assert browser.accessibility_violations() == []
-    browser.take_screenshot(f"{name}-light")
-    browser.set_color_scheme("dark")
-    assert browser.accessibility_violations() == []
-    browser.take_screenshot(f"{name}-dark")
-    browser.set_color_scheme("light")
-    browser.resize(*NARROW)
-    assert browser.horizontal_overflow() == 0
-    browser.take_screenshot(f"{name}-narrow")
-    browser.resize(*WIDE)
+    browser.check_appearance(name)
 
 
 @pytest.mark.parametrize("width", [400, WIDE[0]])
@@ -197,7 +183,7 @@ def test_an_import_that_takes_long_tells_how_far_it_is_and_goes_on_by_itself(
     browser.open("/import")
     browser.find("#files").send_keys(str(file))
     writer = Database(populated_server.server.url)
-    with writer.write():  # which everyone else who writes waits for
+    with writer.write():  # every other writer waits for this
         browser.press("Look at them")
         assert "Looking at what they hold" in browser.text
         check_appearance(browser, "import-busy")

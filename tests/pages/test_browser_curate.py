@@ -1,4 +1,4 @@
-"""Curating in a real browser, as people do it: with scripts, by mouse and by keyboard."""
+"""Curation in a real browser, with scripts, mouse and keyboard."""
 
 from collections.abc import Iterator
 
@@ -6,7 +6,7 @@ import pytest
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
 
-from tests.support.browser import MAX_SHIFT, NARROW, WIDE, Browser
+from tests.support.browser import MAX_SHIFT, Browser
 from tests.support.browserless_client import PASSWORD, BrowserlessClient, create_account
 from tests.support.curated_sample import WORKING_MEMORY
 from tests.support.databases import DatabaseUrlFactory
@@ -25,11 +25,11 @@ def sample_server(new_url: DatabaseUrlFactory) -> Iterator[Server]:
 
 @pytest.fixture
 def browser(shared_browser: Browser, sample_server: Server) -> Iterator[Browser]:
-    """A browser that has never been here; its console must have had nothing to say."""
+    """Fresh browser; fails the test if its console shows an error."""
     shared_browser.base_url = f"http://127.0.0.1:{sample_server.port}"
     shared_browser.reset()
     yield shared_browser
-    # That a form is refused, or a record gone, is no mistake of the page that says so.
+    # Error statuses of rejected forms and retired records are expected.
     expected_statuses = ("a status of 409", "a status of 410", "a status of 422")
     assert [
         message
@@ -38,49 +38,25 @@ def browser(shared_browser: Browser, sample_server: Server) -> Iterator[Browser]
     ] == []
 
 
-def sign_in(browser: Browser, server: Server, role: str, path: str = "/") -> str:
-    """Sign in by the form; the name."""
-    name = create_account(server, role)
-    browser.open(f"/sign-in?next={path}")
-    browser.find("#name").send_keys(name)
-    browser.find("#password").send_keys(PASSWORD, Keys.ENTER)
-    browser.wait(lambda: browser.path == path, path)
-    return name
-
-
-def check_appearance(browser: Browser, name: str) -> None:
-    """A page has no barrier in any colours, and fits; with a picture of each."""
-    assert browser.accessibility_violations() == []
-    browser.take_screenshot(f"{name}-light")
-    browser.set_color_scheme("dark")
-    assert browser.accessibility_violations() == []
-    browser.take_screenshot(f"{name}-dark")
-    browser.set_color_scheme("light")
-    browser.resize(*NARROW)
-    assert browser.horizontal_overflow() == 0
-    browser.take_screenshot(f"{name}-narrow")
-    browser.resize(*WIDE)
-
-
 def test_a_term_is_added_by_keyboard_alone(browser: Browser, sample_server: Server) -> None:
     name = create_account(sample_server, "curator")
     browser.open("/")
     browser.tab_to("a.account")
     browser.type(Keys.ENTER)
     browser.wait(lambda: browser.path == "/sign-in?next=%2F")
-    check_appearance(browser, "sign-in")
+    browser.check_appearance("sign-in")
     browser.tab_to("#name")
     browser.type(name, Keys.TAB, PASSWORD, Keys.ENTER)
     browser.wait(lambda: browser.path == "/")
     browser.tab_to(".account summary")
     browser.type(Keys.ENTER)
     assert browser.find(".account a").is_displayed()
-    check_appearance(browser, "menu")
+    browser.check_appearance("menu")
     browser.type(Keys.ESCAPE)
     assert not browser.find(".account a").is_displayed()
     browser.type(Keys.ENTER, Keys.TAB, Keys.ENTER)
     browser.wait(lambda: browser.path == "/propose")
-    check_appearance(browser, "propose")
+    browser.check_appearance("propose")
     browser.tab_to("a[href='/propose/concept']")
     browser.type(Keys.ENTER)
     browser.wait(lambda: browser.path == "/propose/concept")
@@ -96,34 +72,34 @@ def test_a_term_is_added_by_keyboard_alone(browser: Browser, sample_server: Serv
 
 
 def test_a_name_that_is_taken_is_told_while_it_is_typed(browser: Browser, sample_server: Server) -> None:
-    sign_in(browser, sample_server, "contributor", "/propose/concept")
+    browser.sign_in(sample_server, "contributor", "/propose/concept")
     browser.find("#name").send_keys("wroking memory")
     browser.wait(lambda: "nearly the same name" in browser.find("[data-preview] [role=status]").text)
     assert browser.find_all(f"[data-preview] a[href='/id/{WORKING_MEMORY}']")
     browser.find("#definition_text").send_keys("One.\n\nTwo.")
     browser.wait(lambda: len(browser.find_all("[data-preview] .definition p")) == 2)
-    check_appearance(browser, "draft")
+    browser.check_appearance("draft")
     browser.press("Propose")
     browser.wait(lambda: browser.path.startswith("/proposals?did="))
-    check_appearance(browser, "proposals")
+    browser.check_appearance("proposals")
     browser.press("Withdraw")
     browser.wait(lambda: "Withdrawn" in browser.text)
 
 
 def test_mistakes_are_told_beside_their_fields_and_on_top(browser: Browser, sample_server: Server) -> None:
-    sign_in(browser, sample_server, "curator", "/propose/disorder")
+    browser.sign_in(sample_server, "curator", "/propose/disorder")
     browser.find("#flag_for_curator").send_keys("soon")
     browser.find("#aliases").send_keys("one | not a tag")
     browser.press("Publish")
     browser.find("#name-wrong")
     assert browser.driver.switch_to.active_element.get_attribute("role") == "alert"
-    check_appearance(browser, "mistakes")
+    browser.check_appearance("mistakes")
     browser.find("[role=alert] a[href='#aliases']").click()
     browser.wait(lambda: browser.find("#aliases").get_attribute("value") == "one | not a tag")
 
 
 def test_two_people_edit_the_same_term(browser: Browser, sample_server: Server) -> None:
-    name = sign_in(browser, sample_server, "curator", f"/edit/{WORKING_MEMORY}")
+    name = browser.sign_in(sample_server, "curator", f"/edit/{WORKING_MEMORY}")
     other = BrowserlessClient(sample_server)
     other.sign_in("curator")
     other.open(f"/edit/{WORKING_MEMORY}")
@@ -135,19 +111,19 @@ def test_two_people_edit_the_same_term(browser: Browser, sample_server: Server) 
     browser.wait(lambda: "while you were writing" in browser.text)
     assert "What others wrote." in browser.text
     assert browser.find("#definition_text").get_attribute("value") == "What I wrote."
-    check_appearance(browser, "conflict")
+    browser.check_appearance("conflict")
     browser.press("Publish")
     browser.wait(lambda: "Saved." in browser.text)
     assert "What I wrote." in browser.text
     assert name in browser.find(".account").text
-    check_appearance(browser, "saved")
+    browser.check_appearance("saved")
     browser.press("Undo")
     browser.wait(lambda: "Set back to what it was." in browser.text)
     assert "What others wrote." in browser.text
 
 
 def test_a_relation_is_added_by_keyboard_from_what_is_suggested(browser: Browser, sample_server: Server) -> None:
-    sign_in(browser, sample_server, "curator", f"/edit/{WORKING_MEMORY}/relations")
+    browser.sign_in(sample_server, "curator", f"/edit/{WORKING_MEMORY}/relations")
     Select(browser.tab_to("#relation")).select_by_value("PARTOF")
     box = browser.tab_to("#target")
     browser.type(TARGET)
@@ -161,7 +137,7 @@ def test_a_relation_is_added_by_keyboard_from_what_is_suggested(browser: Browser
     browser.wait(lambda: browser.find_all("#target-choices input:checked"))
     assert chosen is not None
     assert chosen in browser.find("#target-choices").text
-    check_appearance(browser, "relations")
+    browser.check_appearance("relations")
     browser.tab_to("button[value=add]")
     browser.type(Keys.ENTER)
     browser.wait(lambda: "Saved." in browser.text)
@@ -173,30 +149,30 @@ def test_a_relation_is_added_by_keyboard_from_what_is_suggested(browser: Browser
 def test_a_circle_is_told_beside_the_search_field(browser: Browser, sample_server: Server) -> None:
     record = sample_server.get(f"/api/v1/concept/{WORKING_MEMORY}/relations").json["items"]
     part = next(related for related in record if related["relation"] == "PARTOF" and related["direction"] != "out")
-    sign_in(browser, sample_server, "curator", f"/edit/{WORKING_MEMORY}/relations")
+    browser.sign_in(sample_server, "curator", f"/edit/{WORKING_MEMORY}/relations")
     Select(browser.find("#relation")).select_by_value("PARTOF")
     browser.find("#target").send_keys(part["name"])
     browser.find("#target-list [role=option]").click()
     browser.find("#target-choices input:checked")
     browser.find("button[value=add]").click()
     assert "would close a circle" in browser.find("#target-wrong").text.lower()
-    check_appearance(browser, "circle")
+    browser.check_appearance("circle")
 
 
 def test_a_term_is_retired_and_brought_back(browser: Browser, sample_server: Server) -> None:
     token = sample_server.create_token("curator")
     record_id = sample_server.post_json("/api/v1/concept", {"name": "to be retired"}, token).json["id"]
     sample_server.post_json("/api/v1/concept", {"name": "which uses it", "relations": {"KINDOF": [record_id]}}, token)
-    sign_in(browser, sample_server, "curator", f"/id/{record_id}")
-    check_appearance(browser, "actions")
+    browser.sign_in(sample_server, "curator", f"/id/{record_id}")
+    browser.check_appearance("actions")
     browser.find(f"a[href='/retire/{record_id}']").click()
     browser.find("#replaced_by").send_keys("working memory")
     browser.find("#replaced_by-list [role=option]").click()
     browser.find("#replaced_by-choices input:checked")
-    check_appearance(browser, "retire")
+    browser.check_appearance("retire")
     browser.press("Retire it")
     browser.wait(lambda: "In its place" in browser.text)
-    check_appearance(browser, "retired-notice")
+    browser.check_appearance("retired-notice")
     browser.press("Undo")
     browser.wait(lambda: "Set back to what it was." in browser.text)
 
@@ -204,23 +180,23 @@ def test_a_term_is_retired_and_brought_back(browser: Browser, sample_server: Ser
 def test_a_term_is_merged_and_parted_again(browser: Browser, sample_server: Server) -> None:
     draft = {"name": "a double", "aliases": [{"text": "twin"}], "relations": {"KINDOF": [WORKING_MEMORY]}}
     record_id = sample_server.post_json("/api/v1/concept", draft, sample_server.create_token("curator")).json["id"]
-    sign_in(browser, sample_server, "curator", f"/merge/{record_id}")
-    check_appearance(browser, "merge")
+    browser.sign_in(sample_server, "curator", f"/merge/{record_id}")
+    browser.check_appearance("merge")
     browser.tab_to("#into")
     browser.type("attention")
     browser.find("#into[aria-expanded=true]")
     browser.type(Keys.ARROW_DOWN, Keys.ENTER)
     browser.wait(lambda: "?into=" in browser.path)
     assert "twin" in browser.text
-    check_appearance(browser, "merge-preview")
+    browser.check_appearance("merge-preview")
     browser.press("Merge them")
     browser.wait(lambda: "is merged into this." in browser.text)
-    check_appearance(browser, "merged")
+    browser.check_appearance("merged")
     browser.press("Undo")
     browser.wait(lambda: browser.path.startswith(f"/id/{record_id}"))
     browser.open(f"/id/{record_id}/history")
     assert browser.find(".versions form button").text == "Revert to this"
-    check_appearance(browser, "revertible")
+    browser.check_appearance("revertible")
 
 
 def test_everything_is_done_without_scripts(browser: Browser, sample_server: Server) -> None:
@@ -228,7 +204,7 @@ def test_everything_is_done_without_scripts(browser: Browser, sample_server: Ser
         "/api/v1/concept", {"name": "plain"}, sample_server.create_token("curator")
     ).json["id"]
     with browser.without_scripts():
-        sign_in(browser, sample_server, "curator", "/propose/concept")
+        browser.sign_in(sample_server, "curator", "/propose/concept")
         browser.find("#name").send_keys("working memry")
         browser.press("Preview")
         assert "nearly the same name" in browser.find("[data-preview]").text
@@ -243,7 +219,7 @@ def test_everything_is_done_without_scripts(browser: Browser, sample_server: Ser
 
 
 def test_nothing_on_the_forms_moves_while_they_load(browser: Browser, sample_server: Server) -> None:
-    sign_in(browser, sample_server, "admin", "/propose/concept")
+    browser.sign_in(sample_server, "admin", "/propose/concept")
     for path in ("/propose/concept", f"/edit/{WORKING_MEMORY}", f"/id/{WORKING_MEMORY}", "/proposals"):
         browser.open(path)
         assert browser.layout_shift() < MAX_SHIFT

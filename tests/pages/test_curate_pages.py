@@ -1,4 +1,4 @@
-"""Curating on the pages, over HTTP and without a script, on both engines."""
+"""Curation pages over HTTP, without scripts, on both engines."""
 
 import re
 import uuid
@@ -13,13 +13,14 @@ from lexarium.domain.account import Role
 from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.domain.timestamps import now_ms
 from lexarium.domain.validation import build_draft_model
-from lexarium.services.access.accounts import build_update_account_task, get_account_by_name
+from lexarium.services.access.accounts import get_account_by_name, update_account
 from lexarium.services.access.tokens import create_token
 from lexarium.services.access.tokens import get_token as find_token
 from lexarium.store.database import Database
 from tests.support.browserless_client import PASSWORD, BrowserlessClient, create_account, parse_forms, strip_tags
 from tests.support.curated_sample import WORKING_MEMORY
 from tests.support.databases import ENGINES, DatabaseUrlFactory
+from tests.support.polling import wait_until
 from tests.support.route_list import list_routes
 from tests.support.server import Server
 
@@ -38,7 +39,7 @@ def visitor(sample: Server) -> BrowserlessClient:
 
 @pytest.fixture(scope="module")
 def cookies(sample: Server) -> dict[str, dict[str, str]]:
-    """Of someone of each role who is signed in: to look at a password takes long."""
+    """Session cookies by role, signed in once because hashing passwords takes long."""
     return {role: _sign_in(sample, role).cookies for role in ("contributor", "curator")}
 
 
@@ -64,7 +65,7 @@ def _sign_in(server: Server, role: str) -> BrowserlessClient:
     return person
 
 
-# Signing in and out.
+# Signing in and out
 
 
 def test_who_signs_in_is_named_on_every_page_which_nobody_else_may_keep(visitor: BrowserlessClient) -> None:
@@ -169,10 +170,12 @@ def test_who_only_reads_is_known_while_something_long_is_written(sample: Server)
         assert sample.get("/api/v1/proposals", Authorization=f"Bearer {secret}").status == 200
         with database.read() as snapshot:
             assert find_token(snapshot, token.id).last_used_at is None
-    while True:  # noted by and by
+
+    def is_use_recorded() -> bool:
         with database.read() as snapshot:
-            if find_token(snapshot, token.id).last_used_at is not None:
-                break
+            return find_token(snapshot, token.id).last_used_at is not None
+
+    wait_until(is_use_recorded)
     database.close()
 
 
@@ -198,7 +201,8 @@ def test_a_role_that_is_taken_away_is_gone_at_the_next_page(sample: Server) -> N
     name = visitor.sign_in("curator")
     assert 'href="/review"' in visitor.open("/")
     database = Database(sample.url)
-    database.run_write(build_update_account_task(get_account_by_name(database, name).id, Role.CONTRIBUTOR))
+    account_id = get_account_by_name(database, name).id
+    database.run_write(lambda transaction: update_account(transaction, account_id, Role.CONTRIBUTOR))
     database.close()
     assert 'href="/review"' not in visitor.open("/")
 
@@ -292,7 +296,7 @@ def test_a_form_of_another_site_changes_nothing(curator: BrowserlessClient, path
     curator.send(path, {"name": "x"}, 403, Sec_Fetch_Site="same-site")
 
 
-# A new record.
+# New records
 
 FORM_VALUES = {
     "name": "mental time travel",
@@ -376,14 +380,14 @@ def test_a_preview_shows_the_draft_and_what_is_called_alike_and_saves_nothing(cu
     form_values = {**make_unique(FORM_VALUES), "name": "wroking memory", "aliases": "attention"}
     body = curator.press("Preview", form_values)
     assert "<p>Living through another time.</p><p>In the mind.</p>" in re.sub(r"\n\s*", "", body)
-    alike = re.search(r'<div role="status" class="alike">.*?</div>', body, re.DOTALL)
-    assert alike is not None
-    assert f'href="/id/{WORKING_MEMORY}"' in alike.group()
-    assert ">attention</a>" in alike.group()
+    similar = re.search(r'<div role="status" class="alike">.*?</div>', body, re.DOTALL)
+    assert similar is not None
+    assert f'href="/id/{WORKING_MEMORY}"' in similar.group()
+    assert ">attention</a>" in similar.group()
     assert next(form for form in parse_forms(body) if "key" in form.fields).fields["name"] == "wroking memory"
     assert curator.server.get("/api/v1/concept?name=wroking+memory").json["total"] == 0
     preview = curator.send("/preview/concept", form_values)
-    assert alike.group() in preview
+    assert similar.group() in preview
     assert "<html" not in preview
 
 
@@ -420,7 +424,7 @@ def test_a_form_that_is_sent_twice_is_done_once(curator: BrowserlessClient) -> N
     assert curator.path != first, "what was changed meanwhile is another record"
 
 
-# Editing.
+# Editing
 
 
 def test_an_edit_is_saved_and_undone(curator: BrowserlessClient) -> None:
@@ -553,7 +557,7 @@ def test_what_is_gone_cannot_be_edited(curator: BrowserlessClient) -> None:
     assert "There is no collection" in curator.open("/propose/nothing", 404)
 
 
-# Relations.
+# Relations
 
 
 def test_a_relation_is_looked_for_added_undone_and_removed(curator: BrowserlessClient) -> None:
@@ -608,7 +612,7 @@ def test_a_contributor_proposes_relations(contributor: BrowserlessClient) -> Non
     assert get_record(contributor, f"/id/{record}")["version"] == 1
 
 
-# Retiring, merging, and the way back.
+# Retiring, merging, reverting
 
 
 def test_retiring_tells_what_uses_a_record_names_another_and_is_undone(curator: BrowserlessClient) -> None:
@@ -814,25 +818,25 @@ def test_what_people_write_is_escaped_everywhere(curator: BrowserlessClient, con
 
 
 def make_unique(fields: Mapping[str, str]) -> dict[str, str]:
-    """These fields with a name that no other has."""
+    """Return the fields with a unique name."""
     return {**fields, "name": f"{fields['name']} {uuid.uuid4().hex[:8]}"}
 
 
 def create_concept(server: Server, **draft: Any) -> str:
-    """A new concept; its id."""
+    """Create a concept and return its id."""
     return create_record(server, "concept", **draft)
 
 
 def create_record(server: Server, collection: str, **draft: Any) -> str:
-    """A new record; its id."""
+    """Create a record and return its id."""
     named_draft = {"name": f"made for a test {uuid.uuid4().hex[:8]}", **draft}
     response = server.post_json(f"/api/v1/{collection}", named_draft, _get_token(server))
     assert response.status == 201, response.body
     return str(response.json["id"])
 
 
+# Token of a curator, by server.
 TOKENS: dict[str, str] = {}
-"""A curator's, by server."""
 
 
 def _get_token(server: Server) -> str:
@@ -842,6 +846,6 @@ def _get_token(server: Server) -> str:
 
 
 def get_record(person: BrowserlessClient, path: str) -> Any:
-    """A record at whose page someone is, as programs see it."""
+    """Return the v1 record of a page path."""
     record_id = path.partition("?")[0].removeprefix("/id/")
     return person.server.get(f"/api/v1/records/{record_id}").json

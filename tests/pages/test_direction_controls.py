@@ -13,10 +13,10 @@ from lexarium.store.database import Database
 from tests.support.browserless_client import BrowserlessClient, strip_tags
 from tests.support.server import Server, run_cli
 
+# Embeddings, overrides and isolates, with the characters that end them.
 DANGEROUS = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
-"""Embeddings, overrides and isolates, with the characters that end them."""
+# Invisible marks that Arabic and Hebrew text needs next to digits and punctuation.
 MARKS = "\u200e\u200f\u061c"
-"""Invisible marks that Arabic and Hebrew text needs beside digits and punctuation."""
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,7 @@ def test_v1_refuses_them_in_names(
     [
         ("name", "a\u202eb"),
         ("alias", "fine, a\u202eb"),
-        # The alias is read like HTML: this is the character itself in the list of names.
+        # The alias text is parsed like HTML: in the list of labels this is the character itself.
         ("alias", "fine; a&#x202E;b"),
     ],
 )

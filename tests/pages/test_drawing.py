@@ -1,4 +1,4 @@
-"""What pages draw and compare: maps, charts, differences, placeholders."""
+"""Charts, treemaps, text diffs and placeholders."""
 
 import pytest
 from hypothesis import given
@@ -47,18 +47,18 @@ def test_a_short_definition_is_no_placeholder(text: str) -> None:
 
 
 def test_a_chart_adds_up_month_by_month_and_gathers_the_rest() -> None:
-    drawn = build_chart({"a": {"2023-12": 1, "2024-02": 2}, "b": {"2024-01": 5}, "c": {"2024-01": 1}}, ["b"], "others")
-    assert drawn is not None
-    assert [(series.key, series.total) for series in drawn.series] == [("b", 5), ("others", 4)]
-    assert (drawn.first, drawn.last) == ("2023-12", "2024-02")
-    assert [label for _, label in drawn.gridlines] == ["0", "2", "4", "6", "8", "10"]
+    chart = build_chart({"a": {"2023-12": 1, "2024-02": 2}, "b": {"2024-01": 5}, "c": {"2024-01": 1}}, ["b"], "others")
+    assert chart is not None
+    assert [(series.key, series.total) for series in chart.series] == [("b", 5), ("others", 4)]
+    assert (chart.first, chart.last) == ("2023-12", "2024-02")
+    assert [label for _, label in chart.gridlines] == ["0", "2", "4", "6", "8", "10"]
 
 
 def test_a_chart_of_one_month_begins_the_month_before() -> None:
-    drawn = build_chart({"a": {"2024-01": 30_000, "odd": 3}}, ["a"], "others")
-    assert drawn is not None
-    assert drawn.first == "2023-12"
-    assert drawn.gridlines[-1][1] == "30k"
+    chart = build_chart({"a": {"2024-01": 30_000, "odd": 3}}, ["a"], "others")
+    assert chart is not None
+    assert chart.first == "2023-12"
+    assert chart.gridlines[-1][1] == "30k"
 
 
 def test_nothing_grown_is_nothing_drawn() -> None:

@@ -1,4 +1,4 @@
-"""Forms that change a record say which version they were opened at; without that they change nothing."""
+"""Forms that change a record name the version they were opened at; without it they change nothing."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -8,7 +8,7 @@ import pytest
 from tests.support.browserless_client import BrowserlessClient, strip_tags
 from tests.support.databases import DatabaseUrlFactory
 from tests.support.server import Server
-from tests.v1.test_v1 import V1Client
+from tests.support.v1_client import V1Client
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,7 @@ def person(server: Server) -> BrowserlessClient:
 
 
 def build_forms(record: str, other: str) -> dict[str, tuple[str, dict[str, str], tuple[str, ...]]]:
-    """Each form that changes a record: its address, what is typed, and the fields that say what was seen."""
+    """Return each form that changes a record: path, input, and the fields that hold the version."""
     relation = {"relation": "KINDOF", "target": other}
     return {
         "edit": (f"/edit/{record}", {"name": "changed"}, ("version",)),
@@ -48,7 +48,7 @@ def build_forms(record: str, other: str) -> dict[str, tuple[str, dict[str, str],
 
 
 def create_pair(curator: V1Client) -> tuple[dict[str, Any], dict[str, Any]]:
-    """A record at version 3, and one that it is related to."""
+    """Create a record at version 3 and one related to it."""
     other = curator.create(name="other")
     record = curator.patch(curator.create(name="first"), name="second")
     record = curator.patch(record, relations={"KINDOF": [other["id"]]})

@@ -1,10 +1,9 @@
-"""The pages over HTTP, on both engines: what they say, and what they are sent with."""
+"""Pages over HTTP on both engines: content and headers."""
 
 import asyncio
 import gc
 import json
 import re
-from collections.abc import Iterator
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -17,11 +16,12 @@ from lexarium.services.transfer.imports import import_files
 from lexarium.settings import Settings
 from lexarium.store.database import Database
 from lexarium.web.app import create_app
-from tests.support.databases import ENGINES, DatabaseUrlFactory
+from tests.support.databases import DatabaseUrlFactory
 from tests.support.server import HttpResponse, Server
 
 STATIC = Path(__file__).parents[2] / "src" / "lexarium" / "web" / "static"
 MAX_STATIC_BYTES = 60_000
+# Every kind of page, with records of the sample.
 PATHS = [
     "/",
     "/browse",
@@ -47,20 +47,13 @@ PATHS = [
     "/guide",
     "/docs",
 ]
-"""Of the sample catalogue, every kind of page."""
+# Links of each server that were already checked.
 CHECKED_LINKS: dict[str, set[str]] = {}
-"""The links of each server that were found to lead somewhere."""
 WORKING_MEMORY = "trm_606958d85e21c"
 
 
-@pytest.fixture(scope="module", params=ENGINES)
-def sample(request: pytest.FixtureRequest, new_url: DatabaseUrlFactory) -> Iterator[Server]:
-    with Server(new_url(request.param), "--sample") as server:
-        yield server
-
-
 def get_page(server: Server, path: str, status: int = 200) -> str:
-    """A page as a browser gets it."""
+    """Return a page as a browser gets it."""
     response = fetch(server, path)
     assert response.status == status, response.body
     assert response.headers["content-type"] == "text/html; charset=utf-8"
@@ -85,7 +78,7 @@ def test_every_link_of_a_page_leads_somewhere(sample: Server, path: str) -> None
     checked_links = CHECKED_LINKS.setdefault(sample.url, set())
     targets = set(re.findall(r'(?:href|src|action|data-level)="(/[^"#]*)', get_page(sample, path)))
     for target in targets - checked_links:
-        # What is only a call for programs is tried in the tests of the interface.
+        # Links to the API are tested elsewhere.
         assert target.startswith("/api/") or fetch(sample, unescape(target)).status == 200, target
     checked_links |= targets
 
@@ -214,7 +207,7 @@ def test_a_citation_has_the_address_by_which_the_site_is_known_unless_its_own_is
 
 
 def extract_citation(body: str) -> str:
-    """How a page says that its record is cited."""
+    """Return the citation on a record page."""
     return body.partition("Cite this")[2].partition("Download")[0]
 
 
@@ -346,7 +339,7 @@ def test_a_form_of_another_site_is_refused(sample: Server) -> None:
 
 
 def test_what_a_server_has_loaded_is_not_looked_through_for_garbage_again(url: str) -> None:
-    app: Any = create_app(Settings(database=url), Database(url))  # which it closes itself
+    app: Any = create_app(Settings(database=url), Database(url))  # the app closes it
     while not isinstance(app, Starlette):
         app = app._app
 

@@ -1,6 +1,5 @@
-"""Reviewing on the pages: the queue, a proposal beside what is there, decisions and the way back."""
+"""Review pages: queue, proposal, decisions and undo."""
 
-import json
 import re
 from collections.abc import Iterator
 from html import unescape
@@ -8,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.browserless_client import BrowserlessClient
+from tests.support.browserless_client import BrowserlessClient, extract_text
 from tests.support.databases import ENGINES, DatabaseUrlFactory
 from tests.support.server import Server
 
@@ -28,31 +27,19 @@ def curator(curation_server: Server) -> BrowserlessClient:
     return person
 
 
-def extract_text(body: str) -> str:
-    """What a page says, piece by piece."""
-    return " ".join(unescape(re.sub(r"<[^>]*>", " ", body.partition("<main")[2])).split())
-
-
-def send_write(server: Server, token: str, method: str, path: str, body: object = None) -> Any:
-    headers = {"Authorization": f"Bearer {token}", "If-Match": "*", "Content-Type": "application/json"}
-    response = server.request(method, f"/api/v1/{path}", headers, None if body is None else json.dumps(body))
-    assert response.status < 300, response.body
-    return response.json
-
-
 def create_concept(server: Server, **draft: object) -> str:
-    """A new concept; its id."""
-    return str(send_write(server, server.create_token("curator"), "POST", "concept", draft)["id"])
+    """Create a concept and return its id."""
+    return str(server.send_write(server.create_token("curator"), "POST", "concept", draft)["id"])
 
 
 def create_task(server: Server) -> str:
-    """A new task; its id."""
-    return str(send_write(server, server.create_token("curator"), "POST", "task", {"name": "a task"})["id"])
+    """Create a task and return its id."""
+    return str(server.send_write(server.create_token("curator"), "POST", "task", {"name": "a task"})["id"])
 
 
 def create_proposal(server: Server, method: str, path: str, body: object = None) -> str:
-    """A proposal of someone new; its id."""
-    return str(send_write(server, server.create_token("contributor"), method, path, body)["id"])
+    """Create a proposal by a new contributor and return its id."""
+    return str(server.send_write(server.create_token("contributor"), method, path, body)["id"])
 
 
 def get_concept(server: Server, identifier: str) -> Any:
@@ -82,7 +69,7 @@ def test_the_queue_is_filtered_and_read_to_its_end(curator: BrowserlessClient) -
     author = server.get("/api/v1/me", Authorization=f"Bearer {token}").json["id"]
     names = [f"queued {number:02}" for number in range(53)]
     for name in names:
-        send_write(server, token, "POST", "task", {"name": name})
+        server.send_write(token, "POST", "task", {"name": name})
     for order, expected in (("", names), ("newest", names[::-1])):
         path, listed = f"/review?collection=task&author={author}&order={order}", list[str]()
         while path:
@@ -191,13 +178,13 @@ def test_a_proposal_that_is_not_touched_is_accepted_as_it_is(curator: Browserles
 
 def test_a_class_that_was_retired_meanwhile_is_told_and_not_dropped(curator: BrowserlessClient) -> None:
     server, token = curator.server, curator.server.create_token("curator")
-    group = send_write(server, token, "POST", "concept_class", {"name": "a class to be gone"})["id"]
+    group = server.send_write(token, "POST", "concept_class", {"name": "a class to be gone"})["id"]
     term = create_concept(server, name="classed")
     proposals = [
         create_proposal(server, "POST", "concept", {"name": "classed anew", "id_concept_class": group}),
         create_proposal(server, "PATCH", f"concept/{term}", {"id_concept_class": group}),
     ]
-    send_write(server, token, "DELETE", f"concept_class/{group}")
+    server.send_write(token, "DELETE", f"concept_class/{group}")
     for proposal in proposals:
         curator.open(f"/review/{proposal}")
         curator.press("Accept", status=422)
@@ -220,7 +207,7 @@ def test_where_the_record_has_moved_each_field_is_settled_by_a_choice(
     proposal = create_proposal(
         server, "PATCH", f"concept/{term}", {"definition_text": "It is proposed.", "sources": ["s"]}
     )
-    send_write(server, server.create_token("curator"), "PATCH", f"concept/{term}", {"definition_text": "It is theirs."})
+    server.send_write(server.create_token("curator"), "PATCH", f"concept/{term}", {"definition_text": "It is theirs."})
     body = curator.open(f"/review/{proposal}")
     assert "Others have changed the same since" in body
     assert "<del>was</del><ins>is theirs</ins>" in body
@@ -237,7 +224,7 @@ def test_what_changes_while_a_curator_looks_is_told_before_anything_is_written(c
     term = create_concept(server, name="moving", definition_text="one")
     proposal = create_proposal(server, "PATCH", f"concept/{term}", {"definition_text": "two"})
     curator.open(f"/review/{proposal}")
-    send_write(server, server.create_token("curator"), "PATCH", f"concept/{term}", {"name": "moving on"})
+    server.send_write(server.create_token("curator"), "PATCH", f"concept/{term}", {"name": "moving on"})
     curator.press("Accept", status=422)
     assert "is at version 2 now" in curator.body
     assert get_concept(server, term)["definition_text"] == "one"
@@ -264,7 +251,7 @@ def test_a_proposal_of_what_is_gone_can_only_be_rejected(curator: BrowserlessCli
     server = curator.server
     term = create_concept(server, name="gone meanwhile")
     proposal = create_proposal(server, "PATCH", f"concept/{term}", {"name": "too late"})
-    send_write(server, server.create_token("curator"), "DELETE", f"concept/{term}")
+    server.send_write(server.create_token("curator"), "DELETE", f"concept/{term}")
     body = curator.open(f"/review/{proposal}")
     assert "The record is retired by now." in extract_text(body)
     assert ">Accept<" not in body

@@ -1,4 +1,4 @@
-"""The alerts of the documents, as Prometheus itself understands them: what raises each, and what does not."""
+"""Alerts of the documentation, checked by Prometheus' promtool."""
 
 import json
 import re
@@ -18,12 +18,11 @@ MINUTES = 90
 
 
 class AlertCase(NamedTuple):
-    """Figures of a node, minute by minute, as promtool writes them, in two cases."""
+    """Metric series that raise an alert and series that do not, in promtool's notation, by the minute."""
 
     firing_series: dict[str, str]
     quiet_series: dict[str, str]
     labels: tuple[str, ...] = ("instance", "job")
-    """Those of the alert."""
 
 
 def format_fault_series(reason: str) -> str:
@@ -48,7 +47,7 @@ ALERTS = {
         {format_gauge_series("database_up"): "0x90"}, {format_gauge_series("database_up"): "1x90"}
     ),
     "LexariumFaults": AlertCase(
-        {format_fault_series("answer"): "0x88 1 1", format_fault_series("broken off"): "0x90"},  # the first ever
+        {format_fault_series("answer"): "0x88 1 1", format_fault_series("broken off"): "0x90"},  # the first one ever
         {format_fault_series("answer"): "0x50 1x40", format_fault_series("broken off"): "0x90"},
         ("instance", "part", "reason"),
     ),
@@ -114,7 +113,7 @@ def test_each_alert_is_raised_when_it_should_be_and_only_then(tmp_path: Path) ->
 
 
 def list_cases(alert_case: AlertCase) -> list[tuple[dict[str, str], list[dict[str, str]]]]:
-    """Figures, and the labels of every alert that they raise."""
+    """Return series with the labels of the alerts they raise."""
     return [
         (alert_case.firing_series, [{label: LABELS[label] for label in alert_case.labels}]),
         (alert_case.quiet_series, []),

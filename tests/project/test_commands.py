@@ -1,4 +1,4 @@
-"""The commands, as an operator runs them."""
+"""Commands of `lexarium`."""
 
 import json
 import os
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.server import Server, SpawnedServer, run_cli
+from tests.support.server import Server, SpawnedServer, build_environment, run_cli
 from tests.support.terminal import run_in_terminal
 
 LIST_COMMANDS = (["user", "list"], ["token", "list"])
@@ -24,8 +24,7 @@ def database_url(tmp_path: Path) -> str:
 
 def test_the_default_database_is_a_file_in_the_working_folder(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "lexarium", "migrate"]
-    variables = {name: value for name, value in os.environ.items() if not name.startswith("LEXARIUM_")}
-    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, env=variables)
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, env=build_environment())
     assert (tmp_path / "lexarium.db").is_file()
 
 

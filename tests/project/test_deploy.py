@@ -1,4 +1,4 @@
-"""What is in deploy/ fits what it deploys."""
+"""Files in deploy/."""
 
 import re
 import shutil
@@ -44,7 +44,7 @@ def test_the_documented_command_has_the_user_the_folder_and_the_settings_of_the_
     text = (DEPLOY.parent / "docs" / "deploying.md").read_text().partition("systemd-run ")[2].partition("```")[0]
     settings = {f"Environment={assignment}" for assignment in re.findall(r"--setenv=(\S+)", text)}
     assert {*re.findall(r"--property=(\S+)", text), *settings} <= unit
-    # How a server tells its log is nothing to a command.
+    # The log settings of a server do not matter to a command.
     assert settings == {line for line in unit if line.startswith("Environment=LEXARIUM_") and "_LOG=" not in line}
     assert "EnvironmentFile=-/etc/lexarium.env" in text
 

@@ -1,4 +1,4 @@
-"""The documents say what is so."""
+"""Documentation agrees with the program."""
 
 import json
 import re
@@ -28,7 +28,7 @@ DOCUMENTS = [README, *(path.read_text() for path in sorted((ROOT / "docs").glob(
 
 @cache
 def list_commands() -> dict[str, set[str]]:
-    """Every command with its options, as the program itself knows them."""
+    """Return every command with its options."""
     group: Any = get_command(app)
     options_by_command = {}
     for name in COMMANDS:

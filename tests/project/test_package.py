@@ -1,4 +1,4 @@
-"""The package that others install."""
+"""Built package."""
 
 import subprocess
 import sys

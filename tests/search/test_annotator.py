@@ -1,4 +1,4 @@
-"""Finding names in text, held against the plainest way to do it."""
+"""Annotator, compared with a naive implementation."""
 
 import re
 import time
@@ -16,7 +16,7 @@ COLLECTION_NAMES = ("concept", "task")
 
 
 def build_annotator(*labels: str, **labels_by_id: list[str]) -> Annotator:
-    """One that looks for these names, each a record's own; and for records with several names."""
+    """Build an annotator: positional labels get a record each, keyword arguments give the labels of one record."""
     new_annotator = Annotator()
     for record_id, names in {**{label: [label] for label in labels}, **labels_by_id}.items():
         new_annotator.add(DictionaryTerm(record_id, record_id, "concept"), names)
@@ -24,7 +24,7 @@ def build_annotator(*labels: str, **labels_by_id: list[str]) -> Annotator:
 
 
 def find_mentions(finder: Annotator, *chunks: str) -> list[tuple[int, int, str]]:
-    """Each mention with the ids of its terms."""
+    """Return each mention with the ids of its terms."""
     return [
         (mention.start, mention.end, ",".join(sorted(term.id for term in mention.terms)))
         for batch in finder.find_mentions(chunks, COLLECTION_NAMES)
@@ -194,7 +194,7 @@ LABELS = st.lists(st.lists(st.sampled_from(WORDS + GAPS), min_size=1, max_size=5
 
 
 def find_mentions_naively(labels: list[str], text: str) -> list[tuple[int, int, str]]:
-    """The same by trying every name at every word."""
+    """Find mentions by trying every label at every word."""
     label_words = [
         (label, split_words(" ".join(label.split()))[1::2])
         for label in dict.fromkeys(labels)

@@ -1,4 +1,4 @@
-"""How words are folded: what counts as the same, and what does not."""
+"""Word folding: which spellings are equal."""
 
 import time
 

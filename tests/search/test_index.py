@@ -1,4 +1,4 @@
-"""The index follows the log: whatever happens to it, searches come right again."""
+"""Index updates, rebuilds and damage."""
 
 import gc
 import json
@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -27,7 +26,7 @@ from lexarium.services.search import indexer
 from lexarium.services.search.indexer import Indexer
 from lexarium.services.search.record_search import RecordSearch, SearchQuery
 from lexarium.store.database import Database
-from lexarium.store.position import read_position
+from lexarium.store.engine.catalogue import read_position
 from lexarium.store.schema import catalogue_table
 from tests.support.imports import build_log_entry, save_entries
 from tests.support.polling import wait_until
@@ -83,7 +82,7 @@ def test_a_search_does_not_wait_for_what_is_new_while_more_is_asked_than_can_be_
     write_records(database, "alpha")
     was_urgent = True
     assert search_names(database, indexer, "alpha") == []
-    assert not indexer._wake_event.is_set()  # as one who waits would have it
+    assert not indexer._wake_event.is_set()  # as a waiting search would see it
     was_urgent = False
     indexer.start()
     assert search_names(database, indexer, "alpha") == ["alpha"]
@@ -129,7 +128,7 @@ def corrupt_meta(folder: Path) -> None:
 def truncate_segments(folder: Path) -> None:
     for path in folder.glob("*/*.term"):
         truncated = path.read_bytes()[:10]
-        path.unlink()  # Cut in place, it would take with it whoever has it in memory: this process, for one.
+        path.unlink()  # truncating it would kill processes that have it mapped, such as this one
         path.write_bytes(truncated)
 
 
@@ -159,8 +158,7 @@ def test_an_index_that_proves_broken_in_a_search_is_made_anew(database: Database
     second_indexer.start()
     with pytest.raises(IndexNotReady):
         search_names(database, second_indexer, "alpha")
-    while IndexDirectory(folder).current_path() == old_path:
-        time.sleep(0.01)
+    wait_until(lambda: IndexDirectory(folder).current_path() != old_path)
     write_records(database, "beta")
     assert search_names(database, second_indexer, "beta") == ["beta"]
     assert len(search_names(database, second_indexer, "alpha")) == 10
@@ -185,11 +183,11 @@ def test_the_index_is_followed_again_after_writing_to_it_failed_once(
     failures: list[IndexPosition] = []
     commit = SearchIndexWriter.commit
 
-    def fail_once(writing: SearchIndexWriter, standing: IndexPosition) -> None:
+    def fail_once(writing: SearchIndexWriter, position: IndexPosition) -> None:
         if not failures:
-            failures.append(standing)
+            failures.append(position)
             raise IndexCorrupt("No space left on device")
-        commit(writing, standing)
+        commit(writing, position)
 
     monkeypatch.setattr(SearchIndexWriter, "commit", fail_once)
     write_records(database, "beta")
@@ -206,7 +204,7 @@ def test_an_index_is_made_by_one_process_at_a_time(folder: Path) -> None:
             pass
         writing.commit(IndexPosition("epoch", 0))
     with pytest.raises(IndexLocked), other.build_next(None):
-        pass  # It has been made meanwhile.
+        pass  # it has been built meanwhile
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
@@ -248,7 +246,7 @@ def test_an_index_that_is_removed_under_a_server_is_made_anew_while_it_serves(
     write_records(database, "alpha")
     fresh_indexer.start()
     assert search_names(database, fresh_indexer, "alpha") == ["alpha"]
-    away = folder.rename(folder.with_name("removed"))  # at one blow: in the midst of it something would be written
+    away = folder.rename(folder.with_name("removed"))  # in one step: otherwise files might be added meanwhile
     shutil.rmtree(away, ignore_errors=True)
     assert search_names(database, fresh_indexer, "alpha") == ["alpha"]
     write_records(database, "beta")
@@ -281,7 +279,7 @@ def test_one_writes_while_others_read_and_take_over(database: Database, folder: 
 
 
 def list_open_files(folder: Path) -> set[str]:
-    """The files of the index that this process has open; what is removed ends so in their names."""
+    """Return the index files this process has open; names of removed files end in `(deleted)`."""
     links = [os.readlink(entry) for entry in Path("/proc/self/fd").iterdir() if entry.is_symlink()]
     return {Path(link).name for link in links if link.startswith(str(folder)) and not link.endswith(".lock")}
 
@@ -299,7 +297,7 @@ def test_each_file_is_held_open_until_it_is_gone_so_that_no_view_frees_it(
     write_records(database, "alpha")
     fresh_indexer.start()
     open_files: set[str] = set()
-    for number in range(20):  # so that parts are merged, more than once
+    for number in range(20):  # so that segments are merged more than once
         write_records(database, f"beta {number}")
         assert search_names(database, fresh_indexer, f"beta {number}")
         open_files |= list_open_files(folder)
@@ -369,7 +367,7 @@ def test_a_server_takes_over_from_one_that_is_killed(url: str, folder: Path) -> 
 def test_what_a_killed_process_left_in_the_index_stands_in_nobodys_way(
     database: Database, folder: Path, tmp_path: Path
 ) -> None:
-    """It was killed after it had written the files of a commit, and before it committed."""
+    """The process was killed after writing the files of a commit, before committing."""
     write_records(database, "alpha", "beta")
     indexer = Indexer(database, str(folder))
     indexer.rebuild()
@@ -496,7 +494,7 @@ def test_a_search_that_the_index_is_behind_for_has_the_bytes_that_its_etag_stand
         before = server.get(path)
     current = IndexDirectory(folder).current_path()
     assert current is not None
-    writing = SearchIndex(current).open_writer()  # so that no server can follow
+    writing = SearchIndex(current).open_writer()  # so that no server can update the index
     try:
         with SpawnedServer(url, LEXARIUM_INDEX=str(folder)) as server:
             edit = json.dumps({"definition_text": "No longer what it was."})

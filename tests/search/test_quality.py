@@ -1,4 +1,4 @@
-"""How good the first hits are: measured on the sample, and on the real catalogue where it is there."""
+"""Quality of the first hits, on the sample and on the real catalogue if present."""
 
 import random
 import unicodedata
@@ -18,7 +18,7 @@ from lexarium.services.search.indexer import Indexer
 from lexarium.services.search.record_search import RecordSearch, SearchQuery
 from lexarium.services.transfer.imports import import_files
 from lexarium.store import revisions
-from lexarium.store.position import read_position
+from lexarium.store.engine.catalogue import read_position
 from lexarium.store.upgrade import open_database
 
 ACCENTS = str.maketrans("aeouinc", "áéöüïñç")
@@ -33,13 +33,13 @@ class IndexedCatalogue:
     snapshot: IndexSnapshot
 
     def find_rank(self, query: str, record: Record) -> int:
-        """Where the record, or another of its name, is among the hits."""
+        """Return the rank of the record, or of another with its name, among the hits."""
         key = fold(record.fields["name"]).key
         hits = self.finder.search(SearchQuery(query)).hits
         return next((rank for rank, hit in enumerate(hits) if fold(hit.name).key == key), 1_000)
 
     def measure_share(self, query: Callable[[str], str], first: int) -> float:
-        """How many of all records are among so many first hits."""
+        """Return the share of records found among the first hits."""
         results = [self.find_rank(query(record.fields["name"]), record) < first for record in self.records]
         return sum(results) / len(results)
 

@@ -1,4 +1,4 @@
-"""Reconciliation over HTTP on both engines: the project's own cases, and the specification's schemas where they are."""
+"""Reconciliation API on both engines: own cases, and the schemas of the specification."""
 
 import json
 from collections.abc import Iterator
@@ -19,17 +19,18 @@ from lexarium.services.search.properties import PROPERTIES
 from lexarium.services.search.reconciliation import MAX_BATCH_QUERIES, SCORES
 from tests.support.databases import ENGINES, DatabaseUrlFactory
 from tests.support.server import HttpResponse, Server
+from tests.support.v1_client import V1Client
 
 SCHEMAS = Path(__file__).parents[2] / ".." / "shared" / "reconciliation-0.2"
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
 class ReconcileClient:
-    """The sample catalogue on a server, and a curator's ways to change it."""
+    """Client of a server of the sample, with a curator's token."""
 
     def __init__(self, server: Server) -> None:
         self.server = server
-        self._token = server.create_token("admin")
+        self._api = V1Client(server, "admin")
 
     def get(self, path: str, **parameters: object) -> HttpResponse:
         return self.server.get(f"/reconcile{path}" + (f"?{urlencode(parameters)}" if parameters else ""))
@@ -50,17 +51,10 @@ class ReconcileClient:
         return str(self.server.get(f"/api/v-alpha/{collection}?name={quote(name)}").json["id"])
 
     def create(self, collection: str, **fields: object) -> str:
-        response = self.send("POST", f"/{collection}", fields)
-        assert response.status == 201, response.body
-        return str(response.json["id"])
+        return str(self._api.create(collection, **fields)["id"])
 
     def send(self, method: str, path: str, body: object = None) -> HttpResponse:
-        headers = {
-            "Authorization": f"Bearer {self._token}",
-            "Content-Type": "application/json",
-            "If-Match": '"1"',
-        }
-        return self.server.request(method, f"/api/v1{path}", headers, None if body is None else json.dumps(body))
+        return self._api.send(method, path, body, If_Match='"1"')
 
 
 @pytest.fixture(scope="module", params=ENGINES)
@@ -70,11 +64,11 @@ def catalogue(request: pytest.FixtureRequest, new_url: DatabaseUrlFactory) -> It
 
 
 class SpecificationSchemas:
-    """The schemas of the specification."""
+    """JSON schemas of the specification."""
 
     def __init__(self, folder: Path) -> None:
         self._schemas = {path.stem: json.loads(path.read_text()) for path in folder.glob("*.json")}
-        # It asks a host for what a scheme of authentication looks like; there is none here.
+        # The schema refers to OpenAPI's security schemes on another host; they are not needed here.
         self._schemas["manifest"]["properties"].pop("authentication")
         self._registry = jsonschema_rs.Registry(
             [(schema["$id"], schema) for schema in self._schemas.values()], draft=jsonschema_rs.Draft202012
@@ -92,7 +86,7 @@ def schemas() -> SpecificationSchemas:
     return SpecificationSchemas(SCHEMAS)
 
 
-# The manifest
+# Manifest
 
 
 def test_the_manifest_is_told_where_nothing_is_asked(catalogue: ReconcileClient) -> None:
@@ -184,7 +178,7 @@ def test_a_candidate_says_what_it_is(catalogue: ReconcileClient) -> None:
     [
         ("working memory", "working memory", True),
         ("WÖRKING-MEMORY", "working memory", True),
-        ("wm", "working memory", True),  # an alias
+        ("wm", "working memory", True),  # alias
         ("explicit memory", "declarative memory", True),
         ("colour vision", "color perception", True),
         ("working mem", "working memory", False),
@@ -248,7 +242,7 @@ def test_a_retired_record_is_no_candidate_and_no_longer_ambiguous(catalogue: Rec
         catalogue.create("concept", name="twinning"),
     )
     assert [candidate["match"] for candidate in catalogue.reconcile_one("twinning")] == [False, False]
-    assert catalogue.send("DELETE", f"/concept/{retired_id}").status == 200
+    assert catalogue.send("DELETE", f"concept/{retired_id}").status == 200
     assert [(candidate["id"], candidate["match"]) for candidate in catalogue.reconcile_one("twinning")] == [
         (remaining_id, True)
     ]
@@ -431,7 +425,7 @@ def test_a_class_alone_finds_its_records(catalogue: ReconcileClient) -> None:
     assert {candidate["id"] for candidate in candidates} == {candidate["id"] for candidate in records}
 
 
-# What cannot be asked
+# Invalid queries
 
 
 def test_a_batch_that_is_too_large_is_refused(catalogue: ReconcileClient) -> None:
@@ -669,7 +663,7 @@ def test_a_preview_escapes_everything(catalogue: ReconcileClient) -> None:
 
 def test_the_preview_of_a_retired_record_says_so(catalogue: ReconcileClient) -> None:
     new, old = catalogue.create("concept", name="New thing"), catalogue.create("concept", name="Old thing")
-    assert catalogue.send("DELETE", f"/concept/{old}?replaced_by={new}").status == 200
+    assert catalogue.send("DELETE", f"concept/{old}?replaced_by={new}").status == 200
     page = catalogue.get("/preview", id=old).body.decode()
     assert "retired" in page
     assert f"/reconcile/preview?id={new}" in page
@@ -678,7 +672,7 @@ def test_the_preview_of_a_retired_record_says_so(catalogue: ReconcileClient) -> 
 
 def test_the_preview_of_a_merged_record_is_its_survivors(catalogue: ReconcileClient) -> None:
     survivor, merged = catalogue.create("concept", name="Survivor"), catalogue.create("concept", name="Merged")
-    assert catalogue.send("POST", f"/concept/{merged}/merge", {"into": survivor}).status == 200
+    assert catalogue.send("POST", f"concept/{merged}/merge", {"into": survivor}).status == 200
     response = catalogue.get("/preview", id=merged)
     assert (response.status, response.headers["location"]) == (308, f"/reconcile/preview?id={survivor}")
     extended = catalogue.post(extend={"ids": [merged], "properties": [{"id": "id"}, {"id": "name"}]}).json
@@ -723,7 +717,7 @@ def test_mappings_are_values_too(catalogue: ReconcileClient) -> None:
 
 def test_a_retired_record_has_no_values(catalogue: ReconcileClient) -> None:
     identifier = catalogue.create("concept", name="Gone thing")
-    catalogue.send("DELETE", f"/concept/{identifier}")
+    catalogue.send("DELETE", f"concept/{identifier}")
     assert catalogue.post(extend={"ids": [identifier], "properties": [{"id": "name"}]}).json["rows"] == {
         identifier: {"name": []}
     }
@@ -750,7 +744,7 @@ def test_properties_are_proposed_for_a_type(catalogue: ReconcileClient) -> None:
     assert [item["id"] for item in catalogue.get("/properties").json["properties"]] == list(PROPERTIES)
 
 
-# The specification's schemas
+# Schemas of the specification
 
 
 def test_the_answers_are_what_the_specification_says(catalogue: ReconcileClient, schemas: SpecificationSchemas) -> None:

@@ -1,8 +1,7 @@
-"""Searching over HTTP, on both engines: what is found, in which order, and what is said of it."""
+"""Search over HTTP on both engines: hits, ranking, highlights."""
 
 import json
 import re
-import subprocess
 import sys
 from collections.abc import Iterator
 from itertools import permutations, product
@@ -16,7 +15,8 @@ from lexarium.search.analysis.folding import fold
 from lexarium.search.documents import STOP_WORDS
 from tests.support.databases import ENGINES, DatabaseUrlFactory
 from tests.support.polling import wait_until
-from tests.support.server import HttpResponse, Server, run_cli
+from tests.support.server import HttpResponse, Server, SpawnedServer, run_cli
+from tests.support.v1_client import V1Client
 
 TERMS: list[tuple[str, dict[str, Any]]] = [
     ("concept", {"name": "working memory", "aliases": [{"text": "WM"}, {"text": "short-term storage"}]}),
@@ -47,25 +47,19 @@ TERMS: list[tuple[str, dict[str, Any]]] = [
 
 
 class SearchCatalogue:
-    """A small catalogue on a server."""
+    """Small catalogue on a server."""
 
     def __init__(self, server: Server) -> None:
         self.server = server
-        self.token = server.create_token("admin")
+        self._api = V1Client(server, "admin")
+        self.token = self._api.token
         self.ids = {fields["name"]: self.create(collection, **fields) for collection, fields in TERMS}
 
     def create(self, collection: str, **fields: Any) -> str:
-        response = self.send("POST", f"/{collection}", fields)
-        assert response.status == 201, response.body
-        return str(response.json["id"])
+        return str(self._api.create(collection, **fields)["id"])
 
     def send(self, method: str, path: str, body: object = None, version: int = 1) -> HttpResponse:
-        headers = {
-            "Authorization": f"Bearer {self.token}",
-            "Content-Type": "application/json",
-            "If-Match": f'"{version}"',
-        }
-        return self.server.request(method, f"/api/v1{path}", headers, None if body is None else json.dumps(body))
+        return self._api.send(method, path, body, If_Match=f'"{version}"')
 
     def search(self, text: str, **options: object) -> Any:
         response = self.server.get(f"/api/v1/search?{urlencode({'q': text, **options})}")
@@ -148,7 +142,7 @@ def test_what_is_in_other_collections_or_retired_is_not_found_by_a_typing_mistak
     catalogue: SearchCatalogue,
 ) -> None:
     retired_id = catalogue.create("concept", name="renamed blorb")
-    assert catalogue.send("DELETE", f"/concept/{retired_id}").status == 200
+    assert catalogue.send("DELETE", f"concept/{retired_id}").status == 200
     for text in ("renamed blorb", "renamed blorbs", f"\x02{retired_id}", "\x02renamed blorb", "zqx", "zqxx", "\x01zqx"):
         assert catalogue.search(text)["hits"] == []
         assert catalogue.search(text)["did_you_mean"] is None
@@ -217,8 +211,8 @@ def test_one_may_page_to_the_two_thousandth_hit_with_any_limit(catalogue: Search
 
 def test_an_identifier_finds_its_record(catalogue: SearchCatalogue) -> None:
     identifier = catalogue.ids["wage"]
-    for typed in (identifier, identifier.upper(), f" {identifier} "):
-        assert [hit["id"] for hit in catalogue.search(typed)["hits"]] == [identifier]
+    for query in (identifier, identifier.upper(), f" {identifier} "):
+        assert [hit["id"] for hit in catalogue.search(query)["hits"]] == [identifier]
 
 
 def test_a_name_goes_before_an_alias_and_an_alias_before_words(catalogue: SearchCatalogue) -> None:
@@ -281,7 +275,7 @@ def test_beginnings_of_words_find_what_is_not_usually_searched(catalogue: Search
     assert catalogue.search_names("m a", collection="concept_class") == ["Memory and more"]
     assert catalogue.search_names("mi b", collection="contrast") == ["2-back minus 0-back"]
     identifier = catalogue.create("concept", name="yttrium quoll")
-    assert catalogue.send("DELETE", f"/concept/{identifier}").status == 200
+    assert catalogue.send("DELETE", f"concept/{identifier}").status == 200
     assert (catalogue.search_names("y q"), catalogue.search_names("y q", state="retired")) == ([], ["yttrium quoll"])
 
 
@@ -396,7 +390,7 @@ def test_a_class_is_a_filter_and_a_facet(catalogue: SearchCatalogue) -> None:
 
 def test_a_retired_record_is_found_only_where_asked_for_with_what_replaced_it(catalogue: SearchCatalogue) -> None:
     retired_id, replacement_id = (catalogue.create("task", name=name) for name in ("quokka petting", "quokka feeding"))
-    assert catalogue.send("DELETE", f"/task/{retired_id}?replaced_by={replacement_id}").status == 200
+    assert catalogue.send("DELETE", f"task/{retired_id}?replaced_by={replacement_id}").status == 200
     wait_until(lambda: [hit["id"] for hit in catalogue.search("quokka")["hits"]] == [replacement_id])
     results = catalogue.search("quokka", state="published,retired")
     assert {hit["id"]: (hit["state"], hit["replaced_by"]) for hit in results["hits"]} == {
@@ -416,7 +410,7 @@ def test_what_was_just_written_is_found_at_once(catalogue: SearchCatalogue) -> N
     for number in range(10):
         record_id = catalogue.create("concept", name=f"xylophone {number}")
         wait_until(is_first_hit, f"xylophone {number}", record_id)
-        assert catalogue.send("PATCH", f"/concept/{record_id}", {"name": f"marimba {number}"}).status == 200
+        assert catalogue.send("PATCH", f"concept/{record_id}", {"name": f"marimba {number}"}).status == 200
         wait_until(is_first_hit, f"marimba {number}", record_id)
         assert record_id not in [hit["id"] for hit in catalogue.search(f"xylophone {number}")["hits"]]
 
@@ -523,12 +517,11 @@ def drop_date_header(response: HttpResponse) -> list[tuple[str, str]]:
     return [(name, value) for name, value in response.headers.items() if name != "date"]
 
 
-class ImportTimeServer(Server):
-    """A server that tells what it loads."""
+class ImportTimeServer(SpawnedServer):
+    """Server that logs its imports."""
 
-    def _start_process(self) -> "subprocess.Popen[str]":
-        command = [sys.executable, "-X", "importtime", "-m", "lexarium", *self._arguments]
-        return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=self._environment)
+    def _build_command(self) -> list[str]:
+        return [sys.executable, "-X", "importtime", "-m", "lexarium", *self._arguments]
 
 
 def test_a_search_needs_nothing_that_takes_long_to_load(tmp_path: Path) -> None:

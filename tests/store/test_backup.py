@@ -1,4 +1,4 @@
-"""Backups: taken while others write, restored elsewhere."""
+"""Backups: created during writes, restored elsewhere."""
 
 import errno
 import fcntl
@@ -21,7 +21,7 @@ from lexarium.domain.progress import ignore_progress
 from lexarium.services.maintenance.backup import create_backup, open_backup
 from lexarium.services.maintenance.database_check import check_database
 from lexarium.store.database import Database
-from lexarium.store.position import read_position
+from lexarium.store.engine.catalogue import read_position
 from lexarium.store.upgrade import open_database
 from tests.support.databases import ENGINES, DatabaseUrlFactory
 from tests.support.full_disk import mount_small_disk
@@ -30,6 +30,7 @@ from tests.support.server import Server, run_cli
 from torture.crash import SETTINGS, WRITERS, create_writers
 from torture.expected_state import ExpectedState
 
+# Runs a command and exits without cleanup when a backup is about to be renamed.
 KILLED_AT_THE_END = """
 import os, signal
 from lexarium.cli.main import run
@@ -37,14 +38,13 @@ from lexarium.cli.main import run
 os.link = lambda part, file: os.kill(os.getpid(), signal.SIGKILL)
 run()
 """
-"""A program that runs a command, and ends without a word when a backup is to get its name."""
 
 ROOT_PAGE = "SELECT rootpage FROM sqlite_master WHERE name = 'change'"
 
 
 @pytest.fixture
 def busy_server(url: str) -> Iterator[Server]:
-    """A server that is written to all the time, in every way."""
+    """Server with constant writes of all kinds."""
     with Server(url, **SETTINGS) as server, ThreadPoolExecutor(WRITERS) as threads:
         ledger, stop = ExpectedState(), threading.Event()
         writers = create_writers(url, random.Random(1))
@@ -53,7 +53,7 @@ def busy_server(url: str) -> Iterator[Server]:
             wait_until(lambda: len(ledger.acknowledged) > 30)
             before = len(ledger.acknowledged)
             yield server
-            wait_until(lambda: len(ledger.acknowledged) > before)  # all the while
+            wait_until(lambda: len(ledger.acknowledged) > before)  # during the backup
         finally:
             stop.set()
         for future in futures:
@@ -63,7 +63,7 @@ def busy_server(url: str) -> Iterator[Server]:
 
 @pytest.mark.full
 def test_a_backup_that_finds_no_room_is_not_there(sample_paths: list[Path], tmp_path: Path) -> None:
-    """Also where there was room for all that was written, but not to bring it to where it belongs."""
+    """Also where the backup fits, but moving it into place fails."""
     catalogue = tmp_path / "catalogue.db"
     url = f"sqlite:///{catalogue}"
     run_cli("import", *sample_paths, "--database", url)
@@ -173,7 +173,9 @@ def test_a_backup_taken_while_others_write_is_the_catalogue_at_a_revision(
     assert f"revision {position.revision}:" in result.stdout
     source = Database(busy_server.url)
     with source.read() as snapshot:
-        assert read_position(snapshot).epoch != position.epoch  # what clients keep of the one is not of the other
+        assert (
+            read_position(snapshot).epoch != position.epoch
+        )  # clients must not reuse cached responses of the original
     source.close()
 
 

@@ -1,4 +1,4 @@
-"""`lexarium check` tells whatever was broken on purpose: each of its looks is seen to find something."""
+"""`lexarium check` reports every kind of damage."""
 
 import json
 import shutil
@@ -20,7 +20,7 @@ from lexarium.services.maintenance.index_check import check_index
 from lexarium.services.search.indexer import Indexer
 from lexarium.store import change_log, revisions
 from lexarium.store.database import Database
-from lexarium.store.position import read_position
+from lexarium.store.engine.catalogue import read_position
 from lexarium.store.schema import (
     account_table,
     catalogue_table,
@@ -47,6 +47,7 @@ Corruption = Callable[[Connection], object]
 IS_RECORD_ONE = record_table.c.id == "trm_one"
 IS_FIRST_CHANGE = change_table.c.seq == 1
 TABLES = [table for table in metadata.sorted_tables if table is not lease_table]
+# Tables other than record, relation and change.
 OTHER_ROWS: dict[Table, list[dict[str, Any]]] = {
     account_table: [{"id": "usr_1", "name": "Ada", "role": "admin", "created": 1}],
     token_table: [{"id": "tok_1", "account": "usr_1", "label": "", "role": "admin", "hash": "x", "created": 1}],
@@ -96,7 +97,6 @@ OTHER_ROWS: dict[Table, list[dict[str, Any]]] = {
     delivery_table: [{"id": 1, "webhook": "whk_1", "seq": 4, "at": 1, "status": 200, "error": ""}],
     import_base_table: [{"record": "trm_one", "untaken": b"{}"}],
 }
-"""What stands beside records, relations and log."""
 
 
 @pytest.fixture(scope="module", params=ENGINES)
@@ -106,7 +106,7 @@ def database_url(request: pytest.FixtureRequest, new_url: DatabaseUrlFactory) ->
 
 @pytest.fixture(scope="module")
 def filled_database(database_url: str) -> Iterator[Database]:
-    """A catalogue of three records, one of them edited, one related to another."""
+    """Catalogue of three records, one of them edited, one related to another."""
     database = open_database(database_url)
     relation = Relation("trm_two", "KINDOF", "trm_one")
     two = build_log_entry("two")
@@ -125,7 +125,7 @@ def filled_database(database_url: str) -> Iterator[Database]:
 
 @contextmanager
 def disable_foreign_keys(database: Database) -> Iterator[Connection]:
-    """A transaction in which nothing is held to foreign keys."""
+    """Open a transaction without foreign key checks."""
     with database.backend.connect_write() as connection:
         driver = connection.connection.driver_connection
         if isinstance(driver, sqlite3.Connection):
@@ -140,7 +140,7 @@ def disable_foreign_keys(database: Database) -> Iterator[Connection]:
 
 @pytest.fixture
 def database(filled_database: Database) -> Iterator[Database]:
-    """The same, made whole again after each test."""
+    """The filled catalogue, restored after each test."""
     with filled_database.read() as connection:
         rows = {table: [row._asdict() for row in connection.execute(select(table))] for table in TABLES}
     yield filled_database
@@ -163,7 +163,7 @@ def truncate_document(connection: Connection) -> None:
 
 
 def alter_old_version(connection: Connection) -> None:
-    """Alter a text in a version that is not the last, such that it is as well formed as before."""
+    """Change a text in an older version; the version stays well formed."""
     document = connection.execute(select(change_table.c.document).where(IS_FIRST_CHANGE)).scalar_one()
     altered_document = document.replace(b'"definition_text":""', b'"definition_text":"altered"')
     assert altered_document != document
@@ -171,7 +171,7 @@ def alter_old_version(connection: Connection) -> None:
 
 
 def set_first_row(table: Table, **values: Any) -> Corruption:
-    """The first row of a table says something else."""
+    """Return a corruption that updates the first row of a table."""
     first = next(iter(table.primary_key.columns))
     return lambda connection: connection.execute(
         update(table).where(first == select(func.min(first)).scalar_subquery()).values(values)
@@ -254,7 +254,7 @@ CORRUPTIONS: list[tuple[Corruption, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("corrupt", "message"), CORRUPTIONS, ids=[told for _, told in CORRUPTIONS])
+@pytest.mark.parametrize(("corrupt", "message"), CORRUPTIONS, ids=[message for _, message in CORRUPTIONS])
 def test_a_catalogue_that_does_not_agree_with_itself_is_told_of(
     database: Database, corrupt: Corruption, message: str
 ) -> None:
@@ -270,7 +270,7 @@ def test_every_table_is_looked_at() -> None:
 
 @pytest.fixture
 def index(database: Database, tmp_path: Path) -> Path:
-    """The folder of a sound index."""
+    """Folder of an intact index."""
     indexer = Indexer(database, str(tmp_path / "index"))
     indexer.catch_up()
     indexer.stop()
@@ -359,7 +359,7 @@ def test_the_command_looks_at_the_index_too(database: Database, index: Path, dat
 
 @pytest.mark.parametrize("command", ["check", "serve", "backup", "restore"])
 def test_a_file_whose_schema_is_damaged_is_told_as_damaged(command: str, tmp_path: Path) -> None:
-    """Also where the name of a table is no text any more, which the driver cannot spell."""
+    """Also where a table name is not text any more, which the driver cannot decode."""
     file = tmp_path / "catalogue.db"
     assert run_cli("migrate", "--database", f"sqlite:///{file}").returncode == 0
     with sqlite3.connect(file) as driver:

@@ -1,4 +1,4 @@
-"""Moving a catalogue from one database to another, in both directions."""
+"""Copy a catalogue from one database to another, in both directions."""
 
 import json
 import threading
@@ -25,8 +25,8 @@ from tests.support.server import Server, run_cli
 from tests.support.webhook_receiver import WEBHOOKS_PATH, WebhookReceiver
 from tests.support.write_load import RetryingClient
 
+# Tables with rows, so that the test notices what is not copied.
 FILLED_TABLES = {"record", "change", "relation", "account", "token", "proposal", "release", "idempotency", "delivery"}
-"""The tables that hold something, so that the test would notice if it were left behind."""
 COMPARED_PATHS = ("/api/v-alpha/concept", "/api/v-alpha/search", "/api/v1/changes?limit=1000", "/api/v1/releases")
 
 
@@ -35,7 +35,7 @@ def ignore_progress(task: str, done: int, total: int) -> None:
 
 
 class PopulatedCatalogue:
-    """A catalogue with something in every table, and what it shows."""
+    """Catalogue with rows in every table, and its responses."""
 
     def __init__(self, url: str, receiver: WebhookReceiver) -> None:
         self.url = url
@@ -59,7 +59,7 @@ class PopulatedCatalogue:
 
 
 def read_responses(server: Server, token: str) -> dict[str, Any]:
-    """What a server answers, ETags included."""
+    """Return responses of a server with their ETags."""
     private = ("/api/v1/proposals", "/api/v1/users", WEBHOOKS_PATH)
     headers = {"Authorization": f"Bearer {token}"}
     responses = {path: server.request("GET", path, headers) for path in (*COMPARED_PATHS, *private)}
@@ -157,7 +157,7 @@ def test_a_source_that_is_written_to_meanwhile_is_told_of_and_nothing_is_kept(
         copy_database(sample_database, target, write_once)
     copied, check_result = copy_database(
         sample_database, target, write_once
-    )  # into the same, which is as empty as it was
+    )  # into the same database, which is still empty
     assert not check_result.problems
     assert copied.position == sample_database.get_position()
     target.close()

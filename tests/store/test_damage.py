@@ -1,4 +1,4 @@
-"""A damaged database: nothing is read or written until `lexarium check` finds nothing wrong, in every process."""
+"""Damaged database: no process reads or writes until `lexarium check` finds nothing wrong."""
 
 import json
 import sqlite3
@@ -15,12 +15,13 @@ from lexarium.services.access.tokens import create_token
 from lexarium.services.maintenance.watchdog import Watchdog
 from lexarium.store.database import Database
 from lexarium.store.upgrade import open_database
-from tests.store.test_faults import PAGE_BYTES, corrupt_pages, create_concept
+from tests.support.damage import PAGE_BYTES, corrupt_pages
 from tests.support.imports import build_log_entry, save_entries
 from tests.support.polling import wait_until
 from tests.support.postgres import PostgresServer
 from tests.support.server import HttpResponse, Server, run_cli
 
+# Lists, and records on damaged and on intact pages.
 READ_TARGETS = (
     "/api/v-alpha/concept",
     "/api/v-alpha/concept?id=trm_0001",
@@ -33,13 +34,12 @@ READ_TARGETS = (
     "/api/v1/suggest?prefix=0001",
     "/api/v1/export?format=jsonl",
 )
-"""Lists, and records on damaged and on whole pages."""
+# Without the background check, damage is found when it is read.
 NO_INTEGRITY_CHECKS = {"LEXARIUM_INTEGRITY_MINUTES": "0"}
-"""Without the background check: damage is noticed where it is met."""
 
 
 def fill_with_records(url: str) -> None:
-    """Make a catalogue whose records are on many pages."""
+    """Create a catalogue whose records are on many pages."""
     database = open_database(url)
     with database.write() as transaction:
         save_entries(
@@ -50,7 +50,7 @@ def fill_with_records(url: str) -> None:
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """The file of a catalogue whose records are on many pages."""
+    """File of a catalogue whose records are on many pages."""
     file = tmp_path / "catalogue.db"
     fill_with_records(f"sqlite:///{file}")
     with closing(sqlite3.connect(file)) as connection:
@@ -75,7 +75,7 @@ def reports_damage(response: HttpResponse) -> bool:
 def assert_all_rejected(server: Server, token: str) -> None:
     for target in READ_TARGETS:
         assert reports_damage(server.get(target)), target
-    assert reports_damage(create_concept(server, token, "another"))
+    assert reports_damage(server.create_concept(token, "another"))
     ready = server.get("/readyz")
     assert reports_damage(ready)
     assert (ready.json["reads"], ready.json["writes"]) == (False, False)
@@ -83,17 +83,17 @@ def assert_all_rejected(server: Server, token: str) -> None:
 
 
 def assert_all_answered(server: Server, token: str) -> None:
-    wait_until(lambda: server.get("/readyz").status == 200)
+    server.wait_until_ready()
     assert len(server.get("/api/v-alpha/concept").json) >= 300
     assert server.get("/api/v1/concept/trm_0150").status == 200
-    assert create_concept(server, token, "another").status == 201
+    assert server.create_concept(token, "another").status == 201
 
 
 def test_damage_that_a_read_meets_stops_reads_and_writes_until_a_check_passes(file: Path) -> None:
     with Server(f"sqlite:///{file}", **NO_INTEGRITY_CHECKS) as server:
         token = server.create_token("curator")
         assert_all_answered(server, token)
-        for target in READ_TARGETS:  # so that what can be cached is
+        for target in READ_TARGETS:  # so that everything cacheable is cached
             server.get(target)
         with closing(sqlite3.connect(file)) as connection:
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -202,14 +202,14 @@ def test_a_restored_database_is_not_damaged(file: Path, tmp_path: Path) -> None:
         path.rename(path.with_name(f"broken {path.name}"))
     assert run_cli("restore", tmp_path / "backup", "--database", f"sqlite:///{file}").returncode == 0
     with Server(f"sqlite:///{file}") as server:
-        wait_until(lambda: server.get("/readyz").status == 200)
+        server.wait_until_ready()
 
 
 @contextmanager
 def run_damaged_postgres() -> Iterator[tuple[PostgresServer, str, str, Path, int, bytes]]:
-    """A PostgreSQL server on which a block of the records is overwritten.
+    """Run a PostgreSQL server on which a block of the records is overwritten.
 
-    Yields its address, a token, the file, the block, and what stood there.
+    Yield the server, its URL, a token, the file, the block and the original content.
     """
     with PostgresServer().init_cluster() as postgres:
         postgres.start()
@@ -234,7 +234,7 @@ def test_damage_on_postgresql_is_known_to_every_node_until_a_check_passes() -> N
         with Server(url, **NO_INTEGRITY_CHECKS) as met, Server(url, "--workers", "2", **NO_INTEGRITY_CHECKS) as other:
             assert met.get("/api/v-alpha/concept").status == 503
             assert_all_rejected(met, token)
-            assert reports_damage(create_concept(other, token, "another"))
+            assert reports_damage(other.create_concept(token, "another"))
             wait_until(lambda: all(reports_damage(other.get("/api/v-alpha/concept?id=trm_0001")) for _ in "12345"))
             assert run_cli("check", "--database", url).returncode == 1
             assert_all_rejected(met, token)

@@ -1,4 +1,4 @@
-"""What a server does when something under it fails."""
+"""Failures below a server."""
 
 import fcntl
 import os
@@ -17,7 +17,6 @@ from lexarium.store.database import Database
 from lexarium.store.transaction import Transaction
 from lexarium.store.upgrade import open_database
 from tests.support.databases import DatabaseUrlFactory
-from tests.support.polling import wait_until
 from tests.support.server import Server
 
 
@@ -45,11 +44,11 @@ def test_a_database_file_that_is_removed_takes_no_more_writes(tmp_path: Path) ->
 
 
 def test_a_server_keeps_its_locks_on_the_wal_index(tmp_path: Path) -> None:
-    """Without them the next process that opens the file takes it for unused, and cuts the index under the server."""
+    """Without the lock, the next process to open the file would treat it as unused and truncate the index."""
     with Server(f"sqlite:///{tmp_path}/shared.db") as server:
         assert server.get("/api/v-alpha/task").status == 200
         with (tmp_path / "shared.db-shm").open("r+b") as index, pytest.raises(BlockingIOError):
-            # The lock that every process holds which has the file open, as SQLite's format has it.
+            # The lock that every process with an open file holds, as in SQLite's file format.
             fcntl.lockf(index, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 128)
 
 
@@ -84,7 +83,7 @@ def test_a_lost_connection_to_postgresql_is_survived(new_url: DatabaseUrlFactory
 def test_a_postgresql_that_cannot_be_read_is_not_ready(new_url: DatabaseUrlFactory, postgres_server: str) -> None:
     url = new_url("postgres")
     with Server(url) as server:
-        wait_until(lambda: server.get("/readyz").status == 200)
+        server.wait_until_ready()
         name = url.split("@/")[1].split("?")[0]
         with psycopg.connect(postgres_server, autocommit=True) as other:
             other.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
@@ -92,7 +91,7 @@ def test_a_postgresql_that_cannot_be_read_is_not_ready(new_url: DatabaseUrlFacto
             assert server.get("/readyz").status == 503
             assert server.get("/healthz").status == 200
             other.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS true")
-        wait_until(lambda: server.get("/readyz").status == 200)
+        server.wait_until_ready()
 
 
 def test_an_expired_token_is_good_no_more(database: Database, monkeypatch: pytest.MonkeyPatch, url: str) -> None:

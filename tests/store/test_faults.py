@@ -1,4 +1,4 @@
-"""What is under a server breaks, on purpose: a clear answer, nothing lost, and on it goes once that is mended."""
+"""Injected faults: a clear response, no data loss, and recovery without a restart."""
 
 import json
 import os
@@ -19,33 +19,22 @@ from lexarium.store import leases, webhooks
 from lexarium.store.database import Database
 from lexarium.store.leases import Lease
 from lexarium.store.upgrade import open_database
+from tests.support.damage import corrupt_pages
 from tests.support.fake_clock import FakeClock, FakeClockServer
-from tests.support.full_disk import UnprivilegedServer, build_unprivileged_prefix, mount_small_disk
+from tests.support.full_disk import (
+    LARGE_FIELDS,
+    UnprivilegedServer,
+    build_unprivileged_prefix,
+    mount_small_disk,
+    write_until_full,
+)
 from tests.support.imports import build_log_entry, save_entries
 from tests.support.polling import DEADLINE_SECONDS, wait_until
 from tests.support.postgres import PostgresServer
 from tests.support.server import HttpResponse, Server, SpawnedServer, run_cli
 from tests.support.write_load import RetryingClient
 
-LARGE_FIELDS = {"definition_text": " ".join(f"{number:x}" for number in range(9_000))}
-"""What fills a disk before long, and cannot be packed much tighter."""
-PAGE_BYTES = 4096
 DAY_MS = 86_400_000
-
-
-def create_concept(server: Server, token: str, name: str, **fields: str) -> HttpResponse:
-    return server.post_json("/api/v1/concept", {"name": name, **fields}, token)
-
-
-def write_until_full(server: Server, token: str) -> tuple[list[str], HttpResponse]:
-    """Write until something is refused: what was taken, and the refusal."""
-    accepted: list[str] = []
-    for number in range(5_000):
-        response = create_concept(server, token, f"large {number}", **LARGE_FIELDS)
-        if response.status != 201:
-            return accepted, response
-        accepted.append(response.json["name"])
-    raise AssertionError("the disk is never full")
 
 
 def is_retry_later(response: HttpResponse) -> bool:
@@ -60,12 +49,6 @@ def list_names(server: Server) -> list[str]:
     response = server.get("/api/v-alpha/concept")
     assert response.status == 200, response.body
     return sorted(record["name"] for record in response.json)
-
-
-def is_searchable(server: Server, name: str) -> bool:
-    response = server.get(f"/api/v1/search?q={name.replace(' ', '+')}")
-    assert response.status in (200, 503), response.body
-    return response.status == 200 and any(hit["name"] == name for hit in response.json["hits"])
 
 
 def is_consistent(url: str) -> bool:
@@ -84,7 +67,7 @@ def test_a_full_disk_refuses_what_does_not_fit_and_loses_nothing(tmp_path: Path)
             assert is_retry_later(refusal)
             assert list_names(server) == sorted(accepted)
             disk.resize(30_000)
-            assert create_concept(server, token, "there is room again").status == 201
+            assert server.create_concept(token, "there is room again").status == 201
             assert list_names(server) == sorted([*accepted, "there is room again"])
         assert "full" in server.log or "disk I/O" in server.log
         assert "Traceback" not in server.log
@@ -98,17 +81,17 @@ def test_a_full_disk_under_the_index_holds_up_nobody_who_writes(tmp_path: Path) 
         SpawnedServer(url, LEXARIUM_INDEX=str(disk.path / "index"), LEXARIUM_WRITE_BURST="10000") as server,
     ):
         token = server.create_token("curator")
-        create_concept(server, token, "before it is full")
-        wait_until(is_searchable, server, "before it is full")
+        server.create_concept(token, "before it is full")
+        wait_until(server.finds, "before it is full")
         disk.fill()
         for number in range(5):
-            assert create_concept(server, token, f"large {number}", **LARGE_FIELDS).status == 201
-        assert create_concept(server, token, "when it is full").status == 201
+            assert server.create_concept(token, f"large {number}", **LARGE_FIELDS).status == 201
+        assert server.create_concept(token, "when it is full").status == 201
         assert server.get("/api/v1/search?q=full").status in (200, 503)
         disk.free_space()
         disk.resize(50_000)
-        wait_until(is_searchable, server, "when it is full")
-        wait_until(is_searchable, server, "large 4")
+        wait_until(server.finds, "when it is full")
+        wait_until(server.finds, "large 4")
     assert is_consistent(url)
 
 
@@ -126,7 +109,7 @@ def test_a_full_disk_under_postgresql_refuses_what_does_not_fit_and_loses_nothin
             accepted, number = [client.create_with_retry("before it is full")], 0
             disk.fill()
             while True:
-                response = create_concept(server, client.token, f"large {number}", **LARGE_FIELDS)
+                response = server.create_concept(client.token, f"large {number}", **LARGE_FIELDS)
                 assert response.status in (201, 503), response.body
                 if response.status == 503:
                     break
@@ -143,7 +126,7 @@ def test_a_full_disk_under_postgresql_refuses_what_does_not_fit_and_loses_nothin
 
 @pytest.fixture
 def catalogue_file(tmp_path: Path) -> Iterator[Path]:
-    """The file of a catalogue with a record, in a folder of its own; permissions are given back in the end."""
+    """File of a catalogue with a record, in its own folder; permissions are restored at the end."""
     folder = tmp_path / "held"
     folder.mkdir()
     database = open_database(f"sqlite:///{folder}/catalogue.db")
@@ -177,42 +160,42 @@ def test_a_file_that_may_not_be_written_is_read_and_written_by_the_next_server_o
     with UnprivilegedServer(f"sqlite:///{catalogue_file}") as server:
         token = server.create_token("curator")
         assert list_names(server) == ["one"]
-        assert is_retry_later(create_concept(server, token, "two"))
+        assert is_retry_later(server.create_concept(token, "two"))
     assert "readonly" in server.log
     assert "Traceback" not in server.log
     for path in filter(Path.is_file, catalogue_file.parent.glob("catalogue.db*")):
         path.chmod(0o644)
     with UnprivilegedServer(f"sqlite:///{catalogue_file}") as server:
-        assert create_concept(server, token, "three").status == 201
+        assert server.create_concept(token, "three").status == 201
 
 
 def test_permissions_that_are_lost_while_it_runs_lose_nothing(catalogue_file: Path) -> None:
     with UnprivilegedServer(f"sqlite:///{catalogue_file}") as server:
         token = server.create_token("curator")
-        assert create_concept(server, token, "two").status == 201
-        wait_until(is_searchable, server, "two")
+        assert server.create_concept(token, "two").status == 201
+        wait_until(server.finds, "two")
         paths = [catalogue_file.parent, *catalogue_file.parent.rglob("*")]
         before = {path: path.stat().st_mode for path in paths}
         for path in reversed(paths):
             path.chmod(0)
-        lost = [create_concept(server, token, f"lost {number}") for number in range(5)]
-        assert {response.status for response in lost} <= {201, 503}
+        responses = [server.create_concept(token, f"lost {number}") for number in range(5)]
+        assert {response.status for response in responses} <= {201, 503}
         assert server.get("/api/v-alpha/concept").status in (200, 503)
         assert server.get("/api/v1/search?q=two").status in (200, 503)
         assert server.get("/healthz").status == 200
         for path in paths:
             path.chmod(before[path])
-        assert create_concept(server, token, "three").status == 201
-        accepted = [f"lost {number}" for number, response in enumerate(lost) if response.status == 201]
+        assert server.create_concept(token, "three").status == 201
+        accepted = [f"lost {number}" for number, response in enumerate(responses) if response.status == 201]
         assert list_names(server) == sorted(["one", "two", "three", *accepted])
-        wait_until(is_searchable, server, "three")
+        wait_until(server.finds, "three")
     assert "Traceback" not in server.log
     assert is_consistent(f"sqlite:///{catalogue_file}")
 
 
 @pytest.fixture
 def large_catalogue_file(tmp_path: Path) -> Path:
-    """The file of a catalogue whose records lie on many pages."""
+    """File of a catalogue whose records are on many pages."""
     database = open_database(f"sqlite:///{tmp_path}/many.db")
     with database.write() as transaction:
         save_entries(
@@ -222,16 +205,6 @@ def large_catalogue_file(tmp_path: Path) -> Path:
     with sqlite3.connect(tmp_path / "many.db") as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     return tmp_path / "many.db"
-
-
-def corrupt_pages(file: Path, text: bytes) -> None:
-    """Overwrite the beginning of every page that holds a text: what says how the page is laid out."""
-    with file.open("r+b") as stream:
-        for start in range(0, file.stat().st_size, PAGE_BYTES):
-            stream.seek(start)
-            if text in stream.read(PAGE_BYTES):
-                stream.seek(start)
-                stream.write(b"\xff" * 64)
 
 
 def test_a_damaged_page_is_told_of_and_never_served_as_if_it_were_whole(large_catalogue_file: Path) -> None:
@@ -265,43 +238,43 @@ def test_a_page_that_is_damaged_under_a_server_is_served_as_it_was_or_not_at_all
             assert response.body == before or is_retry_later(response)
             list_response = server.get("/api/v-alpha/concept?format=json")
             assert is_retry_later(list_response) or len(list_response.json) >= 300
-            assert create_concept(server, token, "another").status in (201, 503)
+            assert server.create_concept(token, "another").status in (201, 503)
     assert "Traceback" not in server.log
 
 
 @contextmanager
 def run_indexed_server(tmp_path: Path) -> Iterator[tuple[Server, str, Path]]:
-    """A server that finds a record, its token and the folder of its index."""
+    """Run a server with one indexed record; yield it, a token and the index folder."""
     folder = tmp_path / "index"
     with Server(f"sqlite:///{tmp_path}/catalogue.db", LEXARIUM_INDEX=str(folder)) as server:
         token = server.create_token("curator")
-        assert create_concept(server, token, "before").status == 201
-        wait_until(is_searchable, server, "before")
+        assert server.create_concept(token, "before").status == 201
+        wait_until(server.finds, "before")
         yield server, token, folder
-        # Whatever happened: what was there is found, and what comes is.
-        wait_until(is_searchable, server, "before")
-        assert create_concept(server, token, "after").status == 201
-        wait_until(is_searchable, server, "after")
+        # Old and new records must be found in any case.
+        wait_until(server.finds, "before")
+        assert server.create_concept(token, "after").status == 201
+        wait_until(server.finds, "after")
     assert "Traceback" not in server.log
 
 
 def test_an_index_that_is_removed_under_a_server_is_made_anew(tmp_path: Path) -> None:
     with run_indexed_server(tmp_path) as (server, _, folder):
         server.drain_log()
-        wait_until(lambda: server.get("/readyz").status == 200)
+        server.wait_until_ready()
         before = server.log.count("was made anew")
-        shutil.rmtree(folder.rename(folder.with_name("removed")), ignore_errors=True)  # at one blow
+        shutil.rmtree(folder.rename(folder.with_name("removed")), ignore_errors=True)  # in one step
         wait_until(lambda: server.log.count("was made anew") > before)
 
 
 def test_an_index_that_is_overwritten_under_a_server_is_made_anew(tmp_path: Path) -> None:
     with run_indexed_server(tmp_path) as (server, token, folder):
         for path in filter(Path.is_file, folder.rglob("*")):
-            with path.open("r+b") as file:  # not cut: a process that has it in its memory would be killed for that
+            with path.open("r+b") as file:  # not truncated: that would kill processes that have it mapped
                 file.write(b"\xff" * path.stat().st_size)
-        create_concept(server, token, "meanwhile")
+        server.create_concept(token, "meanwhile")
         assert server.get("/api/v1/search?q=before").status in (200, 503)
-        wait_until(is_searchable, server, "meanwhile")
+        wait_until(server.finds, "meanwhile")
 
 
 @pytest.mark.parametrize("damage", ["a file", "rubbish"])
@@ -312,8 +285,8 @@ def test_an_index_that_is_none_when_a_server_starts_is_made_anew(tmp_path: Path,
     for path in filter(Path.is_file, folder.rglob("*")):
         path.write_bytes(os.urandom(100) if damage == "rubbish" else b"")
     with Server(f"sqlite:///{tmp_path}/catalogue.db", LEXARIUM_INDEX=str(folder)) as server:
-        wait_until(is_searchable, server, "before")
-        wait_until(is_searchable, server, "after")
+        wait_until(server.finds, "before")
+        wait_until(server.finds, "after")
 
 
 @pytest.mark.parametrize("mode", [0o000, 0o555])
@@ -324,7 +297,7 @@ def test_an_index_that_may_not_be_used_is_told_once_and_at_once_and_used_when_it
         pass
     current = IndexDirectory(folder).current_path()
     assert current is not None
-    # What root made by a command, say: the folder can be looked into or not, what is in it cannot be read.
+    # As if root had created the files: the folder is readable or not, its files are not.
     current.chmod(0)
     folder.chmod(mode)
     with UnprivilegedServer(f"sqlite:///{tmp_path}/catalogue.db", LEXARIUM_INDEX=str(folder)) as server:
@@ -336,8 +309,8 @@ def test_an_index_that_may_not_be_used_is_told_once_and_at_once_and_used_when_it
         assert server.log.count("made anew") <= 1
         folder.chmod(0o755)
         current.chmod(0o755)
-        wait_until(is_searchable, server, "after")
-        wait_until(lambda: server.get("/readyz").status == 200)
+        wait_until(server.finds, "after")
+        server.wait_until_ready()
 
 
 @pytest.mark.parametrize("arguments", [["search", "before"], ["reindex"]])
@@ -361,10 +334,10 @@ def test_a_clock_that_is_set_back_changes_no_order_and_loses_nothing(tmp_path: P
     clock, url = FakeClock(tmp_path / "clock"), f"sqlite:///{tmp_path}/catalogue.db"
     with FakeClockServer(url, clock) as server:
         token = server.create_token("curator")
-        first = create_concept(server, token, "first").json
+        first = server.create_concept(token, "first").json
         etag = server.get("/api/v-alpha/concept").headers["etag"]
         clock.set_offset(days=-2)
-        second = create_concept(server, token, "second").json
+        second = server.create_concept(token, "second").json
         assert second["event_stamp"] < first["event_stamp"]
         assert server.get("/api/v-alpha/concept").headers["etag"] != etag
         headers = {"Authorization": f"Bearer {token}", "If-Match": '"1"', "Content-Type": "application/json"}
@@ -380,7 +353,7 @@ def test_a_clock_that_is_set_back_changes_no_order_and_loses_nothing(tmp_path: P
         ]
         history = server.get(f"{path}/history").json["items"]
         assert [item["version"] for item in history] == [2, 1]
-        wait_until(is_searchable, server, "second")
+        wait_until(server.finds, "second")
     assert is_consistent(url)
 
 
@@ -391,11 +364,11 @@ def test_a_token_expires_by_the_clock_that_there_is(tmp_path: Path) -> None:
         short = server.post_json("/api/v1/tokens", {"days": 1}, admin)
         assert short.status == 201, short.body
         token = short.json["token"]
-        assert create_concept(server, token, "in time").status == 201
+        assert server.create_concept(token, "in time").status == 201
         clock.set_offset(days=2)
-        assert create_concept(server, token, "too late").status == 401
+        assert server.create_concept(token, "too late").status == 401
         clock.set_offset(days=-2)
-        assert create_concept(server, admin, "long before").status == 201
+        assert server.create_concept(admin, "long before").status == 201
     assert is_consistent(url)
 
 

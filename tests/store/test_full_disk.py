@@ -1,13 +1,11 @@
-"""A full disk: reads go on, `/readyz` says that writes do not, and a restore leaves its target as it was."""
+"""Full disk: reads continue, `/readyz` fails, and a failed restore leaves its target unchanged."""
 
 from pathlib import Path
 
 import pytest
 
 from lexarium.store.upgrade import open_database
-from tests.store.test_faults import LARGE_FIELDS, create_concept, write_until_full
-from tests.support.full_disk import mount_small_disk
-from tests.support.polling import wait_until
+from tests.support.full_disk import LARGE_FIELDS, mount_small_disk, write_until_full
 from tests.support.postgres import PostgresServer
 from tests.support.server import HttpResponse, Server, run_cli
 
@@ -18,24 +16,20 @@ def is_read_only(response: HttpResponse) -> bool:
     return (response.json["reads"], response.json["writes"]) == (True, False)
 
 
-def is_ready(server: Server) -> bool:
-    return server.get("/readyz").status == 200
-
-
 def test_a_server_is_not_ready_to_write_while_the_disk_of_its_file_is_full(tmp_path: Path) -> None:
     with mount_small_disk(tmp_path / "disk", 6_000) as disk:
         url = f"sqlite:///{disk.path}/catalogue.db"
         with Server(url, "--workers", "2", LEXARIUM_INDEX=str(tmp_path / "index")) as server:
-            wait_until(is_ready, server)
+            server.wait_until_ready()
             token = server.create_token("curator")
             accepted, refusal = write_until_full(server, token)
             assert (refusal.status, "full" in refusal.json["detail"]) == (503, True)
-            for _ in range(10):  # whichever worker answers
+            for _ in range(10):  # from any worker
                 assert is_read_only(server.get("/readyz"))
             assert len(server.get("/api/v-alpha/concept").json) == len(accepted)
             disk.resize(30_000)
-            assert is_ready(server)
-            assert create_concept(server, token, "there is room again").status == 201
+            assert server.is_ready()
+            assert server.create_concept(token, "there is room again").status == 201
 
 
 def test_a_server_is_not_ready_to_write_while_the_disk_of_postgresql_is_full(tmp_path: Path) -> None:
@@ -47,7 +41,7 @@ def test_a_server_is_not_ready_to_write_while_the_disk_of_postgresql_is_full(tmp
         postgres.start(**settings)
         url = postgres.create_database("catalogue")
         with Server(url, "--workers", "2") as server:
-            wait_until(is_ready, server)
+            server.wait_until_ready()
             token = server.create_token("curator")
             disk.fill()
             _, refusal = write_until_full(server, token)
@@ -56,14 +50,14 @@ def test_a_server_is_not_ready_to_write_while_the_disk_of_postgresql_is_full(tmp
                 assert is_read_only(server.get("/readyz"))
             assert server.get("/api/v-alpha/concept?id=trm_none").status in (200, 404)
             disk.free_space()
-            wait_until(is_ready, server)
+            server.wait_until_ready()
             for number in range(10):
-                assert create_concept(server, token, f"there is room again {number}", **LARGE_FIELDS).status == 201
+                assert server.create_concept(token, f"there is room again {number}", **LARGE_FIELDS).status == 201
 
 
 @pytest.fixture
 def backup(sample_paths: list[Path], tmp_path: Path) -> Path:
-    """A backup of the sample catalogue."""
+    """Backup of the sample catalogue."""
     url = f"sqlite:///{tmp_path}/catalogue.db"
     run_cli("import", *sample_paths, "--database", url)
     assert run_cli("backup", tmp_path / "backup", "--database", url).returncode == 0

@@ -1,4 +1,4 @@
-"""The store, on both engines: transactions, the log, migrations."""
+"""Store on both engines: transactions, change log, migrations."""
 
 import sqlite3
 import stat
@@ -25,7 +25,7 @@ from lexarium.domain.account import Role
 from lexarium.domain.change import Action
 from lexarium.domain.errors import DatabaseUnavailable, InvalidDatabase, SchemaTooNew, SettingError, StoreError
 from lexarium.domain.proposal import ProposalFilter
-from lexarium.domain.record import Relation
+from lexarium.domain.record import ListQuery, Relation
 from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.services.access.accounts import add_account
 from lexarium.services.access.permissions import Caller
@@ -33,9 +33,9 @@ from lexarium.services.curation.record_writer import RecordWriter
 from lexarium.services.maintenance.database_check import check_database
 from lexarium.store import accounts, change_log, integrity, migrations, proposals, records, relations, revisions
 from lexarium.store.database import Database
+from lexarium.store.engine.catalogue import read_position
 from lexarium.store.engine.shared_position import SharedPosition
-from lexarium.store.position import read_position
-from lexarium.store.revisions import ListQuery, PageKey
+from lexarium.store.revisions import PageKey
 from lexarium.store.schema import change_table, metadata
 from lexarium.store.transaction import Transaction
 from lexarium.store.upgrade import open_database, upgrade_schema
@@ -136,7 +136,7 @@ def test_processes_of_a_node_stand_where_any_of_them_does(new_url: DatabaseUrlFa
     database = open_database(new_url("postgres"))
     worker = Database(new_url("postgres"), shared_position=other)
     start = database.get_position()
-    # Nothing but the mark can tell of this: it is written nowhere.
+    # Only the shared position shows this: it is stored nowhere else.
     later = start._replace(revision=7, writes=9)
     one.advance(later)
     assert other.read() == later
@@ -152,7 +152,7 @@ def test_processes_of_a_node_stand_where_any_of_them_does(new_url: DatabaseUrlFa
 
 
 def test_what_was_before_a_loss_never_comes_back(new_url: DatabaseUrlFactory, tmp_path: Path) -> None:
-    """As by a promotion that lost writes, and by an older backup that is put in its place."""
+    """Writes are lost by promotion of a lagging standby, or by restoring an older backup."""
     url = new_url("postgres")
     path = tmp_path / "mark"
     path.touch()
@@ -167,7 +167,7 @@ def test_what_was_before_a_loss_never_comes_back(new_url: DatabaseUrlFactory, tm
         connection.execute("UPDATE catalogue SET writes = writes - 2")
         wait_until(lambda: node.get_position().epoch != before.epoch)
         after = node.get_position()
-        node.observe_position(before)  # by whoever began to read in time
+        node.observe_position(before)  # by a reader that started earlier
         assert node.get_position() == after
         connection.execute("UPDATE catalogue SET epoch = %s", [before.epoch])
         wait_until(lambda: node.get_position().epoch not in (before.epoch, after.epoch))
@@ -181,7 +181,7 @@ def test_what_was_before_a_loss_never_comes_back(new_url: DatabaseUrlFactory, tm
 def test_a_write_that_cannot_be_written_takes_only_those_with_it_that_share_its_rows(
     database: Database, url: str
 ) -> None:
-    """What is new is written when a later write of the same turn needs to see it: both fail, the next does not."""
+    """A later write of the same group flushes the rows of an earlier one: both fail, the next does not."""
     with database.backend.connect_write() as connection, connection.begin():
         for statement in STUCK_TRIGGERS[database.is_embedded]:
             connection.exec_driver_sql(statement)
@@ -199,7 +199,7 @@ def test_a_write_that_cannot_be_written_takes_only_those_with_it_that_share_its_
     def write_other(transaction: Transaction) -> None:
         save_entries(transaction, build_log_entry("unconcerned"))
 
-    database.submit_write(keep_busy)  # until all that follow wait, and so have one turn
+    database.submit_write(keep_busy)  # until all that follow are queued, so that they form one group
     futures = [database.submit_write(task) for task in (write_stuck, read_record, write_other)]
     waiting.set()
     for future in futures[:2]:
@@ -212,6 +212,7 @@ def test_a_write_that_cannot_be_written_takes_only_those_with_it_that_share_its_
         ]
 
 
+# Triggers that reject one record as a full disk would, on SQLite and PostgreSQL.
 STUCK_TRIGGERS = {
     True: [
         "CREATE TRIGGER stuck BEFORE INSERT ON record WHEN NEW.name = 'stuck' BEGIN SELECT RAISE(ABORT, 'no room'); END"
@@ -222,7 +223,6 @@ STUCK_TRIGGERS = {
         "CREATE TRIGGER stuck BEFORE INSERT ON record FOR EACH ROW WHEN (NEW.name = 'stuck') EXECUTE FUNCTION stuck()",
     ],
 }
-"""What refuses one record as a full disk would, on SQLite and on PostgreSQL."""
 
 
 def test_order_is_by_code_point(database: Database) -> None:
@@ -333,15 +333,15 @@ def test_two_that_migrate_at_once_agree(engine: str, blank_url: DatabaseUrlFacto
         database.close()
 
 
+# Tables of versions after 0007.
 NEWER_INDEXES = (
     "account_by_role", "token_in_order", "token_of_account", "proposal_by_state_of_author", "proposal_of_author",
     "proposal_waits", "token_by_parent",
 )  # fmt: skip
-"""What versions after 0007 have made."""
 
 
 def test_an_upgrade_is_done_once_and_counts_as_a_write(url: str) -> None:
-    """So that no node takes a standby that has not followed it for one that has everything."""
+    """Otherwise a node would take a standby that has not replayed the upgrade for current."""
     database = open_database(url)
     with database.backend.connect_write() as connection, connection.begin():
         for column in ("timeline", "parted"):
@@ -432,7 +432,7 @@ def test_keys_that_are_too_long_are_cut_by_the_upgrade(new_url: DatabaseUrlFacto
 
 
 def test_a_page_by_id_is_read_from_its_place_on(new_url: DatabaseUrlFactory) -> None:
-    """PostgreSQL may go through the log twice, side by side: both times from where the page begins, at either end."""
+    """PostgreSQL may scan the log twice: both times from the start of the page, in either direction."""
     database = open_database(new_url("postgres"))
     with database.write() as transaction:
         save_entries(transaction, *(build_log_entry(f"{number:04}") for number in range(1_000)))
@@ -462,7 +462,7 @@ def test_a_page_of_named_records_is_read_by_their_ids(tmp_path: Path) -> None:
 
 
 def record_statements(database: Database) -> list[tuple[str, Any]]:
-    """What is said to a database from now on."""
+    """Return a list that collects the statements sent from now on."""
     executed: list[tuple[str, Any]] = []
     event.listen(
         database.backend.engine,
@@ -473,7 +473,7 @@ def record_statements(database: Database) -> list[tuple[str, Any]]:
 
 
 def list_row_counts(plan: dict[str, Any]) -> list[float]:
-    """How many rows each part of a plan came by."""
+    """Return the row counts of all nodes of a query plan."""
     own_rows = plan["Actual Rows"] + plan.get("Rows Removed by Filter", 0)
     return [own_rows, *(rows for part in plan.get("Plans", []) for rows in list_row_counts(part))]
 
@@ -491,7 +491,7 @@ def test_records_of_the_past_are_counted_once(database: Database) -> None:
             with database.read() as connection:
                 assert revisions.count_matching(connection, ListQuery("concept", revision), database.counts) == revision
     counting = [statement for statement, _ in executed if "count(" in statement]
-    assert len(counting) == 3  # of the oldest; of the present and what came since the other, which is the nearer
+    assert len(counting) == 3  # of the oldest; of the present and of what changed since the other, which is nearer
 
 
 def test_new_records_are_written_together_and_none_by_a_statement_of_its_own(database: Database) -> None:
@@ -505,11 +505,11 @@ def test_new_records_are_written_together_and_none_by_a_statement_of_its_own(dat
             transaction.end_write()
         assert len(executed) == executed_before
     inserts = [values for statement, values in executed if statement.startswith("INSERT")]
-    assert [len(rows) for rows in inserts] == [3, 3]  # records, and rows of the log
+    assert [len(rows) for rows in inserts] == [3, 3]  # records and log rows
 
 
 def test_a_disk_that_is_full_in_the_midst_of_a_write_is_told_as_that(tmp_path: Path) -> None:
-    """SQLite then undoes the whole transaction by itself, and what was to undo one write finds nothing."""
+    """SQLite then rolls back the whole transaction, and the savepoint to roll back to is gone."""
     database = open_database(f"sqlite:///{tmp_path / 'catalogue.db'}")
     engine = database.backend.engine
     with engine.connect() as connection:
@@ -541,7 +541,7 @@ def test_a_role_that_may_make_no_tables_is_told_what_it_lacks(blank_url: Databas
 
 
 def add_query(url: str, **parts: str) -> str:
-    """The address with other parts."""
+    """Add query parameters to a URL."""
     return f"{url}{'&' if '?' in url else '?'}{urlencode(parts)}"
 
 

@@ -1,4 +1,4 @@
-"""Databases of every earlier version, made by the code of their time: upgraded, they serve the same bytes."""
+"""Databases created by earlier versions serve the same bytes after an upgrade."""
 
 import json
 import signal
@@ -18,6 +18,7 @@ from tests.support.old_databases import UPGRADES_FOLDER, copy_old_rows, create_o
 from tests.support.server import Server, run_cli
 
 VERSIONS = sorted(path.stem for path in UPGRADES_FOLDER.glob("*.sql"))
+# Upgrades a database and exits without cleanup after a step.
 KILL_AT_STEP_SCRIPT = """
 import os, signal, sys
 from sqlalchemy import Engine, event
@@ -32,7 +33,6 @@ def kill(connection, cursor, statement, parameters, context, many):
 
 open_database(url)
 """
-"""A program that upgrades a database, and ends without a word once a step is done."""
 
 
 EARLY_STEPS = (VERSIONS[1], VERSIONS[len(VERSIONS) // 2])
@@ -46,7 +46,7 @@ def test_there_is_a_database_of_every_version() -> None:
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def old_url(request: pytest.FixtureRequest, version: str, blank_url: DatabaseUrlFactory, tmp_path: Path) -> str:
-    """The address of a database of that version, on each engine in turn."""
+    """URL of a database of an earlier version, on each engine."""
     file = create_old_database(version, tmp_path / "old.db")
     if request.param == "sqlite":
         return file
@@ -73,7 +73,7 @@ def test_an_upgrade_that_is_killed_midway_has_changed_nothing_and_can_be_done_ag
 
 
 def check_upgrade(old_url: str, version: str) -> None:
-    """Upgrade a database of that version, and see that it serves what it did, and can be written."""
+    """Upgrade a database; check that it serves the same responses and accepts writes."""
     database = Database(old_url)
     assert upgrade_schema(database) == (version, SCHEMA_VERSION)
     report = check_database(database)

@@ -1,4 +1,4 @@
-"""A real browser: Debian's Chromium, driven by Selenium, and axe-core in it."""
+"""Chromium driven by Selenium, with axe-core for accessibility checks."""
 
 import base64
 import json
@@ -15,9 +15,10 @@ from selenium.webdriver import Chrome, ChromeOptions, ChromeService
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
-from selenium.webdriver.support.ui import WebDriverWait
 
-from tests.support.polling import DEADLINE_SECONDS
+from tests.support.browserless_client import PASSWORD, create_account
+from tests.support.polling import wait_until
+from tests.support.server import Server
 
 CHROMIUM, DRIVER = "/usr/bin/chromium", "/usr/bin/chromedriver"
 SCREENSHOTS = Path(__file__).parents[2] / ".screenshots"
@@ -37,57 +38,55 @@ _AXE_SCRIPT = (Path(selenium_axe_python.__file__).parent / "axe-core" / "axe.min
 _AXE_TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 _RUN_AXE_SCRIPT = """
 const done = arguments[arguments.length - 1];
-axe.run(document, {runOnly: arguments[0], resultTypes: ["violations"]}).then(found => done(found.violations));
+axe.run(document, {runOnly: arguments[0], resultTypes: ["violations"]}).then(results => done(results.violations));
 """
 _LAYOUT_SHIFT_SCRIPT = """
 const done = arguments[0];
 let sum = 0;
-new PerformanceObserver(list => { for (const each of list.getEntries()) sum += each.value; })
+new PerformanceObserver(list => { for (const entry of list.getEntries()) sum += entry.value; })
   .observe({type: "layout-shift", buffered: true});
 setTimeout(() => done(sum), 20);
 """
 WIDE, NARROW = (1280, 860), (375, 720)
+# A tenth of what browsers call good: a busy machine may draw a page before its scripts have run.
 MAX_SHIFT = 0.01
-"""A tenth of what browsers call good. A busy machine draws a page before its scripts have run: a little may move."""
 
 
 def is_browser_available() -> bool:
-    """Whether there is a browser here."""
     return all(Path(path).exists() for path in (CHROMIUM, DRIVER))
 
 
 class Browser:
-    """One browser, in which pages are opened one after the other."""
+    """Browser that opens pages of one site."""
 
     def __init__(self, driver: Chrome) -> None:
         self.driver = driver
         self.base_url = ""
 
     def open(self, path: str) -> None:
-        """Open a page of the site."""
+        """Open a path of the site."""
         self.driver.get(self.base_url + path)
 
     def reset(self) -> None:
-        """Be as one who has never been here: nothing kept, light, wide."""
+        """Clear all site data; return to a light color scheme and a wide window."""
         self.driver.execute_cdp_cmd("Storage.clearDataForOrigin", {"origin": self.base_url, "storageTypes": "all"})
         self.set_color_scheme("light")
         self.resize(*WIDE)
         self.console_errors()
 
     def set_color_scheme(self, scheme: str) -> None:
-        """Have a system of light or dark colours, and one where nothing moves."""
+        """Emulate a light or dark color scheme, with reduced motion."""
         preferences = {"prefers-color-scheme": scheme, "prefers-reduced-motion": "reduce"}
         features = [{"name": name, "value": value} for name, value in preferences.items()]
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
 
     def resize(self, width: int, height: int) -> None:
-        """Have a window of this size."""
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
 
     @contextmanager
     def without_scripts(self) -> Iterator[None]:
-        """Run no script of the page meanwhile."""
+        """Disable the scripts of pages inside the block."""
         self.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
         try:
             yield
@@ -95,18 +94,18 @@ class Browser:
             self.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
 
     def find(self, selector: str) -> WebElement:
-        """The first element that a CSS selector names, once it is there."""
+        """Wait for the first element that matches a CSS selector and return it."""
         element: WebElement = self.wait(lambda: next(iter(self.find_all(selector)), None), selector)
         return element
 
     def find_all(self, selector: str) -> list[WebElement]:
-        """All that are there now."""
+        """Return the elements that match a CSS selector now."""
         return self.driver.find_elements(By.CSS_SELECTOR, selector)
 
     def wait(self, condition: Any, description: str = "") -> Any:
-        """What a condition gives, once it gives something."""
+        """Wait until a condition returns something true and return that."""
 
-        def poll_condition(_: Any) -> Any:
+        def poll_condition() -> Any:
             try:
                 return condition()
             except WebDriverException as error:
@@ -114,15 +113,14 @@ class Browser:
                     return None
                 raise
 
-        waiter = WebDriverWait(self.driver, DEADLINE_SECONDS, poll_frequency=0.02)
-        return waiter.until(poll_condition, f"waited in vain for {description} at {self.driver.current_url}")
+        return wait_until(poll_condition, describe=lambda: f"{description} at {self.driver.current_url}")
 
     def type(self, *keys: str) -> None:
-        """Type on the keyboard, wherever the focus is."""
+        """Type into the focused element."""
         self.driver.switch_to.active_element.send_keys(*keys)
 
     def tab_to(self, selector: str, max_steps: int = 60) -> WebElement:
-        """Go to an element as people do who have no mouse."""
+        """Press Tab until a matching element has the focus; return it."""
         for _ in range(max_steps):
             focused = self.driver.switch_to.active_element
             if focused in self.find_all(selector):
@@ -131,33 +129,55 @@ class Browser:
         raise AssertionError(f"{selector} is not reached by the keyboard")
 
     def press(self, label: str) -> None:
-        """Press a button of the page's own, and wait for the page after it."""
+        """Press a button of the page's main part and wait for the next page."""
         before = self.find("html")
         self.driver.find_element(By.XPATH, f"//main//button[normalize-space()='{label}']").click()
         self.wait(lambda: _is_stale(before), f"the page after {label}")
 
+    def sign_in(self, server: Server, role: str, path: str = "/") -> str:
+        """Sign in by the form with a new account and return its name."""
+        name = create_account(server, role)
+        self.open(f"/sign-in?next={path}")
+        self.find("#name").send_keys(name)
+        self.find("#password").send_keys(PASSWORD, Keys.ENTER)
+        self.wait(lambda: self.path == path, path)
+        return name
+
+    def check_appearance(self, name: str) -> None:
+        """Check accessibility and width in each color scheme, with screenshots."""
+        assert self.accessibility_violations() == []
+        self.take_screenshot(f"{name}-light")
+        self.set_color_scheme("dark")
+        assert self.accessibility_violations() == []
+        self.take_screenshot(f"{name}-dark")
+        self.set_color_scheme("light")
+        self.resize(*NARROW)
+        assert self.horizontal_overflow() == 0
+        self.take_screenshot(f"{name}-narrow")
+        self.resize(*WIDE)
+
     @property
     def path(self) -> str:
-        """Where it is."""
+        """Path of the open page."""
         return self.driver.current_url.removeprefix(self.base_url)
 
     @property
     def text(self) -> str:
-        """What the page says."""
+        """Visible text of the page's main part."""
         texts: list[str] = self.wait(lambda: [element.text for element in self.find_all("main")], "main")
         return texts[0]
 
     def console_errors(self) -> list[str]:
-        """What the console says that is wrong, since it was last asked."""
+        """Return the errors and warnings logged since the last call."""
         entries: list[dict[str, Any]] = self.driver.get_log("browser")  # type: ignore[no-untyped-call]
         messages = [entry["message"] for entry in entries if entry["level"] in ("SEVERE", "WARNING")]
-        # That a page is one of an error is no mistake of the page.
+        # The entry that a page with an error status causes itself is expected.
         return [
             entry for entry in messages if not entry.startswith(f"{self.driver.current_url} - Failed to load resource")
         ]
 
     def accessibility_violations(self) -> list[str]:
-        """What axe finds wrong with the page."""
+        """Run axe on the page and return what it reports."""
         self.driver.execute_script(_AXE_SCRIPT)
         violations = self.driver.execute_async_script(_RUN_AXE_SCRIPT, _AXE_TAGS)
         return [
@@ -167,20 +187,20 @@ class Browser:
         ]
 
     def horizontal_overflow(self) -> int:
-        """By how much the page is wider than the window."""
+        """Return by how many pixels the page is wider than the window."""
         width: int = self.driver.execute_script("return document.documentElement.scrollWidth - innerWidth")
         return width
 
     def layout_shift(self) -> float:
-        """How much of the page has moved since it was first drawn, as browsers measure it, to a ten-thousandth.
+        """Return the page's cumulative layout shift, rounded to four digits.
 
-        A bar of progress that grows counts for a fiftieth of that.
+        A growing progress bar adds about 0.0002.
         """
         total_shift: float = self.driver.execute_async_script(_LAYOUT_SHIFT_SCRIPT)
         return round(total_shift, 4)
 
     def take_screenshot(self, name: str) -> None:
-        """Write a picture of the whole page."""
+        """Save a screenshot of the whole page."""
         SCREENSHOTS.mkdir(exist_ok=True)
         height = self.driver.execute_script("return document.documentElement.scrollHeight")
         width = self.driver.execute_script("return innerWidth")
@@ -201,16 +221,16 @@ def _is_stale(element: WebElement) -> bool:
 
 
 def _is_between_pages(error: WebDriverException) -> bool:
-    """Whether what was there when it was asked for has gone with its page when it was looked at.
+    """Return whether an element went away with its page.
 
-    While a page goes, Chromium may say so in words of its own instead of the standard's.
+    While a page unloads, Chromium may use a message of its own instead of the standard error.
     """
     return isinstance(error, StaleElementReferenceException) or "does not belong to the document" in (error.msg or "")
 
 
 @contextmanager
 def open_browser() -> Iterator[Browser]:
-    """A new browser that knows nothing."""
+    """Start a browser with an empty profile."""
     with TemporaryDirectory(prefix="lexarium-browser-") as folder:
         options = ChromeOptions()
         options.binary_location = CHROMIUM

@@ -1,4 +1,4 @@
-"""Someone whose browser has no scripts: it keeps a cookie, opens pages, fills in forms, and goes where it is sent."""
+"""Use pages and forms over HTTP, without a browser."""
 
 import re
 import uuid
@@ -20,7 +20,7 @@ _FORM_HEADERS = {**_PAGE_HEADERS, "Content-Type": "application/x-www-form-urlenc
 
 
 class BrowserlessClient:
-    """One browser before one server."""
+    """Client that keeps cookies, submits forms and follows redirects."""
 
     def __init__(self, server: Server) -> None:
         self.server = server
@@ -31,22 +31,22 @@ class BrowserlessClient:
 
     @property
     def body(self) -> str:
-        """The page that is open."""
+        """Body of the open page."""
         return self.response.body.decode()
 
     def open(self, path: str, status: int = 200) -> str:
-        """Open a page, wherever that leads."""
+        """Open a page and follow redirects; return its body."""
         self._send_request("GET", path, _PAGE_HEADERS, None)
         return self._follow_redirects(status)
 
     def send(self, path: str, fields: Mapping[str, str], status: int = 200, **headers: str) -> str:
-        """Send a form, and go where that leads."""
+        """Submit form fields and follow redirects; return the body."""
         all_headers = {**_FORM_HEADERS, **{name.replace("_", "-"): value for name, value in headers.items()}}
         self._send_request("POST", path, all_headers, urlencode(fields))
         return self._follow_redirects(status)
 
     def press(self, label: str, fields: Mapping[str, str] | None = None, status: int = 200) -> str:
-        """Fill in the form of the open page that has a button with this label, and press that."""
+        """Fill in the form that has a button with this label, and press the button."""
         form = next(form for form in parse_forms(self.body) if any(button[0] == label for button in form.buttons))
         _, name, value = next(button for button in form.buttons if button[0] == label)
         unknown = set(fields or {}) - set(form.fields) - set(form.choices)
@@ -57,7 +57,7 @@ class BrowserlessClient:
         return self.open(f"{form.action or self.path.partition('?')[0]}?{urlencode(form_data)}", status)
 
     def sign_in(self, role: str, path: str = "/") -> str:
-        """Sign in with a new account; its name."""
+        """Sign in with a new account and return its name."""
         name = create_account(self.server, role)
         self.send("/sign-in", {"name": name, "password": PASSWORD, "next": path})
         assert self.cookies, self.body
@@ -83,10 +83,10 @@ class _Form:
     def __init__(self, action: str, method: str) -> None:
         self.action, self.method = action, method
         self.fields: dict[str, str] = {}
+        # Names of checkboxes and radio buttons, which are sent only if checked.
         self.choices: set[str] = set()
-        """The names of boxes and radio buttons, which are sent only if they are chosen."""
+        # Label, name and value of each button.
         self.buttons: list[tuple[str, str, str]] = []
-        """What each says, its name and its value."""
 
 
 class _FormParser(HTMLParser):
@@ -120,7 +120,7 @@ class _FormParser(HTMLParser):
             if "checked" not in attributes:
                 return
         value = attributes.get("value", "")
-        # As browsers do: only what is hidden keeps its line breaks.
+        # Like browsers: only hidden fields keep their line breaks.
         form.fields[attributes["name"]] = value if attributes.get("type") == "hidden" else value.replace("\n", "")
 
     def handle_data(self, data: str) -> None:
@@ -134,7 +134,7 @@ class _FormParser(HTMLParser):
             return
         text = "".join(self._text)
         if tag == "textarea":
-            # As browsers do: one line break after the tag is no part of the text, and each is sent as two characters.
+            # Like browsers: drop one line break after the tag, and send each other one as CRLF.
             self._form.fields[self._attributes["name"]] = text.removeprefix("\n").replace("\n", "\r\n")
         elif self._attributes.get("type") != "button":
             attributes = self._attributes
@@ -143,14 +143,14 @@ class _FormParser(HTMLParser):
 
 
 def parse_forms(body: str) -> list[_Form]:
-    """The forms of a page, filled in as it has them."""
+    """Return the forms of a page with their current values."""
     reader = _FormParser()
-    reader.feed(body.replace("\r\n", "\n").replace("\r", "\n"))  # as browsers read a page
+    reader.feed(body.replace("\r\n", "\n").replace("\r", "\n"))  # like browsers
     return reader.forms
 
 
 def create_account(server: Server, role: str) -> str:
-    """A new account with the password; its name."""
+    """Create an account with `PASSWORD` and return its name."""
     database = Database(server.url)
     name = add_account(database, f"{role} {uuid.uuid4().hex[:8]}", Role(role)).name
     set_password(database, name, PASSWORD)
@@ -159,5 +159,10 @@ def create_account(server: Server, role: str) -> str:
 
 
 def strip_tags(body: str) -> str:
-    """What a page says, without its markup."""
+    """Return the text of a page."""
     return " ".join(unescape(re.sub(r"<[^>]*>", "", body)).split())
+
+
+def extract_text(body: str) -> str:
+    """Return the text of a page's main part, with a space for each tag."""
+    return " ".join(unescape(re.sub(r"<[^>]*>", " ", body.partition("<main")[2])).split())

@@ -1,7 +1,4 @@
-"""What a curator may have done to the sample catalogue."""
-
-import json
-from typing import Any
+"""Edit, retire and merge records of the sample catalogue."""
 
 from tests.support.server import Server
 
@@ -10,24 +7,17 @@ RETIRED_NAME, MERGED_NAME = "short memory buffer", "WM store"
 
 
 def apply_sample_edits(server: Server) -> None:
-    """Edit a definition, map, retire and merge."""
+    """Edit a definition and aliases, add mappings, retire a record and merge another."""
     token = server.create_token("curator")
     path = f"concept/{WORKING_MEMORY}"
     record = server.get(f"/api/v1/{path}").json
     definition = record["definition_text"].replace(".", " for a short while.", 1)
     aliases = [*record["aliases"], {"text": "memoria de trabajo", "lang": "es"}]
-    _write(server, token, "PATCH", path, {"definition_text": f"{definition}\n\nIt is limited.", "aliases": aliases})
+    server.send_write(token, "PATCH", path, {"definition_text": f"{definition}\n\nIt is limited.", "aliases": aliases})
     for relation, target in (("exactMatch", "https://www.wikidata.org/entity/Q899961"), ("closeMatch", "MESH:D008570")):
-        _write(server, token, "PUT", f"{path}/relations", {"relation": relation, "target": target})
+        server.send_write(token, "PUT", f"{path}/relations", {"relation": relation, "target": target})
     retired_id, merged_id = (
-        _write(server, token, "POST", "concept", {"name": name})["id"] for name in (RETIRED_NAME, MERGED_NAME)
+        server.send_write(token, "POST", "concept", {"name": name})["id"] for name in (RETIRED_NAME, MERGED_NAME)
     )
-    _write(server, token, "DELETE", f"concept/{retired_id}?replaced_by={WORKING_MEMORY}")
-    _write(server, token, "POST", f"concept/{merged_id}/merge", {"into": WORKING_MEMORY})
-
-
-def _write(server: Server, token: str, method: str, path: str, body: object = None) -> Any:
-    headers = {"Authorization": f"Bearer {token}", "If-Match": "*", "Content-Type": "application/json"}
-    response = server.request(method, f"/api/v1/{path}", headers, None if body is None else json.dumps(body))
-    assert response.status < 300, response.body
-    return response.json
+    server.send_write(token, "DELETE", f"concept/{retired_id}?replaced_by={WORKING_MEMORY}")
+    server.send_write(token, "POST", f"concept/{merged_id}/merge", {"into": WORKING_MEMORY})

@@ -1,4 +1,4 @@
-"""Fresh databases for tests, as copies of a migrated template: far quicker than migrating each of them."""
+"""Create databases for tests, as copies of a migrated template: faster than migrating each."""
 
 import os
 import shutil
@@ -17,12 +17,12 @@ from lexarium.store.upgrade import open_database
 from tests.support.postgres import PostgresServer
 
 ENGINES = ("sqlite", "postgres")
+# Takes the name of an engine; returns the URL of a new database.
 DatabaseUrlFactory = Callable[[str], str]
-"""Takes the name of an engine and returns the URL of a database that nobody else uses."""
 
 
 class Databases:
-    """Make databases on either engine, each in one folder or on one PostgreSQL server."""
+    """Create databases in one folder and on one PostgreSQL server."""
 
     def __init__(self, folder: Path, server: Callable[[], str]) -> None:
         self._folder = folder
@@ -36,7 +36,7 @@ class Databases:
         return self._create(name, "template0")
 
     def make_migrated(self, engine: str) -> str:
-        """Return the URL of an empty catalogue of the present schema, with an epoch of its own."""
+        """Return the URL of an empty catalogue with the current schema and a new epoch."""
         name = _new_name()
         if engine == "sqlite":
             url = self._sqlite_url(name)
@@ -75,7 +75,7 @@ class Databases:
 
 @contextmanager
 def run_postgres() -> Iterator[str]:
-    """Run a PostgreSQL server and yield its URL: the one that LEXARIUM_TEST_POSTGRES names, else one of our own."""
+    """Yield the URL of a PostgreSQL server: LEXARIUM_TEST_POSTGRES, or one started for the tests."""
     configured_url = os.environ.get("LEXARIUM_TEST_POSTGRES")
     if configured_url:
         yield configured_url

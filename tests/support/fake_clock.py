@@ -1,17 +1,15 @@
-"""A server whose clock can be set, by Debian's libfaketime."""
+"""Servers whose clock can be set, by Debian's libfaketime."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 from tests.support.requirements import skip_or_fail
-from tests.support.server import Server
+from tests.support.server import SpawnedServer
 
 _LIBRARY_PATTERN = "*/faketime/libfaketime.so.1"
 
 
 class FakeClock:
-    """What tells a server how far off its clock shall be."""
+    """Clock of a server, set through a file."""
 
     def __init__(self, file: Path) -> None:
         libraries = sorted(Path("/usr/lib").glob(_LIBRARY_PATTERN))
@@ -27,18 +25,12 @@ class FakeClock:
         self.set_offset(days=0)
 
     def set_offset(self, *, days: int) -> None:
-        """Set it so many days ahead, or back."""
+        """Set the clock ahead of real time, or back."""
         self._file.write_text(f"{days * 86_400:+d}\n")
 
 
-class FakeClockServer(Server):
-    """A server with such a clock."""
+class FakeClockServer(SpawnedServer):
+    """Server that runs by a fake clock."""
 
     def __init__(self, url: str, clock: FakeClock) -> None:
         super().__init__(url, **clock.environment)
-
-    def _start_process(self) -> "subprocess.Popen[str]":
-        command = [sys.executable, "-m", "lexarium", *self._arguments]
-        return subprocess.Popen(
-            command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=self._environment
-        )

@@ -1,4 +1,4 @@
-"""A server between a client and a real one, or in place of it: it counts what is asked, and misbehaves when told to."""
+"""HTTP proxy that records requests and injects faults."""
 
 import socket
 import threading
@@ -17,14 +17,14 @@ class RecordedRequest(NamedTuple):
     method: str
     target: str
     headers: Mapping[str, str]
+    # None if no response was sent.
     status: int | None
-    """What was answered; None: nothing."""
 
 
 class FaultProxy:
-    """Passes requests on to a port of this machine. Each fault in `faults` is what one request gets instead.
+    """Forward requests to a local port.
 
-    None there is what `every` says, as for all requests after them.
+    Each request takes the next entry of `faults`; None, or an empty queue, means `default_fault`.
     """
 
     def __init__(self, port: int | None = None) -> None:
@@ -94,20 +94,20 @@ def forward_request(proxy: FaultProxy, handler: BaseHTTPRequestHandler) -> None:
 
 
 def drop_connection(proxy: FaultProxy, handler: BaseHTTPRequestHandler) -> None:
-    """The connection ends before anything is done."""
+    """Close the connection without forwarding the request."""
     proxy.record_request(handler, None)
     _close_connection(handler)
 
 
 def forward_then_drop(proxy: FaultProxy, handler: BaseHTTPRequestHandler) -> None:
-    """What was asked is done, but the answer never comes."""
+    """Forward the request, then close the connection without a reply."""
     proxy.forward(handler)
     proxy.record_request(handler, None)
     _close_connection(handler)
 
 
 def truncate_body(proxy: FaultProxy, handler: BaseHTTPRequestHandler) -> None:
-    """The connection ends in the middle of the answer."""
+    """Close the connection in the middle of the response."""
     status, headers, body = proxy.forward(handler)
     proxy.record_request(handler, status)
     handler.send_response(status)
@@ -121,7 +121,7 @@ def truncate_body(proxy: FaultProxy, handler: BaseHTTPRequestHandler) -> None:
 
 
 def reply_with(status: int, body: bytes = b"", **headers: str) -> Fault:
-    """An answer that comes from here."""
+    """Return a fault that replies without forwarding."""
 
     def reply(proxy: FaultProxy, handler: BaseHTTPRequestHandler) -> None:
         handler.rfile.read(int(handler.headers.get("Content-Length") or 0))
@@ -131,7 +131,7 @@ def reply_with(status: int, body: bytes = b"", **headers: str) -> Fault:
 
 
 def send_endless_body(proxy: FaultProxy, handler: BaseHTTPRequestHandler) -> None:
-    """A body without an end."""
+    """Send a body that never ends."""
     proxy.record_request(handler, 200)
     handler.send_response(200)
     handler.send_header("Content-Type", "application/json")

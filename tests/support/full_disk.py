@@ -1,31 +1,32 @@
-"""Disks that are full, on purpose, and processes that the file system can refuse something, even as root."""
+"""Full disks, and servers without root's file privileges."""
 
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from tests.support.requirements import skip_or_fail
-from tests.support.server import Server
+from tests.support.server import HttpResponse, Server, SpawnedServer
 
 _DROPPED_CAPABILITIES = "-dac_override,-dac_read_search,-fowner"
+# Fills a disk quickly and compresses badly.
+LARGE_FIELDS = {"definition_text": " ".join(f"{number:x}" for number in range(9_000))}
 
 
 class SmallDisk:
-    """A file system in memory that is full before long."""
+    """File system in memory with little space."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def resize(self, kilobytes: int) -> None:
-        """Give it another size, while it is in use."""
+        """Change its size while it is in use."""
         _mount("-o", f"remount,size={kilobytes}k", str(self.path))
 
     def fill(self) -> None:
-        """Take all the room there is left."""
+        """Use up the free space."""
         with (self.path / "ballast").open("wb", buffering=0) as ballast:
             try:
                 while ballast.write(bytes(4096)):
@@ -34,13 +35,13 @@ class SmallDisk:
                 pass
 
     def free_space(self) -> None:
-        """Give back what `fill` took."""
+        """Free the space that `fill` used."""
         (self.path / "ballast").unlink()
 
 
 @contextmanager
 def mount_small_disk(path: Path, kilobytes: int) -> Iterator[SmallDisk]:
-    """A disk of so many kibibytes. The test is skipped where none can be mounted."""
+    """Mount a disk of a given size; skip the test where that is not possible."""
     path.mkdir()
     try:
         _mount("-t", "tmpfs", "-o", f"size={kilobytes}k", "tmpfs", str(path))
@@ -52,12 +53,23 @@ def mount_small_disk(path: Path, kilobytes: int) -> Iterator[SmallDisk]:
         subprocess.run(["umount", "--lazy", str(path)], check=True)
 
 
+def write_until_full(server: Server, token: str) -> tuple[list[str], HttpResponse]:
+    """Write until the server refuses; return the names written and the refusal."""
+    accepted: list[str] = []
+    for number in range(5_000):
+        response = server.create_concept(token, f"large {number}", **LARGE_FIELDS)
+        if response.status != 201:
+            return accepted, response
+        accepted.append(response.json["name"])
+    raise AssertionError("the disk is never full")
+
+
 def _mount(*arguments: str) -> None:
     subprocess.run(["mount", *arguments], check=True, capture_output=True)
 
 
 def build_unprivileged_prefix() -> list[str]:
-    """What a command begins with that may not go past the permissions of files, though root runs it."""
+    """Return the command prefix that makes even root obey file permissions."""
     if os.geteuid() != 0:
         return []
     if shutil.which("setpriv") is None:
@@ -65,11 +77,8 @@ def build_unprivileged_prefix() -> list[str]:
     return ["setpriv", f"--bounding-set={_DROPPED_CAPABILITIES}", "--inh-caps=-all"]
 
 
-class UnprivilegedServer(Server):
-    """A server that is held to the permissions of files, whoever runs it."""
+class UnprivilegedServer(SpawnedServer):
+    """Server that obeys file permissions, even when run by root."""
 
-    def _start_process(self) -> "subprocess.Popen[str]":
-        command = [*build_unprivileged_prefix(), sys.executable, "-m", "lexarium", *self._arguments]
-        return subprocess.Popen(
-            command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=self._environment
-        )
+    def _build_command(self) -> list[str]:
+        return [*build_unprivileged_prefix(), *super()._build_command()]

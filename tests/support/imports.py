@@ -1,20 +1,40 @@
 """Build, import and read records."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from lexarium.domain.account import Role
 from lexarium.domain.change import Action, Change
 from lexarium.domain.defaults import fill_defaults
+from lexarium.domain.labels import Alias, AliasScope
 from lexarium.domain.record import Record
 from lexarium.domain.schema.collections import COLLECTIONS, Collection
 from lexarium.formats.parsed import ParsedRecord
+from lexarium.services.access.accounts import add_account
+from lexarium.services.access.permissions import Caller
 from lexarium.services.records.valpha_queries import open_valpha_reader
 from lexarium.services.transfer.import_report import ImportReport
 from lexarium.services.transfer.imports import import_files, import_records
 from lexarium.store import change_log
 from lexarium.store.database import Database
 from lexarium.store.transaction import Transaction
+from tests.support.record_editor import RecordEditor
+
+
+class Curator:
+    """Edit records as a person would."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._caller = Caller(add_account(database, "Ada", Role.CURATOR), Role.CURATOR, "tok_test")
+
+    def edit(self, record_id: str, **draft: Any) -> None:
+        self.run(lambda writer: writer.patch(writer.get_record(record_id), draft))
+
+    def run(self, task: Callable[[RecordEditor], Any]) -> Any:
+        return self._database.run_write(lambda transaction: task(RecordEditor(transaction, self._caller)))
 
 
 def find_last_change(database: Database, record_id: str) -> Change:
@@ -28,6 +48,10 @@ def load_record(database: Database, record_id: str) -> Record:
 
 def import_parsed(database: Database, *records: ParsedRecord, **options: Any) -> ImportReport:
     return import_records(database, "somewhere", records, **options)
+
+
+def build_alias(text: str, lang: str = "en", scope: AliasScope = "exact") -> Alias:
+    return Alias(text=text, lang=lang, scope=scope)
 
 
 def build_term(suffix: str, **fields: Any) -> dict[str, Any]:

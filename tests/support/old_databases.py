@@ -15,14 +15,14 @@ UPGRADES_FOLDER = Path(__file__).parents[1] / "upgrades"
 
 
 def create_old_database(version: str, path: Path) -> str:
-    """The address of a database file as that version left it."""
+    """Create a database file of an earlier schema version and return its URL."""
     with closing(sqlite3.connect(path)) as database:
         database.executescript((UPGRADES_FOLDER / f"{version}.sql").read_text())
     return f"sqlite:///{path}"
 
 
 def copy_old_rows(source_url: str, version: str, url: str) -> None:
-    """Bring an empty database to that version, and fill its tables with what those of the file hold."""
+    """Migrate an empty database to a schema version and copy the rows of another into it."""
     config = Config()
     config.set_main_option("script_location", str(Path(migrations.__file__).parent))
     with open_sqlalchemy(url) as connection, open_sqlalchemy(source_url) as rows:

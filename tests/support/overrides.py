@@ -1,4 +1,4 @@
-"""What differs in processes under test from those of users."""
+"""Settings of processes under test that differ from production."""
 
 from argon2 import PasswordHasher
 
@@ -8,6 +8,6 @@ from tests.support.polling import DEADLINE_SECONDS
 
 
 def apply_overrides() -> None:
-    """Hash passwords with the least work argon2 allows; let searches wait for the index of a busy machine."""
+    """Hash passwords cheaply, and let searches wait longer for the index."""
     passwords._hasher = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
     indexer._WAIT_SECONDS = indexer._FIRST_BUILD_WAIT_SECONDS = DEADLINE_SECONDS / 10

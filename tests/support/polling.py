@@ -1,15 +1,22 @@
-"""Wait for what must come, however slow the machine is."""
+"""Poll until a condition holds."""
 
 import time
 from collections.abc import Callable
+from typing import TypeVar
 
+# Only a failing test waits this long, so it allows for very slow machines.
 DEADLINE_SECONDS = 200.0
-"""Seconds that a test waits for what must come. Only a failure takes that long, so it is generous."""
+_POLL_SECONDS = 0.02
+
+Result = TypeVar("Result")
 
 
-def wait_until(condition: Callable[..., bool], *args: object) -> None:
-    """Return as soon as a condition holds; raise AssertionError at the deadline."""
+def wait_until(
+    condition: Callable[..., Result], *args: object, describe: Callable[[], str] = lambda: "a condition"
+) -> Result:
+    """Return the first true result of a condition; raise AssertionError at the deadline."""
     end = time.monotonic() + DEADLINE_SECONDS
-    while not condition(*args):
-        assert time.monotonic() < end, "what was waited for did not come"
-        time.sleep(0.02)
+    while not (result := condition(*args)):
+        assert time.monotonic() < end, f"waited in vain for {describe()}"
+        time.sleep(_POLL_SECONDS)
+    return result

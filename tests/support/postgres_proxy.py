@@ -1,4 +1,4 @@
-"""What stands between a server and its database: a network that can be stopped, cut, or made to lose words."""
+"""Proxy to PostgreSQL that stalls, cuts connections or loses messages."""
 
 import socket
 import threading
@@ -12,29 +12,29 @@ from tests.support.postgres import HOST
 
 _COMMIT = b"COMMIT\x00"
 _NOTIFICATION = b"A"
+# A message begins with its type, one byte, and its length, four bytes.
 _HEADER_BYTES = 5
-"""A message of PostgreSQL begins with a letter and its length in four bytes."""
 
 
 class PostgresProxy:
-    """Passes on what comes for a database server, and what is answered."""
+    """Forward connections to a PostgreSQL server."""
 
     def __init__(self, url: str) -> None:
         self._parts = conninfo_to_dict(url)
         self._listener = socket.create_server((HOST, 0))
         self.port: int = self._listener.getsockname()[1]
+        # While cleared, nothing passes in either direction.
         self.is_flowing = threading.Event()
-        """While it is not set nothing gets through, in either direction, and nobody is told."""
         self.is_flowing.set()
+        # Drop notifications of commits, as a transaction-level connection pooler does.
         self.drops_notifications = False
-        """Whether word of commits is lost, as by a pooler that lends a connection only for a transaction."""
         self._commit_marker: bytes | None = None
         self.was_cut = threading.Event()
         threading.Thread(target=self._accept, daemon=True).start()
 
     @property
     def url(self) -> str:
-        """The database's address through here; not encrypted, so that what is said can be understood."""
+        """Database URL through the proxy, unencrypted so that it can read messages."""
         login = f"{self._parts['user']}:{self._parts.get('password', '')}".rstrip(":")
         return f"postgresql://{login}@{HOST}:{self.port}/{self._parts['dbname']}?sslmode=disable&gssencmode=disable"
 
@@ -47,7 +47,7 @@ class PostgresProxy:
         return server
 
     def cut_after_commit(self, marker: bytes) -> None:
-        """Let the commit of the transaction that says this through, and nothing of the answer: the connection ends."""
+        """Cut the connection after the commit of the transaction that contains a marker, before any reply."""
         self.was_cut.clear()
         self._commit_marker = marker
 
@@ -77,7 +77,7 @@ class PostgresProxy:
                 has_marker |= self._commit_marker is not None and self._commit_marker in data
                 if has_marker and _COMMIT in data:
                     self._commit_marker = None
-                    client.shutdown(socket.SHUT_RDWR)  # first, so that no answer can get there
+                    client.shutdown(socket.SHUT_RDWR)  # first, so that no reply gets through
                     server.sendall(data)
                     reply_thread.join()
                     self.was_cut.set()
@@ -98,7 +98,7 @@ class PostgresProxy:
 
 
 def _drop_notifications(data: bytes) -> tuple[bytes, bytes]:
-    """The whole messages that are no notifications, and the beginning of one that is not whole yet."""
+    """Return the complete messages other than notifications, and the incomplete rest."""
     messages, start = [], 0
     while len(data) - start >= _HEADER_BYTES:
         end = start + 1 + int.from_bytes(data[start + 1 : start + _HEADER_BYTES])

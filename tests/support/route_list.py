@@ -1,9 +1,8 @@
-"""Every address of the service, as the application itself has them."""
+"""List all routes of the application."""
 
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 from starlette.routing import Mount, Route
@@ -18,19 +17,19 @@ METHODS = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE")
 
 @dataclass(frozen=True)
 class RoutePattern:
-    """Where something answers, and to which methods as far as its route tells."""
+    """Path pattern and methods of a route."""
 
     path: str
     methods: frozenset[str]
 
     def fill_path(self, **parts: str) -> str:
-        """It with something in every place, of any kind."""
+        """Return the path with every parameter filled in, by default with `x`."""
         path = self.path.replace(":path}", "}")
         return path.format_map(defaultdict(lambda: "x", parts))
 
 
 def list_routes(url: str) -> list[RoutePattern]:
-    """All addresses that an application of this database has."""
+    """Return all routes of an application on a database."""
     database = Database(url)
     routes = {
         (route.path, route.methods): route for route in _iter_routes(create_app(Settings(database=url), database))
@@ -41,7 +40,7 @@ def list_routes(url: str) -> list[RoutePattern]:
 
 def _iter_routes(app: Any) -> Iterator[RoutePattern]:
     while not hasattr(app, "routes"):
-        app = app._build(import_module(app._module)) if isinstance(app, LazyApp) else app._app
+        app = app._build() if isinstance(app, LazyApp) else app._app
     for route in app.routes:
         if isinstance(route, Mount):
             yield RoutePattern(f"{route.path}/{{path}}", frozenset({"GET", "HEAD"}))

@@ -1,4 +1,4 @@
-"""A real server in a process of its own, and a plain HTTP client."""
+"""Run `lexarium serve` and send it HTTP requests."""
 
 import json
 import os
@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 from threading import Thread
 from types import TracebackType
 from typing import Any, Self
+from urllib.parse import quote_plus
 
 from lexarium.domain.account import Role
 from lexarium.services.access.accounts import add_account
@@ -35,8 +36,8 @@ class HttpResponse:
 
 
 def run_cli(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run the `lexarium` command to its end."""
-    process = ForkedProcess([*map(str, arguments)], {**_environment(), **environment})
+    """Run a `lexarium` command and return its result."""
+    process = ForkedProcess([*map(str, arguments)], {**build_environment(), **environment})
     out, err = process.communicate(timeout=DEADLINE_SECONDS)
     assert process.returncode is not None
     return subprocess.CompletedProcess([*map(str, arguments)], process.returncode, out, err)
@@ -51,7 +52,7 @@ class Server:
         self._index = None if url.startswith("sqlite") else TemporaryDirectory(prefix="lexarium-index-")
         if self._index is not None:
             environment.setdefault("LEXARIUM_INDEX", self._index.name)
-        self._environment = {**_environment(), **environment}
+        self._environment = {**build_environment(), **environment}
         self._listener: Thread | None = None
 
     def __enter__(self) -> Self:
@@ -63,8 +64,8 @@ class Server:
             match = re.search(r"on (?:http://127\.0\.0\.1:(\d+)|unix:)", line)
             if match:
                 self.port = int(match.group(1) or 0)
-                if "--sample" in self._arguments:  # which tests search
-                    wait_until(lambda: self.get("/readyz").status == 200)
+                if "--sample" in self._arguments:  # tests search the sample, so wait for its index
+                    self.wait_until_ready()
                 return self
         raise AssertionError(f"the server did not start: {self.log}")
 
@@ -82,18 +83,23 @@ class Server:
 
     @property
     def returncode(self) -> int | None:
-        """What it ended with."""
-        return self._process.returncode
+        return self._process.poll()
+
+    def is_ready(self) -> bool:
+        return self.get("/readyz").status == 200
+
+    def wait_until_ready(self) -> None:
+        wait_until(self.is_ready)
 
     def pause(self) -> None:
-        """Let it do nothing, as a machine that stands still."""
+        """Stop its process, as a frozen machine would."""
         os.kill(self.pid, signal.SIGSTOP)
 
     def resume(self) -> None:
         os.kill(self.pid, signal.SIGCONT)
 
     def stop(self) -> str:
-        """End it as an operator would, and give all it logged."""
+        """Terminate it and return its log."""
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)
         if self._listener is not None:
@@ -105,7 +111,7 @@ class Server:
         return self.log
 
     def drain_log(self) -> None:
-        """Take what it logs as it comes: one that logs more than a pipe holds would else wait without end."""
+        """Read the log in a thread: a server that fills its pipe would block."""
         stderr = self._process.stderr
         assert stderr is not None
 
@@ -143,8 +149,24 @@ class Server:
             headers["Authorization"] = f"Bearer {token}"
         return self.request("POST", target, headers, json.dumps(body))
 
+    def send_write(self, token: str, method: str, path: str, body: object = None) -> Any:
+        """Send a write to v1 with `If-Match: *`; it must succeed. Return the JSON body."""
+        headers = {"Authorization": f"Bearer {token}", "If-Match": "*", "Content-Type": "application/json"}
+        response = self.request(method, f"/api/v1/{path}", headers, None if body is None else json.dumps(body))
+        assert response.status < 300, response.body
+        return response.json
+
+    def create_concept(self, token: str, name: str, **fields: str) -> HttpResponse:
+        return self.post_json("/api/v1/concept", {"name": name, **fields}, token)
+
+    def finds(self, name: str) -> bool:
+        """Return whether a search for a name has a hit with it; False also while there is no index."""
+        response = self.get(f"/api/v1/search?q={quote_plus(name)}")
+        assert response.status in (200, 503), response.body
+        return response.status == 200 and any(hit["name"] == name for hit in response.json["hits"])
+
     def create_token(self, role: str) -> str:
-        """A new account's token."""
+        """Create an account with a role and return a token of it."""
         database = Database(self.url)
         account = add_account(database, f"{role} {uuid.uuid4().hex}", Role(role))
         _, secret = create_token(database, account.name)
@@ -153,12 +175,24 @@ class Server:
 
 
 class SpawnedServer(Server):
-    """A server that is started as a new Python process, and its workers too, as in production."""
+    """Server started as a new Python process, with spawned workers, as in production."""
+
+    _umask = -1
+
+    def _build_command(self) -> list[str]:
+        return [sys.executable, "-m", "lexarium", *self._arguments]
 
     def _start_process(self) -> "subprocess.Popen[str]":
-        command = [sys.executable, "-m", "lexarium", *self._arguments]
-        return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=self._environment)
+        return subprocess.Popen(
+            self._build_command(),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=self._environment,
+            umask=self._umask,
+        )
 
 
-def _environment() -> dict[str, str]:
+def build_environment() -> dict[str, str]:
+    """Return the environment without settings of Lexarium."""
     return {name: value for name, value in os.environ.items() if not name.startswith("LEXARIUM_")}

@@ -1,4 +1,4 @@
-"""Made records with hostile text, for formats that must give back what they were given."""
+"""Hypothesis strategies for records with hostile text."""
 
 from typing import Any
 
@@ -53,7 +53,9 @@ _SNIPPETS = st.sampled_from(
         ),
     ]
 )
-_random_texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=20)
+_storable_chars = st.characters(exclude_categories=["Cs"], exclude_characters="\x00")
+storable_texts = st.text(_storable_chars)
+_random_texts = st.text(_storable_chars, max_size=20)
 texts = st.lists(_SNIPPETS | _random_texts, max_size=5).map("".join)
 nonempty_texts = texts.filter(bool)
 identifiers = st.sampled_from(
@@ -88,7 +90,7 @@ def relations(draw: st.DrawFn, collection: Collection, source: str) -> frozenset
 
 @st.composite
 def records(draw: st.DrawFn) -> Record:
-    """A record of any collection and state; its other names in one text, or as a list."""
+    """Draw a record of any collection and state, its aliases in a text field or in a list."""
     collection = draw(st.sampled_from(list(COLLECTIONS.values())))
     fields: dict[str, Any] = {
         name: draw(texts if kind is str else integers) for name, kind in collection.field_types.items()

@@ -8,7 +8,7 @@ import sys
 
 
 def run_in_terminal(*arguments: object) -> str:
-    """What a command that succeeds shows on a terminal of 80 columns."""
+    """Run a command in a terminal of 80 columns; return its output. The command must succeed."""
     main, side = pty.openpty()
     command = [sys.executable, "-m", "lexarium", *map(str, arguments)]
     process = subprocess.Popen(command, stderr=side, stdout=side, env={**os.environ, "TERM": "xterm-256color"})
@@ -17,7 +17,7 @@ def run_in_terminal(*arguments: object) -> str:
     while select.select([main], [], [], 30)[0]:
         try:
             chunk = os.read(main, 65536)
-        except OSError:  # the other side is closed
+        except OSError:  # the other end is closed
             break
         output += chunk
         if not chunk:

@@ -13,11 +13,10 @@ WEBHOOKS_PATH = "/api/v1/webhooks"
 
 
 class WebhookReceiver:
-    """A program that is told of changes: it keeps what it gets, and answers as it was told to."""
+    """Record deliveries and reply with the given statuses, then with 204."""
 
     def __init__(self, *statuses: int, certificate: Path | None = None) -> None:
         self.statuses = list(statuses)
-        """What to answer, one after the other; afterwards 204."""
         self.received: list[tuple[dict[str, str], bytes]] = []
         receiver = self
 
@@ -54,5 +53,5 @@ class WebhookReceiver:
         self._thread.join()
 
     def list_names(self, secret: str) -> list[str]:
-        """The names of the records that it was told of; every signature must be right."""
+        """Verify every delivery's signature and return the names of the records."""
         return [Verifier(secret).verify(body, headers)["record"]["name"] for headers, body in list(self.received)]

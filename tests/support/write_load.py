@@ -1,26 +1,25 @@
-"""Curators who write, whatever becomes of the server meanwhile."""
+"""Concurrent writers that retry with an idempotency key."""
 
 import json
 import threading
-import time
 import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
-from tests.support.polling import DEADLINE_SECONDS, wait_until
+from tests.support.polling import wait_until
 from tests.support.server import HttpResponse, Server
 
 TASK_LIST_PATH = "/api/v-alpha/task"
 
 
 class RetryingClient:
-    """A curator whose every write has a key, so that it can be sent again until it is answered."""
+    """Curator that repeats each write, with an idempotency key, until it succeeds."""
 
     def __init__(self, server: Server, token: str | None = None) -> None:
         self._server = server
         self.token = token or server.create_token("curator")
-        assert self.send("GET", "/api/v1/me").status == 200  # from now on the server remembers the token
+        assert self.send("GET", "/api/v1/me").status == 200  # the server now has the token in its cache
 
     def send(self, method: str, path: str, body: str | None = None, **headers: str) -> HttpResponse:
         all_headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
@@ -31,28 +30,26 @@ class RetryingClient:
         return self.send("POST", "/api/v1/task", json.dumps({"name": name}), Idempotency_Key=key)
 
     def create_with_retry(self, name: str) -> str:
-        """Send a record until it is taken: its id."""
-        key = uuid.uuid4().hex
-        deadline = time.monotonic() + DEADLINE_SECONDS
-        while time.monotonic() < deadline:
-            response = self.create(name, key)
-            if response.status == 201:
-                record_id: str = response.json["id"]
-                return record_id
-            assert response.status == 503, response.body
-            assert int(response.headers["retry-after"]) > 0
-            time.sleep(0.05)
-        raise AssertionError("a write was never taken")
+        """Create a record, retrying while the server is unavailable; return its id."""
+        return wait_until(self._try_create, name, uuid.uuid4().hex)
+
+    def _try_create(self, name: str, key: str) -> str:
+        response = self.create(name, key)
+        if response.status == 201:
+            return str(response.json["id"])
+        assert response.status == 503, response.body
+        assert int(response.headers["retry-after"]) > 0
+        return ""
 
     def list_by_prefix(self, prefix: str) -> dict[str, str]:
-        """The records whose names begin so: their names by id."""
+        """Return the records whose names begin with a prefix: name by id."""
         response = self._server.get(TASK_LIST_PATH)
         assert response.status == 200, response.body
         return {record["id"]: record["name"] for record in response.json if record["name"].startswith(prefix)}
 
 
 class WriteLoad:
-    """Several who write one record after another, and count what was acknowledged."""
+    """Four writers that create records and note what was acknowledged."""
 
     def __init__(self, client: RetryingClient, name: str) -> None:
         self._client = client
@@ -68,7 +65,7 @@ class WriteLoad:
             number += 1
 
     def wait_for_more(self) -> None:
-        """Until each could have written something since."""
+        """Wait until every writer has probably written again."""
         target_count = len(self.acknowledged) + 20
         wait_until(lambda: len(self.acknowledged) >= target_count)
 

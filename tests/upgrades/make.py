@@ -1,8 +1,7 @@
-"""Makes the databases of earlier versions that `test_upgrade` upgrades: python -m tests.upgrades.make VERSION COMMIT
+"""Create the databases of earlier versions that `test_upgrade` upgrades: python -m tests.upgrades.make VERSION COMMIT
 
-The code of that commit makes the database itself, by its own commands and over HTTP, so that it holds what a catalogue
-of that time holds. Kept are its tables as SQL, and the bytes that the server of that time answered. Versions that are
-kept are not made again: identifiers and times would be others.
+The code of that commit creates the database by its own commands and over HTTP. The results are its tables as SQL,
+and the responses of its server. Existing ones are not created again: ids and times would differ.
 """
 
 import json
@@ -31,7 +30,7 @@ TERMS: dict[str, dict[str, Any]] = {
 
 
 def build_term(record_id: str, **fields: Any) -> dict[str, Any]:
-    """A record as a v-alpha server lists it."""
+    """Build a record as a v-alpha server lists it."""
     defaults = {"id": record_id, "alias": "", "definition_text": "", "id_concept_class": "", "id_user": "usr_1"}
     times = {
         "event_stamp": STAMP,
@@ -43,7 +42,7 @@ def build_term(record_id: str, **fields: Any) -> dict[str, Any]:
 
 
 def write_import_files(folder: Path) -> list[Path]:
-    """What is imported: every collection of v-alpha, with relations."""
+    """Write import files: all v-alpha collections, with relations."""
     concepts = [
         {**build_term(record_id, **fields), "type": "concept", "relationships": []}
         for record_id, fields in TERMS.items()
@@ -71,7 +70,7 @@ def write_import_files(folder: Path) -> list[Path]:
 
 
 def main(version: str, commit: str) -> None:
-    """Make one."""
+    """Create the SQL and the responses of one version."""
     with TemporaryDirectory() as folder:
         code, file = Path(folder) / "code", Path(folder) / "old.db"
         archive = subprocess.run(["git", "archive", commit, "src"], cwd=ROOT, capture_output=True, check=True).stdout
@@ -100,7 +99,7 @@ PATHS = [
 
 
 def apply_edits(port: int, token: str) -> None:
-    """What people have done since: as far as the server of that time lets them."""
+    """Edit the catalogue, as far as the server of that version allows."""
     record = {"name": "made by a person", "definition_text": "d", "alias": "one; two"}
     send(port, token, "POST", "/api/v-alpha/concept", record)
     send(port, token, "POST", "/api/v-alpha/disorder", {"name": "made, too"})
@@ -111,7 +110,7 @@ def apply_edits(port: int, token: str) -> None:
 
 
 def send(port: int, token: str, method: str, path: str, body: object) -> None:
-    """Send a write; a version that does not know it yet may refuse it."""
+    """Send a write; an older version may refuse it."""
     connection = HTTPConnection("127.0.0.1", port, timeout=30)
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json", "If-Match": '"1"'}
     connection.request(method, path, json.dumps(body), headers)
@@ -122,7 +121,7 @@ def send(port: int, token: str, method: str, path: str, body: object) -> None:
 
 
 def get(port: int, path: str) -> str:
-    """The body that an address answers with."""
+    """Return the body of a response."""
     connection = HTTPConnection("127.0.0.1", port, timeout=30)
     connection.request("GET", path)
     response = connection.getresponse()
@@ -133,20 +132,20 @@ def get(port: int, path: str) -> str:
 
 
 class OldRelease:
-    """The commands of an earlier version."""
+    """The `lexarium` commands of an earlier version."""
 
     def __init__(self, source: Path, file: Path) -> None:
         self._command = [sys.executable, "-m", "lexarium"]
         self._environment = {**os.environ, "PYTHONPATH": str(source), "LEXARIUM_DATABASE": f"sqlite:///{file}"}
 
     def run(self, *arguments: str) -> str:
-        """What a command prints."""
+        """Run a command and return its output."""
         command = [*self._command, *arguments]
         return subprocess.run(command, env=self._environment, stdout=subprocess.PIPE, text=True, check=True).stdout
 
     @contextmanager
     def run_server(self) -> Iterator[int]:
-        """The port of a server that runs until the block ends."""
+        """Run a server and yield its port."""
         command = [*self._command, "serve", "--port", "0"]
         with subprocess.Popen(command, env=self._environment, stderr=subprocess.PIPE, text=True) as process:
             assert process.stderr is not None

@@ -1,4 +1,4 @@
-"""Finding terms in text over HTTP on both engines, and by the command."""
+"""Annotation of text, over HTTP on both engines and by the command."""
 
 import asyncio
 import csv
@@ -144,7 +144,7 @@ def test_a_text_of_ten_megabytes_is_annotated_whole(shared_server: Server, memor
     ids=["no-space", "only-spaces", "controls", "right-to-left", "accents", "apostrophes", "han", "odd"],
 )  # fmt: skip
 def test_any_text_is_answered(shared_server: Server, memory: dict[str, Any], text: str) -> None:
-    # After a space: a text that goes on without an end may be a word that goes on.
+    # After a space: text without one may be an unfinished word.
     annotations = get_annotations(
         post_text(shared_server, f"working memory, {text[: 10_000_000 - 40]}, working memory")
     )
@@ -186,7 +186,7 @@ def test_a_body_of_unknown_length_is_refused_once_it_is_too_large(shared_server:
         connection.request("POST", ANNOTATE_PATH, chunks, {"Content-Type": "text/plain"}, encode_chunked=True)
         assert connection.getresponse().status == 413
     except (BrokenPipeError, ConnectionResetError):
-        pass  # the server had answered and gone before all was sent
+        pass  # the server had replied and closed before all was sent
     finally:
         connection.close()
 
@@ -237,10 +237,10 @@ def test_the_command_counts_the_terms_of_each_document(catalogue: str, tmp_path:
     assert counts[str(first_file), "working memory", "concept"] == "2"
     assert counts[str(first_file), "Stroop task", "task"] == "1"
     assert counts[str(other), "working memory", "concept"] == "1"
-    alone = run_cli(
+    tasks_only = run_cli(
         "annotate", first_file, "--collection", "task", "-o", tmp_path / "counts.csv", "--database", catalogue
     )
-    assert (alone.returncode, alone.stdout) == (0, "")
+    assert (tasks_only.returncode, tasks_only.stdout) == (0, "")
     assert {row["collection"] for row in parse_csv((tmp_path / "counts.csv").read_text())} == {"task"}
     second_result = run_cli(
         "annotate", first_file, "--collection", "task", "--collection", "concept", "--database", catalogue
@@ -348,7 +348,7 @@ def test_two_texts_at_a_time_are_read_and_others_wait_their_turn() -> None:
         tasks = [asyncio.create_task(read_first_chunk(read_text(number), limits)) for number in range(6)]
         while len(reading) < 2:
             await asyncio.sleep(0)
-        # Were there no limit, the others would have begun by the time that these are done.
+        # Without a limit, the others would have started by now.
         for _ in range(20):
             await asyncio.to_thread(str)
         go_on.set()

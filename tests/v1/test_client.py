@@ -1,4 +1,4 @@
-"""The Python client, over HTTP to real servers; and what it does where the way to them is bad."""
+"""Python client against real servers, and over faulty connections."""
 
 import gzip
 import io
@@ -39,28 +39,22 @@ def shorten_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transport, "_INITIAL_BACKOFF", 0.001)
 
 
-@pytest.fixture(scope="module")
-def sample(new_url: DatabaseUrlFactory) -> Iterator[Server]:
-    with Server(new_url("sqlite"), "--sample") as server:
-        yield server
-
-
 @pytest.fixture
-def catalogue(sample: Server) -> Iterator[Catalogue]:
-    with Catalogue(f"http://127.0.0.1:{sample.port}/", sample.create_token("curator")) as client:
+def catalogue(sqlite_sample: Server) -> Iterator[Catalogue]:
+    with Catalogue(f"http://127.0.0.1:{sqlite_sample.port}/", sqlite_sample.create_token("curator")) as client:
         yield client
 
 
 @pytest.fixture
-def proxy(sample: Server) -> Iterator[FaultProxy]:
-    with FaultProxy(sample.port) as fault_proxy:
+def proxy(sqlite_sample: Server) -> Iterator[FaultProxy]:
+    with FaultProxy(sqlite_sample.port) as fault_proxy:
         yield fault_proxy
 
 
 @pytest.fixture
-def proxied_catalogue(proxy: FaultProxy, sample: Server) -> Iterator[Catalogue]:
-    """A catalogue whose connection goes through the go-between."""
-    with Catalogue(proxy.url, sample.create_token("curator")) as client:
+def proxied_catalogue(proxy: FaultProxy, sqlite_sample: Server) -> Iterator[Catalogue]:
+    """Catalogue connected through the fault proxy."""
+    with Catalogue(proxy.url, sqlite_sample.create_token("curator")) as client:
         yield client
 
 
@@ -75,7 +69,7 @@ def require_published(saved: object) -> Record:
 
 
 def test_a_list_is_every_record_page_by_page(
-    sample: Server, catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch
+    sqlite_sample: Server, catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(client_module, "_PAGE_SIZE", 50)
     for name, records in (
@@ -83,7 +77,7 @@ def test_a_list_is_every_record_page_by_page(
         ("task", catalogue.tasks()),
         ("disorder", catalogue.disorders()),
     ):
-        entries = sample.get(f"/api/v-alpha/{name}").json
+        entries = sqlite_sample.get(f"/api/v-alpha/{name}").json
         assert {record["id"] for record in records} == {record["id"] for record in entries}
         assert records.total == len(entries)
 
@@ -193,8 +187,10 @@ def test_a_batch_is_all_or_nothing(catalogue: Catalogue) -> None:
     assert catalogue.about()["revision"] == before
 
 
-def test_a_contributors_writes_are_proposals_that_a_curator_decides(sample: Server, catalogue: Catalogue) -> None:
-    with Catalogue(f"http://127.0.0.1:{sample.port}", sample.create_token("contributor")) as contributor:
+def test_a_contributors_writes_are_proposals_that_a_curator_decides(
+    sqlite_sample: Server, catalogue: Catalogue
+) -> None:
+    with Catalogue(f"http://127.0.0.1:{sqlite_sample.port}", sqlite_sample.create_token("contributor")) as contributor:
         first, second, third = (contributor.create("concept", name=name)["id"] for name in ("One", "Two", "Three"))
         assert contributor.propose("concept", {"name": "Four"})["state"] == "open"
         assert catalogue.accept(first)["name"] == "One"
@@ -205,13 +201,13 @@ def test_a_contributors_writes_are_proposals_that_a_curator_decides(sample: Serv
         assert len(contributor.proposals()) == 4
 
 
-def test_writing_without_a_token_is_refused_in_the_services_words(sample: Server) -> None:
-    with Catalogue(f"http://127.0.0.1:{sample.port}") as nobody, pytest.raises(Refused, match="token") as error:
+def test_writing_without_a_token_is_refused_in_the_services_words(sqlite_sample: Server) -> None:
+    with Catalogue(f"http://127.0.0.1:{sqlite_sample.port}") as nobody, pytest.raises(Refused, match="token") as error:
         nobody.create("concept", name="No")
     assert error.value.status == 401
 
 
-# A bad connection
+# Faulty connections
 
 
 def test_what_is_known_already_is_not_sent_again(proxy: FaultProxy, proxied_catalogue: Catalogue) -> None:
@@ -320,8 +316,8 @@ def test_redirects_end(proxy: FaultProxy, proxied_catalogue: Catalogue) -> None:
         proxied_catalogue.about()
 
 
-def test_a_server_that_has_moved_is_asked_there_from_then_on(proxy: FaultProxy, sample: Server) -> None:
-    server_url = f"http://127.0.0.1:{sample.port}"
+def test_a_server_that_has_moved_is_asked_there_from_then_on(proxy: FaultProxy, sqlite_sample: Server) -> None:
+    server_url = f"http://127.0.0.1:{sqlite_sample.port}"
     proxy.default_fault = reply_with(301, Location=f"{server_url}/api/v1")
     with Catalogue(proxy.url) as proxied_catalogue:
         assert proxied_catalogue.about()["service"] == proxied_catalogue.about()["service"] == "lexarium"
@@ -378,7 +374,7 @@ def test_an_export_is_compressed_as_its_name_ends_also_where_it_took_two_tries(
         proxied_catalogue.export("csv", tmp_path / "out.csv.zip")
 
 
-# The package and the page
+# Package and documentation
 
 
 def test_the_client_loads_nothing_of_the_server() -> None:
@@ -399,7 +395,7 @@ def test_the_client_loads_nothing_of_the_server() -> None:
 def test_the_page_of_the_client_is_so(
     new_url: DatabaseUrlFactory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its blocks run in order against a fresh sample; what each prints is the block that follows it."""
+    """Run the code blocks in order on a fresh sample; the output of each is the block that follows it."""
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```(python|text)\n(.*?)```", PAGE.read_text(), re.DOTALL)
     names: dict[str, object] = {}

@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.browserless_client import BrowserlessClient, strip_tags
 from tests.support.server import HttpResponse, Server
-from tests.v1.test_v1 import V1Client
+from tests.support.v1_client import V1Client
 
 
 @pytest.fixture

@@ -1,19 +1,11 @@
-"""Completions as someone types, over HTTP on both engines."""
+"""Suggestions while typing, over HTTP on both engines."""
 
-from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
 
-from tests.support.databases import ENGINES, DatabaseUrlFactory
 from tests.support.server import Server
-
-
-@pytest.fixture(scope="module", params=ENGINES)
-def sample(request: pytest.FixtureRequest, new_url: DatabaseUrlFactory) -> Iterator[Server]:
-    with Server(new_url(request.param), "--sample") as server:
-        yield server
 
 
 def get_suggestions(server: Server, prefix: str, **options: object) -> Any:

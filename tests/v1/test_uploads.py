@@ -1,4 +1,4 @@
-"""Files that wait to be imported: how long, for whom, and what is left of an import whose server is gone."""
+"""Uploaded files before import: expiry, ownership, and imports interrupted by a crash."""
 
 import os
 import signal
@@ -20,6 +20,7 @@ from lexarium.services.transfer.uploads import RETENTION_SECONDS, ImportOptions,
 from lexarium.store.database import Database
 from tests.support.browserless_client import BrowserlessClient
 from tests.support.databases import DatabaseUrlFactory
+from tests.support.polling import wait_until
 from tests.support.server import Server
 
 ONE_RECORD = b'[{"id": "trm_one", "name": "one"}]'
@@ -104,7 +105,7 @@ def test_whether_files_were_imported_is_claimed_only_where_it_is_known(
 def restarted_server(
     request: pytest.FixtureRequest, new_url: DatabaseUrlFactory
 ) -> Iterator[tuple[Server, BrowserlessClient]]:
-    """A server whose predecessor was killed while it looked at someone's files or imported them, and that someone."""
+    """Server whose predecessor was killed during a preview or an import, and the client that uploaded the files."""
     url = new_url("sqlite")
     with Server(url) as first_server:
         person = BrowserlessClient(first_server)
@@ -115,10 +116,9 @@ def restarted_server(
         body = head.encode() + ONE_RECORD + b"\r\n--x--\r\n"
         if request.param == "importing":
             person.path = first_server.request("POST", "/import", headers, body).headers["location"]
-            while "data-progress" in person.open(person.path):
-                pass
+            wait_until(lambda: "data-progress" not in person.open(person.path))
         writer = Database(url)
-        with writer.write():  # which everyone else who writes waits for
+        with writer.write():  # every other writer waits for this
             if request.param == "importing":
                 person.press("Import")
             else:

@@ -1,4 +1,4 @@
-"""v1 over real HTTP: records, their life, their history, their relations, and who may do what."""
+"""v1 over HTTP: records, states, history, relations, permissions."""
 
 import json
 import re
@@ -14,41 +14,7 @@ from lexarium.services.access.passwords import set_password
 from lexarium.store.database import Database
 from tests.support.imports import build_term, import_json
 from tests.support.server import HttpResponse, Server
-
-
-class V1Client:
-    """A caller of v1 with a token."""
-
-    def __init__(self, server: Server, role: str) -> None:
-        self.server = server
-        self.token = server.create_token(role)
-
-    def send(self, method: str, path: str, body: object = None, **headers: str) -> HttpResponse:
-        all_headers = {name.replace("_", "-"): value for name, value in headers.items()}
-        all_headers.setdefault("Authorization", f"Bearer {self.token}")
-        if body is not None:
-            all_headers.setdefault("Content-Type", "application/json")
-        return self.server.request(method, f"/api/v1/{path}", all_headers, None if body is None else json.dumps(body))
-
-    def create(self, collection: str = "concept", **fields: Any) -> dict[str, Any]:
-        response = self.send("POST", collection, fields)
-        assert response.status == 201, response.body
-        record: dict[str, Any] = response.json
-        return record
-
-    def patch(self, record: dict[str, Any], **fields: Any) -> dict[str, Any]:
-        response = self.send("PATCH", build_path(record), fields, If_Match=f'"{record["version"]}"')
-        assert response.status == 200, response.body
-        updated: dict[str, Any] = response.json
-        return updated
-
-
-def build_path(record: dict[str, Any], *segments: str) -> str:
-    return "/".join([record["collection"], record["id"], *segments])
-
-
-def get_etag(record: dict[str, Any]) -> str:
-    return f'"{record["version"]}"'
+from tests.support.v1_client import V1Client, build_path, get_etag, send_batch
 
 
 @pytest.fixture
@@ -298,7 +264,7 @@ def test_relations_show_on_both_sides_and_close_no_circle(server: Server, curato
     assert [(item["name"], item["depth"]) for item in above] == [("middle", 1), ("top", 2)]
     below = server.get(f"/api/v1/{build_path(top)}/descendants?relation=KINDOF").json["items"]
     assert [item["name"] for item in below] == ["middle", "leaf"]
-    for relation in ("KINDOF", "PARTOF"):  # one hierarchy, by whichever relation
+    for relation in ("KINDOF", "PARTOF"):  # one hierarchy, made of both relation types
         circle = curator.send(
             "PUT", build_path(top, "relations"), {"relation": relation, "target": leaf["id"]}, If_Match=get_etag(top)
         )
@@ -435,11 +401,6 @@ def test_a_release_is_read_as_it_was_to_the_byte(server: Server, curator: V1Clie
     assert server.get("/api/v1/concept?as_of=99999").status == 422
     assert server.get("/api/v1/concept?release=none").status == 404
     assert server.get("/api/v1/releases").json["items"][0]["name"] == "2026.1"
-
-
-def send_batch(client: V1Client, *lines: object) -> HttpResponse:
-    headers = {"Content-Type": "application/x-ndjson", "Authorization": f"Bearer {client.token}"}
-    return client.server.request("POST", "/api/v1/batch", headers, "\n".join(json.dumps(line) for line in lines))
 
 
 def test_a_batch_is_done_whole_or_not_at_all(server: Server, curator: V1Client) -> None:

@@ -1,4 +1,4 @@
-"""Accounts over HTTP: who may change whom, and that it counts at once, everywhere."""
+"""Accounts over HTTP: permissions, and immediate effect in all processes."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -11,7 +11,7 @@ from lexarium.services.access.tokens import compute_expiry, create_token
 from lexarium.store.database import Database
 from tests.support.polling import wait_until
 from tests.support.server import HttpResponse, Server
-from tests.v1.test_v1 import V1Client
+from tests.support.v1_client import V1Client
 
 PASSWORD = "correct horse battery"
 
@@ -32,7 +32,7 @@ def sign_in(server: Server, name: str, password: str) -> HttpResponse:
 
 @pytest.fixture
 def second_server(server: Server) -> Iterator[Server]:
-    """A second process on the same catalogue."""
+    """Second process on the same catalogue."""
     with Server(server.url) as running:
         yield running
 
@@ -54,16 +54,16 @@ def test_a_demotion_counts_at_once_in_every_process(server: Server, second_serve
     assert create_with_token(server, curator).status == 201
 
 
-@pytest.mark.parametrize("how", ["users", "tokens"])
+@pytest.mark.parametrize("resource", ["users", "tokens"])
 def test_an_erasure_or_a_revocation_counts_at_once_in_every_process(
-    server: Server, second_server: Server, admin: V1Client, how: str
+    server: Server, second_server: Server, admin: V1Client, resource: str
 ) -> None:
     curator = V1Client(server, "curator")
     assert [create_with_token(node, curator).status for node in (server, second_server)] == [201, 201]
     identifier = (
-        get_own_account(curator)["id"] if how == "users" else curator.send("GET", "tokens").json["items"][0]["id"]
+        get_own_account(curator)["id"] if resource == "users" else curator.send("GET", "tokens").json["items"][0]["id"]
     )
-    assert admin.send("DELETE", f"{how}/{identifier}").status == 204
+    assert admin.send("DELETE", f"{resource}/{identifier}").status == 204
     assert create_with_token(server, curator).status == 401
     wait_until(lambda: create_with_token(second_server, curator).status == 401)
 
@@ -78,8 +78,8 @@ def test_an_erased_account_leaves_its_id_and_nothing_else(server: Server, admin:
     token = admin.send("POST", "tokens", {"account": "Grace Hopper", "label": "of Grace Hopper"}).json
     record = server.post_json("/api/v1/concept", {"name": "x"}, token["token"]).json
     assert admin.send("DELETE", path).status == 204
-    for what in ("users", "tokens", path):
-        assert b"Grace" not in admin.send("GET", what).body
+    for resource in ("users", "tokens", path):
+        assert b"Grace" not in admin.send("GET", resource).body
     erased_account = {
         "id": account_response.json["id"],
         "name": account_response.json["id"],
@@ -112,15 +112,15 @@ def test_the_last_admin_stays_one(server: Server, admin: V1Client) -> None:
 
 def test_accounts_are_changed_by_admins_alone(server: Server, admin: V1Client) -> None:
     curator = V1Client(server, "curator")
-    mine, theirs = f"users/{get_own_account(curator)['id']}", f"users/{get_own_account(admin)['id']}"
-    assert curator.send("GET", theirs).status == 403
-    assert curator.send("DELETE", mine).status == 403
-    assert curator.send("PATCH", theirs, {"password": PASSWORD}).status == 403
-    assert curator.send("PATCH", mine, {"role": "admin"}).status == 403
+    own_path, admin_path = f"users/{get_own_account(curator)['id']}", f"users/{get_own_account(admin)['id']}"
+    assert curator.send("GET", admin_path).status == 403
+    assert curator.send("DELETE", own_path).status == 403
+    assert curator.send("PATCH", admin_path, {"password": PASSWORD}).status == 403
+    assert curator.send("PATCH", own_path, {"role": "admin"}).status == 403
     for method, body in (("GET", None), ("PATCH", {"role": "curator"}), ("DELETE", None)):
         for identifier in ("usr_none", "%00"):
             assert admin.send(method, f"users/{identifier}", body).status == 404
-    response = admin.send("PATCH", mine, {"role": "king", "password": "short", "nick": "x"})
+    response = admin.send("PATCH", own_path, {"role": "king", "password": "short", "nick": "x"})
     assert response.status == 422
     assert {error["pointer"] for error in response.json["errors"]} == {"/role", "/password", "/nick"}
 
@@ -129,7 +129,7 @@ def test_a_person_changes_their_own_password_with_the_old_one(server: Server, ad
     curator = V1Client(server, "curator")
     name, path = get_own_account(curator)["name"], f"users/{get_own_account(curator)['id']}"
     new_password = "another horse battery"
-    # Whoever has none gets the first from an admin: a token may have a lower role than signing in would give.
+    # The first password comes from an admin: a token may have a lower role than its account.
     assert curator.send("PATCH", path, {"password": PASSWORD}).status == 403
     assert admin.send("PATCH", path, {"password": PASSWORD}).status == 200
     for change in ({"password": new_password}, {"password": new_password, "old_password": "wrong"}):
@@ -138,7 +138,7 @@ def test_a_person_changes_their_own_password_with_the_old_one(server: Server, ad
         assert [error["pointer"] for error in rejected.json["errors"]] == ["/old_password"]
     assert curator.send("PATCH", path, {"password": new_password, "old_password": PASSWORD}).status == 200
     assert sign_in(server, name, PASSWORD).status == 401
-    assert sign_in(server, name, new_password).status == 429  # guesses at the old one count as tries to sign in
+    assert sign_in(server, name, new_password).status == 429  # guesses of the old password count as sign-in attempts
 
 
 def test_a_new_password_ends_what_the_old_one_opened_but_no_token_of_a_program(server: Server, admin: V1Client) -> None:

@@ -1,4 +1,4 @@
-"""Batches over HTTP on both engines: names for what is made on the way, and every mistake at once."""
+"""Batches over HTTP on both engines: local names, and all errors at once."""
 
 import json
 from contextlib import ExitStack, closing
@@ -9,7 +9,7 @@ import pytest
 from lexarium.services.curation.batch import MAX_PROBLEMS
 from lexarium.store.database import Database
 from tests.support.server import Server
-from tests.v1.test_v1 import V1Client, build_path, send_batch
+from tests.support.v1_client import V1Client, build_path, send_batch
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Many clients at once, over HTTP, on several workers: nothing is lost, nothing comes twice, nothing out of order."""
+"""Concurrent clients on several workers: nothing is lost, duplicated or reordered."""
 
 import json
 import threading
@@ -6,13 +6,13 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from http.client import HTTPConnection
 from typing import Any
 
 import pytest
 
 from lexarium.services.maintenance.database_check import check_database
 from lexarium.store.database import Database
+from tests.support.change_stream import ChangeStream
 from tests.support.databases import ENGINES, DatabaseUrlFactory
 from tests.support.polling import DEADLINE_SECONDS, wait_until
 from tests.support.server import HttpResponse, Server
@@ -22,7 +22,7 @@ JSON = "application/json"
 
 @pytest.fixture(scope="module", params=ENGINES)
 def workers(request: pytest.FixtureRequest, new_url: DatabaseUrlFactory) -> Iterator[Server]:
-    """A server of three processes that the tests share, on each engine in turn."""
+    """Server of three processes shared by the tests, on each engine."""
     url = new_url(request.param)
     with Server(url, "--workers", "3") as running:
         wait_until(lambda: running.get("/api/v1").status == 200)
@@ -33,14 +33,14 @@ def workers(request: pytest.FixtureRequest, new_url: DatabaseUrlFactory) -> Iter
 
 
 class ConcurrentClient:
-    """Somebody with a token."""
+    """Client with a token."""
 
     def __init__(self, server: Server, token: str) -> None:
         self._server = server
         self._token = token
         self.id: str = self.send("GET", "/me").json["id"]
+        # Revision before this client's first write.
         self.start_revision = get_revision(server)
-        """Where the catalogue stood before this one wrote anything."""
 
     def send(self, method: str, path: str, body: object = None, **headers: str) -> HttpResponse:
         all_headers = {"Authorization": f"Bearer {self._token}", "Content-Type": JSON}
@@ -65,7 +65,7 @@ def get_revision(server: Server) -> int:
 
 
 def run_at_once(*actions: Callable[[], Any]) -> list[Any]:
-    """The results of what begins at the same moment."""
+    """Run actions at the same time and return their results."""
     start = threading.Barrier(len(actions))
 
     def begin(action: Callable[[], Any]) -> Any:
@@ -76,50 +76,8 @@ def run_at_once(*actions: Callable[[], Any]) -> list[Any]:
         return list(pool.map(begin, actions))
 
 
-class ChangeStream:
-    """A live stream of changes, read by an own thread until it is closed."""
-
-    def __init__(self, server: Server, path: str = "/api/v1/changes", **headers: str) -> None:
-        self._connection: HTTPConnection = server.connect()
-        all_headers = {"Accept": "text/event-stream"} | {
-            name.replace("_", "-"): value for name, value in headers.items()
-        }
-        self._connection.request("GET", path, headers=all_headers)
-        self._response = self._connection.getresponse()
-        assert self._response.status == 200
-        assert self._response.headers["content-type"].startswith("text/event-stream")
-        assert self._response.readline().startswith(b"retry:")
-
-    def read_events(self, number: int) -> list[dict[str, Any]]:
-        """So many events, each with its id checked; fewer never: the connection has a time limit."""
-        changes: list[dict[str, Any]] = []
-        event: dict[str, str] = {}
-        while len(changes) < number:
-            line = self._response.readline()
-            assert line, "the stream ended"
-            name, _, value = line.decode().rstrip("\n").partition(": ")
-            if name:
-                event[name] = value
-            elif "data" in event:
-                assert event["event"] == "change"
-                change: dict[str, Any] = json.loads(event["data"])
-                self.last_id = event["id"]
-                assert int(self.last_id.partition("-")[0]) == change["seq"]
-                changes.append(change)
-                event = {}
-        return changes
-
-    def read_rest(self) -> bytes:
-        """All that comes until the stream ends as it should."""
-        return self._response.read()
-
-    def close(self) -> None:
-        self._response.close()
-        self._connection.close()
-
-
 def read_feed(server: Server, since: int) -> list[dict[str, Any]]:
-    """The whole feed after a seq."""
+    """Return all changes after a seq."""
     changes: list[dict[str, Any]] = []
     while items := server.get(f"/api/v1/changes?since={since}&limit=1000").json["items"]:
         changes += items
@@ -171,7 +129,7 @@ def test_writers_that_read_again_lose_no_update(workers: Server, client: Concurr
 
 
 def write_repeatedly(client: ConcurrentClient, name: str, times: int) -> None:
-    """Creates, edits and retirements: three changes each time."""
+    """Create, edit and retire: three changes each time."""
     for number in range(times):
         record = client.create(f"{name} {number}", collection=("concept", "task", "disorder")[number % 3])
         path = f"/{record['collection']}/{record['id']}"
@@ -219,14 +177,14 @@ def test_the_live_stream_has_every_change_once_in_order_and_resumes_where_it_was
     total = 6 * 5 * 3
 
     def listen(stream: ChangeStream) -> list[dict[str, Any]]:
-        """Takes some, hangs up, and goes on after the last it has, until it has all."""
+        """Read some events, disconnect, and resume after the last one until all are read."""
         changes: list[dict[str, Any]] = []
         while True:
             changes += stream.read_events(min(17, total - len(changes)))
             stream.close()
             if len(changes) == total:
                 return changes
-            # What the address says is older: the header is heeded.
+            # The query parameter is older than the header, which takes precedence.
             stream = ChangeStream(workers, "/api/v1/changes?since=0", Last_Event_ID=stream.last_id)
 
     with ThreadPoolExecutor(10) as pool:

@@ -1,4 +1,4 @@
-"""The feed of changes where it is asked wrongly, and live streams that end."""
+"""Change feed: invalid requests, and the end of event streams."""
 
 import socket
 
@@ -8,10 +8,10 @@ from sqlalchemy import select, update
 from lexarium.store.database import Database
 from lexarium.store.position import next_epoch
 from lexarium.store.schema import catalogue_table
+from tests.support.change_stream import ChangeStream
 from tests.support.polling import wait_until
 from tests.support.server import Server
-from tests.v1.test_v1 import V1Client
-from tests.v1.test_v1_concurrency import ChangeStream
+from tests.support.v1_client import V1Client
 
 STREAM = {"Accept": "text/event-stream"}
 
@@ -91,7 +91,7 @@ def test_live_streams_do_not_hold_up_the_end(url: str, workers: str) -> None:
 
 
 def test_who_resumes_after_the_catalogue_has_lost_changes_is_told(server: Server) -> None:
-    """However much was written since: the numbers of what was lost may have been given out again."""
+    """Later writes do not hide the loss: they may reuse the lost numbers."""
     curator = V1Client(server, "curator")
     events = ChangeStream(server, "/api/v1/changes?since=0")
     curator.create(name="before")
@@ -102,7 +102,7 @@ def test_who_resumes_after_the_catalogue_has_lost_changes_is_told(server: Server
         epoch = connection.execute(select(catalogue_table.c.epoch)).scalar_one()
         connection.execute(update(catalogue_table).values(epoch=next_epoch(epoch)))
     database.close()
-    assert (events.read_rest(), resumed.read_rest()) == (b"", b"\n")  # neither is left waiting
+    assert (events.read_rest(), resumed.read_rest()) == (b"", b"\n")  # both streams end
     events.close()
     resumed.close()
     for name in ("after", "after that"):

@@ -1,4 +1,4 @@
-"""v1 as HTTP has it, on both engines: methods, validators, encodings, redirects, keys, other origins, and limits."""
+"""HTTP behaviour of v1 on both engines: methods, validators, encodings, redirects, idempotency, CORS, limits."""
 
 import gzip
 import json
@@ -9,7 +9,7 @@ import zstandard
 
 from lexarium.domain.schema.collections import COLLECTIONS
 from tests.support.server import HttpResponse, Server
-from tests.v1.test_v1 import V1Client, build_path, get_etag
+from tests.support.v1_client import V1Client, build_path, get_etag
 
 
 @pytest.fixture(scope="module")
@@ -40,17 +40,17 @@ def test_every_post_that_writes_is_done_once_under_a_key(shared_server: Server, 
         ("releases", {"name": "once"}, {}),
         ("users", {"name": "Once", "role": "curator"}, {}),
     ]
-    for number, (where, body, headers) in enumerate(posts):
+    for number, (path, body, headers) in enumerate(posts):
         headers |= {"Idempotency-Key": f"every {number}"}
-        first = admin.send("POST", where, body, **headers)
+        first = admin.send("POST", path, body, **headers)
         revision = shared_server.get("/api/v1").json["revision"]
         assert first.status in (200, 201, 202), first.body
-        repeated = admin.send("POST", where, body, **headers)
-        assert (repeated.status, repeated.body) == (first.status, first.body), where
+        repeated = admin.send("POST", path, body, **headers)
+        assert (repeated.status, repeated.body) == (first.status, first.body), path
         assert repeated.headers.get("location") == first.headers.get("location")
         assert shared_server.get("/api/v1").json["revision"] == revision
         other = {"name": "another", "role": "admin", "into": "x", "version": 2, "reason": "Other."}
-        assert admin.send("POST", where, other, **headers).status in (409, 422)
+        assert admin.send("POST", path, other, **headers).status in (409, 422)
 
 
 def test_a_batch_and_a_post_of_v_alpha_are_done_once_under_a_key(shared_server: Server, admin: V1Client) -> None:
@@ -74,9 +74,9 @@ def test_a_batch_and_a_post_of_v_alpha_are_done_once_under_a_key(shared_server: 
     assert len(shared_server.get("/api/v-alpha/disorder").json) == 1
 
 
-@pytest.mark.parametrize("where", ["tokens", "webhooks", "sign-in"])
-def test_a_key_is_refused_where_the_answer_holds_a_secret(admin: V1Client, where: str) -> None:
-    response = admin.send("POST", where, {}, Idempotency_Key="k")
+@pytest.mark.parametrize("path", ["tokens", "webhooks", "sign-in"])
+def test_a_key_is_refused_where_the_answer_holds_a_secret(admin: V1Client, path: str) -> None:
+    response = admin.send("POST", path, {}, Idempotency_Key="k")
     assert response.status == 400
     assert "secret" in response.json["detail"]
 
@@ -110,14 +110,14 @@ def test_a_read_of_a_merged_record_is_sent_to_the_same_address_of_the_survivor(
 
 def test_a_write_to_a_merged_record_is_refused_and_told_of_the_survivor(admin: V1Client) -> None:
     merged, survivor = create_merged_pair(admin)
-    for method, where, body in (
+    for method, path, body in (
         ("PUT", build_path(merged), {"name": "x"}),
         ("PATCH", build_path(merged), {"name": "x"}),
         ("DELETE", build_path(merged), None),
         ("POST", build_path(merged, "merge"), {"into": survivor["id"]}),
         ("PUT", build_path(merged, "relations"), {"relation": "ASSERTS", "target": "x"}),
     ):
-        response = admin.send(method, where, body, If_Match='"2"')
+        response = admin.send(method, path, body, If_Match='"2"')
         assert (response.status, response.json["merged_into"]) == (409, survivor["id"])
         assert "location" not in response.headers
 
@@ -125,12 +125,12 @@ def test_a_write_to_a_merged_record_is_refused_and_told_of_the_survivor(admin: V
 def test_what_is_not_there_may_be_known_by_pages_of_any_origin(shared_server: Server, admin: V1Client) -> None:
     retired = admin.create(name="gone")
     assert admin.send("DELETE", build_path(retired), If_Match='"1"').status == 200
-    for where, status in ((build_path(retired), 410), ("concept/none", 404), ("nothing", 404), ("concept?x=1", 422)):
-        response = shared_server.get(f"/api/v1/{where}")
+    for path, status in ((build_path(retired), 410), ("concept/none", 404), ("nothing", 404), ("concept?x=1", 422)):
+        response = shared_server.get(f"/api/v1/{path}")
         assert (response.status, response.headers["access-control-allow-origin"]) == (status, "*")
 
 
-# Reading and sending back
+# Round trips
 
 
 @pytest.mark.parametrize("collection", list(COLLECTIONS))
@@ -227,11 +227,11 @@ def test_answers_are_compressed_as_the_client_likes(shared_server: Server, admin
     assert "vary" in small_response.headers
 
 
-# Methods and other origins
+# Methods and CORS
 
 
 @pytest.mark.parametrize(
-    ("method", "where", "allow"),
+    ("method", "path", "allow"),
     [
         ("DELETE", "/concept", "GET, POST, HEAD, OPTIONS"),
         ("POST", "/concept/x", "GET, PUT, PATCH, DELETE, HEAD, OPTIONS"),
@@ -243,12 +243,12 @@ def test_answers_are_compressed_as_the_client_likes(shared_server: Server, admin
     ],
 )
 def test_a_method_that_is_not_allowed_is_told_those_that_are(
-    shared_server: Server, method: str, where: str, allow: str
+    shared_server: Server, method: str, path: str, allow: str
 ) -> None:
-    response = shared_server.request(method, f"/api/v1{where}")
+    response = shared_server.request(method, f"/api/v1{path}")
     assert (response.status, response.headers["allow"]) == (405, allow)
     assert response.headers["content-type"] == "application/problem+json"
-    options = shared_server.request("OPTIONS", f"/api/v1{where}")
+    options = shared_server.request("OPTIONS", f"/api/v1{path}")
     assert (options.status, options.body, options.headers["allow"]) == (204, b"", allow)
 
 
@@ -271,7 +271,7 @@ def test_pages_of_other_origins_may_read_and_nothing_else(shared_server: Server,
     assert shared_server.request("OPTIONS", "/api/v1/nothing", preflight).status == 404
 
 
-# Mistakes, all at once
+# Validation errors
 
 
 def test_every_wrong_parameter_is_named_at_once(shared_server: Server) -> None:
@@ -284,7 +284,7 @@ def test_every_wrong_parameter_is_named_at_once(shared_server: Server) -> None:
 
 
 @pytest.mark.parametrize(
-    ("where", "body", "expected_pointers"),
+    ("path", "body", "expected_pointers"),
     [
         ("concept/x/merge", {"k": 1}, {"/into", "/k"}),
         ("concept/x/merge", {"into": 5, "k": 1}, {"/into", "/k"}),
@@ -295,9 +295,9 @@ def test_every_wrong_parameter_is_named_at_once(shared_server: Server) -> None:
     ],
 )
 def test_every_problem_of_a_body_is_named_at_once(
-    admin: V1Client, where: str, body: object, expected_pointers: set[str]
+    admin: V1Client, path: str, body: object, expected_pointers: set[str]
 ) -> None:
-    assert get_pointers(admin.send("POST", where, body, If_Match="*")) == expected_pointers
+    assert get_pointers(admin.send("POST", path, body, If_Match="*")) == expected_pointers
 
 
 @pytest.mark.parametrize(
@@ -319,8 +319,8 @@ def test_every_problem_of_a_body_is_named_at_once(
     ],
 )  # fmt: skip
 def test_mistakes_are_told_in_sentences(admin: V1Client, request_line: str, body: object, message: str) -> None:
-    method, _, where = request_line.partition(" ")
-    response = admin.send(method, where, body)
+    method, _, path = request_line.partition(" ")
+    response = admin.send(method, path, body)
     assert response.status == 422
     assert response.json["errors"][0]["detail"].startswith(message)
 

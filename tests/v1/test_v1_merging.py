@@ -1,4 +1,4 @@
-"""Merging and its way back, over HTTP on both engines: what moves, what falls away, and what is refused."""
+"""Merging and reverting over HTTP on both engines."""
 
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,7 @@ from lexarium.services.maintenance.database_check import check_database
 from lexarium.store.database import Database
 from tests.support.imports import build_kind_of, build_term, import_json
 from tests.support.server import HttpResponse, Server
-from tests.v1.test_v1 import V1Client, build_path, get_etag
+from tests.support.v1_client import V1Client, build_path, get_etag
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def merge(curator: V1Client, merged_id: str, survivor_id: str) -> HttpResponse:
 
 
 def revert_merge(curator: V1Client, record: dict[str, Any]) -> HttpResponse:
-    """Revert a record that was merged to what it was when it was last read."""
+    """Revert a merged record to its last version before the merge."""
     newest = curator.send("GET", build_path(record, "history")).json["items"][0]
     return curator.send("POST", build_path(record, "revert"), {"version": record["version"]}, If_Match=get_etag(newest))
 
@@ -36,7 +36,7 @@ def get_record(curator: V1Client, identifier: str) -> dict[str, Any]:
 
 
 def get_content(curator: V1Client, *identifiers: str) -> list[dict[str, Any]]:
-    """What people wrote of these records."""
+    """Return the editable fields of records."""
     field_names = ("name", "definition_text", "alias", "aliases", "id_concept_class", "relations", "state")
     return [
         {name: record.get(name) for name in field_names}
@@ -63,45 +63,45 @@ def test_taking_a_merge_back_after_an_import_leaves_what_was_imported(
 
 
 def test_merges_that_follow_one_another_are_taken_back_the_last_first(curator: V1Client) -> None:
-    one, two, three = (curator.create(name=name) for name in ("one", "two", "three"))
-    pointing = curator.create(name="pointing", relations={"PARTOF": [one["id"]]})
-    everyone = [record["id"] for record in (one, two, three, pointing)]
-    before = get_content(curator, *everyone)
-    merge(curator, one["id"], two["id"])
-    survivor = get_record(curator, two["id"])
-    merge(curator, two["id"], three["id"])
-    rejected = revert_merge(curator, one)
-    assert (rejected.status, rejected.json["undo_first"]) == (409, two["id"])
-    assert two["id"] in rejected.json["detail"]
+    first, second, third = (curator.create(name=name) for name in ("one", "two", "three"))
+    pointing = curator.create(name="pointing", relations={"PARTOF": [first["id"]]})
+    record_ids = [record["id"] for record in (first, second, third, pointing)]
+    before = get_content(curator, *record_ids)
+    merge(curator, first["id"], second["id"])
+    survivor = get_record(curator, second["id"])
+    merge(curator, second["id"], third["id"])
+    rejected = revert_merge(curator, first)
+    assert (rejected.status, rejected.json["undo_first"]) == (409, second["id"])
+    assert second["id"] in rejected.json["detail"]
     assert revert_merge(curator, survivor).status == 200
-    assert get_record(curator, pointing["id"])["relations"] == {"PARTOF": [two["id"]]}
-    assert revert_merge(curator, one).status == 200
-    assert get_content(curator, *everyone) == before
+    assert get_record(curator, pointing["id"])["relations"] == {"PARTOF": [second["id"]]}
+    assert revert_merge(curator, first).status == 200
+    assert get_content(curator, *record_ids) == before
 
 
 def test_a_record_that_named_the_merged_one_must_be_back_first(curator: V1Client) -> None:
-    one, two, other = (curator.create(name=name) for name in ("one", "two", "other"))
-    pointing = curator.create(name="pointing", relations={"PARTOF": [one["id"]]})
-    merge(curator, one["id"], two["id"])
+    first, second, other = (curator.create(name=name) for name in ("one", "two", "other"))
+    pointing = curator.create(name="pointing", relations={"PARTOF": [first["id"]]})
+    merge(curator, first["id"], second["id"])
     redirected = get_record(curator, pointing["id"])
     merge(curator, pointing["id"], other["id"])
-    assert revert_merge(curator, one).json["undo_first"] == pointing["id"]
+    assert revert_merge(curator, first).json["undo_first"] == pointing["id"]
     assert revert_merge(curator, redirected).status == 200
-    assert revert_merge(curator, one).status == 200
-    assert get_record(curator, pointing["id"])["relations"] == {"PARTOF": [one["id"]]}
+    assert revert_merge(curator, first).status == 200
+    assert get_record(curator, pointing["id"])["relations"] == {"PARTOF": [first["id"]]}
 
 
 def test_merges_into_one_record_are_taken_back_in_any_order_unless_both_brought_the_same(curator: V1Client) -> None:
-    survivor, one, two, alike = (curator.create(name=name) for name in ("kept", "one", "two", "ONE"))
-    before = get_content(curator, survivor["id"], one["id"], two["id"], alike["id"])
-    for record in (one, two, alike):
+    survivor, first, second, same_name = (curator.create(name=name) for name in ("kept", "one", "two", "ONE"))
+    before = get_content(curator, survivor["id"], first["id"], second["id"], same_name["id"])
+    for record in (first, second, same_name):
         merge(curator, record["id"], survivor["id"])
     assert [alias["text"] for alias in get_record(curator, survivor["id"])["aliases"]] == ["one", "two"]
-    rejected = revert_merge(curator, one)
-    assert (rejected.status, rejected.json["undo_first"]) == (409, alike["id"])
-    for record in (two, alike, one):
+    rejected = revert_merge(curator, first)
+    assert (rejected.status, rejected.json["undo_first"]) == (409, same_name["id"])
+    for record in (second, same_name, first):
         assert revert_merge(curator, record).status == 200
-    assert get_content(curator, survivor["id"], one["id"], two["id"], alike["id"]) == before
+    assert get_content(curator, survivor["id"], first["id"], second["id"], same_name["id"]) == before
 
 
 def test_a_record_comes_back_only_after_those_that_it_names(curator: V1Client) -> None:
@@ -172,6 +172,6 @@ def test_a_revert_names_the_survivor_of_what_was_merged_since(curator: V1Client)
     merge(curator, label["id"], kept_label["id"])
     response = curator.send("POST", build_path(record, "revert"), {"version": 1}, If_Match=f'"{second["version"] + 1}"')
     assert response.status == 200
-    # What is retired comes back with its relations: they are kept, as they are where nothing was reverted.
+    # A retired record returns with its relations, which retiring keeps.
     assert response.json["relations"] == {"KINDOF": sorted([survivor["id"], retired["id"]])}
     assert response.json["id_concept_class"] == kept_label["id"]

@@ -1,11 +1,11 @@
-"""Proposals over HTTP on both engines: what is kept of them, whose it is, and what stands in their way."""
+"""Proposals over HTTP on both engines: content, ownership, conflicts."""
 
 from typing import Any
 
 import pytest
 
 from tests.support.server import HttpResponse, Server
-from tests.v1.test_v1 import V1Client, build_path, get_etag
+from tests.support.v1_client import V1Client, build_path, get_etag
 
 
 @pytest.fixture(scope="module")
@@ -108,8 +108,8 @@ def test_settling_a_conflict_keeps_the_rest_of_the_proposal(curator: V1Client, c
     assert [conflict["field"] for conflict in accept(curator, edit).json["conflicts"]] == ["name", "sources"]
     half = accept(curator, edit, change={"name": "Four"})
     assert (half.status, [conflict["field"] for conflict in half.json["conflicts"]]) == (409, ["sources"])
-    settled = accept(curator, edit, change={"name": "Four", "sources": ["t", "u"]}).json
-    assert [settled[name] for name in change] == ["Four", "Mine.", ["t", "u"]]
+    accepted = accept(curator, edit, change={"name": "Four", "sources": ["t", "u"]}).json
+    assert [accepted[name] for name in change] == ["Four", "Mine.", ["t", "u"]]
 
 
 def test_a_proposal_on_a_record_that_is_gone_shows_it_and_can_only_be_turned_down(

@@ -1,4 +1,4 @@
-"""What v1 refuses, over HTTP on both engines: with the right status, never with a 500, and changing nothing."""
+"""Invalid v1 requests on both engines: the right status, never a 500, no change."""
 
 import base64
 import json
@@ -33,7 +33,7 @@ def create(server: Server, token: str, collection: str, **fields: Any) -> dict[s
 
 
 @pytest.mark.parametrize(
-    ("invalid_fields", "where"),
+    ("invalid_fields", "pointer"),
     [
         ({"bogus": None}, "/bogus"),
         ({"flag_for_curator": True}, "/flag_for_curator"),
@@ -44,12 +44,12 @@ def create(server: Server, token: str, collection: str, **fields: Any) -> dict[s
     ],
 )
 def test_a_draft_that_breaks_a_rule_is_refused_whatever_the_record_has(
-    shared_server: Server, admin: str, invalid_fields: dict[str, object], where: str
+    shared_server: Server, admin: str, invalid_fields: dict[str, object], pointer: str
 ) -> None:
     record = create(shared_server, admin, "disorder", flag_for_curator=1)
     response = send(shared_server, admin, f"PUT /disorder/{record['id']}", {"name": "x", **invalid_fields}, 1)
     assert response.status == 422
-    assert [error["pointer"] for error in response.json["errors"]] == [where]
+    assert [error["pointer"] for error in response.json["errors"]] == [pointer]
     assert shared_server.get(f"/api/v1/disorder/{record['id']}").json == record
 
 

@@ -1,4 +1,4 @@
-"""Webhooks: who is told of which change, signed how, how often, and where never."""
+"""Webhooks: filters, signatures, retries, forbidden addresses."""
 
 import json
 import os
@@ -112,7 +112,7 @@ def test_filters_choose_collections_and_actions(server: Server, receiver: Webhoo
         assert receiver.list_names(tasks["secret"]) == ["a task"]
         payload = Verifier(retired["secret"]).verify(other_receiver.received[0][1], other_receiver.received[0][0])
         assert (payload["action"], payload["id"]) == ("retire", record["id"])
-        # What is passed over is not looked at again.
+        # Skipped changes are not read again.
         wait_until(
             lambda: {hook["seq"] for hook in send_request(server, "GET", WEBHOOKS_PATH, admin).json["items"]} == {3}
         )
@@ -550,7 +550,7 @@ def test_a_lease_is_one_holders_until_it_runs_out_or_is_given_back(database: Dat
     assert not take("a", 20)
     database.run_write(lambda transaction: leases.release(transaction, "x", "b"))
     assert take("a", 20)
-    assert database.get_position()[:3] == before[:3]  # the epoch, the revision and the accounts
+    assert database.get_position()[:3] == before[:3]  # epoch, revision and accounts
 
 
 def test_the_log_of_deliveries_keeps_the_newest(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:

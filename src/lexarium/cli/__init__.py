@@ -1,1 +1,1 @@
-"""The commands. Each stands in a module that is loaded when it is first used."""
+"""Commands, one module each, loaded when used."""

@@ -6,8 +6,8 @@ import io
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Annotated, BinaryIO
@@ -27,19 +27,16 @@ from lexarium.search.annotator import Annotator, DictionaryTerm, Mention
 from lexarium.services.search.annotator_cache import AnnotatorCache
 from lexarium.services.serializers import iter_annotations
 
-app = typer.Typer(add_completion=False)
-
 _CHUNK_BYTES = 1 << 16
 _COLUMNS = ("document", "id", "name", "collection", "count")
+# Spreadsheets run cells that begin with these.
 _FORMULA_PREFIXES = ("=", "+", "-", "@", "\t", "\r")
-"""What a cell begins with that a spreadsheet would run."""
 
+# Name of a document, and its mentions in batches as they are found.
 AnnotatedDocument = tuple[str, Iterator[list[Mention]]]
-"""The name of a text, and its mentions as they are found."""
 
 
-@app.command()
-def annotate(
+def run(
     files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Text files; - is standard input.")],
     json_output: Annotated[
         bool, typer.Option("--json", help="Print every mention: a line of JSON a document.")
@@ -55,11 +52,10 @@ def annotate(
     """
     _require_readable(files)
     annotator = AnnotatorCache(open_database(database, must_exist=True)).get_current().result()
-    # A bar on the terminal that is written to would get between the lines.
+    # A bar on the terminal that shows the output would get between its lines.
     bar = progress_bar() if output is not None or not out.is_terminal else nullcontext(lambda step, done, total: None)
-    documents = _iter_documents(
-        annotator, files, [selected.name for selected in collection or ()] or DEFAULT_SEARCH_COLLECTIONS, bar
-    )
+    collections = [selected.name for selected in collection or ()] or DEFAULT_SEARCH_COLLECTIONS
+    documents = _iter_documents(annotator, files, collections, bar)
     if json_output:
         write_output(output, _iter_json_lines(documents))
     elif csv_output or output is not None or not out.is_terminal:
@@ -72,7 +68,7 @@ def _require_readable(files: Sequence[Path]) -> None:
     problems = []
     for file in files:
         if file.is_fifo():
-            continue  # Whoever writes to it writes once.
+            continue  # It can be read only once.
         try:
             with _open_bytes(file):
                 pass
@@ -91,25 +87,18 @@ def _iter_documents(
     with bar as progress:
         for number, file in enumerate(files):
             progress("reading", number, len(files))
+            name = "standard input" if str(file) == "-" else str(file)
             with _open_bytes(file) as stream:
-                yield (
-                    "standard input" if str(file) == "-" else str(file),
-                    annotator.find_mentions(_iter_text(stream, file), collections),
-                )
+                yield name, annotator.find_mentions(_iter_text(stream, file), collections)
         progress("reading", len(files), len(files))
 
 
-@contextmanager
-def _open_bytes(file: Path) -> Iterator[BinaryIO]:
-    if str(file) == "-":
-        yield sys.stdin.buffer
-    else:
-        with file.open("rb") as stream:
-            yield stream
+def _open_bytes(file: Path) -> AbstractContextManager[BinaryIO]:
+    return nullcontext(sys.stdin.buffer) if str(file) == "-" else file.open("rb")
 
 
 def _iter_text(stream: BinaryIO, file: Path) -> Iterator[str]:
-    """The text of a file, which is read twice: only its end tells whether it is UTF-8."""
+    """Yield the text of a file, reading it twice: whether it is UTF-8 is known only at its end."""
     with TemporaryFile() as copy:
         if not stream.seekable():
             shutil.copyfileobj(stream, copy)
@@ -121,20 +110,18 @@ def _iter_text(stream: BinaryIO, file: Path) -> Iterator[str]:
                 pass
         except UnicodeDecodeError:
             encoding = "cp1252"
-            err.print(f"Warning: {file} is not UTF-8; it is read as Windows-1252.", style="yellow", markup=False)
+            err.print(f"Warning: {file} is not UTF-8; it is read as Windows-1252.", style="yellow")
         stream.seek(0)
         yield from _iter_decoded(stream, encoding)
 
 
 def _iter_decoded(stream: BinaryIO, encoding: str) -> Iterator[str]:
-    decoder = codecs.getincrementaldecoder(encoding)("strict" if encoding == "utf-8" else "replace")
-    while chunk := stream.read(_CHUNK_BYTES):
-        yield decoder.decode(chunk)
-    yield decoder.decode(b"", final=True)
+    chunks = iter(lambda: stream.read(_CHUNK_BYTES), b"")
+    return codecs.iterdecode(chunks, encoding, "strict" if encoding == "utf-8" else "replace")
 
 
 def _count_terms(mentions: Iterator[list[Mention]]) -> list[tuple[DictionaryTerm, int]]:
-    """The terms of a text with how often they are mentioned, the most frequent first, then by name."""
+    """Return the terms of a text with their counts, the most frequent first, then by name."""
     counts = Counter(term for batch in mentions for mention in batch for term in mention.terms)
     return sorted(counts.items(), key=lambda item: (-item[1], item[0].name.casefold(), item[0].id))
 
@@ -142,16 +129,14 @@ def _count_terms(mentions: Iterator[list[Mention]]) -> list[tuple[DictionaryTerm
 def _iter_csv(documents: Iterator[AnnotatedDocument]) -> Iterator[bytes]:
     yield _format_csv([_COLUMNS])
     for name, mentions in documents:
-        yield _format_csv(
-            [name, term.id, term.name, term.collection, str(count)] for term, count in _count_terms(mentions)
-        )
+        counts = _count_terms(mentions)
+        yield _format_csv([name, term.id, term.name, term.collection, str(count)] for term, count in counts)
 
 
-def _format_csv(rows: Iterator[Sequence[str]] | Sequence[Sequence[str]]) -> bytes:
+def _format_csv(rows: Iterable[Sequence[str]]) -> bytes:
     text = io.StringIO(newline="")
-    csv.writer(text).writerows(
-        [f"'{cell}" if cell.startswith(_FORMULA_PREFIXES) else cell for cell in row] for row in rows
-    )
+    for row in rows:
+        csv.writer(text).writerow(f"'{cell}" if cell.startswith(_FORMULA_PREFIXES) else cell for cell in row)
     return text.getvalue().encode(errors="surrogateescape")
 
 

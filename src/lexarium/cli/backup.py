@@ -9,16 +9,9 @@ from lexarium.cli.options import DatabaseOption, open_database
 from lexarium.cli.terminal import out, progress_bar
 from lexarium.services.maintenance.backup import create_backup
 
-app = typer.Typer(add_completion=False)
 
-
-@app.command("backup")
-def backup_command(
-    file: Annotated[Path, typer.Argument(help="The file to make.")], database: DatabaseOption = None
-) -> None:
+def run(file: Annotated[Path, typer.Argument(help="The file to make.")], database: DatabaseOption = None) -> None:
     """Write the whole catalogue to a new file, checked, while servers go on: everything, of either engine."""
     with progress_bar() as progress:
-        copy_result = create_backup(open_database(database, must_exist=True), file, progress)
-    out.print(
-        f"{file} holds revision {copy_result.position.revision}: {copy_result.rows['record']:,} records.", markup=False
-    )
+        result = create_backup(open_database(database, must_exist=True), file, progress)
+    out.print(f"{file} holds revision {result.position.revision}: {result.rows['record']:,} records.")

@@ -1,19 +1,16 @@
 """`lexarium check`"""
 
 import json
-import os
 from dataclasses import asdict
 
 import typer
 
 from lexarium.cli.options import DatabaseOption, JsonOption, open_database
-from lexarium.cli.terminal import err, out, print_list
+from lexarium.cli.terminal import err, format_count, out, print_list
 from lexarium.services.maintenance.database_check import check_database
 from lexarium.services.maintenance.index_check import check_index
 from lexarium.services.search.indexer import index_folder
 from lexarium.settings import Settings
-
-app = typer.Typer(add_completion=False)
 
 _REPAIR_HINT = (
     "Keep the database as it is, and put the last good backup into a new one: `lexarium restore`. "
@@ -21,8 +18,7 @@ _REPAIR_HINT = (
 )
 
 
-@app.command("check")
-def check_command(json_output: JsonOption = False, database: DatabaseOption = None) -> None:
+def run(json_output: JsonOption = False, database: DatabaseOption = None) -> None:
     """Check that the catalogue agrees with itself: records, relations, log, index. Exit code 1 where it does not."""
     store = open_database(database, must_exist=True)
     report = check_database(store)
@@ -30,20 +26,20 @@ def check_command(json_output: JsonOption = False, database: DatabaseOption = No
     is_damage_cleared = not is_broken and store.backend.find_damage() is not None
     if is_damage_cleared:
         store.clear_damage()
-    if not is_broken:  # what does not agree with itself is nothing to hold an index against
-        index_report = check_index(store, index_folder(store, Settings.from_environment(os.environ).index))
+    if not is_broken:  # An index cannot be compared with a broken database.
+        index_report = check_index(store, index_folder(store, Settings.from_environment().index))
         report.problems += index_report.problems
         report.remarks += index_report.remarks
     if json_output:
         print(json.dumps(asdict(report)))
     else:
         if report.remarks:
-            err.print("[yellow]Worth knowing:[/]")
-            print_list(report.remarks, len(report.remarks), "yellow")
+            err.print("Worth knowing:", style="yellow")
+            print_list(report.remarks, "yellow")
         if report.problems:
-            err.print(f"[bold red]{len(report.problems):,} problem{'s' if len(report.problems) > 1 else ''}:[/]")
-            print_list(report.problems, len(report.problems), "red")
-            if is_broken:  # what is wrong of the index alone says itself what to do
+            err.print(f"{format_count(len(report.problems), 'problem')}:", style="bold red")
+            print_list(report.problems, "red")
+            if is_broken:  # Problems of the index alone include what to do.
                 err.print(_REPAIR_HINT)
         else:
             out.print(f"{report.records:,} records and {report.changes:,} changes agree.")

@@ -10,11 +10,8 @@ from lexarium.services.maintenance.backup import copy_database
 from lexarium.store.database import Database
 from lexarium.store.upgrade import require_current_schema
 
-app = typer.Typer(add_completion=False)
 
-
-@app.command("copy")
-def copy_command(
+def run(
     source: Annotated[str, typer.Argument(metavar="FROM", help="The address of the catalogue.")],
     target: Annotated[str, typer.Argument(metavar="TO", help="The address of an empty database.")],
 ) -> None:
@@ -29,15 +26,12 @@ def copy_command(
     with progress_bar() as progress:
         copy_result, report = copy_database(source_database, target_database, progress)
     if report.problems:
-        err.print(f"[bold red]{len(report.problems):,} problems, which the source has too:[/]")
-        print_list(report.problems, len(report.problems), "red")
+        err.print(f"{len(report.problems):,} problems, which the source has too:", style="bold red")
+        print_list(report.problems, "red")
         raise typer.Exit(1)
-    rows = sum(copy_result.rows.values())
+    rows, location = sum(copy_result.rows.values()), source_database.location
     out.print(f"Copied {report.records:,} records, {report.changes:,} changes, {rows:,} rows in all; they agree.")
     out.print(
-        f"To switch: stop the servers of {source_database.location}, set LEXARIUM_DATABASE to the new"
-        f" address and start them again."
-        f" What is written to {source_database.location} from now on (after revision"
-        f" {copy_result.position.revision}) is not copied.",
-        markup=False,
+        f"To switch: stop the servers of {location}, set LEXARIUM_DATABASE to the new address and start them again."
+        f" What is written to {location} from now on (after revision {copy_result.position.revision}) is not copied."
     )

@@ -1,12 +1,11 @@
 """`lexarium export`"""
 
-import os
 from pathlib import Path, PurePath
 from typing import Annotated
 
 import typer
 
-from lexarium.cli.options import CollectionOption, DatabaseOption, open_database, relax_gc
+from lexarium.cli.options import CollectionOption, DatabaseOption, choice_option, open_database, relax_gc
 from lexarium.cli.output import OutputOption, write_output
 from lexarium.cli.terminal import progress_bar
 from lexarium.compression import get_compressor, strip_compression_suffix
@@ -16,36 +15,13 @@ from lexarium.formats.registry import FORMATS, Format
 from lexarium.services.transfer.export import export_records
 from lexarium.settings import Settings
 
-app = typer.Typer(add_completion=False)
-
 _DEFAULT_FORMAT = FORMATS["v-alpha"]
+_NAMES = ", ".join(file_format.name for file_format in FORMATS.values() if file_format.can_write)
+_FORMAT_HELP = f"One of {_NAMES}; else as FILE ends, else {_DEFAULT_FORMAT.name}."
 
 
-def _parse_format(name: str) -> Format:
-    if name not in FORMATS:
-        raise typer.BadParameter(f"{name!r} is not one of {', '.join(_list_export_formats())}.")
-    return FORMATS[name]
-
-
-def _list_export_formats() -> list[str]:
-    return [file_format.name for file_format in FORMATS.values() if file_format.can_write]
-
-
-FormatOption = Annotated[
-    Format | None,
-    typer.Option(
-        "--format",
-        parser=_parse_format,
-        metavar="FORMAT",
-        help=f"One of {', '.join(_list_export_formats())}; else as FILE ends, else {_DEFAULT_FORMAT.name}.",
-        show_default=False,
-    ),
-]
-
-
-@app.command("export")
-def export_command(
-    format: FormatOption = None,
+def run(
+    format: Annotated[Format | None, choice_option("--format", FORMATS, _NAMES, "FORMAT", _FORMAT_HELP)] = None,
     collection: CollectionOption = None,
     output: OutputOption = None,
     release: Annotated[str | None, typer.Option(metavar="NAME", help="The catalogue as it was at a release.")] = None,
@@ -61,31 +37,27 @@ def export_command(
     if release is not None and as_of is not None:
         raise LexariumError("Give --release or --as-of, not both.")
     collections = [collection] if collection else list(COLLECTIONS.values())
-    export_format = format or _detect_format(output)
-    vocabulary = Settings.from_environment(os.environ).vocabulary
+    file_format = format or _detect_format(output)
+    vocabulary = Settings.from_environment().vocabulary
     store = open_database(database, must_exist=True)
     relax_gc()
     with progress_bar() as bar:
         progress = None if output is None else bar
-        write_output(
-            output,
-            export_records(
-                store, vocabulary, export_format, collections, release=release, as_of=as_of, progress=progress
-            ),
+        chunks = export_records(
+            store, vocabulary, file_format, collections, release=release, as_of=as_of, progress=progress
         )
+        write_output(output, chunks)
 
 
 def _detect_format(output: Path | None) -> Format:
-    """The format that the name of a file asks for."""
-    if output is not None:
-        # Of an archive it is not the ending that is wrong.
-        get_compressor(output.name)
-    suffix = "" if output is None else PurePath(strip_compression_suffix(output.name)).suffix.lower()
+    """Return the format that the name of a file asks for; raise where it is unknown or an archive."""
+    if output is None:
+        return _DEFAULT_FORMAT
+    get_compressor(output.name)  # raises for archives
+    suffix = PurePath(strip_compression_suffix(output.name)).suffix.lower()
     if not suffix:
         return _DEFAULT_FORMAT
     for file_format in FORMATS.values():
         if suffix in file_format.extensions:
             return file_format
-    raise LexariumError(
-        f"The name of {output} does not tell a format: give --format, one of {', '.join(_list_export_formats())}."
-    )
+    raise LexariumError(f"The name of {output} does not tell a format: give --format, one of {_NAMES}.")

@@ -1,4 +1,4 @@
-"""Permissions of the files that a process makes."""
+"""Permissions of the files that a process creates."""
 
 import os
 from functools import cache
@@ -8,13 +8,10 @@ _PRIVATE_UMASK = 0o077
 
 @cache
 def make_files_private() -> int:
-    """Let only their owner use what this process and its workers make from now on; return the umask of before.
-
-    Calling it again changes nothing and returns the same.
-    """
+    """Make files of this process and its workers private from now on; return the original umask, also later."""
     return os.umask(_PRIVATE_UMASK)
 
 
 def apply_own_umask(descriptor: int) -> None:
-    """Give a file that a person asked for the permissions that their own umask leaves."""
+    """Give a file for the user the permissions of their own umask."""
     os.fchmod(descriptor, 0o666 & ~make_files_private())

@@ -1,7 +1,6 @@
 """`lexarium import`"""
 
 import json
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,9 +8,10 @@ from typing import Annotated
 
 import typer
 from rich.table import Table
+from rich.text import Text
 
-from lexarium.cli.options import CollectionOption, DatabaseOption, JsonOption, open_database, relax_gc
-from lexarium.cli.terminal import err, out, print_list, progress_bar
+from lexarium.cli.options import CollectionOption, DatabaseOption, JsonOption, choice_option, open_database, relax_gc
+from lexarium.cli.terminal import err, format_count, out, print_list, progress_bar
 from lexarium.domain.errors import ImportRejected, LexariumError
 from lexarium.domain.import_merge import ConflictPreference
 from lexarium.domain.schema.collections import COLLECTIONS
@@ -21,26 +21,13 @@ from lexarium.services.transfer.import_report import ImportConflict, ImportRepor
 from lexarium.services.transfer.imports import import_files
 from lexarium.settings import Settings
 
-app = typer.Typer(add_completion=False)
-
-_IMPORT_FORMATS = ", ".join(file_format.name for file_format in FORMATS.values() if file_format.can_read)
-
-
-def _parse_format(name: str) -> Format:
-    if name not in FORMATS or not FORMATS[name].can_read:
-        raise typer.BadParameter(f"{name!r} is not one of {_IMPORT_FORMATS}.")
-    return FORMATS[name]
+_FORMATS = {name: file_format for name, file_format in FORMATS.items() if file_format.can_read}
+_NAMES = ", ".join(_FORMATS)
 
 
-@app.command("import")
-def import_command(
+def run(
     files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Files, in any order; compressed ones too.")],
-    format: Annotated[
-        Format | None,
-        typer.Option(
-            "--format", parser=_parse_format, metavar="NAME", help=f"One of {_IMPORT_FORMATS}.", show_default=False
-        ),
-    ] = None,
+    format: Annotated[Format | None, choice_option("--format", _FORMATS, _NAMES, "NAME", f"One of {_NAMES}.")] = None,
     collection: CollectionOption = None,
     map: Annotated[
         list[str] | None,
@@ -65,7 +52,7 @@ def import_command(
     """
     preference = parse_preference(theirs, ours)
     column_mapping = parse_mapping_options(map or [])
-    vocabulary = Settings.from_environment(os.environ, database=database).vocabulary
+    vocabulary = Settings.from_environment(database=database).vocabulary
     store = open_database(database)
     relax_gc()
     with print_rejection(json_output), progress_bar() as progress:
@@ -87,7 +74,7 @@ def import_command(
 
 
 def parse_preference(theirs: bool, ours: bool) -> ConflictPreference | None:
-    """Whose value stands where both sides changed the same."""
+    """Return which side wins a conflict; raise where both are given."""
     if theirs and ours:
         raise LexariumError("Give --theirs or --ours, not both.")
     return "theirs" if theirs else "ours" if ours else None
@@ -95,7 +82,7 @@ def parse_preference(theirs: bool, ours: bool) -> ConflictPreference | None:
 
 @contextmanager
 def print_rejection(json_output: bool) -> Iterator[None]:
-    """Have scripts told of every problem of an import that is refused."""
+    """Print the problems of a rejected import as JSON, for scripts, before the error passes."""
     try:
         yield
     except ImportRejected as error:
@@ -106,26 +93,23 @@ def print_rejection(json_output: bool) -> Iterator[None]:
 
 def _print_warnings(report: ImportReport) -> None:
     if report.warnings.count:
-        err.print(f"[yellow]{report.warnings.count:,} {'warning' if report.warnings.count == 1 else 'warnings'}[/]")
+        err.print(format_count(report.warnings.count, "warning"), style="yellow")
         lines = [f"{item.field}: {item.detail}" for item in report.warnings.items]
-        print_list(lines, report.warnings.count, "yellow")
+        print_list(lines, "yellow", report.warnings.count)
     if report.conflicts.count:
-        conflict_count = "1 conflict" if report.conflicts.count == 1 else f"{report.conflicts.count:,} conflicts"
-        err.print(
-            f"[magenta]{conflict_count}[/]: changed here and in the file; ours was kept (--theirs takes the file's)"
-        )
-        print_list([_format_conflict(item) for item in report.conflicts.items], report.conflicts.count, "magenta")
+        explanation = ": changed here and in the file; ours was kept (--theirs takes the file's)"
+        err.print(Text.assemble((format_count(report.conflicts.count, "conflict"), "magenta"), explanation))
+        print_list([_format_conflict(item) for item in report.conflicts.items], "magenta", report.conflicts.count)
 
 
 def print_report(report: ImportReport) -> None:
-    """Say what an import did."""
+    """Print the report of an import."""
     _print_warnings(report)
     table = Table("collection", "created", "updated", "retired", "unchanged", box=None, pad_edge=False)
     for column in table.columns[1:]:
         column.justify = "right"
     for name in COLLECTIONS:
-        counters = (report.created, report.updated, report.retired, report.unchanged)
-        counts = [counter[name] for counter in counters]
+        counts = [n[name] for n in (report.created, report.updated, report.retired, report.unchanged)]
         if any(counts):
             table.add_row(name, *(f"{count:,}" for count in counts))
     if table.row_count:

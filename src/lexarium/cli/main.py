@@ -1,4 +1,4 @@
-"""`lexarium`: the table of commands."""
+"""`lexarium`: the table of commands. A module has a function `run`, or an `app` of subcommands."""
 
 import sys
 import tempfile
@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import Annotated, Any
 
 import typer
+from rich.text import Text
 from typer.core import TyperGroup
 from typer.main import get_command
 
@@ -15,29 +16,17 @@ from lexarium.cli.file_permissions import make_files_private
 from lexarium.cli.terminal import err, print_error
 from lexarium.domain.errors import LexariumError
 
-COMMANDS = {
-    "serve": "lexarium.cli.serve",
-    "import": "lexarium.cli.import_command",
-    "export": "lexarium.cli.export",
-    "mirror": "lexarium.cli.mirror",
-    "search": "lexarium.cli.search",
-    "show": "lexarium.cli.show",
-    "annotate": "lexarium.cli.annotate",
-    "user": "lexarium.cli.user",
-    "token": "lexarium.cli.token",
-    "migrate": "lexarium.cli.migrate",
-    "check": "lexarium.cli.check",
-    "copy": "lexarium.cli.copy",
-    "backup": "lexarium.cli.backup",
-    "restore": "lexarium.cli.restore",
-    "reindex": "lexarium.cli.reindex",
-}
-
+_NAMES = (
+    *("serve", "import", "export", "mirror", "search", "show", "annotate", "user", "token"),
+    *("migrate", "check", "copy", "backup", "restore", "reindex"),
+)
+# Modules by command, in the order of the help; `import` is a keyword.
+COMMANDS = {name: f"lexarium.cli.{'import_command' if name == 'import' else name}" for name in _NAMES}
 _INTERRUPTED_EXIT_CODE = 130
 
 
 class LazyGroup(TyperGroup):
-    """Loads a command's module when the command is asked for, so that starting stays fast."""
+    """Load the module of a command when it is used, so that starting stays fast."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(COMMANDS)
@@ -45,7 +34,12 @@ class LazyGroup(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name not in COMMANDS:
             return None
-        command = get_command(import_module(COMMANDS[cmd_name]).app)
+        module = import_module(COMMANDS[cmd_name])
+        command_app = getattr(module, "app", None)
+        if command_app is None:
+            command_app = typer.Typer(add_completion=False)
+            command_app.command()(module.run)
+        command = get_command(command_app)
         command.name = cmd_name
         return command
 
@@ -69,7 +63,7 @@ def lexarium(
 
 
 def run() -> None:
-    """Run the command line. A mistake gets one sentence and exit code 1; wrong usage, 2."""
+    """Run the command line. An error gets one sentence and exit code 1; wrong usage, 2."""
     make_files_private()
     try:
         app()
@@ -77,7 +71,7 @@ def run() -> None:
         print_error(error)
         sys.exit(1)
     except SystemExit as exit_error:
-        # What Typer makes of Ctrl-C.
+        # Typer turns Ctrl-C into this.
         if exit_error.code == _INTERRUPTED_EXIT_CODE:
             err.print("Stopped; the catalogue is as it was.")
         raise
@@ -86,12 +80,13 @@ def run() -> None:
 
 
 def _report_crash(error: Exception) -> int:
-    """Say that the mistake is ours, and where its details are; nobody should read a stack trace unasked."""
+    """Write the traceback of an internal error to a file, and print where it is; return the exit code."""
     if isinstance(error, BrokenPipeError):
-        # Whoever read the output has had enough of it. Nothing more can be said there, nor at exit.
+        # The reader of the output has closed it: nothing more can be written, nor flushed at exit.
         sys.stdout = None
         return 1
     with tempfile.NamedTemporaryFile("w", prefix="lexarium-", suffix=".log", delete=False) as file:
         traceback.print_exception(error, file=file)
-    err.print(f"[bold red]Error:[/] Lexarium made a mistake ({type(error).__name__}). Its details are in {file.name}")
+    message = f" Lexarium made a mistake ({type(error).__name__}). Its details are in {file.name}"
+    err.print(Text.assemble(("Error:", "bold red"), message))
     return 1

@@ -1,26 +1,19 @@
 """`lexarium migrate`"""
 
-import os
-
-import typer
-
 from lexarium.cli.options import DatabaseOption
 from lexarium.cli.terminal import out
 from lexarium.settings import Settings
 from lexarium.store.database import Database
 from lexarium.store.upgrade import upgrade_schema
 
-app = typer.Typer(add_completion=False)
 
-
-@app.command("migrate")
-def migrate_command(database: DatabaseOption = None) -> None:
+def run(database: DatabaseOption = None) -> None:
     """Make the database, or upgrade it from an older version. (Every command does so by itself.)"""
-    store = Database(Settings.from_environment(os.environ, database=database).database)
+    store = Database(Settings.from_environment(database=database).database)
     previous_schema, current_schema = upgrade_schema(store)
     if previous_schema is None:
-        out.print(f"{store.location} is made, with schema {current_schema}.", markup=False)
+        out.print(f"{store.location} is made, with schema {current_schema}.")
     elif previous_schema != current_schema:
-        out.print(f"{store.location} is upgraded from schema {previous_schema} to {current_schema}.", markup=False)
+        out.print(f"{store.location} is upgraded from schema {previous_schema} to {current_schema}.")
     else:
-        out.print(f"{store.location} has schema {current_schema} already.", markup=False)
+        out.print(f"{store.location} has schema {current_schema} already.")

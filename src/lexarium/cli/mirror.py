@@ -7,15 +7,12 @@ import typer
 
 from lexarium.cli.import_command import parse_preference, print_rejection, print_report
 from lexarium.cli.options import DatabaseOption, JsonOption, open_database
-from lexarium.cli.terminal import err, out, print_list, progress_bar
+from lexarium.cli.terminal import err, format_count, out, print_list, progress_bar
 from lexarium.services.transfer.import_report import serialize_report
-from lexarium.services.transfer.mirror import DEFAULT_RATE, MirrorOptions, MirrorResult, mirror
-
-app = typer.Typer(add_completion=False)
+from lexarium.services.transfer.mirror import DEFAULT_RATE, MirrorOptions, mirror
 
 
-@app.command("mirror")
-def mirror_command(
+def run(
     url: Annotated[str, typer.Argument(metavar="URL", help="Where the other server is, as https://example.org.")],
     rate: Annotated[
         float, typer.Option("--rate", min=0.01, max=1_000, help="How many requests a second are sent at most.")
@@ -43,26 +40,13 @@ def mirror_command(
         err.print("What was fetched is kept: the same command goes on from there.")
         raise typer.Exit(130) from None
     if json_output:
-        summary = {
-            "source": result.source,
-            "requests": result.requests,
-            "gone": result.missing,
-            "pruned": result.pruned,
-        }
-        print(json.dumps({**summary, **serialize_report(result.report)}))
-    else:
-        _print_result(result)
-
-
-def _print_result(result: MirrorResult) -> None:
+        summary = {"source": result.source, "requests": result.requests, "gone": result.missing}
+        print(json.dumps({**summary, "pruned": result.pruned, **serialize_report(result.report)}))
+        return
     print_report(result.report)
-    if len(result.missing) > result.pruned:
-        remaining = len(result.missing) - result.pruned
-        err.print(
-            f"[yellow]{remaining:,} that came from there {'is' if remaining == 1 else 'are'} gone;"
-            f" --prune retires them:[/]"
-        )
-        print_list(result.missing, len(result.missing), "yellow")
-    out.print(
-        f"{result.requests:,} {'request' if result.requests == 1 else 'requests'} to {result.source}", markup=False
-    )
+    remaining = len(result.missing) - result.pruned
+    if remaining > 0:
+        verb = "is" if remaining == 1 else "are"
+        err.print(f"{remaining:,} that came from there {verb} gone; --prune retires them:", style="yellow")
+        print_list(result.missing, "yellow")
+    out.print(f"{format_count(result.requests, 'request')} to {result.source}")

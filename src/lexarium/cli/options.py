@@ -2,9 +2,9 @@
 
 import atexit
 import gc
-import os
+from collections.abc import Mapping
 from dataclasses import fields
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -15,7 +15,6 @@ from lexarium.store.database import Database
 from lexarium.store.upgrade import require_catalogue, upgrade_schema
 
 _GC_THRESHOLD = 100_000
-"""How many objects are made before rings are looked for."""
 HELP = {setting.name: setting.metadata["help"] for setting in fields(Settings)}
 
 DatabaseOption = Annotated[
@@ -25,56 +24,45 @@ DatabaseOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
 
 
-def _parse_collection(name: str) -> Collection:
-    if name not in COLLECTIONS:
-        raise typer.BadParameter(f"{name!r} is not one of {', '.join(COLLECTIONS)}.")
-    return COLLECTIONS[name]
+def choice_option(flag: str, choices: Mapping[str, Any], listed: str, metavar: str, help: str) -> Any:
+    """Return an option whose value is one of `choices` by name; `listed` names them in the error message."""
+
+    def parse(name: str) -> Any:
+        if name not in choices:
+            raise typer.BadParameter(f"{name!r} is not one of {listed}.")
+        return choices[name]
+
+    return typer.Option(flag, parser=parse, metavar=metavar, help=help, show_default=False)
 
 
+_NAMES = ", ".join(COLLECTIONS)
 CollectionOption = Annotated[
-    Collection | None,
-    typer.Option(
-        "--collection",
-        parser=_parse_collection,
-        metavar="NAME",
-        help=f"One of {', '.join(COLLECTIONS)}.",
-        show_default=False,
-    ),
+    Collection | None, choice_option("--collection", COLLECTIONS, _NAMES, "NAME", f"One of {_NAMES}.")
 ]
-
 CollectionsOption = Annotated[
     list[Collection] | None,
-    typer.Option(
-        "--collection",
-        parser=_parse_collection,
-        metavar="NAME",
-        help=f"Of {', '.join(COLLECTIONS)}; may be given several times.",
-        show_default=False,
-    ),
+    choice_option("--collection", COLLECTIONS, _NAMES, "NAME", f"Of {_NAMES}; may be given several times."),
 ]
 
 
 def open_database(url: str | None, *, must_exist: bool = False) -> Database:
-    """The database that the option or the environment names, ready for use, and closed when the process ends.
+    """Open and upgrade the database that the option or the environment names; it is closed at exit.
 
-    A command that only reads does not make a new one: whoever asks what is in it has mistyped its name.
+    With `must_exist`, for commands that only read, raise instead of creating one: its name was mistyped.
     """
-    store = Database(Settings.from_environment(os.environ, database=url).database)
+    store = Database(Settings.from_environment(database=url).database)
     if must_exist:
         require_catalogue(store)
-    # SQLite brings all that was written into the one file only where it is closed.
+    # SQLite merges its write-ahead log into the database file only when it is closed.
     atexit.register(store.close)
     previous_schema, current_schema = upgrade_schema(store)
     if previous_schema is None:
-        err.print(f"Made a new catalogue: {store.location}", markup=False)
+        err.print(f"Made a new catalogue: {store.location}")
     elif previous_schema != current_schema:
-        err.print(f"Upgraded {store.location} from schema {previous_schema} to {current_schema}.", markup=False)
+        err.print(f"Upgraded {store.location} from schema {previous_schema} to {current_schema}.")
     return store
 
 
 def relax_gc() -> None:
-    """Have Python look for rings of objects seldom: among records that go through a command one by one there are none.
-
-    For commands that end with it.
-    """
+    """Collect garbage seldom, for commands that stream records: these form no reference cycles."""
     gc.set_threshold(_GC_THRESHOLD)

@@ -1,4 +1,4 @@
-"""Where a command writes what it is asked for."""
+"""Output files of commands."""
 
 import os
 import sys
@@ -19,7 +19,7 @@ OutputOption = Annotated[
 
 
 def write_output(output: Path | None, chunks: Iterator[bytes]) -> None:
-    """Write to a file, which is there only once it is whole; to standard output where none is named.
+    """Write to a file, which appears only when complete, or to standard output where none is named.
 
     A file whose name ends in .gz, .bz2, .xz or .zst is compressed.
     """
@@ -32,7 +32,7 @@ def write_output(output: Path | None, chunks: Iterator[bytes]) -> None:
 
 
 def _write_atomically(path: Path, chunks: Iterator[bytes]) -> None:
-    """Write a file that is there only once it is whole; a pipe or a device is written as it comes."""
+    """Write a temporary file and rename it; write to pipes and devices directly."""
     try:
         target = path.resolve()
         if target.exists() and not target.is_file():

@@ -1,6 +1,5 @@
 """`lexarium restore`"""
 
-import os
 from pathlib import Path
 from typing import Annotated
 
@@ -12,22 +11,19 @@ from lexarium.services.maintenance.backup import open_backup, restore_backup
 from lexarium.settings import Settings
 from lexarium.store.database import Database
 
-app = typer.Typer(add_completion=False)
 
-
-@app.command("restore")
-def restore_command(
+def run(
     file: Annotated[Path, typer.Argument(help="A file that `lexarium backup` made.")], database: DatabaseOption = None
 ) -> None:
     """Put what a backup holds into an empty database, checked; the backup stays as it is."""
     with open_backup(file) as source:
-        store = Database(Settings.from_environment(os.environ, database=database).database)
+        store = Database(Settings.from_environment(database=database).database)
         if store.backend.exists():
             store = open_database(database)
         try:
             with progress_bar() as progress:
                 copy_result = restore_backup(source, store, progress)
         finally:
-            store.close()  # At once, so that what was undone leaves no files beside it.
+            store.close()  # now, so that a failed restore leaves no files beside it
     summary = f"revision {copy_result.position.revision}, {copy_result.rows['record']:,} records"
-    out.print(f"{store.location} is what {file} holds: {summary}.", markup=False)
+    out.print(f"{store.location} is what {file} holds: {summary}.")

@@ -1,6 +1,5 @@
 """`lexarium search`"""
 
-import os
 from typing import Annotated
 
 import orjson
@@ -16,11 +15,8 @@ from lexarium.services.search.record_search import RecordHit, RecordSearch, Sear
 from lexarium.services.serializers import serialize_search_result
 from lexarium.settings import Settings
 
-app = typer.Typer(add_completion=False)
 
-
-@app.command()
-def search(
+def run(
     query: Annotated[list[str], typer.Argument(metavar="QUERY", help='Words, "phrases", an identifier or a CURIE.')],
     collection: CollectionsOption = None,
     state: Annotated[
@@ -33,12 +29,10 @@ def search(
 ) -> None:
     """Find records by name, alias, definition or identifier."""
     store = open_database(database, must_exist=True)
-    indexer = Indexer(store, Settings.from_environment(os.environ).index)
+    indexer = Indexer(store, Settings.from_environment().index)
     indexer.catch_up()
-    collections = tuple(selected.name for selected in collection or ())
-    search_query = SearchQuery(
-        " ".join(query), collections, states=tuple(state or (RecordState.PUBLISHED,)), limit=limit
-    )
+    collections, states = tuple(item.name for item in collection or ()), tuple(state or (RecordState.PUBLISHED,))
+    search_query = SearchQuery(" ".join(query), collections, states=states, limit=limit)
     result = RecordSearch(store, indexer).search(search_query)
     indexer.stop()
     if json_output:
@@ -47,13 +41,13 @@ def search(
     if result.hits:
         print_table(_build_table(result.hits))
     if result.did_you_mean:
-        err.print(f"Did you mean {result.did_you_mean!r}?", markup=False)
+        err.print(f"Did you mean {result.did_you_mean!r}?")
     err.print(f"{result.total:,} found.")
 
 
 def _build_table(hits: list[RecordHit]) -> Table:
     table = Table("id", "name", "collection", box=None, pad_edge=False)
-    # On a terminal a line a hit; elsewhere nothing is cut off.
+    # One line per hit on a terminal; elsewhere nothing is cut off.
     table.add_column("matched", no_wrap=True, overflow="ellipsis" if out.is_terminal else "fold")
     for hit in hits:
         table.add_row(hit.id, _format_name(hit), hit.collection, _format_match(hit))
@@ -70,7 +64,6 @@ def _format_name(hit: RecordHit) -> Text:
 
 
 def _format_match(hit: RecordHit) -> Text:
-    """What matched, where that is not the name."""
     if hit.field == "name":
         return Text()
     text = Text(hit.text.replace("\n", " "))

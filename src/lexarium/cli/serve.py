@@ -27,24 +27,22 @@ from lexarium.store.upgrade import open_database
 from lexarium.web.logging_config import build_logging_config
 from lexarium.web.middleware.uvicorn_protocol import FastPathProtocol
 
-app = typer.Typer(add_completion=False)
 logger = logging.getLogger(__name__)
 
 _DRAIN_SECONDS = 10
+# Longer than proxies keep idle connections: if the server closed first, a request could be lost.
 _KEEP_ALIVE_SECONDS = 75
-"""Longer than a proxy keeps a connection that is idle: it must be the one that closes, or a request could be lost."""
+# Time for a worker to start, or to answer a health check of its parent.
 _WORKER_START_SECONDS = 60
-"""How long a worker may take to start, or to answer its parent, before it is given up."""
 _BACKLOG = 2048
+# libuv accepts one connection per listener and event-loop iteration. With a single listener, clients of a busy server
+# would wait for seconds, even to be refused.
 _LISTENER_COUNT = 16
-"""How many connections are taken up in each round of the event loop: libuv takes up one a listener. With one listener
-alone, those who come to a busy server would wait for seconds, even to be refused."""
 _UNIX_PREFIX = "unix:"
 _STOPPING_MESSAGE = "Stopping: what is under way is finished"
 
 
-@app.command()
-def serve(
+def run(
     database: DatabaseOption = None,
     host: Annotated[str | None, typer.Option(help=HELP["host"], show_default="127.0.0.1")] = None,
     port: Annotated[int | None, typer.Option(help=HELP["port"], show_default="8000")] = None,
@@ -54,26 +52,24 @@ def serve(
     ] = False,
 ) -> None:
     """Serve the catalogue over HTTP."""
-    settings = Settings.from_environment(os.environ, database=database, host=host, port=port, workers=workers)
-    # SIGTERM and SIGINT exit with 0 at any moment, with any number of workers: stopping a server is not a failure.
+    settings = Settings.from_environment(database=database, host=host, port=port, workers=workers)
+    # SIGTERM and SIGINT exit with 0 at any time, with any number of workers: stopping a server is not a failure.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with suppress(KeyboardInterrupt):
         _serve(settings, sample=sample)
 
 
 def _serve(settings: Settings, *, sample: bool) -> None:
-    """Prepare the database and serve until a signal ends it; raises KeyboardInterrupt where that ends one process."""
+    """Prepare the database and serve until a signal; raise KeyboardInterrupt where a single process serves."""
     log_config = build_logging_config(settings.log, err.is_terminal)
     logging.config.dictConfig(log_config)
     _raise_file_limit()
     listener = _listen(settings.host, settings.port)
-    Database(settings.database, standbys=settings.database_read).close()  # refuses addresses that cannot be
+    Database(settings.database, standbys=settings.database_read).close()  # raises for invalid URLs
     store = open_database(settings.database)
     if sample:
-        sample_report = load_sample(store)
-        logger.info(
-            "The sample catalogue is loaded." if sample_report else "The catalogue has records; no sample was loaded."
-        )
+        loaded = load_sample(store)
+        logger.info("The sample catalogue is loaded." if loaded else "The catalogue has records; no sample was loaded.")
     store.close()
     os.environ.update(settings.to_environment())
     with ExitStack() as exit_stack:
@@ -81,26 +77,26 @@ def _serve(settings: Settings, *, sample: bool) -> None:
             os.environ[SHARED_POSITION_VARIABLE] = _create_shared_file(exit_stack)
         if settings.workers > 1:
             os.environ[METRICS_DIR_VARIABLE] = exit_stack.enter_context(TemporaryDirectory(prefix="lexarium-figures-"))
-        _run(settings, store.location, listener, log_config)
+        _run_server(settings, store.location, listener, log_config)
 
 
 def _create_shared_file(exit_stack: ExitStack) -> str:
-    """A path at which workers can open an empty file, for as long as this process lasts."""
+    """Return a path where workers can open an empty file while this process lives."""
     fd_directory = Path(f"/proc/{os.getpid()}/fd")
     if fd_directory.is_dir():
-        # Without a name of its own: nothing that tidies up can take it away, and a kill leaves nothing behind.
+        # A file without a name cannot be removed by a clean-up, and nothing remains after a kill.
         return str(fd_directory / str(exit_stack.enter_context(TemporaryFile()).fileno()))
     return exit_stack.enter_context(NamedTemporaryFile(prefix="lexarium-node-")).name
 
 
 def _raise_file_limit() -> None:
-    """Take as many open files as the system allows: each connection is one, and 1,024 are soon used up."""
+    """Allow as many open files as the system does: each connection takes one."""
     _, hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)
     with suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard_limit, hard_limit))
 
 
-def _run(settings: Settings, location: str, listener: socket.socket, log_config: dict[str, Any]) -> None:
+def _run_server(settings: Settings, location: str, listener: socket.socket, log_config: dict[str, Any]) -> None:
     config = uvicorn.Config(
         "lexarium.bootstrap:create_application",
         factory=True,
@@ -109,7 +105,7 @@ def _run(settings: Settings, location: str, listener: socket.socket, log_config:
         ws="none",
         access_log=False,
         server_header=False,
-        headers=[("x-content-type-options", "nosniff")],  # of every answer, also of those that the protocol gives
+        headers=[("x-content-type-options", "nosniff")],  # also on responses of the protocol itself
         proxy_headers=False,
         timeout_graceful_shutdown=_DRAIN_SECONDS,
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,
@@ -126,25 +122,18 @@ def _run(settings: Settings, location: str, listener: socket.socket, log_config:
 
 
 class _SingleServer(uvicorn.Server):
-    """A process that serves by itself."""
-
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         logger.info(_STOPPING_MESSAGE)
         await super().shutdown(sockets)
 
 
 class _WorkerSupervisor(Multiprocess):
-    """The processes that serve."""
-
     def __init__(self, config: uvicorn.Config, sockets: list[socket.socket]) -> None:
         super().__init__(config, sockets)
+        # Exit at once, even during a reload, and not only when signals are next polled. The event is set in a thread,
+        # because a signal handler that interrupts a wait for the same event would deadlock.
         for signal_number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(signal_number, lambda *_: self._request_exit())
-
-    def _request_exit(self) -> None:
-        """End at once, also in the midst of a reload, and not when signals are next looked for."""
-        # In a thread: where a signal finds this process about to wait for the very same event, it could never be set.
-        threading.Thread(target=self.should_exit.set).start()
+            signal.signal(signal_number, lambda *_: threading.Thread(target=self.should_exit.set).start())
 
     def keep_subprocess_alive(self) -> None:
         previous_processes = list(self.processes)
@@ -159,14 +148,14 @@ class _WorkerSupervisor(Multiprocess):
 
     def terminate_all(self) -> None:
         logger.info(_STOPPING_MESSAGE)
-        # First of all: while the listener is open here, clients are let in whom no worker takes any more.
+        # First: while the listener is open here, connections are accepted that no worker serves.
         for listener in self.sockets:
             listener.close()
         super().terminate_all()
 
 
 def _describe_exit(code: int) -> str:
-    """How a process ended, by its exit code: below 0, a signal's number."""
+    # A negative exit code is the number of a signal.
     return f"ended with exit code {code}" if code >= 0 else f"was ended by signal {-code} ({signal.strsignal(-code)})"
 
 
@@ -177,11 +166,13 @@ def _format_url(host: str, listener: socket.socket) -> str:
 
 
 def _listen_unix(path: Path) -> socket.socket:
-    """Listen on a socket in the file system, which the owner and the group may use."""
+    """Listen on a Unix socket that its owner and group may use."""
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        if path.is_socket() and not _is_listening(path):
-            path.unlink()  # left behind by a server that has ended
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+            is_listening = probe.connect_ex(str(path)) == 0
+        if path.is_socket() and not is_listening:
+            path.unlink()  # left by a server that has ended
         previous_umask = os.umask(0o117)
         try:
             listener.bind(str(path))
@@ -194,11 +185,6 @@ def _listen_unix(path: Path) -> socket.socket:
     return listener
 
 
-def _is_listening(path: Path) -> bool:
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-        return probe.connect_ex(str(path)) == 0
-
-
 def _listen(host: str, port: int) -> socket.socket:
     if host.startswith(_UNIX_PREFIX):
         return _listen_unix(Path(host.removeprefix(_UNIX_PREFIX)))
@@ -207,16 +193,12 @@ def _listen(host: str, port: int) -> socket.socket:
         listener = socket.socket(family, socket.SOCK_STREAM)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host, port))
-        # Before anything else is done, so that a second server fails here.
+        # Before anything else, so that a second server fails here.
         listener.listen(_BACKLOG)
     except OSError as error:
-        option_hint = "--host or LEXARIUM_HOST" if _is_host_error(error) else "--port or LEXARIUM_PORT"
+        is_host_error = isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL
+        option_hint = "--host or LEXARIUM_HOST" if is_host_error else "--port or LEXARIUM_PORT"
         reason = error.strerror or error
         raise LexariumError(f"Cannot listen on {host} port {port}: {reason}. {option_hint} takes another.") from None
     listener.set_inheritable(True)
     return listener
-
-
-def _is_host_error(error: OSError) -> bool:
-    """Whether it is the host that cannot be listened on, whatever the port."""
-    return isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL

@@ -16,13 +16,10 @@ from lexarium.domain.timestamps import format_timestamp
 from lexarium.services.records.valpha_queries import open_valpha_reader
 from lexarium.services.search.properties import Entity, load_entities
 
-app = typer.Typer(add_completion=False)
-
 _TIMESTAMP_FIELDS = ("creation_time", "last_updated")
 
 
-@app.command()
-def show(
+def run(
     id: Annotated[str, typer.Argument(metavar="ID", help="The identifier of a record, of any collection.")],
     json_output: JsonOption = False,
     database: DatabaseOption = None,
@@ -47,7 +44,7 @@ def show(
 
 
 def _iter_rows(entity: Entity, fields: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """What is told of a record, for people: names and dates instead of numbers."""
+    """Yield labels and values for people: names and dates instead of numbers."""
     record = entity.record
     yield "collection", record.collection.name
     yield "state", f"{record.state}, see {record.replaced_by}" if record.replaced_by else record.state

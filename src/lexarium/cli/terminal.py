@@ -1,45 +1,50 @@
-"""Speaking to people at a terminal, and to scripts elsewhere."""
+"""Output for people at a terminal, and for scripts elsewhere."""
 
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
 
 from lexarium.domain.errors import InvalidInput, LexariumError
 
+# Problems or warnings that are printed one by one.
 MAX_LINES = 20
-"""How many problems or warnings are shown one by one."""
-
+# Scripts must find every line whole.
 _NO_WRAP_WIDTH = 100_000
-"""The width of what is no terminal: a script must find every line whole."""
 
-out = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else _NO_WRAP_WIDTH)
-err = Console(stderr=True, highlight=False, soft_wrap=True)
+# Markup is off, because what is printed holds names of files and records.
+out = Console(highlight=False, markup=False, soft_wrap=True, width=None if sys.stdout.isatty() else _NO_WRAP_WIDTH)
+err = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
 
 
 def print_error(error: LexariumError) -> None:
-    """Say on standard error what is wrong, every problem on a line of its own."""
-    err.print(f"[bold red]Error:[/] {escape(str(error))}")
+    """Print an error on standard error, with every problem on a line of its own."""
+    err.print(Text.assemble(("Error:", "bold red"), f" {error}"))
     if isinstance(error, InvalidInput):
-        lines = [f"{problem.field}: {problem.detail}" for problem in error.problems]
-        print_list(lines, len(lines), "red")
+        print_list([f"{problem.field}: {problem.detail}" for problem in error.problems], "red")
 
 
-def print_list(lines: list[str], count: int, colour: str) -> None:
-    """Say the first of these on standard error, and how many more there are of all `count`."""
+def print_list(lines: list[str], colour: str, count: int | None = None) -> None:
+    """Print the first lines on standard error, and how many more there are, of `count` if not all are given."""
     for line in lines[:MAX_LINES]:
-        err.print(f"  [{colour}]•[/] {escape(line)}")
+        err.print(Text.assemble("  ", ("•", colour), f" {line}"))
+    count = len(lines) if count is None else count
     if count > MAX_LINES:
         err.print(f"  … and {count - MAX_LINES:,} more")
 
 
+def format_count(count: int, noun: str) -> str:
+    """Return a count with its noun, in the plural unless it is 1."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
 @contextmanager
 def progress_bar() -> Iterator[Callable[[str, int, int], None]]:
-    """A bar on a terminal's standard error; a call says what is done, how far, of how much. Elsewhere: nothing."""
+    """Show a progress bar on standard error if it is a terminal; yield a function that updates it."""
     bar = Progress(
         TextColumn("{task.description:<8}"),
         BarColumn(),
@@ -61,7 +66,7 @@ def progress_bar() -> Iterator[Callable[[str, int, int], None]]:
 
 
 def print_table(table: Table) -> None:
-    """Print a table; elsewhere than on a terminal without the blanks that would fill its last column."""
+    """Print a table; without trailing spaces if not on a terminal."""
     if out.is_terminal:
         out.print(table)
         return

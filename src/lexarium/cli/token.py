@@ -30,10 +30,8 @@ def create(
     database: DatabaseOption = None,
 ) -> None:
     """Make a token, and print it, alone, on standard output. It is shown this once."""
-    created_token, secret = create_token(open_database(database), name, role, compute_expiry(days), label)
-    err.print(
-        f"The token {created_token.id} of {name} has the role {created_token.role}. It is shown only now:", markup=False
-    )
+    token, secret = create_token(open_database(database), name, role, compute_expiry(days), label)
+    err.print(f"The token {token.id} of {name} has the role {token.role}. It is shown only now:")
     print(secret)
 
 
@@ -49,14 +47,10 @@ def list_command(json_output: JsonOption = False, database: DatabaseOption = Non
         column.overflow = "fold"
     table.columns[0].no_wrap = True
     for token in tokens:
+        created = f"{_format_timestamp(token.created_at)} ({token.origin_text})"
         last_used = "never" if token.last_used_at is None else _format_timestamp(token.last_used_at)
-        identity_cells = (token.id, Text(token.account.name), Text(token.label), token.role)
-        table.add_row(
-            *identity_cells,
-            f"{_format_timestamp(token.created_at)} ({token.origin_text})",
-            last_used,
-            _format_state(token),
-        )
+        names = (Text(token.account.name), Text(token.label))
+        table.add_row(token.id, *names, token.role, created, last_used, _format_state(token))
     out.print(table)
 
 
@@ -67,7 +61,7 @@ def revoke(
 ) -> None:
     """Revoke a token, and all that were made with it."""
     revoke_token(open_database(database), id)
-    out.print(f"The token {id} is revoked, and so are all that were made with it.", markup=False)
+    out.print(f"The token {id} is revoked, and so are all that were made with it.")
 
 
 def _format_state(token: Token) -> str:
@@ -79,5 +73,5 @@ def _format_state(token: Token) -> str:
 
 
 def _format_timestamp(milliseconds: int) -> str:
-    """With a space in it, so that a narrow table can break it."""
+    # With a space, so that a narrow table can break it.
     return format_timestamp(milliseconds).replace("T", " ")

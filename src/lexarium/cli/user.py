@@ -11,14 +11,7 @@ from rich.text import Text
 from lexarium.cli.options import DatabaseOption, JsonOption, open_database
 from lexarium.cli.terminal import err, out
 from lexarium.domain.account import Role
-from lexarium.services.access.accounts import (
-    add_account,
-    build_update_account_task,
-    erase_account,
-    get_account_by_name,
-    list_accounts,
-    serialize_account,
-)
+from lexarium.services.access import accounts
 from lexarium.services.access.passwords import set_password
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
@@ -36,29 +29,23 @@ def add(
     database: DatabaseOption = None,
 ) -> None:
     """Make an account, and print its identifier."""
-    account = add_account(open_database(database), name, role)
-    err.print(
-        f"{account.name} has the role {account.role} now. `lexarium token create` makes a token to write with.",
-        markup=False,
-    )
+    account = accounts.add_account(open_database(database), name, role)
+    err.print(f"{account.name} has the role {account.role} now. `lexarium token create` makes a token to write with.")
     print(account.id)
 
 
 @app.command("list")
 def list_command(json_output: JsonOption = False, database: DatabaseOption = None) -> None:
     """List every account, by name."""
-    accounts = list_accounts(open_database(database, must_exist=True))
+    listed = accounts.list_accounts(open_database(database, must_exist=True))
     if json_output:
-        print(json.dumps([serialize_account(account) for account in accounts]))
+        print(json.dumps([accounts.serialize_account(account) for account in listed]))
         return
     table = Table("id", "name", "role", box=None, pad_edge=False)
     table.columns[0].no_wrap = True
-    for account in accounts:
-        table.add_row(
-            account.id,
-            Text("(erased)" if account.is_erased else account.name),
-            "" if account.is_erased else account.role,
-        )
+    for account in listed:
+        name, role = ("(erased)", "") if account.is_erased else (account.name, account.role)
+        table.add_row(account.id, Text(name), role)
     out.print(table)
 
 
@@ -70,8 +57,9 @@ def role(
 ) -> None:
     """Give an account another role; its tokens may do no more than that, from now on."""
     store = open_database(database)
-    store.run_write(build_update_account_task(get_account_by_name(store, name).id, role))
-    out.print(f"{name} has the role {role} now.", markup=False)
+    account_id = accounts.get_account_by_name(store, name).id
+    store.run_write(lambda transaction: accounts.update_account(transaction, account_id, role))
+    out.print(f"{name} has the role {role} now.")
 
 
 @app.command()
@@ -80,9 +68,9 @@ def remove(
 ) -> None:
     """Erase an account: its name, its password and its tokens. The log goes on naming its identifier."""
     store = open_database(database)
-    account = get_account_by_name(store, name)
-    erase_account(store, account.id)
-    out.print(f"{name} is erased; what they did stays under {account.id}.", markup=False)
+    account = accounts.get_account_by_name(store, name)
+    accounts.erase_account(store, account.id)
+    out.print(f"{name} is erased; what they did stays under {account.id}.")
 
 
 @app.command()
@@ -90,8 +78,9 @@ def password(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The account.")], database: DatabaseOption = None
 ) -> None:
     """Give an account a password to sign in with; asked for at a terminal, else read from standard input."""
-    secret = (
-        typer.prompt("Password", hide_input=True, confirmation_prompt=True, err=True) if sys.stdin.isatty() else input()
-    )
+    if sys.stdin.isatty():
+        secret = typer.prompt("Password", hide_input=True, confirmation_prompt=True, err=True)
+    else:
+        secret = input()
     set_password(open_database(database), name, secret)
-    err.print(f"{name} has a new password.", markup=False)
+    err.print(f"{name} has a new password.")

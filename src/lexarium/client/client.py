@@ -1,11 +1,11 @@
-"""A catalogue that is served somewhere, from Python: reading, finding and writing over its `/api/v1`.
+"""Python client of a catalogue: read, search and write over its `/api/v1`.
 
 with Catalogue("http://127.0.0.1:8000") as catalogue:
     for concept in catalogue.concepts():
         print(concept["name"])
 
-Records and all else are plain dictionaries, as `lexarium.answers` has them. Where the service is busy or the connection
-is lost, it is asked again: a write carries a key, so that it is done once.
+Results are plain dictionaries, typed in `lexarium.answers`. Requests are repeated where the service is busy or the
+connection is lost; writes carry an idempotency key, so that they are done once.
 """
 
 import json
@@ -14,9 +14,7 @@ import uuid
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 from urllib.parse import quote, urlencode
 
@@ -34,7 +32,7 @@ RowT = TypeVar("RowT", bound=Mapping[str, Any])
 
 
 class Refused(LexariumError):
-    """What the service answers to a request that it does not grant: its own sentence, and what it says of fields."""
+    """The service refused a request: its message, problem document, and messages by field."""
 
     def __init__(self, status: int, problem: Mapping[str, Any]) -> None:
         super().__init__(str(problem.get("detail") or f"The service answered {status}."))
@@ -44,27 +42,27 @@ class Refused(LexariumError):
 
 
 class NotFound(Refused):
-    """There is no such record, or it is retired: `problem["replaced_by"]` may say what stands in for it."""
+    """There is no such record, or it is retired: `problem["replaced_by"]` may name its replacement."""
 
 
 class Stale(Refused):
-    """The record has been changed since it was read: `problem["record"]` is what it is now."""
+    """The record has changed since it was read: `problem["record"]` is its current version."""
 
 
 _ERROR_TYPES: dict[int, type[Refused]] = {404: NotFound, 410: NotFound, 412: Stale}
 
 
 class Rows(list[RowT], Generic[RowT]):
-    """A list that can be a table."""
+    """A list of results that converts to a table."""
 
     def to_frame(self) -> Any:
-        """The rows as a pandas DataFrame."""
+        """Return the rows as a pandas DataFrame."""
         return _to_dataframe(self)
 
 
 @dataclass(frozen=True)
 class Records:
-    """The records of a list, read page by page as they are asked for, all as of the first page."""
+    """Records of a list, fetched page by page during iteration, all as of the first page."""
 
     _catalogue: "Catalogue"
     _collection: str
@@ -81,12 +79,11 @@ class Records:
 
     @property
     def total(self) -> int:
-        """How many there are."""
-        total: int = self._fetch_page(limit=1)["total"]
-        return total
+        """Return the number of records."""
+        return self._fetch_page(limit=1)["total"]
 
     def to_frame(self) -> Any:
-        """The records as a pandas DataFrame."""
+        """Return the records as a pandas DataFrame."""
         return _to_dataframe(list(self))
 
     def _fetch_page(self, **page_parameters: Any) -> Any:
@@ -94,10 +91,10 @@ class Records:
 
 
 class Catalogue:
-    """A catalogue at an address. Not for several threads at a time: let each have its own."""
+    """A catalogue at a URL. Not thread-safe: use one per thread."""
 
     def __init__(self, base_url: str, token: str | None = None, *, seconds: float = 30) -> None:
-        """`seconds` is how long to wait for each step of an answer."""
+        """Connect with a token, if any; `seconds` is the timeout of each network operation."""
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._transport = Transport(base_url, headers=headers, timeout=seconds)
         self._etag_cache: OrderedDict[str, tuple[str, bytes]] = OrderedDict()
@@ -109,78 +106,74 @@ class Catalogue:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, exception_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     def close(self) -> None:
-        """End the connection."""
+        """Close the connection."""
         self._transport.close()
 
     # Reading
 
     def about(self) -> dict[str, Any]:
-        """What the service holds: its revision, counts, limits and links."""
-        info: dict[str, Any] = self.read("")
-        return info
+        """Return the description of the service: revision, counts, limits and links."""
+        return self.read("")
 
     def get(self, id: str, *, release: str | None = None, as_of: int | None = None) -> Record:
-        """A record, whatever its collection; of a merged one the survivor. Raises `NotFound`."""
-        record: Record = self.read(f"/records/{_quote(id)}", release=release, as_of=as_of)
-        return record
+        """Return a record of any collection, the survivor of a merged one; raise `NotFound`."""
+        return self.read(f"/records/{_quote(id)}", release=release, as_of=as_of)
 
     def records(self, collection: str, **filters: Any) -> Records:
-        """The records of a collection, by name.
+        """Return the records of a collection, sorted by name.
 
         Filters: `name`, `ids`, `class_`, `user`, `state`, `flagged`, `updated_since`. Also `sort`, `release`, `as_of`.
         """
         return Records(self, collection, filters)
 
     def concepts(self, **filters: Any) -> Records:
-        """The concepts, as `records` gives them."""
+        """Return concepts, as `records` does."""
         return self.records("concept", **filters)
 
     def tasks(self, **filters: Any) -> Records:
-        """The tasks, as `records` gives them."""
+        """Return tasks, as `records` does."""
         return self.records("task", **filters)
 
     def disorders(self, **filters: Any) -> Records:
-        """The disorders, as `records` gives them."""
+        """Return disorders, as `records` does."""
         return self.records("disorder", **filters)
 
     def search(self, query: str, **filters: Any) -> Rows[Hit]:
-        """The best hits, the best first: `collection`, `class_`, `state`; `limit` (10, at most 100) and `offset`."""
+        """Return the best hits. Filters: `collection`, `class_`, `state`; `limit` (10, at most 100) and `offset`."""
         return Rows(self.read("/search", q=query, **filters)["hits"])
 
     def suggest(self, prefix: str, *, collection: str | None = None, limit: int = 10) -> Rows[Suggestion]:
-        """The few best completions of what someone has typed so far."""
+        """Return the best completions of a prefix."""
         return Rows(self.read("/suggest", prefix=prefix, collection=collection, limit=limit)["suggestions"])
 
     def annotate(self, text: str, *, collection: str | None = None) -> Rows[Annotation]:
-        """Every mention of a term in a text of up to 10 MiB."""
+        """Return every mention of a term in a text of up to 10 MiB."""
         target = _build_target("/annotate", {"collection": collection})
         headers = {"Content-Type": "text/plain; charset=utf-8"}
         return Rows(_parse_json(self._send("POST", target, headers=headers, body=text.encode()))["annotations"])
 
     def relations(self, record: Record | str) -> Rows[Related]:
-        """What a record is related to, in both directions."""
+        """Return the relations of a record, in both directions."""
         return Rows(self.read(f"{self._path(record)}/relations")["items"])
 
     def ancestors(self, record: Record | str, *, relation: str | None = None) -> Rows[Reached]:
-        """What is above a record, the nearest first; only along one hierarchy, where named."""
+        """Return the ancestors of a record, the nearest first; with `relation`, along one hierarchy only."""
         return Rows(self.read(f"{self._path(record)}/ancestors", relation=relation)["items"])
 
     def descendants(self, record: Record | str, *, relation: str | None = None) -> Rows[Reached]:
-        """What is below a record, the nearest first; only along one hierarchy, where named."""
+        """Return the descendants of a record, the nearest first; with `relation`, along one hierarchy only."""
         return Rows(self.read(f"{self._path(record)}/descendants", relation=relation)["items"])
 
     def history(self, record: Record | str) -> Rows[Version]:
-        """Every version of a record, the newest first."""
+        """Return every version of a record, the newest first."""
         return Rows(self.read(f"{self._path(record)}/history")["items"])
 
     def changes(self, since: int = 0, *, collection: str | None = None) -> Iterator[Change]:
-        """The changes after one, in order, up to the present. Keep the last `seq` to go on from there another time."""
+        """Yield the changes after one, in order. Keep the last `seq` to continue from there another time."""
         while True:
             page = self.read("/changes", since=since, collection=collection, limit=_PAGE_SIZE)
             yield from page["items"]
@@ -189,9 +182,9 @@ class Catalogue:
             since = page["next"]
 
     def export(self, format: str, path: str | os.PathLike[str], **filters: Any) -> Path:
-        """Write the catalogue to a file in any of its formats; the file is there only once it is whole.
+        """Export the catalogue to a file, which appears only when complete; return its path.
 
-        One whose name ends in .gz, .bz2, .xz or .zst is compressed.
+        A file whose name ends in .gz, .bz2, .xz or .zst is compressed.
         """
         target_path = Path(path)
         compress = get_compressor(target_path.name)
@@ -199,9 +192,8 @@ class Catalogue:
         target = "/api/v1" + _build_target("/export", {"format": format, **filters})
         try:
             with temporary_path.open("xb") as file:
-                _raise_for_status(
-                    self._transport.send(Request("GET", target, output=file, transform=compress, max_bytes=_UNLIMITED))
-                )
+                request = Request("GET", target, output=file, transform=compress, max_bytes=_UNLIMITED)
+                _raise_for_status(self._transport.send(request))
             return temporary_path.replace(target_path)
         finally:
             temporary_path.unlink(missing_ok=True)
@@ -209,54 +201,41 @@ class Catalogue:
     # Writing
 
     def create(self, collection: str, /, **fields: Any) -> Record | Proposal:
-        """Make a record; of a contributor's token it is a proposal."""
-        result: Record | Proposal = self._write("POST", f"/{quote(collection)}", fields)
-        return result
+        """Create a record; with a contributor's token, a proposal."""
+        return self._write("POST", f"/{quote(collection)}", fields)
 
     def update(self, record: Record | str, /, **change: Any) -> Record | Proposal:
         """Change fields of a record, and leave the others.
 
-        A record that was read is changed only if it is still as it was, else `Stale` is raised; by an id alone, it is
-        changed whatever it is by now.
+        Given a record that was read, raise `Stale` if it has changed since; given an id, change the current version.
         """
-        result: Record | Proposal = self._write_with_if_match(record, "PATCH", "", change)
-        return result
+        return self._write_with_if_match(record, "PATCH", "", change)
 
     def retire(self, record: Record | str, *, replaced_by: str | None = None) -> Record | Proposal:
-        """Retire a record; `replaced_by` is the id of what to use instead."""
-        result: Record | Proposal = self._write_with_if_match(
-            record, "DELETE", _build_target("", {"replaced_by": replaced_by})
-        )
-        return result
+        """Retire a record; `replaced_by` is the id of its replacement."""
+        return self._write_with_if_match(record, "DELETE", _build_target("", {"replaced_by": replaced_by}))
 
     def relate(self, record: Record | str, relation: str, target: str) -> Record:
         """Add a relation to another record, or a mapping to an IRI or CURIE."""
-        result: Record = self._write_with_if_match(
-            record, "PUT", "/relations", {"relation": relation, "target": target}
-        )
-        return result
+        return self._write_with_if_match(record, "PUT", "/relations", {"relation": relation, "target": target})
 
     def unrelate(self, record: Record | str, relation: str, target: str) -> Record:
-        """Take a relation away."""
+        """Remove a relation."""
         suffix = _build_target("/relations", {"relation": relation, "target": target})
-        result: Record = self._write_with_if_match(record, "DELETE", suffix)
-        return result
+        return self._write_with_if_match(record, "DELETE", suffix)
 
     def batch(self, lines: Iterable[Mapping[str, Any]]) -> Rows[dict[str, Any]]:
-        """Many writes, all or nothing: `{"op": "create", "collection", "record"}` and the like. A result a line."""
+        """Write many lines such as `{"op": "create", "collection", "record"}`, all or nothing; return their results."""
         body = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
         response = self._send("POST", "/batch", headers=_idempotent_headers("application/x-ndjson"), body=body)
         return Rows(json.loads(line) for line in response.body.splitlines())
 
     def propose(self, collection: str, change: Mapping[str, Any], *, record: str | None = None) -> Proposal:
-        """Propose a new record, or a change of one, and let others decide."""
-        result: Proposal = self._write(
-            "POST", "/proposals", {"collection": collection, "record": record, "change": change}
-        )
-        return result
+        """Propose a new record, or a change of one."""
+        return self._write("POST", "/proposals", {"collection": collection, "record": record, "change": change})
 
     def proposals(self, state: str | None = None) -> Rows[Proposal]:
-        """The proposals, a curator's all and a contributor's own, the oldest first."""
+        """Return the proposals, the oldest first: all for a curator, their own for a contributor."""
         proposals: Rows[Proposal] = Rows()
         cursor = None
         while True:
@@ -267,26 +246,21 @@ class Catalogue:
                 return proposals
 
     def accept(self, proposal: str, **change: Any) -> Record:
-        """Make a proposal so, with `change` on top of it."""
-        result: Record = self._write(
-            "POST", f"/proposals/{_quote(proposal)}/accept", {"change": change} if change else {}
-        )
-        return result
+        """Accept a proposal, with `change` on top of it."""
+        return self._write("POST", f"/proposals/{_quote(proposal)}/accept", {"change": change} if change else {})
 
     def reject(self, proposal: str, reason: str) -> Proposal:
-        """Turn a proposal down."""
-        result: Proposal = self._write("POST", f"/proposals/{_quote(proposal)}/reject", {"reason": reason})
-        return result
+        """Reject a proposal."""
+        return self._write("POST", f"/proposals/{_quote(proposal)}/reject", {"reason": reason})
 
     def withdraw(self, proposal: str) -> Proposal:
-        """Take one's own proposal back."""
-        result: Proposal = self._write("POST", f"/proposals/{_quote(proposal)}/withdraw", {})
-        return result
+        """Withdraw one's own proposal."""
+        return self._write("POST", f"/proposals/{_quote(proposal)}/withdraw", {})
 
-    # How
+    # Requests
 
     def read(self, path: str, **parameters: Any) -> Any:
-        """What any address below `/api/v1` answers; what is known already is only asked whether it still holds."""
+        """Return the JSON at a path below `/api/v1`, using a cache that is revalidated by ETag."""
         target = _build_target(path, parameters)
         etag, cached_body = self._etag_cache.get(target, (None, b""))
         response = self._send("GET", target, headers={"If-None-Match": etag} if etag else {})
@@ -313,10 +287,9 @@ class Catalogue:
     ) -> Any:
         for _ in range(_MAX_ATTEMPTS if isinstance(record, str) else 1):
             current = self.get(record) if isinstance(record, str) else record
+            if_match = {"If-Match": f'"{current["version"]}"'}
             try:
-                return self._write(
-                    method, self._path(current) + suffix, change, {"If-Match": f'"{current["version"]}"'}
-                )
+                return self._write(method, self._path(current) + suffix, change, if_match)
             except Stale as error:
                 conflict = error
         raise conflict
@@ -325,11 +298,8 @@ class Catalogue:
         self, method: str, target: str, content: Mapping[str, Any] | None, headers: Mapping[str, str] | None = None
     ) -> Any:
         body = None if content is None else json.dumps(content).encode()
-        return _parse_json(
-            self._send(
-                method, target, headers={**_idempotent_headers("application/json"), **(headers or {})}, body=body
-            )
-        )
+        all_headers = {**_idempotent_headers("application/json"), **(headers or {})}
+        return _parse_json(self._send(method, target, headers=all_headers, body=body))
 
     def _send(self, method: str, target: str, *, headers: Mapping[str, str], body: bytes | None = None) -> HttpResponse:
         return _raise_for_status(self._transport.send(Request(method, "/api/v1" + target, headers, body)))
@@ -344,7 +314,7 @@ def _quote(identifier: str) -> str:
 
 
 def _build_target(path: str, parameters: Mapping[str, Any]) -> str:
-    """An address with the parameters that have a value: lists are joined by commas, `class_` stands for `class`."""
+    """Return a path with the parameters that have a value; lists are joined by commas, `class_` becomes `class`."""
     query = {name.rstrip("_"): _format_parameter(value) for name, value in parameters.items() if value is not None}
     return f"{path}?{urlencode(query)}" if query else path
 
@@ -356,7 +326,7 @@ def _format_parameter(value: Any) -> str:
 
 
 def _raise_for_status(response: HttpResponse) -> HttpResponse:
-    """The reply, where it grants what was asked."""
+    """Return a successful response; raise `Refused` for others."""
     if response.status < 300 or response.status == 304:
         return response
     try:
@@ -375,8 +345,7 @@ def _parse_json(response: HttpResponse) -> Any:
 
 def _to_dataframe(rows: Iterable[Mapping[str, Any]]) -> Any:
     try:
-        # Only here: it takes long to load, and need not be there.
-        pandas = import_module("pandas")
+        import pandas  # noqa: PLC0415 - optional, and takes long to load
     except ImportError:
         raise LexariumError("A table needs pandas, which is not installed: pip install pandas.") from None
     return pandas.DataFrame(list(rows))

@@ -1,11 +1,9 @@
-"""Makes programs that were written for the public Cognitive Atlas read a catalogue elsewhere.
+"""Make programs that were written for the public Cognitive Atlas read another catalogue.
 
 redirect_cognitiveatlas("http://127.0.0.1:8000")   # from here on, or for a while: with redirect_cognitiveatlas(…):
 """
 
 from collections.abc import Callable
-from importlib import import_module
-from types import TracebackType
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -16,7 +14,7 @@ _ASCII = "".join(map(chr, range(33, 127)))
 
 
 class Redirection:
-    """What undoes a redirection: at the end of a `with`, or by `undo()`."""
+    """A redirection, undone at the end of a `with` block or by `undo()`."""
 
     def __init__(self, undo: Callable[[], None]) -> None:
         self.undo = undo
@@ -24,30 +22,27 @@ class Redirection:
     def __enter__(self) -> None:
         pass
 
-    def __exit__(
-        self, exception_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.undo()
 
 
 def redirect_cognitiveatlas(base_url: str) -> Redirection:
-    """Point the installed package `cognitiveatlas` at a catalogue, and with it what is built on it, as NiMARE is.
+    """Point the installed package `cognitiveatlas`, and packages built on it such as NiMARE, at a catalogue.
 
-    Its functions, imported before or after, read there from now on.
+    Functions that were imported before are redirected too.
     """
     base = urlsplit(base_url.rstrip("/"))
     if base.scheme not in ("http", "https") or not base.netloc:
         raise LexariumError(f"{base_url!r} is not an address like https://example.org.")
     try:
-        # Only here: the package need not be there, and takes long to load.
-        api: Any = import_module("cognitiveatlas.api")
+        import cognitiveatlas.api  # noqa: PLC0415 - optional, and takes long to load
     except ImportError:
         raise LexariumError("The package is not installed: pip install cognitiveatlas.") from None
+    api: Any = cognitiveatlas.api
     original: Any = api.DataJson
 
     class RedirectedDataJson(original):  # type: ignore[misc]
-        """Its answer, from elsewhere: the one name by which all its functions read."""
-
+        # All functions of the package read through this class.
         def __init__(self, url: str, *options: Any, **keywords: Any) -> None:
             super().__init__(_rewrite_url(url, base.geturl()), *options, **keywords)
 
@@ -60,7 +55,7 @@ def redirect_cognitiveatlas(base_url: str) -> Redirection:
 
 
 def _rewrite_url(url: str, base: str) -> str:
-    """The same address below another base. What is not ASCII, as in a name, is quoted, which the package does not."""
+    """Return the same URL below another base, with characters quoted that are not ASCII."""
     parts = urlsplit(url)
     rewritten_url = base + parts._replace(scheme="", netloc="").geturl() if parts.netloc == _HOST else url
     return quote(rewritten_url, safe=_ASCII)

@@ -34,7 +34,7 @@ class Record(TypedDict):
     """How often it was written; its ETag."""
     state: State
     replaced_by: str | None
-    """What stands in for it where it is retired or merged."""
+    """Replacement of a retired or merged record."""
     name: str
     aliases: list[Alias]
     """Its other names."""
@@ -126,7 +126,7 @@ class Reached(TypedDict):
 
 
 class Hierarchy(TypedDict):
-    """What is above or below a record, the nearest first."""
+    """Ancestors or descendants of a record, nearest first."""
 
     items: list[Reached]
     retired: list[Reached]
@@ -134,7 +134,7 @@ class Hierarchy(TypedDict):
 
 
 class Change(TypedDict):
-    """A change of a record, as the feed and webhooks tell it."""
+    """A change of a record, as the feed and webhooks send it."""
 
     seq: int
     """Its place in the log."""
@@ -165,7 +165,7 @@ class Changes(TypedDict):
 
 
 class BatchResult(TypedDict):
-    """What a line of a batch came to."""
+    """Result of one line of a batch."""
 
     id: str
     version: int
@@ -175,7 +175,7 @@ class BatchResult(TypedDict):
 
 
 class Proposal(TypedDict):
-    """A change that someone would like made."""
+    """A proposed change."""
 
     id: str
     collection: str
@@ -242,7 +242,7 @@ class Releases(TypedDict):
 
 
 class Account(TypedDict):
-    """Someone who may write."""
+    """An account that may write."""
 
     id: str
     name: str
@@ -258,7 +258,7 @@ class Accounts(TypedDict):
 
 
 class Me(Account):
-    """Who the token is of."""
+    """Account of the token."""
 
     token_role: Role
     """What this token may do."""
@@ -288,7 +288,7 @@ class TokenWithSecret(Token):
     """A new token."""
 
     token: str
-    """The secret, told this once: send it as `Authorization: Bearer …`."""
+    """The secret, shown only once: send it as `Authorization: Bearer …`."""
 
 
 class Tokens(TypedDict):
@@ -298,7 +298,7 @@ class Tokens(TypedDict):
 
 
 class Webhook(TypedDict):
-    """An address that is told of changes, and how it stands."""
+    """A URL that receives changes, and its state."""
 
     id: str
     url: str
@@ -322,7 +322,7 @@ class WebhookWithSecret(Webhook):
     """A webhook with a new secret."""
 
     secret: str
-    """What deliveries are signed with (Standard Webhooks), told this once."""
+    """Secret that signs deliveries (Standard Webhooks), shown only once."""
 
 
 class Webhooks(TypedDict):
@@ -332,7 +332,7 @@ class Webhooks(TypedDict):
 
 
 class WebhookTest(TypedDict):
-    """What came of trying a webhook out."""
+    """Result of a test delivery."""
 
     status: int | None
     """What the receiver answered; null: nothing."""
@@ -350,13 +350,13 @@ class Delivery(WebhookTest):
 
 
 class Deliveries(TypedDict):
-    """What was sent, the newest first."""
+    """Deliveries, newest first."""
 
     items: list[Delivery]
 
 
 class Service(TypedDict):
-    """What the service holds, and where to go on."""
+    """Contents of the service, and links."""
 
     service: str
     version: str
@@ -376,7 +376,7 @@ class Span(TypedDict):
 
 
 class Match(TypedDict):
-    """What of a record was found."""
+    """Part of a record that matched."""
 
     field: str
     text: str
@@ -395,13 +395,13 @@ class Hit(TypedDict):
     score: float
     matched: Match
     highlight: list[Span]
-    """The parts of `matched.text` that were asked for."""
+    """Parts of `matched.text` that match the query."""
     explanation: NotRequired[Any]
     """With `explain`: how the score came about."""
 
 
 class SearchResults(TypedDict):
-    """What a search found, the best first."""
+    """Search results, best first."""
 
     hits: list[Hit]
     total: int
@@ -413,7 +413,7 @@ class SearchResults(TypedDict):
 
 
 class Suggestion(TypedDict):
-    """A completion of what someone types."""
+    """A completion of a prefix."""
 
     id: str
     name: str
@@ -437,7 +437,7 @@ class Annotation(TypedDict):
     """In code points, as `end`."""
     end: int
     text: str
-    """What stands there."""
+    """The text of the mention."""
     id: str
     name: str
     collection: str
@@ -448,11 +448,11 @@ class Annotations(TypedDict):
 
     annotations: list[Annotation]
     truncated: bool
-    """Whether there may be more than are told."""
+    """True if there may be more."""
 
 
 class FieldError(TypedDict):
-    """What is wrong with one field."""
+    """Problem with one field."""
 
     pointer: str
     """A JSON pointer to the field."""
@@ -460,7 +460,7 @@ class FieldError(TypedDict):
 
 
 class Problem(TypedDict):
-    """What went wrong (RFC 9457)."""
+    """Error (RFC 9457)."""
 
     type: str
     title: str

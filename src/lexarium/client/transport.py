@@ -1,6 +1,6 @@
-"""HTTP to one server, over a connection that is kept: with patience where it is busy, and bounds on what it sends.
+"""HTTP transport to one server: a kept connection, retries with backoff, and limits on responses.
 
-Every request is one that may be sent again: reads, and writes that carry a key.
+Every request must be safe to repeat: reads, and writes with an idempotency key.
 """
 
 import http.client
@@ -20,53 +20,50 @@ from urllib.parse import SplitResult, urljoin, urlsplit
 from lexarium import __version__
 from lexarium.domain.errors import LexariumError
 
+# Default limit of a response.
 MAX_BYTES = 64 << 20
-"""The most bytes that an answer may have, unless told otherwise."""
-
 _RETRY_STATUSES = (429, 500, 502, 503, 504)
 _REDIRECT_STATUSES = (301, 302, 303, 307, 308)
 _MAX_REDIRECTS = 5
 _CHUNK_BYTES = 1 << 16
 _INITIAL_BACKOFF, _MAX_BACKOFF = 0.2, 20.0
+# The caller gets the response where the server asks to wait longer than this.
 _MAX_RETRY_AFTER = 120.0
-"""How long a server may ask to be left alone; past that, whoever called should come again another time."""
+# Minimum speed of a response, beyond its initial timeout.
 _MIN_BYTES_PER_SECOND = 1_024
-"""How many bytes a second an answer must bring once it has had its first time."""
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 class Unreachable(LexariumError):
-    """A server that does not answer, or not as HTTP servers do."""
+    """A server does not respond, or not in valid HTTP."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked of a server."""
+    """A request to a target below the base URL.
+
+    The body of a 200 is written to `output`, if given, through `transform`, replacing the content of the file.
+    """
 
     method: str
     target: str
-    """The address, below the server's base."""
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes | None = None
     output: BinaryIO | None = None
-    """The file that the body of a 200 is written to, in place of what it holds."""
     transform: Callable[[Iterator[bytes]], Iterator[bytes]] = iter
-    """What is made of the body on its way there."""
     max_bytes: int = MAX_BYTES
 
 
 @dataclass(frozen=True)
 class HttpResponse:
-    """What a server answered."""
+    """Response of a server, with lower-case header names; the body is empty where it was written to a file."""
 
     status: int
     headers: Mapping[str, str]
-    """By name in lower case."""
     body: bytes
-    """Empty where it was written to a file."""
 
     def json(self) -> Any:
-        """The body as JSON. Raises `ValueError` where it is none, or none that can be read."""
+        """Return the body as JSON; raise `ValueError`."""
         try:
             return json.loads(self.body)
         except RecursionError:
@@ -74,7 +71,7 @@ class HttpResponse:
 
 
 class Transport:
-    """The way to one server. Not for several threads at a time."""
+    """Connection to one server. Not thread-safe."""
 
     def __init__(
         self,
@@ -85,10 +82,7 @@ class Transport:
         timeout: float = 30,
         max_attempts: int = 6,
     ) -> None:
-        """`rate` is how many requests a second are sent at most, `seconds` how long to wait for each step of an answer.
-
-        `headers` go with every request.
-        """
+        """Send `headers` with every request; `timeout` is in seconds, for each network operation."""
         self._base = _parse_url(base_url.rstrip("/"))
         self._headers = {"User-Agent": f"lexarium/{__version__}", "Accept-Encoding": "gzip", **(headers or {})}
         self._interval = 1 / requests_per_second if requests_per_second else 0.0
@@ -100,19 +94,19 @@ class Transport:
 
     @property
     def base_url(self) -> str:
-        """Where the server is; after a redirect to another host or scheme, there."""
+        """Return the base URL, as of the last redirect to another host or scheme."""
         return self._base.geturl()
 
     def close(self) -> None:
-        """End the connection. The next request makes another."""
+        """Close the connection. The next request opens another."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
 
     def send(self, request: Request) -> HttpResponse:
-        """What the server answers, once it is not busy any more; errors too.
+        """Send a request, and retry while the server is busy or unreachable; return the last response.
 
-        Raises `Unreachable` where there is no answer after several tries, or none that can be taken.
+        Raise `Unreachable` where there is no valid response after all attempts.
         """
         delays = self._backoff_delays()
         while True:
@@ -134,7 +128,6 @@ class Transport:
             time.sleep(delay)
 
     def _backoff_delays(self) -> Iterator[float]:
-        """How long to wait before each further try."""
         for attempt in range(self._max_attempts - 1):
             yield min(_INITIAL_BACKOFF * 2**attempt, _MAX_BACKOFF) * random.uniform(0.75, 1.25)  # noqa: S311
 
@@ -145,7 +138,7 @@ class Transport:
         self._next_request_at = time.monotonic() + self._interval
 
     def _follow_redirects(self, request: Request) -> HttpResponse:
-        """The answer at the end of any redirects, which only reads follow."""
+        """Return the response after all redirects, which only GET follows."""
         requested_url = url = _parse_url(self.base_url + request.target)
         for _ in range(_MAX_REDIRECTS):
             response = self._send_once(request, url)
@@ -155,7 +148,7 @@ class Transport:
             redirect_url = _parse_url(location, url.geturl())
             _reject_foreign_redirect(url, redirect_url)
             if (redirect_url.path, redirect_url.query) == (requested_url.path, requested_url.query):
-                # The same at another place: what comes next is asked there at once.
+                # Another host or scheme for the same path: later requests go there directly.
                 self._base = self._base._replace(scheme=redirect_url.scheme, netloc=redirect_url.netloc)
             url = redirect_url
         raise Unreachable(f"{requested_url.geturl()} is redirected without end.")
@@ -168,7 +161,7 @@ class Transport:
         try:
             body = self._read_body(request, response, url)
         except BaseException:
-            # What is left of the answer must not be taken for the next one.
+            # The rest of this response must not be taken for the next one.
             self.close()
             raise
         finally:
@@ -179,7 +172,7 @@ class Transport:
         chunks = self._iter_body(response, url, request.max_bytes)
         if request.output is None or response.status != http.client.OK:
             return b"".join(chunks)
-        # Also what an earlier try has left there.
+        # An earlier attempt may have written a part.
         request.output.seek(0)
         request.output.truncate()
         request.output.writelines(request.transform(chunks))
@@ -189,15 +182,13 @@ class Transport:
         if self._connection is None or self._connected_to != (url.scheme, url.netloc):
             self.close()
             connection_class = http.client.HTTPSConnection if url.scheme == "https" else http.client.HTTPConnection
-            assert url.hostname is not None
-            self._connection = connection_class(
-                url.hostname, url.port or _DEFAULT_PORTS[url.scheme], timeout=self._timeout
-            )
+            port = url.port or _DEFAULT_PORTS[url.scheme]
+            self._connection = connection_class(url.hostname or "", port, timeout=self._timeout)
             self._connected_to = (url.scheme, url.netloc)
         return self._connection
 
     def _iter_body(self, response: http.client.HTTPResponse, url: SplitResult, max_bytes: int) -> Iterator[bytes]:
-        """The body, as it comes. Raises `Unreachable` where it is too large or too slow."""
+        """Yield the body, decompressed; raise `Unreachable` where it is too large or too slow."""
         unzip = zlib.decompressobj(31) if response.headers.get("content-encoding") == "gzip" else None
         deadline = time.monotonic() + 2 * self._timeout
         received = size = 0
@@ -228,23 +219,15 @@ def _parse_url(url: str, base: str = "") -> SplitResult:
 
 
 def _reject_foreign_redirect(current_url: SplitResult, redirect_url: SplitResult) -> None:
-    """A server may send on to an address of its own, not to someone else's, which whoever calls has not named."""
-    if _strip_www(current_url) != _strip_www(redirect_url) or (current_url.scheme, redirect_url.scheme) == (
-        "https",
-        "http",
-    ):
-        raise Unreachable(
-            f"{current_url.geturl()} leads to {redirect_url.geturl()}, which is not followed. If it"
-            f" is what you want, name it."
-        )
-
-
-def _strip_www(url: SplitResult) -> str:
-    return (url.hostname or "").removeprefix("www.")
+    """Raise `Unreachable` for a redirect to another host, or from HTTPS to HTTP."""
+    current_host, redirect_host = ((url.hostname or "").removeprefix("www.") for url in (current_url, redirect_url))
+    if current_host != redirect_host or (current_url.scheme == "https" and redirect_url.scheme == "http"):
+        urls = f"{current_url.geturl()} leads to {redirect_url.geturl()}"
+        raise Unreachable(f"{urls}, which is not followed. If it is what you want, name it.")
 
 
 def _parse_retry_after(response: HttpResponse) -> float:
-    """How many seconds the server wants to be left alone."""
+    """Return the seconds that the server asks to wait."""
     header_value = response.headers.get("retry-after", "")
     if header_value.isascii() and header_value.isdecimal():
         return float(header_value[:9])

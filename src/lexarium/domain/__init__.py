@@ -1,1 +1,1 @@
-"""What a catalogue is, with no input or output: records, collections, relations, changes, errors."""
+"""Model and rules of a vocabulary; no I/O."""

@@ -1,11 +1,11 @@
-"""People and their tokens."""
+"""Accounts, roles and access tokens."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
 class Role(StrEnum):
-    """What an account may do; each role may do all that the ones before it may."""
+    """Role of an account; each role includes the permissions of those before it."""
 
     CONTRIBUTOR = "contributor"
     CURATOR = "curator"
@@ -13,7 +13,7 @@ class Role(StrEnum):
 
     @property
     def rank(self) -> int:
-        """Its place among the roles, the least first."""
+        """Index among the roles, lowest first."""
         return _RANKS[self]
 
 
@@ -22,7 +22,7 @@ _RANKS = {role: rank for rank, role in enumerate(Role)}
 
 @dataclass(frozen=True)
 class Account:
-    """A person, or the program of one, that may write."""
+    """Person, or program of a person, that may write."""
 
     id: str
     name: str
@@ -30,55 +30,52 @@ class Account:
 
     @property
     def is_erased(self) -> bool:
-        """Whether its name was erased: it has its id for a name then, and nobody can use it."""
+        """Return whether the name was erased. The id replaces it then, and nobody can use the account."""
         return self.name == self.id
 
 
 SESSION_TOKEN_LABEL = "signed in"  # noqa: S105
-"""The label of the tokens of sessions."""
 
 
 class Origin(StrEnum):
-    """How a token was made."""
+    """Origin of a token."""
 
     COMMAND_LINE = "command-line"
+    # With name and password. The token of a session.
     SIGN_IN = "sign-in"
-    """For a name and a password: it is the token of a session."""
+    # From a session, after the password was entered again.
     SESSION = "session"
-    """From a session, by someone who gave their password again."""
     TOKEN = "token"  # noqa: S105 (a word, not a secret)
-    """With another token."""
+    # Before origins were recorded.
     UNKNOWN = "unknown"
-    """Before origins were recorded."""
 
 
 @dataclass(frozen=True)
 class Token:
-    """A way for an account to prove itself. The secret itself is kept nowhere."""
+    """Access token of an account. Its secret is not stored."""
 
     id: str
     account: Account
+    # Description by its owner.
     label: str
-    """What it is for, in its owner's words."""
+    # Role that was requested for it.
     role: Role
-    """What it was made for."""
     created_at: int
     expires_at: int | None
+    # Precise to the minute.
     last_used_at: int | None = None
-    """When it was last used, to the minute."""
     revoked_at: int | None = None
     origin: Origin = Origin.COMMAND_LINE
+    # Token that was used to create this one.
     parent_id: str | None = None
-    """The id of the token that it was made with, if any."""
 
     @property
     def origin_text(self) -> str:
-        """The origin in words, with the token that it was made with."""
-        return " ".join(
-            [self.origin.replace("command-line", "command line"), *([self.parent_id] if self.parent_id else [])]
-        )
+        """Origin as text, with the parent token."""
+        text = self.origin.replace("command-line", "command line")
+        return f"{text} {self.parent_id}" if self.parent_id else text
 
     @property
     def effective_role(self) -> Role:
-        """What it may do: no more than its account, whatever it was made for."""
+        """Lower of the token's and the account's role."""
         return min(self.role, self.account.role, key=lambda role: role.rank)

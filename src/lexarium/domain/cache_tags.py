@@ -1,18 +1,18 @@
-"""What an answer rests on, and what a change shakes: where the two have nothing in common, the answer still holds."""
+"""Cache tags: a response depends on some, and a change invalidates some."""
 
 CacheTag = tuple[str, ...]
 
 
 def record_tag(record_id: str) -> CacheTag:
-    """Shaken when this record changes, or what it is related to."""
+    """Return the tag that a change of a record, or of one related to it, invalidates."""
     return "record", record_id
 
 
 def collection_tag(collection: str) -> CacheTag:
-    """Shaken when any record of this collection changes."""
+    """Return the tag that a change of any record of a collection invalidates."""
     return "collection", collection
 
 
 def name_tag(collection: str, name_key: str) -> CacheTag:
-    """Shaken when some record of this collection has this name after a change."""
+    """Return the tag that is invalidated when a record of a collection has a name after a change."""
     return "name", collection, name_key

@@ -10,7 +10,7 @@ from lexarium.domain.record import ProposalOrigin, Record, parse_record
 
 
 class Action(StrEnum):
-    """What a change did to its record."""
+    """Effect of a change on its record."""
 
     CREATE = "create"
     UPDATE = "update"
@@ -21,13 +21,13 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change of one record, and the record as it is from then on."""
+    """Change of one record, with the document of the record after it."""
 
     seq: int
     at: int
     actor: str
+    # First seq of its write, shared by all changes of that write.
     write_id: int
-    """The first seq of the write that made it: what the changes of one write have in common."""
     action: Action
     collection: str
     record_id: str
@@ -35,39 +35,30 @@ class Change:
     document: bytes
 
     def to_record(self) -> Record:
-        """The record as it is from then on."""
+        """Return the record after the change."""
         return parse_record(self.collection, self.document)
 
     def parse_origin(self) -> ProposalOrigin | None:
-        """What it goes back to, where that is a proposal."""
+        """Return the proposal behind the change, or None."""
         origin = orjson.loads(self.document).get("proposed")
         return None if origin is None else ProposalOrigin(**origin)
 
     def compute_digest(self) -> bytes:
-        """What all that it says comes to."""
-        header = (
-            self.seq,
-            self.at,
-            self.actor,
-            self.write_id,
-            self.action,
-            self.collection,
-            self.record_id,
-            self.version,
-        )
+        """Return the checksum of the change."""
+        seq_to_write = self.seq, self.at, self.actor, self.write_id
+        header = (*seq_to_write, self.action, self.collection, self.record_id, self.version)
         return compute_digest(header, self.document)
 
 
+# All values of a change before its document.
 ChangeHeader = tuple[int, int, str, int, str, str, str, int]
-"""All that a change says besides its document: from `seq` to `version`, in this order."""
 
 
 _DIGEST_BYTES = 16
-"""Enough to tell an accident."""
 
 
 def compute_digest(header: ChangeHeader, document: bytes) -> bytes:
-    """What all that a change says comes to. An upgrade of the store made it of older changes: it stays as it is."""
+    """Return the checksum of a change. A migration has computed it for older changes, so it must not change."""
     seq, at, actor, write_id, action, collection, record_id, version = header
     text = f"{seq}\n{at}\n{actor}\n{write_id}\n{action}\n{collection}\n{record_id}\n{version}\n"
     return sha256(text.encode() + document).digest()[:_DIGEST_BYTES]

@@ -1,4 +1,4 @@
-"""Making a record whole: every field of its collection has a value, whatever was left out."""
+"""Default values for missing fields of a record."""
 
 from collections.abc import Callable
 
@@ -9,7 +9,7 @@ from lexarium.domain.timestamps import format_timestamp, parse_timestamp
 
 
 def fill_defaults(collection: Collection, values: Fields, now: int) -> Fields:
-    """The fields given and, for each that is missing, what the contract's form needs. `at` is the present."""
+    """Return all fields of a collection in order, with defaults for those that are missing."""
     fields: Fields = {}
     for name, info in collection.fields.items():
         if name in values:

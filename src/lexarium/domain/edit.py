@@ -1,4 +1,4 @@
-"""Editing a record: what of it is writable, how a change is applied, and what differs."""
+"""Create and edit records; compute diffs and merge patches."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -12,14 +12,14 @@ from lexarium.domain.schema.collections import Collection
 from lexarium.domain.schema.fields import Fields
 from lexarium.domain.timestamps import format_timestamp
 
+# Fields that change only because others do.
 DERIVED_FIELDS = frozenset({"alias", "last_updated", "def_id", "def_id_user", "def_event_stamp"})
-"""Fields that change only because others do."""
+# More levels than any draft has; validation refuses what is deeper.
 _MAX_PATCH_DEPTH = 10
-"""Levels of a patch: no draft has so many, and whoever checks it refuses one that has."""
 
 
 def to_draft(record: Record) -> dict[str, Any]:
-    """All that is writable of a record, as v1 has it."""
+    """Return the editable part of a record in the v1 shape."""
     draft = {name: record.fields[name] for name in record.collection.editable_fields if name != "alias"}
     return {
         **draft,
@@ -32,7 +32,7 @@ def to_draft(record: Record) -> dict[str, Any]:
 def create_record(
     collection: Collection, draft: Mapping[str, Any], author: str, definition_author: str, at: int
 ) -> Record:
-    """A new record, of one person, with a definition of perhaps another. `draft` is checked, of v1 or of v-alpha."""
+    """Create a record from a validated draft, in the v1 or v-alpha shape."""
     record_id = mint_id(collection.id_prefixes[0])
     fields = {name: draft[name] for name in collection.editable_fields if name in draft}
     fields |= {"id": record_id, "id_user": author, "def_id_user": definition_author}
@@ -41,9 +41,9 @@ def create_record(
 
 
 def apply_draft(record: Record, draft: Mapping[str, Any], definition_author: str, at: int) -> Record:
-    """The record with a whole checked draft in place of what it had; itself where nothing differs.
+    """Return a record with a validated draft applied; the same object if nothing changes.
 
-    A definition that is new is `definer`'s.
+    A changed definition gets a new author.
     """
     fields = {name: draft[name] for name in record.collection.editable_fields if name in draft}
     edited = _apply_lists(replace(record, fields={**record.fields, **fields}), draft)
@@ -62,18 +62,16 @@ def _apply_lists(record: Record, draft: Mapping[str, Any]) -> Record:
 
 
 def replace_aliases(record: Record, aliases: tuple[Alias, ...], alias: str | None = None) -> Record:
-    """The record with these other names, and with `alias` as given, or made of them."""
+    """Return a record with other aliases, and with `alias` as its v-alpha text unless that is None."""
     fields = record.fields
     if "alias" in fields:
         fields = {**fields, "alias": format_aliases(aliases) if alias is None else alias}
-    # A list that v-alpha can say whole needs no second keeping.
-    return replace(
-        record, fields=fields, stored_aliases=None if parse_aliases(fields.get("alias", "")) == aliases else aliases
-    )
+    # Aliases that the v-alpha text fully represents are not stored twice.
+    is_represented = parse_aliases(fields.get("alias", "")) == aliases
+    return replace(record, fields=fields, stored_aliases=None if is_represented else aliases)
 
 
 def _update_metadata(before: Fields, after: Fields, definition_author: str, at: int) -> Fields:
-    """The fields with the marks of an edit: a new definition is someone's, at a time, under an id of its own."""
     fields = dict(after)
     if "last_updated" in after:
         fields["last_updated"] = at
@@ -83,7 +81,7 @@ def _update_metadata(before: Fields, after: Fields, definition_author: str, at: 
 
 
 def apply_merge_patch(target: Any, patch: Any, max_depth: int = _MAX_PATCH_DEPTH) -> Any:
-    """A JSON merge patch applied (RFC 7396)."""
+    """Apply a JSON merge patch (RFC 7396)."""
     if not isinstance(patch, dict) or max_depth == 0:
         return patch
     merged = dict(target) if isinstance(target, dict) else {}
@@ -96,7 +94,7 @@ def apply_merge_patch(target: Any, patch: Any, max_depth: int = _MAX_PATCH_DEPTH
 
 
 def create_merge_patch(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
-    """The merge patch that makes one draft the other, with nothing in it that they have alike."""
+    """Return the smallest merge patch from one draft to another."""
     patch: dict[str, Any] = {name: None for name in before if name not in after}
     for name, value in after.items():
         old = before.get(name)
@@ -106,7 +104,7 @@ def create_merge_patch(before: Mapping[str, Any], after: Mapping[str, Any]) -> d
 
 
 def rebase_draft(base: Mapping[str, Any], edited: Mapping[str, Any], current: Mapping[str, Any]) -> dict[str, Any]:
-    """A draft that was made of one state of a record, on top of another: what it leaves alone is as it is now."""
+    """Apply the changes between two drafts to a third one."""
     return {name: current[name] if value == base[name] else value for name, value in edited.items()}
 
 
@@ -120,19 +118,19 @@ class FieldDiff:
 
 
 def diff_records(before: Record, after: Record) -> list[FieldDiff]:
-    """Field by field, what differs between two versions."""
+    """Return the fields that differ between two versions."""
     old, new = _flatten(before), _flatten(after)
     return [FieldDiff(name, old.get(name), new.get(name)) for name in new if old.get(name) != new.get(name)]
 
 
 def list_changed_fields(before: Record, after: Record) -> list[str]:
-    """The fields in which two versions differ; those that only follow others where there are no others."""
+    """Return the names of the fields that differ, without derived ones unless there are no others."""
     names = [diff.field for diff in diff_records(before, after)]
     return [name for name in names if name not in DERIVED_FIELDS] or names
 
 
 def diff_drafts(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[FieldDiff]:
-    """Field by field, what differs between two drafts."""
+    """Return the fields that differ between two drafts."""
     return [FieldDiff(name, before.get(name), value) for name, value in after.items() if before.get(name) != value]
 
 

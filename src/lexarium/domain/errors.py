@@ -1,24 +1,24 @@
-"""What can go wrong, told to people. None of these knows HTTP or a terminal; one table in `web` maps them.
+"""Errors for people. None of them knows HTTP or a terminal; one table in `web` maps them.
 
 LexariumError
-├── SettingError           a setting has a value it cannot have
-├── StoreError             the database cannot be used as it is
-│   ├── NotACatalogue      it is no database, or not one of Lexarium's
-│   ├── Damaged            it is damaged, or marked as damaged
-│   ├── TooNew             a newer Lexarium made it
-│   └── Unavailable        it cannot be reached or written now
-│       └── NoRoom         the disk that it is on is full
-├── Unready                the search index is not there yet
-├── NotFound               no such record, account or token
-│   ├── Gone               the record is retired; perhaps another stands in for it
-│   └── Moved              the record is merged into another
-├── Unauthenticated        no token, or one that is not valid
-├── Forbidden              the role does not allow it
-│   └── QuotaExceeded      a contributor has as many open proposals as they may have
-├── Conflict               it is there already, or what is there does not go with it
-│   └── Stale              it has been changed since it was read
-└── Invalid                what was given breaks rules; carries every problem found
-    └── ImportRefused      the same, of files
+├── SettingError               a setting has an invalid value
+├── StoreError                 the database cannot be used
+│   ├── InvalidDatabase        no database, or not one of Lexarium's
+│   ├── DatabaseDamaged        damaged, or marked as damaged
+│   ├── SchemaTooNew           written by a newer Lexarium
+│   └── DatabaseUnavailable    cannot be reached or written at the moment
+│       └── DiskFull           the disk of the database is full
+├── IndexNotReady              the search index is not ready yet
+├── NotFound                   no such record, account or token
+│   ├── RecordRetired          the record is retired, perhaps with a replacement
+│   └── RecordMerged           the record is merged into another
+├── Unauthenticated            no token, or an invalid one
+├── PermissionDenied           the role does not allow it
+│   └── QuotaExceeded          the contributor has reached the limit of open proposals
+├── Conflict                   it exists already, or does not fit what exists
+│   └── VersionConflict        it was changed since it was read
+└── InvalidInput               the input is invalid; holds all problems
+    └── ImportRejected         files cannot be imported
 """
 
 from collections.abc import Sequence
@@ -27,19 +27,19 @@ from typing import Any
 
 
 class LexariumError(Exception):
-    """The root of all errors that are meant to be read by the person who caused them."""
+    """Base class of errors that are meant to be read by the person who caused them."""
 
 
 class SettingError(LexariumError):
-    """A setting has a value it cannot have."""
+    """A setting has an invalid value."""
 
 
 class StoreError(LexariumError):
-    """The database cannot be used as it is."""
+    """The database cannot be used."""
 
 
 class InvalidDatabase(StoreError):
-    """What the database address points to is no database, or not one of Lexarium's."""
+    """There is no database at the address, or it is not one of Lexarium's."""
 
 
 class DatabaseDamaged(StoreError):
@@ -55,15 +55,15 @@ class SchemaTooNew(StoreError):
 
 
 class DatabaseUnavailable(StoreError):
-    """The database cannot be reached, or cannot be written, at this moment."""
+    """The database cannot be reached or written at the moment."""
 
 
 class DiskFull(DatabaseUnavailable):
-    """The disk that the database is on is full."""
+    """The disk of the database is full."""
 
 
 class IndexNotReady(LexariumError):
-    """The search index is not there yet."""
+    """The search index is not ready yet."""
 
 
 class NotFound(LexariumError):
@@ -71,7 +71,7 @@ class NotFound(LexariumError):
 
 
 class RecordRetired(NotFound):
-    """The record is retired."""
+    """The record is retired, perhaps with a replacement."""
 
     def __init__(self, record_id: str, replaced_by: str | None) -> None:
         replacement = f" {replaced_by} stands in for it." if replaced_by else ""
@@ -88,7 +88,7 @@ class RecordMerged(NotFound):
 
 
 class Unauthenticated(LexariumError):
-    """No token was given, or one that is not valid."""
+    """There is no token, or it is not valid."""
 
 
 class PermissionDenied(LexariumError):
@@ -96,11 +96,11 @@ class PermissionDenied(LexariumError):
 
 
 class QuotaExceeded(PermissionDenied):
-    """The caller has as many open proposals as they may have."""
+    """The caller has reached the limit of open proposals."""
 
 
 class Conflict(LexariumError):
-    """What should be made is there already, or what is there does not go with it; `details` say what is there."""
+    """Something exists already, or does not fit what exists. `details` describe that."""
 
     def __init__(self, message: str, **details: Any) -> None:
         super().__init__(message)
@@ -108,26 +108,26 @@ class Conflict(LexariumError):
 
 
 class VersionConflict(Conflict):
-    """What should be changed has been changed since it was read."""
+    """Something was changed since it was read."""
 
 
 @dataclass(frozen=True)
 class FieldProblem:
-    """One thing that is wrong with one field of what was given."""
+    """Problem with one field of an input."""
 
     field: str
     detail: str
+    # Start of the message, if not the field.
     subject: str | None = None
-    """What the sentence about it begins with; None: the field."""
 
     @property
     def message(self) -> str:
-        """What is wrong, in full."""
+        """Complete sentence."""
         return f"{self.field if self.subject is None else self.subject} {self.detail}"
 
 
 class InvalidInput(LexariumError):
-    """What was given breaks rules: every problem at once."""
+    """The input is invalid. Holds all problems."""
 
     def __init__(self, message: str, problems: Sequence[FieldProblem] = ()) -> None:
         super().__init__(message)
@@ -135,4 +135,4 @@ class InvalidInput(LexariumError):
 
 
 class ImportRejected(InvalidInput):
-    """Files that cannot be imported. Nothing of them was."""
+    """Files cannot be imported. Nothing of them was."""

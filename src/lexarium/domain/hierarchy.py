@@ -1,4 +1,4 @@
-"""Hierarchies: finding where one bites its own tail."""
+"""Find cycles in a hierarchy."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
@@ -7,7 +7,7 @@ from lexarium.domain.record import Relation
 
 
 def find_cycles(relations: Iterable[Relation], limit: int = 20) -> list[list[str]]:
-    """Chains of records that come back to where they began, at most so many; each starts and ends alike."""
+    """Return cycles of record ids; each starts and ends with the same id."""
     parents: dict[str, list[str]] = {}
     for relation in relations:
         parents.setdefault(relation.source, []).append(relation.target)
@@ -15,12 +15,12 @@ def find_cycles(relations: Iterable[Relation], limit: int = 20) -> list[list[str
 
 
 def format_cycle(type_names: Sequence[str], cycle: Sequence[str]) -> str:
-    """That a hierarchy of these relations bites its own tail."""
+    """Return a description of a cycle."""
     return f"a chain of {' and '.join(type_names)} comes back to where it began: {' → '.join(cycle)}"
 
 
 def _iter_cycles(parents: dict[str, list[str]]) -> Iterator[list[str]]:
-    """Walks upward from every record once, and sees where it comes upon the way it came."""
+    """Search upward, depth-first, from each record once."""
     visited: set[str] = set()
     for start, first in parents.items():
         path: dict[str, Iterator[str]] = {} if start in visited else {start: iter(first)}

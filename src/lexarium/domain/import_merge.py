@@ -1,6 +1,6 @@
-"""A newer edition of what was imported before: what of it is taken, and what people made of a record since stays.
+"""Three-way merge of a newer edition of an import.
 
-Three are compared, field by field: what the last import told, what the record is, and what this import tells.
+For each field, it compares the last imported value (base), the current value and the newly imported value.
 """
 
 from collections.abc import Mapping
@@ -14,16 +14,16 @@ from lexarium.domain.record import Record, RecordState
 from lexarium.domain.schema.collections import Collection
 from lexarium.domain.schema.fields import Fields
 
+# Side whose value wins a conflict.
 ConflictPreference = Literal["theirs", "ours"]
-"""Whose value stands where a file and people have changed the same: the file's, or ours. Either way without remark."""
 
+# Fields of a record, with aliases, sources and state, as JSON values.
 RecordValues = dict[str, Any]
-"""Field by field what a record is, or was told to be, in a form that JSON can say: also aliases, sources and state."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImportedRecord:
-    """What an import tells of a record. What is None, or no field, it does not tell."""
+    """Record in an import. None, or a missing field, means that the import does not mention it."""
 
     collection: Collection
     fields: Fields
@@ -33,7 +33,7 @@ class ImportedRecord:
     replaced_by: str | None = None
 
     def to_values(self) -> RecordValues:
-        """It, field by field."""
+        """Return the values to compare."""
         values = {name: value for name, value in self.fields.items() if name != "id"}
         if self.aliases is not None:
             values["aliases"] = _normalize_aliases(self.aliases)
@@ -46,34 +46,30 @@ class ImportedRecord:
 
 @dataclass(slots=True)
 class ImportMergeResult:
-    """What becomes of a record that an import tells of."""
+    """Result of merging an import into a record."""
 
     record: Record
+    # Fields that both sides have changed.
     conflicts: list[FieldDiff] = field(default_factory=list)
-    """What both sides have changed, ours and theirs."""
+    # Imported values, of this or earlier imports, that differ from the record's.
     unapplied: RecordValues = field(default_factory=dict)
-    """What imports have told, now or before, where the record is something else."""
 
 
 def create_imported_record(imported: ImportedRecord, at: int) -> Record:
-    """A record that was not there before."""
+    """Create a record from an import."""
     record = Record(imported.collection, fill_defaults(imported.collection, imported.fields, at))
     has_no_extras = imported.aliases is None and imported.sources is None and imported.state is None
     return record if has_no_extras else _apply_extras(record, imported, imported.to_values())
 
 
 def to_values(record: Record) -> RecordValues:
-    """A record, field by field."""
-    values = {name: value for name, value in record.fields.items() if name != "id"}
-    return values | {
-        "aliases": _normalize_aliases(record.aliases),
-        "sources": list(record.sources),
-        "state": [record.state, record.replaced_by],
-    }
+    """Return the values of a record to compare."""
+    extras = record.aliases, record.sources, record.state, record.replaced_by
+    return ImportedRecord(record.collection, record.fields, *extras).to_values()
 
 
 def build_empty_base(record: Record) -> Record:
-    """What imports told of a record that people made, and none ever told of: nothing but its id."""
+    """Return the base of a record that was not imported before: only its id."""
     return Record(record.collection, fill_defaults(record.collection, {"id": record.id, "def_id": ""}, 0))
 
 
@@ -84,18 +80,18 @@ def merge_import(
     prefer: ConflictPreference | None,
     at: int,
 ) -> ImportMergeResult:
-    """The record as it shall be. `base` is what imports told before; None: nobody has changed it since."""
+    """Merge an import into a record.
+
+    `base` has the values of earlier imports, or is None if the record was not edited since.
+    """
     current_values, imported_values = to_values(current), imported.to_values()
     accepted = {name: value for name, value in imported_values.items() if current_values[name] != value}
     conflicts = []
     if base is not None:
         for name in [name for name in accepted if base.get(name, current_values[name]) != current_values[name]]:
             both_changed = base[name] != imported_values[name]
-            if (
-                both_changed
-                and prefer is None
-                and (name in current.collection.editable_fields or name not in current.fields)
-            ):
+            is_editable = name in current.collection.editable_fields or name not in current.fields
+            if both_changed and prefer is None and is_editable:
                 conflicts.append(FieldDiff(name, current_values[name], imported_values[name]))
             if not both_changed or prefer != "theirs":
                 del accepted[name]
@@ -103,35 +99,31 @@ def merge_import(
     if base is None:
         return ImportMergeResult(record)
     merged_values = to_values(record)
-    # The two say the same: of the one that was not told, nothing is known.
+    # Both represent the same aliases, so only the one that was imported is compared.
     redundant = {"alias"} if "aliases" in imported_values else {"aliases"} if "alias" in imported_values else set()
-    # What is a conflict stays one, with the same base, until someone says whose value stands.
-    resolved = {
-        name: value for name, value in imported_values.items() if name not in {conflict.field for conflict in conflicts}
+    # A conflict keeps its base until it is resolved.
+    ignored = {conflict.field for conflict in conflicts}
+    latest = {**base, **{name: value for name, value in imported_values.items() if name not in ignored}}
+    unapplied = {
+        name: value for name, value in latest.items() if merged_values.get(name) != value and name not in redundant
     }
-    unapplied = {name: value for name, value in {**base, **resolved}.items() if merged_values.get(name) != value}
-    return ImportMergeResult(
-        record, conflicts, {name: value for name, value in unapplied.items() if name not in redundant}
-    )
+    return ImportMergeResult(record, conflicts, unapplied)
 
 
 def _apply_values(current: Record, imported: ImportedRecord, accepted: RecordValues, at: int) -> Record:
     current_fields = current.fields
     if "definition_text" in accepted:
-        # It is another definition: whose it is and since when is as told, or new.
+        # A new definition gets the imported author and time, or new ones.
         current_fields = {name: value for name, value in current_fields.items() if not name.startswith("def_")}
         accepted |= {name: value for name, value in imported.fields.items() if name.startswith("def_")}
-    elif imported.fields.get("definition_text", current_fields.get("definition_text")) != current_fields.get(
-        "definition_text"
-    ):
+    elif imported.fields.get("definition_text", definition := current_fields.get("definition_text")) != definition:
         accepted = {name: value for name, value in accepted.items() if not name.startswith("def_")}
     if not accepted:
         return current
     if "last_updated" not in accepted and current_fields.get("last_updated") != imported.fields.get("last_updated"):
         accepted = {**accepted, "last_updated": at}
-    fields = fill_defaults(
-        current.collection, current_fields | {name: accepted[name] for name in accepted if name in current.fields}, at
-    )
+    accepted_fields = {name: value for name, value in accepted.items() if name in current.fields}
+    fields = fill_defaults(current.collection, current_fields | accepted_fields, at)
     return _apply_extras(replace(current, fields=fields), imported, accepted)
 
 
@@ -139,9 +131,8 @@ def _apply_extras(record: Record, imported: ImportedRecord, accepted: RecordValu
     if "aliases" in accepted and imported.aliases is not None:
         record = replace_aliases(record, imported.aliases, imported.fields.get("alias"))
     elif "alias" in accepted and record.stored_aliases is not None:
-        record = replace_aliases(
-            record, _update_alias_texts(record.stored_aliases, accepted["alias"]), accepted["alias"]
-        )
+        aliases = _update_alias_texts(record.stored_aliases, accepted["alias"])
+        record = replace_aliases(record, aliases, accepted["alias"])
     if "sources" in accepted and imported.sources is not None:
         record = replace(record, sources=imported.sources)
     if "state" in accepted and imported.state is not None:
@@ -150,12 +141,12 @@ def _apply_extras(record: Record, imported: ImportedRecord, accepted: RecordValu
 
 
 def _update_alias_texts(aliases: tuple[Alias, ...], alias_text: str) -> tuple[Alias, ...]:
-    """The names of a new `alias`, each as it was known before, and those that an `alias` cannot say."""
+    """Return the aliases of a new alias text, with known language and scope, and those in other languages."""
     aliases_by_text = {alias.text: alias for alias in aliases if alias.lang == DEFAULT_LANGUAGE}
     others = tuple(alias for alias in aliases if alias.lang != DEFAULT_LANGUAGE)
     return tuple(aliases_by_text.get(alias.text, alias) for alias in parse_aliases(alias_text)) + others
 
 
 def _normalize_aliases(aliases: tuple[Alias, ...]) -> list[list[str]]:
-    """Other names in an order of their own: in which they come says nothing."""
+    """Return aliases as sorted lists, since their order has no meaning."""
     return sorted([alias.text, alias.lang, alias.scope] for alias in aliases)

@@ -1,4 +1,4 @@
-"""Other names of a record: one string on v-alpha, a list with language and scope on v1."""
+"""Aliases of a record: one string in v-alpha, a list with language and scope in v1."""
 
 import re
 from collections.abc import Iterable
@@ -15,12 +15,12 @@ DEFAULT_LANGUAGE = "en"
 _LANGUAGE_TAG = re.compile(r"[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*")
 
 _HTML_ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
+# A character that no text contains.
 _ESCAPED_SEMICOLON = "\0"
-"""Stands for a semicolon; no text holds it."""
 
 
 def is_language_tag(tag: str) -> bool:
-    """Whether it has the form of a language's tag."""
+    """Return whether a text has the form of a BCP 47 language tag."""
     return _LANGUAGE_TAG.fullmatch(tag) is not None
 
 
@@ -48,9 +48,9 @@ class Alias(BaseModel):
 
 
 def split_alias_texts(alias: str) -> list[str]:
-    """The names in a v-alpha `alias`: between semicolons where it has any, else between commas.
+    """Split a v-alpha alias text at semicolons, or at commas if it has none.
 
-    Some were written for a page, with references such as `&#39;`: the semicolon of one parts nothing.
+    The semicolon of an HTML entity such as `&#39;` does not count.
     """
     escaped = _HTML_ENTITY.sub(_escape_entity, alias) if "&" in alias else alias
     parts = escaped.split(";" if ";" in escaped else ",")
@@ -62,17 +62,16 @@ def split_alias_texts(alias: str) -> list[str]:
 
 
 def _escape_entity(match: re.Match[str]) -> str:
-    """A reference with its semicolon held back, if it is one."""
     text = match.group()
     return text if unescape(text) == text else text[:-1] + _ESCAPED_SEMICOLON
 
 
 def parse_aliases(alias: str) -> tuple[Alias, ...]:
-    """The names in a v-alpha `alias` as a list."""
+    """Parse a v-alpha alias text."""
     return tuple(Alias.model_construct(text=text) for text in split_alias_texts(alias))
 
 
 def format_aliases(aliases: Iterable[Alias]) -> str:
-    """The v-alpha `alias` of a list: the names in the default language."""
+    """Return the v-alpha alias text: the aliases in the default language."""
     texts = [alias.text for alias in aliases if alias.lang == DEFAULT_LANGUAGE]
     return ("; " if any("," in text for text in texts) else ", ").join(texts)

@@ -1,4 +1,4 @@
-"""Merging a record into another, and taking that back: what becomes of each record that it touches."""
+"""Merge records, and undo merges."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -11,12 +11,12 @@ from lexarium.domain.text.characters import name_key
 
 
 def mark_merged(record: Record, survivor_id: str) -> Record:
-    """The record that is merged into another."""
+    """Return a record as merged into another."""
     return replace(record, state=RecordState.MERGED, replaced_by=survivor_id, relations=frozenset())
 
 
 def build_survivor_draft(survivor: Record, merged: Record) -> dict[str, Any]:
-    """The draft of the record that another is merged into: its own fields stand, names and relations are gained."""
+    """Return the draft of a survivor: its own fields, with the labels and relations of the merged record added."""
     draft = to_draft(survivor)
     seen = {name_key(survivor.fields["name"]), *(name_key(alias.text) for alias in survivor.aliases)}
     for alias in _iter_labels(merged):
@@ -29,9 +29,9 @@ def build_survivor_draft(survivor: Record, merged: Record) -> dict[str, Any]:
 
 
 def redirect_merged_targets(record: Record, survivors: Mapping[str, str]) -> Record:
-    """The record with survivors in place of the merged ones that it names; a relation to itself falls away."""
+    """Return a record with references to merged records replaced; relations to itself are dropped."""
     unchanged = {relation for relation in record.relations if relation.target not in survivors}
-    redirected = {replace(relation, target=survivors[relation.target]) for relation in record.relations - unchanged}
+    redirected = {relation._replace(target=survivors[relation.target]) for relation in record.relations - unchanged}
     classes = {
         name: survivors[record.fields[name]]
         for name in record.collection.class_fields
@@ -45,16 +45,16 @@ def redirect_merged_targets(record: Record, survivors: Mapping[str, str]) -> Rec
 
 
 def list_referenced_ids(record: Record) -> set[str]:
-    """What a record names: the targets of its relations and its class."""
+    """Return the ids of the relation targets and classes of a record."""
     return {relation.target for relation in record.relations} | {
         record.fields[name] for name in record.collection.class_fields if record.fields[name]
     }
 
 
 def resolve_merge_chains(survivors: Mapping[str, str]) -> dict[str, str]:
-    """Of records, each merged into another, what each has come to be; one that leads into a circle is left out.
+    """Return the final survivor of each merged record, without those that lead into a cycle.
 
-    However long the way is, each step of it is taken once.
+    Each step of a chain is followed once.
     """
     resolved: dict[str, str | None] = {}
     for record_id in survivors:
@@ -70,23 +70,23 @@ def resolve_merge_chains(survivors: Mapping[str, str]) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class MergeEffect:
-    """What a merge made of a record other than the one that was merged."""
+    """Effect of a merge on a record other than the merged one."""
 
     before: Record
     after: Record
 
     @property
     def added_relations(self) -> frozenset[Relation]:
-        """The relations that the merge added."""
+        """Relations that the merge added."""
         return self.after.relations - self.before.relations
 
     @property
     def added_name_keys(self) -> set[str]:
-        """The keys of the names that the merge added."""
+        """Name keys of the aliases that the merge added."""
         return {name_key(alias.text) for alias in self.after.aliases if alias not in self.before.aliases}
 
     def build_undo_draft(self, current: Record) -> dict[str, Any]:
-        """The draft of the record as it is, without what the merge added and with what it took."""
+        """Return the current draft without what the merge added, and with what it removed."""
         draft = to_draft(current)
         draft["aliases"] = [
             alias.model_dump()
@@ -101,23 +101,20 @@ class MergeEffect:
         return draft
 
     def restore_alias_text(self, record: Record) -> Record:
-        """The record with its names as they were spelt before the merge, where they are those again."""
+        """Return the record with its original alias text, if its aliases are the original ones again."""
         if record.aliases != self.before.aliases or "alias" not in record.fields:
             return record
-        return replace(
-            record,
-            fields={**record.fields, "alias": self.before.fields["alias"]},
-            stored_aliases=self.before.stored_aliases,
-        )
+        fields = {**record.fields, "alias": self.before.fields["alias"]}
+        return replace(record, fields=fields, stored_aliases=self.before.stored_aliases)
 
 
 def merges_overlap(earlier: MergeEffect, later: MergeEffect, merged: Record, survivor_id: str) -> bool:
-    """Whether a later merge, of `gone` into another, had to do with what an earlier one added to the same record.
+    """Return whether a later merge, of `merged` into a survivor, involves what an earlier one added.
 
-    Then the earlier cannot be undone before the later: it would take away what both brought, or miss what moved on.
+    Then the earlier merge cannot be undone first: it would remove what both added, or miss what moved on.
     """
     referring = {relation for relation in later.before.relations if relation.target == merged.id}
-    relations = referring | {replace(relation, target=survivor_id) for relation in referring}
+    relations = referring | {relation._replace(target=survivor_id) for relation in referring}
     name_keys: set[str] = set()
     if later.before.id == survivor_id:
         relations |= _move_relations(merged, survivor_id)
@@ -133,7 +130,7 @@ def _iter_labels(merged: Record) -> Iterator[Alias]:
 
 def _move_relations(merged: Record, survivor_id: str) -> set[Relation]:
     return {
-        replace(relation, source=survivor_id)
+        relation._replace(source=survivor_id)
         for relation in merged.relations
         if relation.target not in (merged.id, survivor_id)
     }

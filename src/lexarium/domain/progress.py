@@ -1,10 +1,10 @@
-"""How whoever waits is told of work that takes long."""
+"""Progress of long tasks."""
 
 from collections.abc import Callable
 
+# Called with the task, the amount done and the total.
 ProgressCallback = Callable[[str, int, int], None]
-"""Called as work goes on: what is being done, how much is done, of how much."""
 
 
 def ignore_progress(task: str, done: int, total: int) -> None:
-    """Progress that nobody watches."""
+    """Do nothing."""

@@ -1,11 +1,11 @@
-"""Proposals: what a contributor would change. No record, and in no feed, until a curator accepts it."""
+"""Proposed changes, which have no effect until a curator accepts them."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
 class ProposalState(StrEnum):
-    """Where a proposal stands."""
+    """State of a proposal."""
 
     OPEN = "open"
     ACCEPTED = "accepted"
@@ -15,7 +15,7 @@ class ProposalState(StrEnum):
 
 @dataclass(frozen=True)
 class Quota:
-    """The most open proposals that a contributor may have, by number and by bytes of all their changes."""
+    """Limits of the open proposals of a contributor, by number and by total bytes of their changes."""
 
     count: int = 1_000
     bytes: int = 16 << 20
@@ -25,39 +25,37 @@ _quota = [Quota()]
 
 
 def get_quota() -> Quota:
-    """Return the quota that holds in this process."""
+    """Return the quota of this process."""
     return _quota[0]
 
 
 def set_quota(quota: Quota) -> None:
-    """Set the quota of this process. For whoever wires the process, before anything is proposed."""
+    """Set the quota of this process, at start-up."""
     _quota[0] = quota
 
 
 @dataclass(frozen=True)
 class ProposalFilter:
-    """Which open proposals are to be decided, and in which order."""
+    """Filter and order of open proposals."""
 
     collection: str | None = None
     author: str | None = None
     newest_first: bool = False
-    """Whether those come first that were made last."""
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """A change that someone would like made."""
+    """Proposed change."""
 
     id: str
     collection: str
+    # JSON: a draft for a new record, else a merge patch of one.
     change: bytes
-    """A whole draft where a new record is proposed, else a merge patch of one; as JSON."""
     author: str
     made: int
+    # None for a new record until the proposal is accepted.
     record: str | None = None
-    """The record that would change; None where it would be a new one. Once accepted, the record that it became."""
     base_version: int | None = None
-    """The version that the proposal would change."""
     state: ProposalState = ProposalState.OPEN
     decider: str | None = None
     decided: int | None = None

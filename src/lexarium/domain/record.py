@@ -1,7 +1,7 @@
-"""What a record is at a version, and what made it so: one row of the log."""
+"""Record at one version, and its document in the change log."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -18,9 +18,8 @@ from lexarium.domain.schema.relation_types import Side
 from lexarium.domain.text.characters import name_key
 
 
-@dataclass(frozen=True, order=True)
-class Relation:
-    """One relation between two records, either of which may not be there (yet)."""
+class Relation(NamedTuple):
+    """Relation between two records, which may not exist yet."""
 
     source: str
     relation: str
@@ -28,26 +27,26 @@ class Relation:
 
 
 class RelatedRecord(NamedTuple):
-    """A record at the other end of a relation."""
+    """Record at the other end of a relation."""
 
     id: str
+    # None if it does not exist or is not published.
     name: str | None
-    """None where it is not there, or not published."""
     type_name: str
+    # Side of the record that it is related to.
     side: Side
-    """The end at which the record stands that was asked about."""
 
 
 def sort_related(related: Iterable[RelatedRecord]) -> list[RelatedRecord]:
-    """By relation, then by name ignoring case, then by id."""
+    """Sort by relation type, name ignoring case, and id."""
     records = list(related)
-    if len(records) == 1:
+    if len(records) == 1:  # most often, in exports
         return records
     return sorted(records, key=lambda other: (other.type_name, other.side, (other.name or "").casefold(), other.id))
 
 
 class RecordState(StrEnum):
-    """Where a record stands in its life."""
+    """State of a record."""
 
     PUBLISHED = "published"
     RETIRED = "retired"
@@ -55,61 +54,82 @@ class RecordState(StrEnum):
 
 
 @dataclass(frozen=True)
+class ListQuery:
+    """List of records at a revision. None means any value."""
+
+    collection: str
+    revision: int
+    sort: str = "name"
+    descending: bool = False
+    state: RecordState | None = RecordState.PUBLISHED
+    ids: tuple[str, ...] | None = None
+    name_key: str | None = None
+    class_id: str | None = None
+    owner: str | None = None
+    flagged: bool | None = None
+    updated_since: int | None = None
+
+    @property
+    def is_unfiltered(self) -> bool:
+        """Return whether the list has all records of a collection in a state."""
+        return replace(self, sort="name", descending=False) == ListQuery(
+            self.collection, self.revision, state=self.state
+        )
+
+
+@dataclass(frozen=True)
 class ProposalOrigin:
-    """What a change goes back to that a curator made by accepting a proposal."""
+    """Proposal behind an accepted change, and its author. Part of the stored document."""
 
     proposal: str
     by: str
-    """Who proposed it."""
 
 
 @dataclass(frozen=True)
 class Record:
-    """All that a record is at one version."""
+    """Record at one version."""
 
     collection: Collection
+    # All fields of the collection, in order.
     fields: Fields
-    """Every field of the collection, in its order."""
+    # Relations that have this record as their source.
     relations: frozenset[Relation] = frozenset()
-    """Every relation of which it is the source."""
     state: RecordState = RecordState.PUBLISHED
+    # Replacement of a retired or merged record.
     replaced_by: str | None = None
-    """The record that stands in for one that is retired or merged."""
+    # None if the field `alias` represents them.
     stored_aliases: tuple[Alias, ...] | None = None
-    """None until someone edits the list: then `alias` itself tells them."""
+    # References of the definition.
     sources: tuple[str, ...] = ()
-    """Where its definition comes from."""
 
     @property
     def id(self) -> str:
-        """Its identifier."""
         record_id: str = self.fields["id"]
         return record_id
 
     @cached_property
     def rendered(self) -> RenderedRecord:
-        """What the store keeps of its fields."""
+        """Bytes and keys of the fields, as stored."""
         return render_fields(self.collection, self.fields)
 
     @property
     def definition(self) -> str:
-        """Its definition; nothing where records of its kind have none."""
+        """Definition, or an empty text if its collection has none."""
         text: str = self.fields.get(self.collection.definition_field or "", "")
         return text
 
     @cached_property
     def aliases(self) -> tuple[Alias, ...]:
-        """Its other names."""
         return parse_aliases(self.fields.get("alias", "")) if self.stored_aliases is None else self.stored_aliases
 
     @property
     def relation_targets(self) -> dict[str, list[str]]:
-        """The targets of its relations, by relation."""
+        """Targets by relation type."""
         return group_targets(self.relations)
 
     @property
     def cache_tags(self) -> set[CacheTag]:
-        """What is shaken when a record becomes this."""
+        """Tags that are invalidated when a record becomes this one."""
         tags = {
             cache_tags.record_tag(self.id),
             cache_tags.collection_tag(self.collection.name),
@@ -118,7 +138,7 @@ class Record:
         return tags | {cache_tags.record_tag(relation.target) for relation in self.relations}
 
     def to_document(self, origin: ProposalOrigin | None = None) -> bytes:
-        """It as bytes, for the log; with what its change goes back to, where that is a proposal."""
+        """Return the JSON document for the log, with the proposal behind the change, if any."""
         document: dict[str, Any] = {
             "state": self.state,
             "record": orjson.Fragment(self.rendered.body),
@@ -136,13 +156,13 @@ class Record:
 
 
 def build_simple_document(body: bytes, relations: frozenset[Relation]) -> bytes:
-    """What `Whole.document` makes of a published record that has nothing but its fields, rendered so, and relations."""
+    """Return the same as `Record.to_document`, but faster, for a published record with only fields and relations."""
     targets = orjson.dumps(group_targets(relations)) if relations else b"{}"
     return b'{"state":"published","record":' + body + b',"relations":' + targets + b"}"
 
 
 def parse_record(collection: str, document: bytes) -> Record:
-    """What `Whole.document` made bytes of."""
+    """Parse a document of the log."""
     data = orjson.loads(document)
     fields = data["record"]
     aliases = data.get("aliases")
@@ -158,25 +178,24 @@ def parse_record(collection: str, document: bytes) -> Record:
 
 
 def parse_labels(document: bytes) -> list[str]:
-    """The name and the other names of a record, from what `Whole.document` made of it: faster than by all it is."""
+    """Return the name and aliases in a document of the log, without building the record."""
     data = orjson.loads(document)
     fields = data["record"]
     aliases = data.get("aliases")
-    alias_texts = (
-        split_alias_texts(fields.get("alias", "")) if aliases is None else [alias["text"] for alias in aliases]
-    )
-    return [fields["name"], *alias_texts]
+    if aliases is None:
+        return [fields["name"], *split_alias_texts(fields.get("alias", ""))]
+    return [fields["name"], *(alias["text"] for alias in aliases)]
 
 
 def build_relations(source_id: str, targets_by_type: Mapping[str, Iterable[str]]) -> frozenset[Relation]:
-    """The edges of a record, from the targets of its relations."""
+    """Return the relations of a source, from the targets by relation type."""
     return frozenset(
         Relation(source_id, type_name, target) for type_name, targets in targets_by_type.items() for target in targets
     )
 
 
 def group_targets(relations: Iterable[Relation]) -> dict[str, list[str]]:
-    """The targets of a record's edges, by relation."""
+    """Return the targets of relations, by relation type."""
     targets: dict[str, list[str]] = {}
     for relation in sorted(relations):
         targets.setdefault(relation.relation, []).append(relation.target)

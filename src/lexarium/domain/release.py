@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Release:
-    """A state of the catalogue that has a name, and can be cited."""
+    """Named revision of the catalogue, for citation."""
 
     name: str
     revision: int

@@ -1,11 +1,11 @@
-"""Points in time: milliseconds since the Unix epoch, and the contract's text form of them. All in UTC."""
+"""Timestamps: milliseconds since the Unix epoch, and their text forms, in UTC."""
 
 import re
 import time
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
-# The ends of what `datetime` can say; numbers beyond are kept in records but have no text form of their own.
+# Limits of `datetime`. Records may hold numbers beyond them.
 _MIN = datetime.min.replace(tzinfo=UTC)
 _MAX = datetime.max.replace(tzinfo=UTC, microsecond=0)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -13,13 +13,13 @@ _PATTERN = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
 
 
 def now_ms() -> int:
-    """This moment, in milliseconds since the Unix epoch."""
+    """Return the current time in milliseconds since the Unix epoch."""
     return time.time_ns() // 1_000_000
 
 
-@lru_cache(maxsize=256)  # what is written at one moment tells it several times
+@lru_cache(maxsize=256)  # one write formats the same time repeatedly
 def format_timestamp(milliseconds: int) -> str:
-    """`YYYY-MM-DDThh:mm:ss`, with no zone designator."""
+    """Format as `YYYY-MM-DDThh:mm:ss`."""
     try:
         dt = datetime.fromtimestamp(milliseconds / 1000, UTC)
     except (ValueError, OverflowError, OSError):
@@ -28,7 +28,7 @@ def format_timestamp(milliseconds: int) -> str:
 
 
 def format_timestamp_ms(milliseconds: int) -> str | None:
-    """`YYYY-MM-DDThh:mm:ss.sssZ`; None where no date can say it."""
+    """Format as `YYYY-MM-DDThh:mm:ss.sssZ`; return None if out of range."""
     try:
         dt = _EPOCH + timedelta(milliseconds=milliseconds)
     except OverflowError:
@@ -37,7 +37,7 @@ def format_timestamp_ms(milliseconds: int) -> str | None:
 
 
 def is_timestamp(text: str) -> bool:
-    """Whether a text is a date and time in the form that `text_of` gives."""
+    """Return whether a text is a timestamp in the form of `format_timestamp`."""
     if _PATTERN.fullmatch(text) is None:
         return False
     try:
@@ -48,10 +48,10 @@ def is_timestamp(text: str) -> bool:
 
 
 def parse_timestamp(text: str) -> int | None:
-    """The point in time a stamp names (UTC where it names no zone), or None where it is no stamp."""
+    """Return the milliseconds of an ISO 8601 timestamp (in UTC unless it has a zone), or None if it is invalid."""
     try:
         dt = datetime.fromisoformat(text)
     except ValueError:
         return None
-    # Without fractions: as a float, some milliseconds would be lost.
+    # Integer division: a float would lose milliseconds.
     return ((dt if dt.tzinfo else dt.replace(tzinfo=UTC)) - _EPOCH) // timedelta(milliseconds=1)

@@ -1,4 +1,4 @@
-"""What people write, held to the rules: every problem is found at once."""
+"""Validate drafts; report all problems at once."""
 
 from collections.abc import Mapping
 from functools import cache, partial
@@ -13,16 +13,16 @@ from lexarium.domain.schema.fields import Editable, Fields
 from lexarium.domain.text.characters import reject_control_chars, reject_direction_controls
 from lexarium.domain.text.limits import TextLimits, get_text_limits
 
-# What a JSON number of every client and an integer column of every engine can hold.
+# Fits into a JSON number of every client and an integer column of every engine.
 _MAX_INTEGER = 2**53 - 1
 _MAX_ITEMS = 1_000
+_ListItem = Annotated[str, StringConstraints(min_length=1, max_length=2_000), AfterValidator(reject_control_chars)]
 
 
 def validate_valpha_draft(collection: Collection, values: Mapping[str, Any], *, from_form: bool = False) -> Fields:
-    """The writable fields of a new record as v-alpha has them, or `Invalid` with every problem.
+    """Validate a new record in the v-alpha shape; return its editable fields or raise InvalidInput.
 
-    Fields that are the server's own are passed over; unknown ones are refused. `text` says that the values come
-    from a form, where an integer is written as text.
+    Fields that the server sets are ignored, unknown ones are refused. Values from a form may be integers as text.
     """
     model = build_valpha_model(collection.name)
     client_values = {
@@ -38,13 +38,12 @@ def validate_valpha_draft(collection: Collection, values: Mapping[str, Any], *, 
 def validate_draft(
     collection: Collection, draft: Mapping[str, Any], current: Mapping[str, Any] | None = None
 ) -> Fields:
-    """All that is writable of a record as v1 has it, or `Invalid` with every problem.
+    """Validate a draft in the v1 shape; return it with defaults or raise InvalidInput.
 
-    What is left out gets its default. Fields that are as `kept` says are not held to the rules: an old record may
-    break them.
+    Fields that are unchanged from `current` are not checked: an old record may break the rules.
     """
     current = current or {}
-    # Of one type too: to Python, true is 1.
+    # The types too, since True equals 1.
     unchanged = {
         name: value
         for name, value in draft.items()
@@ -62,12 +61,12 @@ def validate_draft(
 
 
 def build_valpha_model(name: str) -> type[BaseModel]:
-    """What v-alpha takes of a new record of this collection."""
+    """Return the pydantic model of a new record in the v-alpha shape."""
     return _build_valpha_model(name, get_text_limits())
 
 
 def build_draft_model(name: str) -> type[BaseModel]:
-    """What v1 takes of a record of this collection: `aliases` for `alias`, and what v-alpha does not show."""
+    """Return the pydantic model of a draft in the v1 shape."""
     return _build_draft_model(name, get_text_limits())
 
 
@@ -89,16 +88,11 @@ def _build_draft_model(name: str, limits: TextLimits) -> type[BaseModel]:
         Field(default_factory=list, max_length=_MAX_ITEMS, description="Other names, with their language and scope."),
     )
     fields["sources"] = (
-        list[Annotated[str, StringConstraints(min_length=1, max_length=2_000), AfterValidator(reject_control_chars)]],
+        list[_ListItem],
         Field(default_factory=list, max_length=_MAX_ITEMS, description="Where the definition comes from."),
     )
     fields["relations"] = (
-        dict[
-            str,
-            list[
-                Annotated[str, StringConstraints(min_length=1, max_length=2_000), AfterValidator(reject_control_chars)]
-            ],
-        ],
+        dict[str, list[_ListItem]],
         Field(default_factory=dict, description="The targets of its relations, by relation."),
     )
     return _create_model(f"{name}_draft", fields)
@@ -121,9 +115,8 @@ def _editable_definitions(collection: Collection) -> dict[str, Any]:
         if info.annotation is int:
             rule: Any = Annotated[int, AfterValidator(_check_integer_range)]
         else:
-            rule = Annotated[
-                str, StringConstraints(max_length=editable.max_length), AfterValidator(reject_control_chars)
-            ]
+            limit = StringConstraints(max_length=editable.max_length)
+            rule = Annotated[str, limit, AfterValidator(reject_control_chars)]
         if name == "name":
             rule = Annotated[rule, AfterValidator(_check_not_blank), AfterValidator(reject_direction_controls)]
         elif name == "alias":
@@ -138,19 +131,16 @@ def _create_model(name: str, fields: dict[str, Any]) -> type[BaseModel]:
 
 
 def _check_joined_length(alias_field: Editable | None, aliases: list[Alias]) -> list[Alias]:
-    """The names themselves; raises `ValueError` where v-alpha's field, if there is one, cannot hold them."""
-    if (
-        alias_field is not None
-        and alias_field.max_length is not None
-        and len(format_aliases(aliases)) > alias_field.max_length
-    ):
-        detail = f"those in {DEFAULT_LANGUAGE} come to {len(format_aliases(aliases)):,} when joined for `alias`"
-        raise ValueError(f"should have at most {alias_field.max_length:,} characters in all; {detail}.")
+    """Return the aliases; raise ValueError if they are too long for the v-alpha field when joined."""
+    max_length = None if alias_field is None else alias_field.max_length
+    length = len(format_aliases(aliases))
+    if max_length is not None and length > max_length:
+        detail = f"those in {DEFAULT_LANGUAGE} come to {length:,} when joined for `alias`"
+        raise ValueError(f"should have at most {max_length:,} characters in all; {detail}.")
     return aliases
 
 
 def _check_alias(alias: str) -> str:
-    """Return the joined names; raise `ValueError` where `check_direction` would for one of them."""
     for name in split_alias_texts(alias):
         reject_direction_controls(name)
     return alias
@@ -173,13 +163,14 @@ def _to_invalid_input(collection: Collection, error: ValidationError) -> Invalid
 
 
 def to_field_problems(error: ValidationError) -> list[FieldProblem]:
-    """What pydantic found, each as a field (with `/` between the parts of its place) and a sentence about it."""
+    """Convert the errors of pydantic. Parts of a nested field are joined by `/`."""
     return [
         FieldProblem("/".join(str(part) for part in item["loc"]), format_error(item))
         for item in error.errors(include_url=False)
     ]
 
 
+# Messages that follow the name of a field, by pydantic error type.
 _ERROR_MESSAGES = {
     "missing": "is required.",
     "extra_forbidden": "is not a field that can be written here.",
@@ -201,11 +192,10 @@ _ERROR_MESSAGES = {
     "literal_error": "should be one of {expected}.",
     "enum": "should be one of {expected}.",
 }
-"""Pydantic's kinds of errors as sentences that follow the name of a field."""
 
 
 def format_error(item: Mapping[str, Any]) -> str:
-    """What pydantic says of one error as a sentence of ours that follows the name of a field."""
+    """Return the message of one pydantic error, to follow the name of a field."""
     template = _ERROR_MESSAGES.get(item["type"])
     if template is not None:
         return template.format(**item.get("ctx", {})).replace("at least 1 characters", "at least one character")

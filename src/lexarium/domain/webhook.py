@@ -1,4 +1,4 @@
-"""Webhooks: who is told of changes, how long they are tried, and what became of it."""
+"""Webhooks, their retry policy, and deliveries."""
 
 from dataclasses import dataclass, replace
 
@@ -13,44 +13,44 @@ _DISABLE_AFTER_MS = 24 * 60 * 60 * _SECOND_MS
 
 @dataclass(frozen=True)
 class Webhook:
-    """An address that is told of changes, one after the other, in the order of the log."""
+    """Subscription of a URL to changes, delivered one by one in the order of the log."""
 
     id: str
     url: str
+    # Signing secrets of Standard Webhooks, the newest first.
     secrets: tuple[str, ...]
-    """What deliveries are signed with, in the form of Standard Webhooks, the newest first."""
+    # Empty for all.
     collections: tuple[str, ...]
-    """Whose changes it wants; empty: of all."""
+    # Empty for all.
     actions: tuple[Action, ...]
-    """Which changes it wants; empty: all."""
+    # Last change that was delivered or skipped.
     seq: int
-    """The last change that was delivered or passed over."""
     created: int
+    # Failed attempts for the next change.
     attempts: int = 0
-    """How often the next change was tried in vain."""
+    # Earliest time of the next attempt.
     due: int = 0
-    """Before this moment nothing is tried."""
+    # Time of the first failure since the last success.
     failing: int | None = None
-    """Since when nothing could be delivered."""
     disabled: int | None = None
 
     def matches(self, change: Change) -> bool:
-        """Whether it is to be told of a change."""
+        """Return whether the webhook subscribes to a change."""
         return (not self.collections or change.collection in self.collections) and (
             not self.actions or change.action in self.actions
         )
 
     def with_success(self, seq: int) -> "Webhook":
-        """It, once the changes up to this one are delivered or passed over."""
+        """Return the webhook after changes up to a seq were delivered or skipped."""
         return replace(self, seq=seq, attempts=0, due=0, failing=None)
 
     def with_failure(self, at: int, jitter: float, *, disable: bool = False) -> "Webhook":
-        """It, once a delivery has failed: to be tried again later and later, and disabled after a day or if unwanted.
+        """Return the webhook after a failure, with exponential backoff; disabled after a day or if `disable`.
 
-        The jitter, a factor near 1, keeps many that failed together from coming back together.
+        The jitter, a factor near 1, spreads the retries of webhooks that failed together.
         """
         attempts = self.attempts + 1
-        # The exponent is bounded too: nobody needs the exact value of a wait of many lifetimes.
+        # The exponent is bounded, since the result is.
         backoff_ms = min(_INITIAL_BACKOFF_MS * _BACKOFF_FACTOR ** min(attempts - 1, 20), MAX_BACKOFF_MS)
         failing_since = at if self.failing is None else self.failing
         should_disable = disable or at - failing_since >= _DISABLE_AFTER_MS
@@ -63,20 +63,20 @@ class Webhook:
         )
 
     def with_secret(self, secret: str) -> "Webhook":
-        """It, with a new secret. The last one signs along, so that a receiver can change over when it likes."""
+        """Return the webhook with a new secret. The last one still signs too, so that a receiver can switch later."""
         return replace(self, secrets=(secret, self.secrets[0]))
 
     def with_url(self, url: str) -> "Webhook":
-        """It, with another address, which has not failed yet."""
+        """Return the webhook with another URL, and no failures."""
         return self if url == self.url else replace(self, url=url, attempts=0, due=0, failing=None)
 
     def with_enabled(self) -> "Webhook":
-        """It, to be tried at once, with the change where it stopped."""
+        """Return the webhook enabled, to continue at once where it stopped."""
         return replace(self, attempts=0, due=0, failing=None, disabled=None)
 
 
+# Seq of a test delivery, which has no change.
 TEST_SEQ = 0
-"""Stands for a change where none was sent: an admin only tried the webhook out."""
 
 
 @dataclass(frozen=True)
@@ -85,9 +85,8 @@ class WebhookDelivery:
 
     webhook: str
     seq: int
-    """Of the change, or `TRIAL`."""
     at: int
+    # HTTP status, or None without a response.
     status: int | None
-    """What the receiver answered; None where it did not."""
+    # Reason of a failure; empty after a success.
     error: str = ""
-    """Why it counts as failed; empty where it does not."""

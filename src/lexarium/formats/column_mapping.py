@@ -1,4 +1,4 @@
-"""What columns and predicates of a file mean that no codec knows, as people tell it."""
+"""Parse mappings of columns and predicates to fields, as users write them."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -7,24 +7,17 @@ from lexarium.domain.errors import FieldProblem, InvalidInput
 from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.domain.schema.relation_types import RELATION_TYPES
 
+# What a column or predicate can be mapped to.
 MAPPING_TARGETS: tuple[str, ...] = (
     *dict.fromkeys(name for collection in COLLECTIONS.values() for name in collection.fields),
-    "collection",
-    "aliases",
-    "sources",
-    "state",
-    "replaced_by",
+    *("collection", "aliases", "sources", "state", "replaced_by"),
     *RELATION_TYPES,
 )
-"""What a column or a predicate can mean."""
 _INVALID_MAPPING = "The map cannot be used."
 
 
 def parse_mapping_options(options: Sequence[str]) -> dict[str, str]:
-    """The meaning of each column or predicate, from pairs `COLUMN=MEANING` and from files with one such pair a line.
-
-    Raises `Invalid` with every mistake there is.
-    """
+    """Parse pairs `COLUMN=MEANING`, and files with one such pair a line; raise InvalidInput with all problems."""
     problems: list[FieldProblem] = []
     pairs = list(_iter_pairs(options, problems))
     try:
@@ -37,11 +30,11 @@ def parse_mapping_options(options: Sequence[str]) -> dict[str, str]:
 
 
 def parse_mapping_pairs(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """The same from pairs alone, each with where it stands."""
+    """Parse pairs `COLUMN=MEANING`, each given with its location; raise InvalidInput with all problems."""
     column_mapping: dict[str, str] = {}
     problems: list[FieldProblem] = []
     for location, pair in pairs:
-        # The last sign of equality counts: an IRI may hold others.
+        # An IRI may contain other equals signs.
         column, equals, field = (part.strip() for part in pair.rpartition("="))
         if not equals or not column:
             problems.append(FieldProblem(location, "is no pair COLUMN=MEANING."))
@@ -66,8 +59,7 @@ def _iter_pairs(options: Sequence[str], problems: list[FieldProblem]) -> Iterato
             continue
         if lines is None:
             yield option, option
-        else:
-            numbered_lines = (
-                (number, line) for number, line in enumerate(lines, 1) if line.strip() and line[:1] != "#"
-            )
-            yield from ((f"{path}, line {number}", line) for number, line in numbered_lines)
+            continue
+        for number, line in enumerate(lines, 1):
+            if line.strip() and line[:1] != "#":
+                yield f"{path}, line {number}", line

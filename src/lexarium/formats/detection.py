@@ -1,4 +1,4 @@
-"""Which format a document has: told by its name, else by how it begins."""
+"""Detect the format of a document by its name, or else by its first bytes."""
 
 import re
 from pathlib import PurePath
@@ -6,8 +6,8 @@ from pathlib import PurePath
 from lexarium.domain.errors import LexariumError
 from lexarium.formats.registry import FORMATS, Format
 
+# Bytes at the beginning that are looked at.
 SNIFF_BYTES = 1 << 16
-"""How many of its first bytes are looked at."""
 
 _FORMAT_BY_EXTENSION = {
     extension: entry for entry in FORMATS.values() if entry.can_read for extension in entry.extensions
@@ -22,38 +22,35 @@ _OBO_LINE = re.compile(rb"^(?:format-version:|\[Term\]|\[Typedef\])", re.MULTILI
 
 
 class UnknownFormatError(LexariumError):
-    """Nothing tells the format: the sentence goes on after the document's name."""
+    """The format cannot be detected. The message continues after the document's name."""
 
 
 def has_known_extension(name: str, format: Format | None = None) -> bool:
-    """Whether the ending of a name tells a format, or this one."""
+    """Return whether the extension of a name is that of any format, or of this one."""
     extension = PurePath(name).suffix.lower()
     return extension in (_FORMAT_BY_EXTENSION if format is None else format.extensions)
 
 
 def detect_format(name: str, head: bytes, *, allow_tables: bool = True) -> Format:
-    """The format of a document with this name that begins with these bytes, in UTF-8.
+    """Return the format of a document with this name that begins with these bytes in UTF-8.
 
-    Without `guess` a comma in its first line does not make a table of it.
+    Raise UnknownFormatError. Without `allow_tables`, a comma in the first line does not make it a table.
     """
     by_extension = _FORMAT_BY_EXTENSION.get(PurePath(name).suffix.lower())
     if by_extension is not None and by_extension.name != "v-alpha":
         return by_extension
-    # A document in JSON-LD is often called .json too.
+    # JSON-LD often has the extension .json too.
     detected = _detect_by_content(head.lstrip()) if by_extension is None else _detect_json_kind(head.lstrip())
     if detected is None or (detected in _TABLE_FORMATS and not allow_tables):
         readable = ", ".join(entry.name for entry in FORMATS.values() if entry.can_read)
-        raise UnknownFormatError(
-            f"has no format that its name or its beginning tells; give --format, one of {readable}"
-        )
+        message = "has no format that its name or its beginning tells"
+        raise UnknownFormatError(f"{message}; give --format, one of {readable}")
     return FORMATS[detected]
 
 
 def _detect_by_content(head: bytes) -> str | None:
     if head[:1] in (b"[", b"{"):
-        if head[:1] == b"[" and _OBO_LINE.match(head):
-            return "obo"
-        return _detect_json_kind(head)
+        return "obo" if _OBO_LINE.match(head) else _detect_json_kind(head)
     if head[:1] == b"<" and not _NTRIPLES_LINE.match(head):
         return _detect_xml_kind(head)
     lines = [line for line in head.splitlines() if line.strip() and not line.lstrip().startswith((b"#", b"!"))]

@@ -1,4 +1,4 @@
-"""What other vocabularies speak of, as this catalogue has it: identifiers, names, numbers."""
+"""Convert identifiers, names and numbers of other vocabularies to those of this catalogue."""
 
 import re
 from urllib.parse import quote
@@ -9,7 +9,7 @@ from lexarium.domain.text.characters import name_key
 from lexarium.domain.vocabulary import Vocabulary
 
 _ID_PREFIXES = tuple(prefix for collection in COLLECTIONS.values() for prefix in collection.id_prefixes)
-# What a mapping may hold beside letters and digits.
+# Allowed in the target of a mapping besides letters and digits.
 _IRI_SAFE_CHARS = "!#$%&'()*+,-./:;=?@[]_~"
 _INTEGER_PATTERN = re.compile(r"([+-]?[0-9]{1,19})(?:[.,]0*)?")
 _REFERENCE_SEPARATOR = "\x1f"
@@ -17,17 +17,17 @@ _INT64_RANGE = range(-(2**63), 2**63)
 
 
 def parse_own_id(text: str, vocabulary: Vocabulary) -> str | None:
-    """The id of ours that a text is, bare or as an IRI of this catalogue; None where it is something else."""
+    """Return our id from a bare id or an IRI of this catalogue; None if it is neither."""
     return text if has_prefix(text, _ID_PREFIXES) else vocabulary.parse_record_iri(text)
 
 
 def format_id(record_id: str, vocabulary: Vocabulary) -> str:
-    """An id of ours in a form that `own_id` knows again: bare, or where it has another form than ours as an IRI."""
+    """Return our id in a form that `parse_own_id` recognizes: bare, or as an IRI if it has an unusual form."""
     return record_id if has_prefix(record_id, _ID_PREFIXES) else vocabulary.record_iri(record_id)
 
 
 def escape_iri(text: str) -> str:
-    """A text with what no IRI or CURIE may hold written as %20 and the like."""
+    """Percent-encode the characters that an IRI or CURIE may not contain."""
     return quote(text, safe=_IRI_SAFE_CHARS) if text.isascii() else "".join(map(_escape_char, text))
 
 
@@ -36,17 +36,17 @@ def _escape_char(char: str) -> str:
 
 
 def parse_integer(text: str) -> int | None:
-    """The number that a text says, also with noughts after a point; None where it says none that can be kept."""
+    """Return the integer that a text states, also with zeros after a point; None if there is none of 64 bits."""
     match = _INTEGER_PATTERN.fullmatch(text)
     return int(match[1]) if match and int(match[1]) in _INT64_RANGE else None
 
 
 def build_name_reference(collection: str, name: str) -> str:
-    """What stands for a record, within an import, that a file knows only by its name; like no other id or name."""
+    """Return a reference to a record by its name, for use within an import; it equals no id or name."""
     return f"{_REFERENCE_SEPARATOR}{collection}{_REFERENCE_SEPARATOR}{name_key(name)}"
 
 
 def parse_name_reference(reference: str) -> tuple[str, str] | None:
-    """The collection, and the key of the name, of which `label_key` made this; None where it did not."""
+    """Return the collection and the name key of a name reference; None if it is none."""
     collection, separator, name = reference.removeprefix(_REFERENCE_SEPARATOR).partition(_REFERENCE_SEPARATOR)
     return (collection, name) if separator and reference.startswith(_REFERENCE_SEPARATOR) else None

@@ -1,4 +1,4 @@
-"""What every codec is told, and what it makes of its input."""
+"""The options of every codec, and the parsed records that it yields."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -17,7 +17,7 @@ from lexarium.formats.registry import Format
 
 
 class ParseError(LexariumError):
-    """The input does not follow its format; where it is raised, nothing after this place can be read."""
+    """The input is malformed. If it is raised, nothing after this position can be read."""
 
     def __init__(self, reason: str, line: int, column: int) -> None:
         super().__init__(f"line {line}, column {column}: {reason}")
@@ -26,36 +26,16 @@ class ParseError(LexariumError):
         self.column = column
 
     def to_parsed_record(self) -> "ParsedRecord":
-        """The same as one mistake among others, where what comes after it can be read."""
+        """Return a rejected record, for input that can be read on after the error."""
         return ParsedRecord(self.line, column=self.column, problems=[self.reason])
 
 
-def missing_collection_error(line: int) -> ParseError:
-    """Nothing tells what the records are."""
-    message = "nothing tells which collection the records belong to: name it with --collection, or in the file's name"
-    return ParseError(f"{message}, as in {next(iter(COLLECTIONS))}.json", line, 1)
-
-
-@dataclass(frozen=True)
-class ReadOptions:
-    """How a file is to be read."""
-
-    format: Format
-    vocabulary: Vocabulary = field(default_factory=Vocabulary)
-    collection: Collection | None = None
-    """What its records are, whatever they say."""
-    default_collection: Collection | None = None
-    """What they are where they do not say."""
-    column_mapping: Mapping[str, str] = field(default_factory=dict)
-    """What a column or predicate of the file means that the codec does not know: the name of a field or relation."""
-
-
 class ParsedVersion(NamedTuple):
-    """A version of a record, and how it came to be."""
+    """A version of a record and its metadata."""
 
     number: int
+    # Versions with the same number are of one write.
     write_id: int
-    """Versions with the same number were made by one write."""
     at: int
     actor: str
     action: Action
@@ -64,60 +44,84 @@ class ParsedVersion(NamedTuple):
 
 @dataclass(slots=True)
 class ParsedRecord:
-    """A record as a file gives it: only what the file holds of it, checked for its types."""
+    """A record as a file states it, with valid types. None means that the file states nothing."""
 
+    # 0: the warnings are about the whole file.
     line: int
-    """0: what it says is of the file as a whole."""
     collection: str = ""
+    # The IRI or CURIE of a record that is not ours; `fields` has no id then.
     foreign_id: str = ""
-    """What the file calls the record where that is no id of ours: an IRI or a CURIE. `fields` has no id then."""
     fields: Fields = field(default_factory=dict)
+    # Also None if the field `alias` states them.
     aliases: tuple[Alias, ...] | None = None
-    """None: not told, or told by the field `alias`."""
     sources: tuple[str, ...] | None = None
-    """None: not told."""
     state: RecordState | None = None
-    """None: not told."""
+    # An id of ours or of the file.
     replaced_by: str | None = None
-    """An id, or what the file calls that record."""
+    # Their ends are ids of ours or of the file.
     relations: list[Relation] = field(default_factory=list)
-    """Ends are ids, or what the file calls those records."""
+    # Relation types, with the side of this record, of which `relations` is the complete list.
     complete_relations: list[tuple[str, Side]] = field(default_factory=list)
-    """Relations, and the end at which the record stands in them, of which `edges` holds all there are."""
+    # Written by hand: if a target in `relations` is unknown, it may be misspelt, and the list is not complete.
     is_manual: bool = False
-    """Whether people may have misspelt what `edges` name: where one is not known, `told` does not hold of its kind."""
+    # Whether `relations` and `replaced_by` contain only ids of ours, whatever they look like.
     targets_are_ids: bool = False
-    """Whether `edges` and `replaced_by` name records by nothing but ids, whatever these look like."""
+    # For a file with history: the version. Each version is a record of its own, complete, the oldest first.
     version: ParsedVersion | None = None
-    """Where the file tells history: which version this is. Then each comes by itself, whole, the oldest first."""
+    # Reasons to reject the record.
     problems: list[str] = field(default_factory=list)
-    """Why it cannot be taken."""
     warnings: list[str] = field(default_factory=list)
-    """What is odd about it, though it is taken."""
+    # The column of the problems; 0: unknown.
     column: int = 0
-    """Where on the line its problems are; 0: anywhere."""
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """Options for reading a file."""
+
+    format: Format
+    vocabulary: Vocabulary = field(default_factory=Vocabulary)
+    # Overrides what the records state.
+    collection: Collection | None = None
+    # For records that state no collection.
+    default_collection: Collection | None = None
+    # Fields or relation types by the columns or predicates that the codec does not know.
+    column_mapping: Mapping[str, str] = field(default_factory=dict)
+
+    def choose_collection(self, stated: Collection | None, line: int) -> Collection:
+        """Return the overriding, stated or default collection; raise ParseError if there is none."""
+        collection = self.collection or stated or self.default_collection
+        if collection is None:
+            hint = f"name it with --collection, or in the file's name, as in {next(iter(COLLECTIONS))}.json"
+            raise ParseError(f"nothing tells which collection the records belong to: {hint}", line, 1)
+        return collection
+
+    def parse_collection(self, key: str, stated: object, record: ParsedRecord) -> Collection | None:
+        """Return the collection of a record; if the stated one is unknown, add a problem and return None."""
+        collection = COLLECTIONS.get(stated) if isinstance(stated, str) else None
+        if self.collection is None and collection is None and stated is not None:
+            record.problems.append(f"its {key} is {stated!r}, which is none of {', '.join(COLLECTIONS)}")
+            return None
+        return self.choose_collection(collection, record.line)
 
 
 class WarningCounter:
-    """Sentences, counted."""
+    """Count warnings by message."""
 
     def __init__(self) -> None:
         self._counts: Counter[str] = Counter()
         self._examples: dict[str, str] = {}
 
     def add(self, message: str, example: str = "") -> None:
-        """Something happened (again); the first example is told."""
+        """Count a warning; only the first example is kept."""
         self._counts[message] += 1
         self._examples.setdefault(message, example)
 
-    def messages(self) -> list[str]:
-        """All of it, in the order in which it first happened."""
-        return [self._format_message(message, count) for message, count in self._counts.items()]
-
-    def to_parsed_records(self) -> Iterator[ParsedRecord]:
-        """All of it as warnings about the document, where there is anything to tell."""
-        if self._counts:
-            yield ParsedRecord(0, warnings=self.messages())
+    def to_parsed_records(self, *other_warnings: str) -> Iterator[ParsedRecord]:
+        """Yield all warnings, with their counts, as one record about the whole file, if there are any."""
+        messages = [self._format_message(message, count) for message, count in self._counts.items()]
+        if other_warnings or messages:
+            yield ParsedRecord(0, warnings=[*other_warnings, *messages])
 
     def _format_message(self, message: str, count: int) -> str:
         example = self._examples[message]

@@ -1,4 +1,4 @@
-"""Opening files: decompressed as they are read, and not without end."""
+"""Open files and archives; decompress them while they are read, up to a limit."""
 
 import bz2
 import gzip
@@ -24,8 +24,8 @@ from lexarium.formats.text_encoding import SupportsRead
 STANDARD_INPUT = Path("-")
 
 _COMPRESSION_SUFFIXES = (".gz", ".zip", ".bz2", ".xz", ".zst")
+# Memory of a zstd decompressor.
 _MAX_WINDOW_BYTES = 128 << 20
-"""In bytes: so much memory zstd may take for looking back."""
 _DECOMPRESSORS: dict[bytes, Callable[[BinaryIO], Any]] = {
     b"\x1f\x8b": gzip.open,
     b"BZh": bz2.open,
@@ -39,8 +39,8 @@ _DECOMPRESSION_ERRORS = (
     *(EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError, zipfile.BadZipFile),
     *(NotImplementedError, RuntimeError, OSError),
 )
+# Members of the archives that are documents of an office program.
 _OFFICE_MEMBERS = ("[Content_Types].xml", "mimetype")
-"""What archives hold that an office program calls its documents."""
 _OLE_MAGIC = b"\xd0\xcf\x11\xe0"
 _UNSUPPORTED_MAGIC: dict[bytes, str] = {
     **dict.fromkeys((_ZIP_MAGIC, *_DECOMPRESSORS), "is compressed a second time: decompress it first"),
@@ -53,68 +53,64 @@ _UNSUPPORTED_MAGIC: dict[bytes, str] = {
 }
 _TAR_MAGIC, _TAR_OFFSET = b"ustar", 257
 
+# Decompressed size that is always allowed.
 MIN_ALLOWED_BYTES = 64 << 20
-"""So much may come out of a file however small it is."""
+# Text compresses to a fifth or a fiftieth; only a decompression bomb exceeds this.
 MAX_COMPRESSION_RATIO = 200
-"""Past that, so many times its size: text comes to a fifth or a fiftieth, only what is made to harm to less."""
 MAX_BYTES = 64 << 30
-"""No more than this comes out of any file."""
 MAX_MEMBERS = 1_000
-"""So many files may be in one archive."""
+_MAX_MEMORY_BYTES = 8 << 20
+_COPY_CHUNK_BYTES = 1 << 20
 
 
 class UnreadableFileError(LexariumError):
-    """A file cannot be read: the sentence goes on after its name."""
+    """A file cannot be read. The message continues after its name."""
 
 
 class UnsupportedFileError(LexariumError):
-    """A document is something that is known, and not read: the sentence goes on after its name."""
+    """A document has a known format that is not supported. The message continues after its name."""
 
 
 @dataclass(frozen=True)
 class SourceDocument:
-    """A document to be read: a file, or one of those in an archive."""
+    """A document to read: a file, or a member of an archive."""
 
     display_name: str
-    """What people call it."""
+    # Without the suffix of a compression.
     file_name: str
-    """Its file's name, without an ending that only says how it is compressed."""
+    # Some of its first bytes.
     head: bytes
-    """Some of its first bytes."""
     stream: BinaryIO
+    # Returns the number of bytes read from the file on disk.
     bytes_read: Callable[[], int]
-    """How many bytes of the file on disk have been read."""
+    # The names of the other members of the archive.
     sibling_names: tuple[str, ...] = ()
-    """The names of the others in the same archive."""
 
 
 def open_documents(path: Path) -> Iterator[SourceDocument]:
-    """What a file holds, one after the other; each is to be read before the next is asked for.
+    """Yield the documents of a file or of STANDARD_INPUT; read each before the next.
 
-    Raises `OSError` where it cannot be opened, and `Unreadable`, also while it is read, where it is damaged or
-    becomes absurdly large. `STANDARD_INPUT` is what comes from there.
+    Raise OSError if it cannot be opened, and UnreadableFileError, also while it is read, if it is damaged or
+    decompresses to an absurd size.
     """
     is_piped = path == STANDARD_INPUT
     display_name = "standard input" if is_piped else str(path)
     with nullcontext(cast(io.BufferedReader, sys.stdin.buffer)) if is_piped else path.open("rb") as file:
-        # Of a pipe nobody knows.
+        # A pipe does not know: 0.
         bytes_read = file.tell if file.seekable() else int
         head = file.peek(6)[:6]
         if head.startswith(_ZIP_MAGIC):
             yield from _open_zip_members(path, file)
             return
+        stream = file
         for magic, opener in _DECOMPRESSORS.items():
             if head.startswith(magic):
                 stream = io.BufferedReader(_LimitedStream(opener(file), _DecompressionLimit(bytes_read)))
-                yield SourceDocument(
-                    display_name, _strip_compression_suffix(path.name), stream.peek(), stream, bytes_read
-                )
-                return
-        yield SourceDocument(display_name, _strip_compression_suffix(path.name), file.peek(), file, bytes_read)
+        yield SourceDocument(display_name, _strip_compression_suffix(path.name), stream.peek(), stream, bytes_read)
 
 
 def reject_unsupported(head: bytes) -> None:
-    """Raise `Foreign` where what begins so is no text, but something that is known."""
+    """Raise UnsupportedFileError if the first bytes are those of a known binary format."""
     for magic, message in _UNSUPPORTED_MAGIC.items():
         if head.startswith(magic):
             raise UnsupportedFileError(message)
@@ -134,48 +130,35 @@ def _open_zip_members(path: Path, file: BinaryIO) -> Iterator[SourceDocument]:
         if any(info.filename in _OFFICE_MEMBERS for info in members):
             raise UnreadableFileError(_UNSUPPORTED_MAGIC[_OLE_MAGIC])
         if len(members) > MAX_MEMBERS:
-            raise UnreadableFileError(
-                f"holds {len(members):,} files; at most {MAX_MEMBERS:,} are read from one archive."
-            )
-        # One for all of them, by the archive's own size: what it says of its members may not be so.
+            message = f"holds {len(members):,} files; at most {MAX_MEMBERS:,} are read from one archive."
+            raise UnreadableFileError(message)
+        # One limit for all members, by the size of the archive: the sizes that it states may be wrong.
         size = os.fstat(file.fileno()).st_size
         limit = _DecompressionLimit(lambda: size)
+        outer_name = _strip_compression_suffix(path.name)
         for member in members:
-            display_name = str(path) if len(members) == 1 else f"{path}, {member.filename}"
-            file_name = (
-                _strip_compression_suffix(path.name)
-                if len(members) == 1 and _has_suffix_only_outside(path, member)
-                else member.filename
-            )
+            display_name, file_name = f"{path}, {member.filename}", PurePath(member.filename)
+            if len(members) == 1:
+                display_name = str(path)
+                # Only the name of the archive may show the format.
+                file_name = PurePath(outer_name) if not file_name.suffix and PurePath(outer_name).suffix else file_name
+            name = _strip_compression_suffix(file_name.name)
+            sibling_names = tuple(info.filename for info in members if info is not member)
             with io.BufferedReader(_LimitedStream(_LazyZipMember(archive, member), limit)) as stream:
-                sibling_names = tuple(info.filename for info in members if info is not member)
-                yield SourceDocument(
-                    display_name,
-                    _strip_compression_suffix(PurePath(file_name).name),
-                    stream.peek(),
-                    stream,
-                    file.tell,
-                    sibling_names,
-                )
+                yield SourceDocument(display_name, name, stream.peek(), stream, file.tell, sibling_names)
 
 
 def _is_hidden(name: str) -> bool:
-    """Whether it is something that a system put there for itself."""
     return name.startswith("__MACOSX/") or PurePath(name).name.startswith(".")
 
 
-def _has_suffix_only_outside(path: Path, member: zipfile.ZipInfo) -> bool:
-    return not PurePath(member.filename).suffix and bool(PurePath(_strip_compression_suffix(path.name)).suffix)
-
-
 def _strip_compression_suffix(name: str) -> str:
-    """A file's name without an ending that only says how it is compressed."""
     stem, dot, suffix = name.rpartition(".")
     return stem if dot + suffix.lower() in _COMPRESSION_SUFFIXES else name
 
 
 class _LazyZipMember:
-    """A file in an archive, opened when it is first read: what is wrong with it is told as of any other."""
+    """A member of an archive, opened on the first read, so that its errors are handled like read errors."""
 
     def __init__(self, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> None:
         self._archive = archive
@@ -183,25 +166,21 @@ class _LazyZipMember:
         self._stream: Any = None
 
     def read(self, size: int) -> bytes:
-        if self._stream is None:
-            self._stream = self._archive.open(self._member)
-        data: bytes = self._stream.read(size)
-        return data
+        self._stream = self._stream or self._archive.open(self._member)
+        return bytes(self._stream.read(size))
 
 
 class _DecompressionLimit:
-    """How much may come out of a file."""
+    """Limit the decompressed size of a file."""
 
     def __init__(self, bytes_read: Callable[[], int]) -> None:
         self._bytes_read = bytes_read
         self._bytes_out = 0
 
     def add(self, size: int) -> None:
-        """So much more comes out. Raises `Unreadable` where that is beyond reason."""
+        """Count decompressed bytes; raise UnreadableFileError beyond the limit."""
         self._bytes_out += size
-        if self._bytes_out > MAX_BYTES or self._bytes_out > max(
-            MIN_ALLOWED_BYTES, MAX_COMPRESSION_RATIO * self._bytes_read()
-        ):
+        if self._bytes_out > min(MAX_BYTES, max(MIN_ALLOWED_BYTES, MAX_COMPRESSION_RATIO * self._bytes_read())):
             raise UnreadableFileError(
                 f"becomes absurdly large when it is decompressed: more than {self._bytes_out >> 20:,} MiB. "
                 "If it is sound, decompress it first."
@@ -209,7 +188,7 @@ class _DecompressionLimit:
 
 
 class _LimitedStream(io.RawIOBase):
-    """What comes out of a compressed stream, as long as that is sound and stays within its budget."""
+    """A decompressed stream; raises UnreadableFileError if it is damaged or too large."""
 
     def __init__(self, stream: Any, limit: _DecompressionLimit) -> None:
         super().__init__()
@@ -229,15 +208,9 @@ class _LimitedStream(io.RawIOBase):
         return len(data)
 
 
-_MAX_MEMORY_BYTES = 8 << 20
-
-
-_COPY_CHUNK_BYTES = 1 << 20
-
-
 @contextmanager
 def open_seekable(stream: SupportsRead) -> Iterator[IO[bytes]]:
-    """The stream as a file that can be gone back in; past a few megabytes it is on disk."""
+    """Copy a stream to a seekable file: in memory, or on disk if it has more than a few megabytes."""
     with tempfile.SpooledTemporaryFile(_MAX_MEMORY_BYTES) as file:
         shutil.copyfileobj(stream, file, _COPY_CHUNK_BYTES)
         file.seek(0)

@@ -1,4 +1,4 @@
-"""Text as UTF-8, whatever it was: other encodings are found out as it is read."""
+"""Convert a stream of text to UTF-8; detect its encoding."""
 
 import codecs
 import io
@@ -8,6 +8,7 @@ from typing import Any, BinaryIO, Protocol
 from lexarium.formats.parsed import ParseError
 
 _CHUNK_BYTES = 1 << 18
+# If one begins with another, the longer is first.
 BYTE_ORDER_MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
     codecs.BOM_UTF32_LE: "utf-32",
@@ -15,31 +16,29 @@ BYTE_ORDER_MARKS = {
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
-"""Byte order marks, with the longer first where one begins like another."""
 _XML_ENCODING_PATTERN = re.compile(rb"""<\?xml\s[^>]*?encoding\s*=\s*["']([\w.:-]+)["']""")
 _UTF8_NAMES = (b"utf-8", b"utf8", b"us-ascii", b"ascii")
 _MAX_LISTED_LINES = 20
-"""How many lines are named."""
 
 
 class SupportsRead(Protocol):
-    """What bytes can be read from."""
+    """A binary stream."""
 
     def read(self, size: int = ..., /) -> bytes:
-        """At most so many; none at the end."""
+        """Return at most `size` bytes; none at the end."""
 
 
 def get_xml_encoding(head: bytes) -> str | None:
-    """The encoding that an XML document, which begins so, says that it is in, where that is not UTF-8."""
+    """Return the encoding that an XML document declares; None if that is UTF-8, or none."""
     match = _XML_ENCODING_PATTERN.match(head.removeprefix(codecs.BOM_UTF8))
     return None if match is None or match.group(1).lower() in _UTF8_NAMES else match.group(1).decode().lower()
 
 
 class Utf8Stream(io.RawIOBase):
-    """The text of a stream as UTF-8 without a byte order mark.
+    """A stream of text, converted to UTF-8 without a byte order mark.
 
-    Bytes that are not UTF-8 are read as Windows-1252 and their lines remembered. An XML document that declares
-    another encoding is left as it is: whoever reads XML heeds that.
+    Bytes that are not UTF-8 are read as Windows-1252, and their lines are recorded. An XML document that declares
+    another encoding is passed through: the XML parser handles that.
     """
 
     def __init__(self, stream: BinaryIO) -> None:
@@ -53,9 +52,7 @@ class Utf8Stream(io.RawIOBase):
         if encoding == "utf-8-sig":
             stream.read(len(codecs.BOM_UTF8))
         self._buffer = b""
-        """Given out before more is read."""
         self._partial_char = b""
-        """The beginning of a character whose rest has not been read."""
         self._at_end = False
         self._line_number = 1
         self._fallback_lines: list[int] = []
@@ -63,16 +60,13 @@ class Utf8Stream(io.RawIOBase):
 
     @property
     def warning(self) -> str | None:
-        """What is to be told of what has been read so far."""
+        """A warning about the lines read so far that are not UTF-8."""
         if not self._fallback_count:
             return None
         listed = ", ".join(f"{line:,}" for line in self._fallback_lines)
         more = self._fallback_count - len(self._fallback_lines)
-        lines = (
-            f"line {listed} is"
-            if self._fallback_count == 1
-            else f"lines {listed}{f' and {more:,} more' * (more > 0)} are"
-        )
+        lines = f"lines {listed}{f' and {more:,} more' * (more > 0)} are"
+        lines = f"line {listed} is" if self._fallback_count == 1 else lines
         return f"{lines} not UTF-8; what is not was read as Windows-1252"
 
     def readable(self) -> bool:
@@ -92,39 +86,32 @@ class Utf8Stream(io.RawIOBase):
         if self._pass_through:
             return data
         if self._decoder is not None:
-            return self._transcode(data)
-        data = self._partial_char + data
-        complete = len(data) if self._at_end else _complete_length(data)
-        data, self._partial_char = data[:complete], data[complete:]
-        try:
-            data.decode()
-        except UnicodeDecodeError:
-            data = self._decode_with_fallback(data)
+            try:
+                data = self._decoder.decode(data, self._at_end).encode()
+            except UnicodeError as error:
+                message = "the byte order mark says UTF-16 or UTF-32, but the text is not"
+                raise ParseError(f"{message}: {error}", self._line_number, 1) from None
+        else:
+            data = self._partial_char + data
+            complete = len(data) if self._at_end else _complete_length(data)
+            data, self._partial_char = data[:complete], data[complete:]
+            try:
+                data.decode()
+            except UnicodeDecodeError:
+                data = self._decode_with_fallback(data)
         self._line_number += data.count(b"\n")
         return data
 
-    def _transcode(self, data: bytes) -> bytes:
-        assert self._decoder is not None
-        try:
-            encoded = self._decoder.decode(data, self._at_end).encode()
-        except UnicodeError as error:
-            message = "the byte order mark says UTF-16 or UTF-32, but the text is not"
-            raise ParseError(f"{message}: {error}", self._line_number, 1) from None
-        self._line_number += encoded.count(b"\n")
-        return encoded
-
     def _decode_with_fallback(self, data: bytes) -> bytes:
         lines = data.splitlines(keepends=True) if b"\n" in data else [data]
-        decoded = []
         line_number = self._line_number
-        for line in lines:
+        for index, line in enumerate(lines):
             try:
                 line.decode()
-                decoded.append(line)
             except UnicodeDecodeError:
-                decoded.append(self._decode_line(line, line_number))
+                lines[index] = self._decode_line(line, line_number)
             line_number += line.endswith(b"\n")
-        return b"".join(decoded)
+        return b"".join(lines)
 
     def _decode_line(self, line: bytes, line_number: int) -> bytes:
         try:
@@ -154,7 +141,7 @@ codecs.register_error(_FALLBACK_HANDLER, _decode_windows_1252)
 
 
 def _complete_length(data: bytes) -> int:
-    """How much of the data ends with a whole character."""
+    """Return the length of the data without an incomplete character at its end."""
     for back in range(1, min(4, len(data) + 1)):
         byte = data[-back]
         if byte >= 0xC0:

@@ -1,8 +1,8 @@
-"""Finds the names of records in text: leftmost first, the longest of those, on the boundaries of words.
+"""Find the names of records in text: leftmost first, then longest, on word boundaries.
 
-The names stand in a tree of words, which is changed in place, so that it follows the catalogue at once. A text is cut
-at spaces and signs, which is quick. What stands between, a run, has mostly been met before, and then its words are
-known; and a word that no name begins with, as most are, is passed over.
+The names are in a trie of words, which is updated in place as the catalogue changes. A text is split at spaces and
+punctuation into fragments. Most fragments were seen before, so that their tokens are cached; and most words begin no
+name, and are skipped.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -12,42 +12,25 @@ from itertools import accumulate, chain, compress, count
 from operator import itemgetter
 from typing import NamedTuple, Union
 
-from lexarium.search.analysis.words import (
-    MAX_ANNOTATED_WORD_CHARS,
-    MAX_GAP_CHARS,
-    follows_space,
-    is_phrase_boundary,
-    join_hyphenated,
-    normalize_word,
-    normalize_words,
-    split_fragments,
-    split_words,
-    strip_ending,
-)
+from lexarium.search.analysis import words
+from lexarium.search.analysis.words import MAX_ANNOTATED_WORD_CHARS, MAX_GAP_CHARS, split_words, strip_ending
 
+# Longer names are not looked for.
 MAX_LABEL_CHARS = 500
-"""In characters; a name that is longer is not looked for."""
 _MAX_ABBREVIATION_CHARS = 4
 _MAX_CACHED_FRAGMENTS = 50_000
-"""How many runs are remembered."""
 _MAX_CACHED_FRAGMENT_CHARS = 50
-"""In characters; a run may be as long as a text."""
+# In a script without spaces hardly any fragment occurs again.
 _MAX_CACHED_TOKENS = 8
-"""Of a run that is remembered: where words have no spaces between them, hardly any run comes again."""
 _SLICE_CHARS = 1 << 16
-"""How many characters are read at a time."""
+# Keep enough of what is too long for a word, so that it stays too long.
 _MAX_RETAINED_CHARS = 2 * max(MAX_ANNOTATED_WORD_CHARS, MAX_GAP_CHARS)
-"""How much is kept of what is too long to be a word, so that it stays too long."""
 
-# No word of a name has the end of a line in it: these stand where words do, and are none.
-_END = "\n"
-"""In a node of the tree: what ends there."""
-_UNKNOWN = "\n?"
-"""A word that is in no name."""
-_GAP = "\n-"
-"""No word at all, where a run ends with what stands between words."""
-_INCOMPLETE = "\n+"
-"""A word that more text may change."""
+# Special words. No word of a name contains a line end.
+_END = "\n"  # key in a trie node: the name that ends there
+_UNKNOWN = "\n?"  # a word that is in no name
+_GAP = "\n-"  # no word: the end of a fragment that ends with separators
+_INCOMPLETE = "\n+"  # a word that more text may change
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +43,7 @@ class DictionaryTerm:
 
 
 class Mention(NamedTuple):
-    """A stretch of text, in code points from its beginning, and the terms that are called so."""
+    """A span of text in code points, and the terms that have this name."""
 
     start: int
     end: int
@@ -70,66 +53,64 @@ class Mention(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _SharedEnding:
-    """Whose name it is, by id: of several terms, or of those that are called so in one spelling only."""
+    """The terms that have a name, by id: in any spelling, or only in one."""
 
     terms: dict[str, DictionaryTerm]
     terms_by_spelling: dict[str, dict[str, DictionaryTerm]]
 
     def terms_for(self, spelling: str) -> dict[str, DictionaryTerm]:
-        """Those of any spelling, where none is given, or of that."""
+        """Return the terms of a spelling; of any, if it is empty."""
         return self.terms_by_spelling.setdefault(spelling, {}) if spelling else self.terms
 
     def matching(self, text: str) -> tuple[DictionaryTerm, ...]:
-        """Whose name it is where it is spelt like this."""
-        terms = tuple(self.terms.values())
-        return (
-            terms + tuple(self.terms_by_spelling.get(strip_ending(text), {}).values())
-            if self.terms_by_spelling
-            else terms
-        )
+        """Return the terms that have this text as a name."""
+        if not self.terms_by_spelling:
+            return tuple(self.terms.values())
+        return (*self.terms.values(), *self.terms_by_spelling.get(strip_ending(text), {}).values())
 
 
 _Ending = DictionaryTerm | _SharedEnding
+# By the next word: another node, or the end of a name that is no prefix of others.
 _TrieNode = dict[str, Union["_TrieNode", _Ending]]
-"""What follows a word in a name, by the next word: more of the tree, or its end where no name goes on from there."""
+# A normalized word, its length with the gap before it, the length of the gap, and whether a name begins with it.
 _Token = tuple[str, int, int, bool]
-"""A word as names have it, how long it is with what stands before it, how long that is, and whether names begin so."""
 _get_length, _get_starts_label = map(itemgetter, (1, 3))
 
 
 class Annotator:
-    """The names that are looked for. One thread may change it while others read texts."""
+    """A dictionary of names. One thread may change it while others find mentions."""
 
     def __init__(self) -> None:
         self.trie: _TrieNode = {}
+        # The normalized words of all names, interned.
         self._words: dict[str, str] = {}
-        """The form of every word that is in a name, once."""
+        # The names of each term, by id.
         self._labels: dict[str, list[str]] = {}
-        """What each term is called, by id."""
         self.fragment_tokens = _FragmentTokens(self._words, self.trie)
 
     def __len__(self) -> int:
         return len(self._labels)
 
     def add(self, term: DictionaryTerm, labels: Iterable[str]) -> None:
-        """Look for a term by these names, and by no others."""
+        """Add a term with these names; replace its former names."""
         self.remove(term.id)
         usable_labels = [label for label in labels if len(label) <= MAX_LABEL_CHARS and any(map(str.isalnum, label))]
         entries = _analyze_labels(usable_labels)
         known_words = len(self._words)
-        # Where a record or more of the tree stands, names begin with that word already, however it is spelt.
-        starts_new_label = any(not isinstance(self.trie.get(words[0]), DictionaryTerm | dict) for words, _ in entries)
-        for words, spelling in entries:
-            self._add_label([self._words.setdefault(word, word) for word in words], spelling, term)
+        # With a term or a node in the trie, names already begin with that word in any spelling.
+        first_nodes = [self.trie.get(label_words[0]) for label_words, _ in entries]
+        starts_new_label = any(not isinstance(node, DictionaryTerm | dict) for node in first_nodes)
+        for label_words, spelling in entries:
+            self._add_label([self._words.setdefault(word, word) for word in label_words], spelling, term)
         if usable_labels:
             self._labels[term.id] = usable_labels
         if starts_new_label or len(self._words) > known_words:
             self.fragment_tokens = _FragmentTokens(self._words, self.trie)
 
     def remove(self, record_id: str) -> None:
-        """Look for a term no more. One that is not there does no harm."""
-        for words, spelling in _analyze_labels(self._labels.pop(record_id, ())):
-            node, last = self._locate(words)
+        """Remove a term, if it is there."""
+        for label_words, spelling in _analyze_labels(self._labels.pop(record_id, ())):
+            node, last = self._locate(label_words)
             ending = node[last]
             if isinstance(ending, _SharedEnding):
                 del ending.terms_for(spelling)[record_id]
@@ -137,14 +118,14 @@ class Annotator:
                 del node[last]
 
     def find_mentions(self, chunks: Iterable[str], collections: Collection[str]) -> Iterator[list[Mention]]:
-        """Every mention of a term of these collections, in order, some at a time.
+        """Yield the mentions of terms of these collections in batches, in order.
 
-        Of what has been read only a few words are kept, however long the text is.
+        Keep only the last few words of the text in memory.
         """
         return _MentionScanner(self, collections).find_mentions(chunks)
 
-    def _add_label(self, words: list[str], spelling: str, term: DictionaryTerm) -> None:
-        node, last = self._locate(words)
+    def _add_label(self, label_words: list[str], spelling: str, term: DictionaryTerm) -> None:
+        node, last = self._locate(label_words)
         ending = node.get(last)
         if ending is None and not spelling:
             node[last] = term
@@ -153,10 +134,10 @@ class Annotator:
             ending = node[last] = _SharedEnding({ending.id: ending} if isinstance(ending, DictionaryTerm) else {}, {})
         ending.terms_for(spelling)[term.id] = term
 
-    def _locate(self, words: Sequence[str]) -> tuple[_TrieNode, str]:
-        """Where a name ends in the tree, made where it is not there: a node, and what stands for it in that."""
+    def _locate(self, label_words: Sequence[str]) -> tuple[_TrieNode, str]:
+        """Return the node and key at which a name ends; create the nodes on the way."""
         node = self.trie
-        *leading, last = words
+        *leading, last = label_words
         for word in leading:
             child = node.get(word)
             if not isinstance(child, dict):
@@ -167,14 +148,11 @@ class Annotator:
 
 
 class _FragmentTokens(dict[str, tuple[_Token, ...]]):
-    """The tokens of the runs that were met lately, by their text; those of any other are made when they are asked for.
+    """A cache of the tokens of fragments. It is valid until there is a new word, or a new first word of a name."""
 
-    They hold as long as no word comes to be known, or to begin a name.
-    """
-
-    def __init__(self, words: Mapping[str, str], trie: _TrieNode) -> None:
+    def __init__(self, known_words: Mapping[str, str], trie: _TrieNode) -> None:
         super().__init__()
-        self._words = words
+        self._known_words = known_words
         self._trie = trie
 
     def __missing__(self, fragment: str) -> tuple[_Token, ...]:
@@ -186,57 +164,52 @@ class _FragmentTokens(dict[str, tuple[_Token, ...]]):
         return tokens
 
     def _tokenize(self, fragment: str) -> tuple[_Token, ...]:
-        if fragment.isascii() and fragment.isalnum():  # One word, as most are: the fast way.
+        if fragment.isascii() and fragment.isalnum():  # One word, as most are: the fast path.
             known_word = self._find_word(fragment)
-            return (
-                _unknown_token(len(fragment))
-                if known_word is _UNKNOWN
-                else ((known_word, len(fragment) + 1, 1, self._starts_label(known_word, fragment)),)
-            )
-        text = f" {fragment}" if follows_space(fragment) else fragment
+            if known_word is _UNKNOWN:
+                return _unknown_token(len(fragment))
+            return ((known_word, len(fragment) + 1, 1, self._starts_label(known_word, fragment)),)
+        text = f" {fragment}" if words.follows_space(fragment) else fragment
         parts = split_words(text)
         if text.rfind("\n") > 0:
-            parts = join_hyphenated(parts, lambda word: self._find_word(word) is not _UNKNOWN)
-        tokens = [
-            (
-                known_word,
-                len(gap) + len(word),
-                len(gap),
-                known_word is not _UNKNOWN and self._starts_label(known_word, word),
-            )
-            for gap, word, known_word in zip(parts[::2], parts[1::2], map(self._find_word, parts[1::2]), strict=False)
-        ]
+            parts = words.join_hyphenated(parts, lambda word: self._find_word(word) is not _UNKNOWN)
+        tokens = []
+        for gap_text, word in zip(parts[::2], parts[1::2], strict=False):
+            known_word = self._find_word(word)
+            starts_label = known_word is not _UNKNOWN and self._starts_label(known_word, word)
+            tokens.append((known_word, len(gap_text) + len(word), len(gap_text), starts_label))
         gap = len(parts[-1])
         return (*tokens, (_GAP, gap, gap, False)) if gap else tuple(tokens)
 
     def _starts_label(self, known_word: str, word: str) -> bool:
-        """Whether a name begins with this word; where all that do are this word in another spelling, none does."""
+        """Return whether a name begins with this word in this spelling."""
         node = self._trie.get(known_word)
         return bool(node.matching(word)) if isinstance(node, _SharedEnding) else node is not None
 
     def _find_word(self, word: str) -> str:
-        """A word as names have it, however it is spelt."""
-        return self._words.get(normalize_word(word), _UNKNOWN) if len(word) <= MAX_ANNOTATED_WORD_CHARS else _UNKNOWN
+        if len(word) > MAX_ANNOTATED_WORD_CHARS:
+            return _UNKNOWN
+        return self._known_words.get(words.normalize_word(word), _UNKNOWN)
 
 
 @lru_cache(100)
 def _unknown_token(length: int) -> tuple[_Token]:
-    """A run that is a word of no name: one for all of a length, since most runs are such and memory is slow."""
+    """Return the token of a fragment that is a word of no name; shared, since most fragments are such."""
     return ((_UNKNOWN, length + 1, 1, False),)
 
 
 class _TokenizedText(NamedTuple):
-    """Some of a text."""
+    """A part of a text and its tokens."""
 
     text: str
     tokens: list[_Token]
+    # The start of each token, and the end of the last.
     starts: list[int]
-    """Where each token begins, and where the last ends."""
 
     def walk_trie(self, trie: _TrieNode, index: int) -> list[tuple[_TrieNode | _Ending, int]] | None:
-        """The way through the tree from a token on, with the place after each: where names end that begin there.
+        """Return the path through the trie from a token on, with the index after each node.
 
-        None where that depends on a word that is still open.
+        Return None if it depends on an incomplete word.
         """
         tokens = self.tokens
         node = trie.get(tokens[index][0])
@@ -252,7 +225,7 @@ class _TokenizedText(NamedTuple):
                 while word is _GAP and index < gap_index + MAX_GAP_CHARS:
                     index += 1
                     word = tokens[index][0]
-                if is_phrase_boundary(self.text[self.starts[gap_index] : self.word_start(index)]):
+                if words.is_phrase_boundary(self.text[self.starts[gap_index] : self.word_start(index)]):
                     break
             if word is _INCOMPLETE:
                 return None
@@ -260,22 +233,21 @@ class _TokenizedText(NamedTuple):
         return path
 
     def word_start(self, index: int) -> int:
-        """Where the word of a token begins."""
+        """Return the start of the word of a token."""
         _, _, gap, _ = self.tokens[index]
         return self.starts[index] + gap
 
 
 class _MentionScanner:
-    """One text, as it comes."""
+    """Find the mentions in one text, chunk by chunk."""
 
     def __init__(self, annotator: Annotator, collections: Collection[str]) -> None:
         self._trie = annotator.trie
         self._get_tokens = annotator.fragment_tokens.__getitem__
         self._collections = collections
+        # Text that may still be part of a mention, and its offset.
         self._pending = ""
-        """What may still be part of a mention that has not been found."""
         self._pending_offset = 0
-        """Where that begins."""
 
     def find_mentions(self, chunks: Iterable[str]) -> Iterator[list[Mention]]:
         for chunk in chunks:
@@ -285,10 +257,10 @@ class _MentionScanner:
         yield self._scan(is_last=True)
 
     def _scan(self, *, is_last: bool) -> list[Mention]:
-        """The mentions in what is open, up to where they may depend on what comes next."""
-        *leading_tokens, last_tokens = map(self._get_tokens, split_fragments(self._pending))
+        """Return the mentions in the pending text, up to where they may depend on what follows."""
+        *leading_tokens, last_tokens = map(self._get_tokens, words.split_fragments(self._pending))
         tokens = [*chain.from_iterable(leading_tokens), *last_tokens]
-        # The first run has no space before it, though it counts one.
+        # The first fragment counts a space before it, but has none.
         starts = list(accumulate(map(_get_length, tokens), initial=-1))
         if is_last:
             limit = len(tokens)
@@ -322,7 +294,6 @@ class _MentionScanner:
         return mentions
 
     def _matching_terms(self, node: _TrieNode | _Ending, text: str) -> tuple[DictionaryTerm, ...]:
-        """Who among those that are asked for has a name that ends there."""
         ending = node.get(_END) if isinstance(node, dict) else node
         if isinstance(ending, DictionaryTerm):
             return (ending,) if ending.collection in self._collections else ()
@@ -337,10 +308,10 @@ class _MentionScanner:
 
 
 def _first_unstable_token(tokens: Sequence[_Token]) -> int:
-    """Which token of the last run is the first that more text may change.
+    """Return the index of the first token of the last fragment that more text may change.
 
-    The last word may go on, that before it by an apostrophe, and that before by a hyphen at the end of a line. But what
-    is too long for a word stays so.
+    The last word may continue, the one before it with an apostrophe, and the one before that with a hyphen at the end
+    of a line. What is too long for a word stays too long.
     """
     lengths = [length - gap for word, length, gap, _ in tokens if word is not _GAP]
     first = max(0, len(lengths) - 3)
@@ -348,18 +319,17 @@ def _first_unstable_token(tokens: Sequence[_Token]) -> int:
 
 
 def _analyze_labels(labels: Iterable[str]) -> list[tuple[tuple[str, ...], str]]:
-    """The words of each name, and how it must be spelt where that counts; each once."""
+    """Return the words of each name, and its spelling if that is significant; without duplicates."""
     entries = dict.fromkeys(map(_analyze_label, labels))
-    # Where any spelling counts, none counts by itself.
-    return [(words, spelling) for words, spelling in entries if not spelling or (words, "") not in entries]
+    # A name in any spelling includes the same name in one spelling.
+    return [
+        (label_words, spelling) for label_words, spelling in entries if not spelling or (label_words, "") not in entries
+    ]
 
 
 def _analyze_label(label: str) -> tuple[tuple[str, ...], str]:
-    words = tuple(chain.from_iterable(map(normalize_words, label.split())))
-    spelling = strip_ending(split_words(" ".join(label.split()))[1]) if len(words) == 1 else ""
-    return words, spelling if _is_case_sensitive(spelling) else ""
-
-
-def _is_case_sensitive(word: str) -> bool:
-    """Whether a name that is this word alone is one only in its own case: one character, or an abbreviation."""
-    return len(word) == 1 or (len(word) <= _MAX_ABBREVIATION_CHARS and word.isalpha() and word.isupper())
+    label_words = tuple(chain.from_iterable(map(words.normalize_words, label.split())))
+    spelling = strip_ending(split_words(" ".join(label.split()))[1]) if len(label_words) == 1 else ""
+    # A single character, or an abbreviation, is a name only in its own case.
+    is_abbreviation = len(spelling) <= _MAX_ABBREVIATION_CHARS and spelling.isalpha() and spelling.isupper()
+    return label_words, spelling if len(spelling) == 1 or is_abbreviation else ""

@@ -1,4 +1,4 @@
-"""A record as a document of the index: which fields there are, and what goes into each."""
+"""Convert a record to a document of the search index."""
 
 from collections.abc import Iterable, Iterator
 from itertools import combinations
@@ -10,35 +10,36 @@ from lexarium.domain.labels import split_alias_texts
 from lexarium.domain.record import Record, RecordState
 from lexarium.domain.schema.collections import DEFAULT_SEARCH_COLLECTIONS
 from lexarium.domain.schema.relation_types import RELATION_TYPES
-from lexarium.search.analysis.folding import MAX_WORD_CHARS, fold, singularize_cached, stem_words
+from lexarium.search.analysis.folding import MAX_WORD_CHARS, fold, stem_words
+from lexarium.search.analysis.plurals import singularize
 
+# Raise this when a record gives another document than before: every index is then rebuilt.
 INDEX_FORMAT = 5
-"""To be raised when the same record makes another document than before: then every index is made anew."""
 
+# Marks the end of a whole word among the prefixes of words.
 WORD_END = "$"
-"""Ends a whole word among the beginnings of words."""
+# Separates the stored labels. A label that contains it is shown on one line.
 LABEL_SEPARATOR = "\n"
-"""Stands between the labels of a stored document: a name or alias that holds it is shown on one line."""
 
-# Published records of the collections that are searched unless others are asked for have no mark, so that the
-# usual search needs no filter: a filter that nearly every record passes costs more than the search itself.
-# No text that is indexed or typed keeps such characters as the marks are.
+# Terms begin with the partition of their record. That of published records of the default collections is empty, so
+# that the usual search needs no filter: one that nearly every record passes costs more than the search itself.
+# Indexed and typed text never contains these characters.
 DEFAULT_PARTITION, OTHER_PARTITION, UNPUBLISHED_PARTITION = "", "\x01", "\x02"
 PARTITIONS = (DEFAULT_PARTITION, OTHER_PARTITION, UNPUBLISHED_PARTITION)
 
+# Labels that contain the stop words of a query rank first; definitions are not searched for them.
 _STOP_WORDS_TEXT = """
     a about an and are as at be by can do does for from has have how in into is it its not of on or such than that the
     their then there these they this to was were what when where which who why will with
 """
 STOP_WORDS = frozenset(_STOP_WORDS_TEXT.split())
-"""Say little by themselves: names and aliases that have them go first, and definitions are not searched for them."""
 _MAX_NAME_LENGTH = 1023
+# Fields with pairs of initials. Few queries look for words in aliases alone.
 INITIALS_FIELDS = ("name", "label")
-"""Of what there are pairs of first letters: in aliases alone few are looked for."""
 
 
 def build_schema() -> Schema:
-    """The fields of the index."""
+    """Return the fields of the index."""
     builder = SchemaBuilder()
     builder.add_text_field("record", stored=True, tokenizer_name="raw", index_option="basic")
     builder.add_text_field("ids", tokenizer_name="raw", index_option="basic")
@@ -50,7 +51,7 @@ def build_schema() -> Schema:
     builder.add_text_field("labels", stored=True, tokenizer_name="nothing", index_option="basic")
     for label in ("name", "alias"):
         builder.add_text_field(f"{label}_key", tokenizer_name="raw", index_option="basic")
-    # Of name and aliases together too: so all that begins so is one list, and not two to be merged.
+    # `label` is name and aliases together: one posting list instead of two to merge.
     for label in ("name", "alias", "label"):
         builder.add_text_field(f"{label}_grams", tokenizer_name="grams", index_option="basic")
     for label in INITIALS_FIELDS:
@@ -63,75 +64,71 @@ def build_schema() -> Schema:
 
 
 def register_tokenizers(index: Index) -> None:
-    """Tell an index how its fields are taken apart. To be done each time one is opened."""
+    """Register our tokenizers with an index. Needed each time one is opened."""
     stop_terms = [partition + word for partition in PARTITIONS for word in STOP_WORDS]
     index.register_tokenizer("words", TextAnalyzerBuilder(Tokenizer.whitespace()).build())
-    text_analyzer = TextAnalyzerBuilder(Tokenizer.whitespace()).filter(Filter.custom_stopword(stop_terms))
-    index.register_tokenizer("prose", text_analyzer.build())
-    # Each word is a value of its own, so that its beginnings are those of the value.
+    prose = TextAnalyzerBuilder(Tokenizer.whitespace()).filter(Filter.custom_stopword(stop_terms))
+    index.register_tokenizer("prose", prose.build())
+    # Each word is a value of its own, so that its prefixes are those of the value.
     index.register_tokenizer("grams", TextAnalyzerBuilder(Tokenizer.ngram(1, MAX_WORD_CHARS + 2, True)).build())
     index.register_tokenizer("nothing", TextAnalyzerBuilder(Tokenizer.regex("^$")).build())
 
 
-def _get_partition(collection: str, state: RecordState) -> str:
-    """The mark that the terms of a record begin with."""
-    if state != RecordState.PUBLISHED:
-        return UNPUBLISHED_PARTITION
-    return DEFAULT_PARTITION if collection in DEFAULT_SEARCH_COLLECTIONS else OTHER_PARTITION
-
-
 def join_labels(labels: Iterable[str]) -> str:
-    """A name and aliases as a stored document has them."""
+    """Join a name and aliases as a document stores them."""
     return LABEL_SEPARATOR.join(label.replace(LABEL_SEPARATOR, " ") for label in labels)
 
 
 def build_document(record: Record, version: int) -> Document:
-    """A version of a record as a document."""
-    fields = record.fields
+    """Build the document of a version of a record."""
     labels = list_labels(record)
     name, *aliases = map(fold, labels)
     stems, compounds = stem_words(record.definition)
-    partition = _get_partition(record.collection.name, record.state)
+    is_default_collection = record.collection.name in DEFAULT_SEARCH_COLLECTIONS
+    partition = DEFAULT_PARTITION if is_default_collection else OTHER_PARTITION
+    partition = partition if record.state == RecordState.PUBLISHED else UNPUBLISHED_PARTITION
     document = Document()
     add = document.add_text
+
+    def add_terms(field: str, terms: Iterable[str], suffix: str = "") -> None:
+        for term in terms:
+            add(field, partition + term + suffix)
+
+    def join_terms(words: Iterable[str]) -> str:
+        return " ".join(partition + word for word in words) if partition else " ".join(words)
+
     add("record", record.id)
-    for identifier in list_identifiers(record):
-        add("ids", partition + identifier.casefold())
+    add_terms("ids", map(str.casefold, list_identifiers(record)))
     add("scope", partition + WORD_END)
     document.add_unsigned("version", version)
-    document.add_unsigned("order", _sort_order(record))
+    # Equal matches sort by collection and length of the name; the checksum makes the order stable.
+    length = min(len(record.fields["name"]), _MAX_NAME_LENGTH)
+    document.add_unsigned("order", ((not is_default_collection) << 10 | length) << 32 | crc32(record.id.encode()))
     add("collection", record.collection.name)
     add("state", record.state)
-    add("class", fields.get("id_concept_class", ""))
+    add("class", record.fields.get("id_concept_class", ""))
     add("labels", join_labels(labels))
     name_forms = name.word_forms
-    for form in name_forms:
-        add("name_grams", partition + form + WORD_END)
-    name_initials = _add_partition(partition, build_initials(name_forms))
-    add("name_pairs", name_initials)
-    for form in name.first_word_forms:
-        add("first_grams", partition + form + WORD_END)
-    if name.key:
-        add("name_key", partition + name.key)
-    add("words", _add_partition(partition, name.words))
-    for alias in aliases:
-        if alias.key:
-            add("alias_key", partition + alias.key)
-        add("words", _add_partition(partition, alias.words))
     alias_forms = dict.fromkeys(form for alias in aliases for form in alias.word_forms)
-    for form in alias_forms:
-        add("alias_grams", partition + form + WORD_END)
     forms = dict.fromkeys([*name_forms, *alias_forms])
-    for form in forms:
-        add("label_grams", partition + form + WORD_END)
-    add("label_pairs", _add_partition(partition, build_initials(forms)) if aliases else name_initials)
-    add("text", _add_partition(partition, stems))
-    add("text", _add_partition(partition, dict.fromkeys([*map(singularize_cached, forms), *compounds])))
+    add_terms("name_grams", name_forms, WORD_END)
+    add_terms("alias_grams", alias_forms, WORD_END)
+    add_terms("label_grams", forms, WORD_END)
+    add_terms("first_grams", name.first_word_forms, WORD_END)
+    name_initials = join_terms(build_initials(name_forms))
+    add("name_pairs", name_initials)
+    add("label_pairs", join_terms(build_initials(forms)) if aliases else name_initials)
+    add_terms("name_key", filter(None, [name.key]))
+    add_terms("alias_key", filter(None, (alias.key for alias in aliases)))
+    for label in (name, *aliases):
+        add("words", join_terms(label.words))
+    add("text", join_terms(stems))
+    add("text", join_terms(dict.fromkeys([*map(singularize, forms), *compounds])))
     return document
 
 
 def list_identifiers(record: Record) -> Iterator[str]:
-    """What a record is known by: its identifier, the same with the code of its vocabulary, what it is mapped to."""
+    """Yield the id of a record, the id with the code of its vocabulary, and the targets of its mappings."""
     yield record.id
     source_code = record.fields.get("id_protocol")
     if source_code:
@@ -142,33 +139,19 @@ def list_identifiers(record: Record) -> Iterator[str]:
 
 
 def list_labels(record: Record) -> list[str]:
-    """Its name and the texts of its aliases: quicker than by all that an alias is."""
-    aliases = (
-        split_alias_texts(record.fields.get("alias", ""))
-        if record.stored_aliases is None
-        else [alias.text for alias in record.stored_aliases]
-    )
-    return [record.fields["name"], *aliases]
+    """Return the name and the texts of the aliases; faster than `record.aliases`."""
+    if record.stored_aliases is None:
+        return [record.fields["name"], *split_alias_texts(record.fields.get("alias", ""))]
+    return [record.fields["name"], *(alias.text for alias in record.stored_aliases)]
 
 
 def build_initials(words: Iterable[str]) -> list[str]:
-    """Every letter, and other letter or two, that one of these words each begins with; of two letters in order.
+    """Return the pairs of initials of two words: one letter and one letter, sorted, or one letter and two.
 
-    Only of ASCII, lest they become many.
+    Only ASCII, to limit their number.
     """
     starts = {word[:2] for word in words}
     letters = sorted({start[0] for start in starts if start[0].isascii()})
     bigrams = [start for start in starts if len(start) == 2 and start.isascii()]
     pairs = [first + second for first, second in combinations(letters, 2)]
     return pairs + [letter + start for start in bigrams for letter in letters if letter != start[0]]
-
-
-def _sort_order(record: Record) -> int:
-    """A number by which equal matches are told in the same order always: what is usually searched, the shorter name."""
-    is_other_collection = record.collection.name not in DEFAULT_SEARCH_COLLECTIONS
-    length = min(len(record.fields["name"]), _MAX_NAME_LENGTH)
-    return (is_other_collection << 10 | length) << 32 | crc32(record.id.encode())
-
-
-def _add_partition(partition: str, words: Iterable[str]) -> str:
-    return " ".join(words) if partition == DEFAULT_PARTITION else " ".join(partition + word for word in words)

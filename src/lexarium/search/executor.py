@@ -1,34 +1,33 @@
-"""Runs the queries of a search, the best first, and gathers what they find.
+"""Run the queries of a search, the best first, and collect the hits.
 
-The order of hits depends on what was typed alone, never on how many are wanted: so many of the first are put in
-order by how they match, always the same; the others follow as their queries find them. A page is a part of that.
+The order of hits depends only on the query, never on the size of the page: a fixed number of the first hits is ranked
+by how they match; the others follow in the order of their queries.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
-from tantivy import DocAddress, Order, Query
+from tantivy import DocAddress, Document, Order, Query
 
 from lexarium.domain.schema.collections import COLLECTIONS, DEFAULT_SEARCH_COLLECTIONS
 from lexarium.search.documents import LABEL_SEPARATOR
 from lexarium.search.index import IndexSnapshot, translate_errors
 from lexarium.search.queries import QueryBuilder, SearchFilter, any_of
-from lexarium.search.query_parser import ParsedQuery, max_edits, max_key_edits, parse_query
+from lexarium.search.query_parser import ParsedQuery, max_edits, parse_query
 from lexarium.search.ranking import MatchGrade, MatchSource, Tier, add_best_label, grade_match
 
+# Hits that are ranked by how they match. The queries themselves give most of the order.
 _MAX_RANKED = 30
-"""How many of the first hits are put in order by how they match: the queries themselves tell nearly all of it."""
+# If fewer hits in labels are expected, one query finds all of them.
 _FEW_HITS = 100
-"""Where fewer hits in labels are expected, all of them are looked for before the best."""
 _MAX_FACET_VALUES = 100
-"""How many values of a facet are told."""
+# In longer queries typing mistakes are not allowed for: a fuzzy word takes milliseconds.
 _MAX_FUZZY_WORDS = 8
-"""Up to how many words typing mistakes are looked for in each of them: it takes milliseconds a word."""
 
 
 class IndexHit(NamedTuple):
-    """A record that was found, and how it matched."""
+    """A matching record, and how it matched."""
 
     record_id: str
     collection: str
@@ -39,47 +38,42 @@ class IndexHit(NamedTuple):
 
     @property
     def sort_key(self) -> tuple[float, int, str, str]:
-        """Best first; of equals the shorter name."""
+        """Best first; of equal hits the shorter name."""
         name = self.labels[0]
         return -self.score, len(name), name.casefold(), self.record_id
 
     @property
     def completion_sort_key(self) -> tuple[Tier, bool, tuple[float, int, str, str]]:
-        """Best first, and of a tier those that are usually searched."""
+        """Best first; within a tier the default collections."""
         return self.grade.tier, self.collection not in DEFAULT_SEARCH_COLLECTIONS, self.sort_key
 
     def grade_with_label(self, parsed_query: ParsedQuery) -> MatchGrade:
-        """How it matched, with the label that shows it best."""
+        """Return the grade with the label that matches best."""
         return self.grade if self.grade.is_single_label else add_best_label(self.grade, parsed_query, self.labels)
 
 
 class FacetCounts(NamedTuple):
-    """How many hits there are."""
+    """The number of hits, in total and by facet (collection, class, state) and value."""
 
     total: int
     counts: dict[str, dict[str, int]]
-    """By collection, class and state, and each of their values."""
 
 
 class _QueryStep(NamedTuple):
-    """One way to match, and the query for it."""
+    """One way to match: its query, and the tier of most of its hits."""
 
     tier: Tier
-    """What it finds, or nearly so."""
     source: MatchSource
     query: Query
 
     @property
     def uses_bm25(self) -> bool:
-        """Whether BM25 tells what is better; else all match alike, and the shorter name goes first."""
+        """True if hits are ordered by BM25; else all match alike, and the shorter name is first."""
         return self.source is MatchSource.DEFINITION or self.tier is Tier.TYPO_WORDS
 
     def get_score(self, grade: MatchGrade) -> float:
-        """The score of what it finds, where that falls from one to the next: else the least of its tier."""
+        """Return the score of an unranked hit: it must not rise from one hit to the next."""
         return grade.score if self.source is MatchSource.DEFINITION else (len(Tier) - 1 - self.tier) / len(Tier)
-
-
-_DocKey = tuple[int, int]
 
 
 class _RawHit(NamedTuple):
@@ -88,13 +82,16 @@ class _RawHit(NamedTuple):
     step: _QueryStep
 
 
+# By segment and document number.
+_RawHits = dict[tuple[int, int], _RawHit]
+
+
 class QueryExecutor:
-    """One search in one state of an index."""
+    """Run one search in one snapshot of the index."""
 
     def __init__(
         self, snapshot: IndexSnapshot, text: str, search_filter: SearchFilter, *, search_definitions: bool = True
     ) -> None:
-        """`definitions`: whether these are searched too, or only names and aliases."""
         self._searcher = snapshot.searcher
         self.parsed_query: ParsedQuery = parse_query(text)
         self._filter = search_filter
@@ -103,21 +100,19 @@ class QueryExecutor:
 
     @cached_property
     def ranked_hits(self) -> list[IndexHit]:
-        """The hits that are put in order by how their names and aliases match."""
+        """The first hits, ranked by how their names and aliases match."""
         _, fuzzy_hits = self._fuzzy
-        fuzzy = [
-            self._build_hit(raw_hit) for doc_key, raw_hit in fuzzy_hits.items() if doc_key not in self._label_matches
-        ]
-        return sorted([*self._label_hits, *fuzzy], key=lambda hit: hit.sort_key)
+        new_hits = [raw_hit for doc_key, raw_hit in fuzzy_hits.items() if doc_key not in self._label_matches]
+        return sorted([*self._label_hits, *map(self._build_hit, new_hits)], key=lambda hit: hit.sort_key)
 
     @property
     def did_you_mean(self) -> str | None:
-        """The name or alias that comes first among those that were meant perhaps, where none has all words."""
+        """The best name or alias with a typing mistake; None if the words occur as they are."""
         texts = (hit.grade.text for hit in self.ranked_hits if hit.grade.tier in (Tier.TYPO, Tier.TYPO_WORDS))
         return next((" ".join(text.split()) for text in texts), None)
 
     def get_page(self, start: int, end: int) -> list[IndexHit]:
-        """The hits from `start` up to `end`."""
+        """Return the hits from `start` up to `end`."""
         max_score = self._hits_above_definitions[-1].score if self._hits_above_definitions else 1.0
         return [
             hit if isinstance(hit, IndexHit) else self._build_hit(hit, max_score)
@@ -125,42 +120,39 @@ class QueryExecutor:
         ]
 
     def get_completions(self, limit: int) -> list[IndexHit]:
-        """The first hits for someone who is typing: what is usually searched goes before others that match as well."""
+        """Return the first hits for autocompletion: the default collections first within a tier."""
         ordered = sorted(self.ranked_hits, key=lambda hit: hit.completion_sort_key)
         return ordered[:limit] + self.get_page(len(ordered), limit)
 
     def iter_record_ids(self) -> Iterator[str]:
-        """The records of every hit, the best first."""
+        """Yield the record ids of all hits, the best first."""
         for hit in self._collect(self._searcher.num_docs):
-            if isinstance(hit, IndexHit):
-                yield hit.record_id
-            else:
-                with translate_errors():
-                    document = self._searcher.doc(hit.address)
-                yield str(document.get_first("record"))
+            yield hit.record_id if isinstance(hit, IndexHit) else str(self._get_document(hit).get_first("record"))
 
     def count_facets(self) -> FacetCounts:
-        """How many hits there are, and how many by collection, class and state."""
-        # A facet that can have but one value is not counted: counting is most of what a search costs.
-        possible_values = {"collection": self._indexed_collections(), "class": (), "state": self._filter.states}
+        """Count the hits, in total and by collection, class and state."""
+        # A facet with only one possible value is not counted: counting is most of the cost of a search.
+        possible_values = {"collection": self._list_indexed_collections(), "class": (), "state": self._filter.states}
         aggregations = {
             name: {"terms": {"field": name, "size": _MAX_FACET_VALUES}}
-            for name in possible_values
-            if len(possible_values[name]) != 1
+            for name, values in possible_values.items()
+            if len(values) != 1
         }
+        fuzzy_steps, _ = self._fuzzy
+        steps = (*self._exact_steps, *self._all_words_steps, *fuzzy_steps, *self._definition_steps)
         with translate_errors():
-            aggregated: dict[str, Any] = self._searcher.aggregate(any_of(self._all_queries()), aggregations)
-        total = _sum_buckets(aggregated["class"])
-        facets = {}
-        for name, values in possible_values.items():
-            if name in aggregated:
-                facets[name] = {str(bucket["key"]): int(bucket["doc_count"]) for bucket in aggregated[name]["buckets"]}
-            else:
-                facets[name] = {values[0]: total}
-        return FacetCounts(total, {name: _drop_empty(counts) for name, counts in facets.items()})
+            aggregated = self._searcher.aggregate(any_of([step.query for step in steps]), aggregations)
+        counts = {
+            name: {str(bucket["key"]): int(bucket["doc_count"]) for bucket in aggregated[name]["buckets"]}
+            for name in aggregations
+        }
+        # Every record has one class, which may be empty.
+        total = sum(counts["class"].values()) + int(aggregated["class"]["sum_other_doc_count"])
+        counts |= {name: {values[0]: total} for name, values in possible_values.items() if len(values) == 1}
+        return FacetCounts(total, {name: _drop_empty(counts[name]) for name in possible_values})
 
-    def _indexed_collections(self) -> tuple[str, ...]:
-        """The collections that are looked at and of which the index holds any: mostly a large catalogue has one."""
+    def _list_indexed_collections(self) -> tuple[str, ...]:
+        """Return the searched collections that the index has records of; in a large catalogue mostly one."""
         best = next(iter(self._label_matches.values()), None)
         by_identifier = best is not None and best.step.source is MatchSource.ID
         collections = self._filter.collections or (tuple(COLLECTIONS) if by_identifier else DEFAULT_SEARCH_COLLECTIONS)
@@ -169,11 +161,11 @@ class QueryExecutor:
 
     @cached_property
     def _hits_above_definitions(self) -> list[IndexHit]:
-        """The hits put in order that go before those in definitions."""
+        """The ranked hits that come before those in definitions."""
         return [hit for hit in self.ranked_hits if hit.grade.tier < Tier.DEFINITION_WORDS]
 
     def _collect(self, limit: int) -> list[IndexHit | _RawHit]:
-        """So many of the hits, in order: those put in order, and the others as their queries find them."""
+        """Return the first hits: the ranked ones, then the others in the order of their queries."""
         if len(self._hits_above_definitions) >= limit:
             return [*self._hits_above_definitions[:limit]]
         fuzzy_steps, fuzzy_hits = self._fuzzy
@@ -199,19 +191,19 @@ class QueryExecutor:
         return [*map(self._build_hit, self._label_matches.values())]
 
     @cached_property
-    def _label_matches(self) -> dict[_DocKey, _RawHit]:
-        """The first hits that have all words in name and aliases."""
+    def _label_matches(self) -> _RawHits:
+        """The first hits with all words in name and aliases."""
         raw_hits = self._run_steps(self._exact_steps, _MAX_RANKED)
         if self._builder.estimate_hits(self.parsed_query.significant_words) < _FEW_HITS:
-            # Where these are few, each is looked at for how it matched.
+            # They are few: rank all of them.
             all_hits = self._run_steps(self._all_words_steps, _MAX_RANKED, raw_hits)
             if len(all_hits) < _MAX_RANKED:
                 return all_hits
         return self._run_steps(self._iter_word_steps(), _MAX_RANKED, raw_hits)
 
     @cached_property
-    def _fuzzy(self) -> tuple[list[_QueryStep], dict[_DocKey, _RawHit]]:
-        """What allows for typing mistakes, where no name or alias has all words, and the first hits of it."""
+    def _fuzzy(self) -> tuple[list[_QueryStep], _RawHits]:
+        """The steps that allow for typing mistakes, if no label has all words, and their first hits."""
         if not self.parsed_query.has_quotes and not any(hit.grade.is_single_label for hit in self._label_hits):
             for steps in self._iter_fuzzy_steps():
                 raw_hits = self._run_steps(steps, _MAX_RANKED)
@@ -226,7 +218,7 @@ class QueryExecutor:
 
     @cached_property
     def _exact_steps(self) -> list[_QueryStep]:
-        """By the whole of an identifier or a label."""
+        """Match a whole identifier or label."""
         builder = self._builder
         steps = [_QueryStep(Tier.ID, MatchSource.ID, builder.match_identifier())]
         if self.parsed_query.key:
@@ -236,24 +228,20 @@ class QueryExecutor:
 
     @cached_property
     def _all_words_steps(self) -> list[_QueryStep]:
-        """By words of labels: all that has them."""
+        """Match words of labels, in one query."""
         words = self.parsed_query.significant_words
-        build = self._builder.match_label
-        return (
-            [_QueryStep(Tier.ALIAS_WORDS, MatchSource.WORDS, build("label", words, whole_words=False))] if words else []
-        )
+        if not words:
+            return []
+        query = self._builder.match_label("label", words, whole_words=False)
+        return [_QueryStep(Tier.ALIAS_WORDS, MatchSource.WORDS, query)]
 
     def _iter_word_steps(self) -> Iterator[_QueryStep]:
-        """The same, the best first."""
+        """Match words of labels, the best first."""
         builder, parsed_query = self._builder, self.parsed_query
         if not parsed_query.words:
             return
-        # Those that have the little words too go before those that do without.
-        word_sets = (
-            [parsed_query.words]
-            if parsed_query.significant_words == parsed_query.words
-            else [parsed_query.words, parsed_query.significant_words]
-        )
+        # Labels with the stop words come before those without.
+        word_sets = dict.fromkeys([parsed_query.words, parsed_query.significant_words])
         tiers = (
             (Tier.BEGINNING, builder.match_name_start),
             (Tier.NAME_WORDS, partial(builder.match_label, "name")),
@@ -267,42 +255,27 @@ class QueryExecutor:
 
     def _iter_fuzzy_steps(self) -> Iterator[list[_QueryStep]]:
         key, words = self.parsed_query.key, self.parsed_query.significant_words
-        if max_key_edits(key):
+        if max_edits(key, is_key=True):
             yield self._fuzzy_key_steps(1)
-        if (
-            self._label_matches
-        ):  # Name and aliases together have all words as they are: what is less close was hardly meant.
+        # If name and aliases together have all words, a less similar label was hardly meant.
+        if self._label_matches:
             return
         if len(words) <= _MAX_FUZZY_WORDS and any(max_edits(word.forms[0]) for word in words):
             yield [_QueryStep(Tier.TYPO_WORDS, MatchSource.FUZZY, self._builder.match_fuzzy_words())]
-        if max_key_edits(key) > 1:
+        if max_edits(key, is_key=True) > 1:
             yield self._fuzzy_key_steps(2)
 
     def _fuzzy_key_steps(self, distance: int) -> list[_QueryStep]:
-        fields = ("name_key", "alias_key")
-        return [
-            _QueryStep(Tier.TYPO, MatchSource.FUZZY, self._builder.match_fuzzy_key(field, distance)) for field in fields
-        ]
+        queries = [self._builder.match_fuzzy_key(field, distance) for field in ("name_key", "alias_key")]
+        return [_QueryStep(Tier.TYPO, MatchSource.FUZZY, query) for query in queries]
 
-    def _all_queries(self) -> list[Query]:
-        """Queries that find all hits between them."""
-        fuzzy_steps, _ = self._fuzzy
-        return [
-            step.query for step in (*self._exact_steps, *self._all_words_steps, *fuzzy_steps, *self._definition_steps)
-        ]
-
-    def _run_steps(
-        self, steps: Iterable[_QueryStep], limit: int, previous: Mapping[_DocKey, _RawHit] | None = None
-    ) -> dict[_DocKey, _RawHit]:
-        """What was found before, and what the stages find, in order, at most so many."""
+    def _run_steps(self, steps: Iterable[_QueryStep], limit: int, previous: _RawHits | None = None) -> _RawHits:
+        """Return the previous hits and those of the steps, in order, up to the limit."""
         raw_hits = dict(previous or {})
         for step in steps if len(raw_hits) < limit else ():
+            order: dict[str, Any] = {} if step.uses_bm25 else {"order_by_field": "order", "order": Order.Asc}
             with translate_errors():
-                if step.uses_bm25:
-                    hits = self._searcher.search(step.query, limit, count=False).hits
-                else:
-                    order: dict[str, Any] = {"order_by_field": "order", "order": Order.Asc}
-                    hits = self._searcher.search(step.query, limit, count=False, **order).hits
+                hits = self._searcher.search(step.query, limit, count=False, **order).hits
             for weight, address in hits:
                 raw_hits.setdefault((address.segment_ord, address.doc), _RawHit(address, weight, step))
                 if len(raw_hits) >= limit:
@@ -310,15 +283,13 @@ class QueryExecutor:
         return raw_hits
 
     def _build_hit(self, raw_hit: _RawHit, max_score: float | None = None) -> IndexHit:
-        """A hit; where `most` is given it is not put in order by how it matches, and scores no more than that."""
-        with translate_errors():
-            document = self._searcher.doc(raw_hit.address)
+        """Build a hit; with `max_score`, an unranked one that scores no more than that."""
+        document = self._get_document(raw_hit)
         labels = tuple(str(document.get_first("labels")).split(LABEL_SEPARATOR))
         record_id = str(document.get_first("record"))
         source = raw_hit.step.source
-        grade = grade_match(
-            self.parsed_query, (record_id,) if source is MatchSource.ID else labels, raw_hit.weight, source
-        )
+        texts = (record_id,) if source is MatchSource.ID else labels
+        grade = grade_match(self.parsed_query, texts, raw_hit.weight, source)
         return IndexHit(
             record_id=record_id,
             collection=str(document.get_first("collection")),
@@ -328,10 +299,9 @@ class QueryExecutor:
             score=grade.score if max_score is None else min(max_score, raw_hit.step.get_score(grade)),
         )
 
-
-def _sum_buckets(aggregation: dict[str, Any]) -> int:
-    """How many were counted: every record has one class, if only the empty one."""
-    return sum(int(bucket["doc_count"]) for bucket in aggregation["buckets"]) + int(aggregation["sum_other_doc_count"])
+    def _get_document(self, raw_hit: _RawHit) -> Document:
+        with translate_errors():
+            return self._searcher.doc(raw_hit.address)
 
 
 def _drop_empty(counts: dict[str, int]) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""Grades a record against what was typed: in which tier it stands, how good it is there, and which words matched."""
+"""Grade how a record matches a query: its tier, its quality within the tier, and the words that match."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum, IntEnum
@@ -7,99 +7,98 @@ from operator import lt
 from typing import NamedTuple
 
 from lexarium.domain.text.characters import name_key
-from lexarium.search.analysis.folding import FoldedText, find_words, fold, singularize_cached
+from lexarium.search.analysis.folding import FoldedText, find_words, fold
+from lexarium.search.analysis.plurals import singularize
 from lexarium.search.documents import STOP_WORDS
 from lexarium.search.query_parser import ParsedQuery, QueryWord, max_edits
 
 
 class Tier(IntEnum):
-    """How a record matched. A lower one goes before a higher one, whatever the words weigh."""
+    """The kind of match. Records of a lower tier come first, whatever their quality."""
 
+    # The id, or a CURIE or IRI that the record is mapped to.
     ID = 0
-    """Its identifier, or a CURIE or IRI that it is mapped to."""
+    # The name, ignoring case.
     NAME = 1
-    """Its name, ignoring case."""
+    # The name, ignoring accents, punctuation, hyphens and spelling too.
     FOLDED = 2
-    """Its name, ignoring accents, punctuation, hyphens and spelling too."""
+    # An alias, folded.
     ALIAS = 3
-    """One of its aliases, likewise."""
+    # The beginning of the name.
     BEGINNING = 4
-    """The beginning of its name."""
+    # All words in the name.
     NAME_WORDS = 5
-    """All words, in its name."""
+    # All words in name and aliases.
     ALIAS_WORDS = 6
-    """All words, in its name and aliases."""
+    # The name or an alias with a typing mistake; tried only if no label has all words.
     TYPO = 7
-    """Its name or an alias, but for a typing mistake. Looked for only where no name or alias has all words."""
+    # All words in labels and definition.
     DEFINITION_WORDS = 8
-    """All words, its definition included."""
+    # All words in name and aliases with typing mistakes; tried like TYPO.
     TYPO_WORDS = 9
-    """All words in its name and aliases, but for a typing mistake in some. Looked for as typos are."""
 
     @property
     def api_name(self) -> str:
-        """What an answer calls it."""
+        """The name of the tier in responses."""
         return self.name.lower()
 
 
+# The query is a whole id, name or alias of the record.
 EXACT_TIERS = frozenset({Tier.ID, Tier.NAME, Tier.FOLDED, Tier.ALIAS})
-"""Where what was asked is a whole identifier, name or alias of the record."""
 
 
 _TIER_COUNT = len(Tier)
 _MAX_EDITS = 2
+# Words that may be written as one.
 _MAX_JOINED_WORDS = 5
-"""Up to how many words may be written as one."""
+# With a quality of 0 the last of a tier would have the score of the best of the next.
 _MIN_QUALITY = 0.01
-"""The quality of the least of a tier. With none at all it would have the score of the best of the next tier."""
+# The BM25 weight that gives a quality of one half.
 _BM25_HALF_SCORE = 10.0
-"""The BM25 weight that counts half."""
 
 
 class MatchSource(Enum):
-    """Which kind of query found a record."""
+    """The kind of query that found a record."""
 
     ID = "id"
-    EXACT = "whole"
-    """By the whole of a name or alias."""
-    WORDS = "words"
-    """By words of names and aliases, of which none is the whole of what was typed."""
+    EXACT = "whole"  # a whole name or alias
+    WORDS = "words"  # words of names and aliases
     DEFINITION = "text"
     FUZZY = "close"
 
 
 class TextSpan(NamedTuple):
-    """A part of a text: from `start`, up to and without `end`, in code points."""
+    """A part of a text from `start` up to, but not including, `end`, in code points."""
 
     start: int
     end: int
 
 
 class MatchGrade(NamedTuple):
-    """How a record matched."""
+    """The tier, quality and text of a match."""
 
     tier: Tier
+    # Within the tier, from 0 to 1.
     quality: float
-    """Within the tier, from 0 to 1."""
     field: str
+    # The label that matched; the name, if no single label did.
     text: str
-    """The label that matched; the name, where no one label did."""
+    # The words of the label that matched; None: all of it.
     word_positions: tuple[int, ...] | None
-    """Which words of the label matched; None: all of it."""
+    # A template, and the figures to put into it.
     explanation_parts: tuple[str, *tuple[object, ...]]
-    """The same in words, and the figures to put into them."""
+    # Whether one label has all words. If not, `add_best_label` finds the one that has most.
     is_single_label: bool = True
-    """Whether one label has all words; else which has most is not looked for yet, see `in_labels`."""
 
     @property
     def explanation(self) -> str:
-        """The same in words."""
+        """The reason for the grade in words."""
         template, *figures = self.explanation_parts
         return template.format(*figures)
 
     @property
     def score(self) -> float:
-        """One number for tier and quality, from 0 to 1."""
+        """Tier and quality as one number from 0 to 1."""
         return (_TIER_COUNT - 1 - self.tier + self.quality) / _TIER_COUNT
 
     @property
@@ -108,13 +107,12 @@ class MatchGrade(NamedTuple):
         if self.word_positions is None:
             return (TextSpan(0, len(self.text)),)
         words = find_words(self.text)
-        return merge_spans(
-            TextSpan(words[position].start, words[position].end) for position in sorted(set(self.word_positions))
-        )
+        matched_words = (words[position] for position in sorted(set(self.word_positions)))
+        return merge_spans(TextSpan(word.start, word.end) for word in matched_words)
 
 
 class FoldedLabel(NamedTuple):
-    """A name or alias of a record, taken apart."""
+    """A name or alias of a record, folded."""
 
     text: str
     is_name: bool
@@ -122,47 +120,47 @@ class FoldedLabel(NamedTuple):
 
     @property
     def field(self) -> str:
-        """What an answer calls it."""
+        """The name of the field in responses."""
         return "name" if self.is_name else "alias"
 
 
 class _WordMatch(NamedTuple):
-    """Where the words of a query stand in a label."""
+    """The positions of the words of a query in a label, and how many of them are whole words.
+
+    A singular that matches a plural counts a little less than one.
+    """
 
     positions: list[int]
     whole_words: float
-    """How many of them are whole words there; what is singular here and plural there counts a little less."""
 
 
 def grade_match(parsed_query: ParsedQuery, labels: Sequence[str], weight: float, source: MatchSource) -> MatchGrade:
-    """Grade a record by its labels, the name first, or its identifier, and by the kind of query that found it."""
+    """Grade a record by its labels (the name first) or its id, and by the kind of query that found it."""
     if source is MatchSource.ID:
         return MatchGrade(Tier.ID, 1.0, "id", labels[0], None, ("the identifier itself",))
-    if source is MatchSource.WORDS:
-        return _grade_words(parsed_query, _fold_labels(labels)) or _grade_scattered(labels[0])
     if source is MatchSource.DEFINITION:
-        reason = "all words, definition included; BM25 {:.2f}", weight
-        return MatchGrade(
-            Tier.DEFINITION_WORDS, _saturate(weight), "definition", labels[0], (), reason, is_single_label=False
-        )
-    folded_labels = [*_fold_labels(labels)]
-    if source is MatchSource.EXACT:
-        return (
-            _grade_exact(parsed_query, folded_labels)
-            or _grade_words(parsed_query, folded_labels)
-            or _grade_scattered(labels[0])
-        )
-    return _grade_fuzzy(parsed_query, folded_labels)
+        reasons = "all words, definition included; BM25 {:.2f}", weight
+        quality = weight / (weight + _BM25_HALF_SCORE)
+        return MatchGrade(Tier.DEFINITION_WORDS, quality, "definition", labels[0], (), reasons, is_single_label=False)
+    if source is MatchSource.FUZZY:
+        return _grade_fuzzy(parsed_query, [*_fold_labels(labels)])
+    grade = _grade_exact(parsed_query, _fold_labels(labels)) if source is MatchSource.EXACT else None
+    grade = grade or _grade_words(parsed_query, _fold_labels(labels))
+    if grade is not None:
+        return grade
+    # Name and aliases together have all words.
+    explanation = ("all words, in name and aliases together",)
+    return MatchGrade(Tier.ALIAS_WORDS, _MIN_QUALITY, "name", labels[0], (), explanation, is_single_label=False)
 
 
 def add_best_label(grade: MatchGrade, parsed_query: ParsedQuery, labels: Sequence[str]) -> MatchGrade:
-    """The grade of a record of which no one label has all words, with the label that has most of them."""
+    """Return the grade with the label that has most of the words."""
     label, positions = _find_best_label(parsed_query, [*_fold_labels(labels)])
     return grade._replace(field=label.field, text=label.text, word_positions=positions)
 
 
 def merge_spans(spans: Iterable[TextSpan]) -> tuple[TextSpan, ...]:
-    """Spans in order, those that touch as one."""
+    """Merge sorted spans that touch."""
     merged: list[TextSpan] = []
     for span in spans:
         if merged and merged[-1].end >= span.start:
@@ -176,19 +174,16 @@ def _fold_labels(labels: Iterable[str]) -> Iterator[FoldedLabel]:
     return (FoldedLabel(text, not index, fold(text)) for index, text in enumerate(labels))
 
 
-def _grade_exact(parsed_query: ParsedQuery, labels: Sequence[FoldedLabel]) -> MatchGrade | None:
+def _grade_exact(parsed_query: ParsedQuery, labels: Iterable[FoldedLabel]) -> MatchGrade | None:
     key = parsed_query.key
-    if not key:
+    label = next((label for label in labels if label.folded.key == key), None)
+    if not key or label is None:
         return None
-    for label in labels:
-        if label.folded.key != key:
-            continue
-        if not label.is_name:
-            return MatchGrade(Tier.ALIAS, 1.0, "alias", label.text, None, ("an alias, folded",))
-        if name_key(label.text.strip()) == name_key(parsed_query.text):
-            return MatchGrade(Tier.NAME, 1.0, "name", label.text, None, ("the name, ignoring case",))
-        return MatchGrade(Tier.FOLDED, 1.0, "name", label.text, None, ("the name, folded",))
-    return None
+    if not label.is_name:
+        return MatchGrade(Tier.ALIAS, 1.0, "alias", label.text, None, ("an alias, folded",))
+    if name_key(label.text.strip()) == name_key(parsed_query.text):
+        return MatchGrade(Tier.NAME, 1.0, "name", label.text, None, ("the name, ignoring case",))
+    return MatchGrade(Tier.FOLDED, 1.0, "name", label.text, None, ("the name, folded",))
 
 
 def _grade_words(parsed_query: ParsedQuery, labels: Iterable[FoldedLabel]) -> MatchGrade | None:
@@ -208,7 +203,7 @@ def _grade_words(parsed_query: ParsedQuery, labels: Iterable[FoldedLabel]) -> Ma
 def _build_word_grade(
     parsed_query: ParsedQuery, label: FoldedLabel, match: _WordMatch, *, lacks_stop_words: bool
 ) -> MatchGrade:
-    """`lacking`: without the little words, so that what has them too goes first."""
+    """Grade a label that has all words, or all but the stop words: those that have them too come first."""
     positions, count = match.positions, len(parsed_query.words)
     in_order = len(positions) == 1 or all(map(lt, positions, positions[1:]))
     is_start = in_order and _is_label_start(positions, label.folded.words)
@@ -222,19 +217,18 @@ def _build_word_grade(
 
 
 def _is_label_start(positions: Sequence[int], words: Sequence[str]) -> bool:
-    """Whether words, in order, stand at the beginning, with at most little words between them."""
+    """Return whether sorted positions are at the beginning, with only stop words between them."""
     if positions[-1] < len(positions):
         return True
-    return all(
-        position in positions or (position and words[position] in STOP_WORDS) for position in range(positions[-1])
-    )
+    skipped = set(range(positions[-1])).difference(positions)
+    return 0 not in skipped and all(words[position] in STOP_WORDS for position in skipped)
 
 
 def _match_words(words: Sequence[QueryWord], label: FoldedText) -> _WordMatch | None:
-    """The place of each word of a query, of several the first after the one before; None where one is missing."""
+    """Return the position of each word, if possible after the word before; None if one is missing."""
     positions: list[int] = []
     whole_words = 0.0
-    singulars = list(map(singularize_cached, label.words))
+    singulars = list(map(singularize, label.words))
     for word in words:
         start = positions[-1] + 1 if positions else 0
         match = _match_word(word, label, singulars, start)
@@ -246,7 +240,7 @@ def _match_words(words: Sequence[QueryWord], label: FoldedText) -> _WordMatch | 
 
 
 def _match_word(word: QueryWord, label: FoldedText, singulars: Sequence[str], start: int) -> _WordMatch | None:
-    """Where a word of a query stands: as a whole word if it can be, and after a place if it can be."""
+    """Return the position of a word: if possible a whole word, and from `start` on."""
     form = word.forms[0]
     words = label.words
     if form in words:
@@ -271,17 +265,16 @@ def _match_prefix(word: QueryWord, label: FoldedText, start: int) -> _WordMatch 
 
 
 def _match_joined(word: QueryWord, label: FoldedText) -> _WordMatch | None:
-    """Where words stand that are one with or without a hyphen or a space: `nback`, `n-back`, `n back`.
+    """Match words that are one word without a hyphen or space: `nback`, `n-back`, `n back`.
 
-    None of them begins like the word of the query: so that must begin like the first of them.
+    None of them begins with the query word, so the query word must begin with the first of them.
     """
     words = label.words
-    for first in [
-        index for index, label_word in enumerate(words[:-1]) for form in word.forms if form.startswith(label_word)
-    ]:
-        compound = words[first]
+    for first, label_word in enumerate(words[:-1]):
+        if not any(form.startswith(label_word) for form in word.forms):
+            continue
         for last in range(first + 1, min(len(words), first + _MAX_JOINED_WORDS)):
-            compound += words[last]
+            compound = "".join(words[first : last + 1])
             if compound.startswith(word.forms):
                 return _WordMatch(list(range(first, last + 1)), 1.0 if compound in word.forms else 0.0)
     if not word.parts:
@@ -299,22 +292,14 @@ def _has_phrases(parsed_query: ParsedQuery, words: Sequence[str]) -> bool:
     )
 
 
-def _grade_scattered(name: str) -> MatchGrade:
-    """All words are in name and aliases, but no one of these has them all."""
-    reason = ("all words, in name and aliases together",)
-    return MatchGrade(Tier.ALIAS_WORDS, _MIN_QUALITY, "name", name, (), reason, is_single_label=False)
-
-
 def _find_best_label(parsed_query: ParsedQuery, labels: Sequence[FoldedLabel]) -> tuple[FoldedLabel, tuple[int, ...]]:
-    """The label that has most of the words, and where it has them."""
-    candidates = [(label, _find_positions(parsed_query, label.folded)) for label in labels]
+    """Return the label that has most of the words, and their positions."""
+    candidates = []
+    for label in labels:
+        singulars = list(map(singularize, label.folded.words))
+        matches = [_match_word(word, label.folded, singulars, 0) for word in parsed_query.significant_words]
+        candidates.append((label, tuple(position for match in matches if match for position in match.positions)))
     return max(candidates, key=lambda candidate: len(candidate[1]))
-
-
-def _find_positions(parsed_query: ParsedQuery, label: FoldedText) -> tuple[int, ...]:
-    singulars = list(map(singularize_cached, label.words))
-    matches = (_match_word(word, label, singulars, 0) for word in parsed_query.significant_words)
-    return tuple(position for match in matches if match is not None for position in match.positions)
 
 
 def _grade_fuzzy(parsed_query: ParsedQuery, labels: Sequence[FoldedLabel]) -> MatchGrade:
@@ -330,9 +315,7 @@ def _grade_fuzzy(parsed_query: ParsedQuery, labels: Sequence[FoldedLabel]) -> Ma
         positions = _find_fuzzy_positions(parsed_query, label.folded.words)
         if positions is not None:
             is_start = positions == list(range(len(positions)))
-            reason = (
-                "all words but for some letters, from the beginning" if is_start else "all words but for some letters",
-            )
+            reason = (f"all words but for some letters{', from the beginning' if is_start else ''}",)
             coverage = min(1.0, len(key) / max(1, len(label.folded.key)))
             quality = 0.4 * label.is_name + 0.4 * is_start + 0.2 * coverage
             return MatchGrade(Tier.TYPO_WORDS, quality, label.field, label.text, tuple(positions), reason)
@@ -344,9 +327,8 @@ def _grade_fuzzy(parsed_query: ParsedQuery, labels: Sequence[FoldedLabel]) -> Ma
 def _find_fuzzy_positions(parsed_query: ParsedQuery, words: Sequence[str]) -> list[int] | None:
     positions = []
     for word in parsed_query.significant_words:
-        position = next(
-            (index for index, label_word in enumerate(words) if _is_fuzzy_match(word.forms[0], label_word)), None
-        )
+        matches = (index for index, label_word in enumerate(words) if _is_fuzzy_match(word.forms[0], label_word))
+        position = next(matches, None)
         if position is None:
             return None
         positions.append(position)
@@ -354,18 +336,14 @@ def _find_fuzzy_positions(parsed_query: ParsedQuery, words: Sequence[str]) -> li
 
 
 def _is_fuzzy_match(query_word: str, word: str) -> bool:
-    """Whether a word, or its beginning, is what was typed but for some letters."""
+    """Return whether a word, or its beginning, equals the query word but for some letters."""
     limit = max_edits(query_word)
     ends = {len(word), *range(len(query_word) - limit, len(query_word) + limit + 1)}
     return any(edit_distance(query_word, word[:end], limit) <= limit for end in ends)
 
 
-def _saturate(weight: float) -> float:
-    return weight / (weight + _BM25_HALF_SCORE)
-
-
 def edit_distance(a: str, b: str, limit: int) -> int:
-    """How many letters must be put in, left out, changed or swapped with the next; beyond `most` it is not told."""
+    """Return the Damerau-Levenshtein distance, or `limit` + 1 if it is larger than the limit."""
     if abs(len(a) - len(b)) > limit:
         return limit + 1
     previous: list[int] = []

@@ -1,45 +1,44 @@
-"""The part of a definition that shows why it was found."""
+"""Cut a snippet out of a definition, with the words of the query highlighted."""
 
 from collections.abc import Iterator
+from itertools import pairwise
 
-from lexarium.search.analysis.folding import FoldedWord, find_words, singularize_cached
+from lexarium.search.analysis.folding import FoldedWord, find_words
+from lexarium.search.analysis.plurals import singularize
 from lexarium.search.query_parser import ParsedQuery
 from lexarium.search.ranking import TextSpan, merge_spans
 
 _MAX_CHARS = 240
+# Text shown before the first match.
 _LEADING_CHARS = 60
-"""How much of the text is shown before the first word that was asked for."""
 
 
 def build_snippet(definition: str, parsed_query: ParsedQuery) -> tuple[str, tuple[TextSpan, ...]]:
-    """A part of a definition with the words that were asked for, and where they are in it; perhaps none is."""
+    """Return a part of a definition and the spans of matching words in it, of which there may be none."""
     matches = list(_iter_matches(find_words(definition), parsed_query))
     start = _find_start(definition, matches[0].start if matches else 0)
     end = start + _MAX_CHARS
     if end < len(definition):
-        # Not within a word, where there is a space to end at.
+        # Do not end within a word if there is a space.
         space = definition.rfind(" ", start + _MAX_CHARS // 2, end)
         end = space if space > 0 else end
-    text = definition[start:end]
-    spans = merge_spans(
+    spans = (
         TextSpan(span.start - start, span.end - start) for span in matches if start <= span.start < span.end <= end
     )
-    return text, spans
+    return definition[start:end], merge_spans(spans)
 
 
 def _iter_matches(words: list[FoldedWord], parsed_query: ParsedQuery) -> Iterator[TextSpan]:
-    """The words that were asked for, also where two are written as one or one as two."""
-    query_forms = {
-        singularize_cached(form) for word in parsed_query.significant_words for form in (*word.forms, *word.parts)
-    }
+    """Yield the words that match, also if two are written as one or one as two."""
+    query_words = parsed_query.significant_words
+    query_forms = {singularize(form) for word in query_words for form in (*word.forms, *word.parts)}
     letters = {form[:1] for form in query_forms}
-    for index, word in enumerate(words):
+    for word, next_word in pairwise([*words, FoldedWord("", 0, 0)]):
         if word.text[0] not in letters:  # As most are: a plural begins as its singular does.
             continue
-        next_word = words[index + 1] if index + 1 < len(words) else word
-        if singularize_cached(word.text) in query_forms:
+        if singularize(word.text) in query_forms:
             yield TextSpan(word.start, word.end)
-        elif next_word is not word and singularize_cached(word.text + next_word.text) in query_forms:
+        elif next_word.text and singularize(word.text + next_word.text) in query_forms:
             yield TextSpan(word.start, next_word.end)
 
 

@@ -1,8 +1,9 @@
-"""Doing a write once, however often it is asked for under one key."""
+"""Run a write once per Idempotency-Key; return the stored response when it is sent again."""
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import orjson
 
@@ -11,31 +12,19 @@ from lexarium.domain.timestamps import now_ms
 from lexarium.store import idempotency
 from lexarium.store.idempotency import SavedResponse
 from lexarium.store.transaction import Transaction
-from lexarium.store.write_queue import WriteTask
-
-
-@dataclass(frozen=True)
-class WriteResponse:
-    """What a write answers; kept as it is, so that it can be answered again."""
-
-    status: int
-    content: Any
-    location: str | None = None
-    etag: str | None = None
+from lexarium.store.write_queue import Result, WriteTask
 
 
 @dataclass(frozen=True)
 class IdempotencyRequest:
-    """A request as its key knows it."""
+    """Key and digest of a request; without a key it may be repeated."""
 
     key: str | None
-    """What the client calls it; None: it may be done again."""
     digest: str
-    """Of all that makes it what it is: method, path and body."""
 
     @classmethod
     def from_parts(cls, key: str | None, *parts: bytes) -> Self:
-        """A request from its key, if it has one, and from all that makes it what it is."""
+        """Return the request with a key and the digest of its method, path and body."""
         digest = hashlib.sha256()
         for part in parts if key is not None else ():
             digest.update(part)
@@ -43,32 +32,33 @@ class IdempotencyRequest:
 
 
 def make_idempotent(
-    account_id: str, request: IdempotencyRequest, task: WriteTask[WriteResponse]
-) -> WriteTask[WriteResponse]:
-    """The same work, unless this caller has had it done under this key: then it answers as then.
+    account_id: str, request: IdempotencyRequest, task: WriteTask[Result], parse: Callable[[bytes], Result]
+) -> WriteTask[Result]:
+    """Return a task that runs once per account and key; later runs return the parsed stored result.
 
-    The answer is kept in the write's own transaction. Raises `Conflict` where the key was used for another request.
+    The result is stored as JSON in the transaction of the write. The task raises Conflict if the key was used for
+    another request.
     """
     if request.key is None:
         return task
     key = request.key
 
-    def idempotent_task(transaction: Transaction) -> WriteResponse:
+    def idempotent_task(transaction: Transaction) -> Result:
         stored = idempotency.find(transaction.connection, account_id, key, at=now_ms())
         if stored is not None:
             if stored.request_hash != request.digest:
                 raise Conflict("This Idempotency-Key was used for another request. Use a new one.")
-            return WriteResponse(**orjson.loads(stored.response))
-        response = task(transaction)
-        body = orjson.dumps(response)
-        idempotency.save(transaction, account_id, key, SavedResponse(request.digest, body), at=now_ms())
-        return response
+            return parse(stored.response)
+        result = task(transaction)
+        saved = SavedResponse(request.digest, orjson.dumps(result))
+        idempotency.save(transaction, account_id, key, saved, at=now_ms())
+        return result
 
     return idempotent_task
 
 
 def delete_account_responses(transaction: Transaction, account_id: str) -> None:
-    """Let go of the answers that tell of an account, which hold its name."""
+    """Delete the stored responses about an account, which hold its name."""
     for owner_id, key, body in idempotency.list_all(transaction.connection):
         if account_id.encode() in body:
             content = orjson.loads(body)["content"]

@@ -1,4 +1,4 @@
-"""Records as v1 shows them."""
+"""JSON of records, changes, proposals and search results (v1, webhooks, CLI)."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -16,15 +16,15 @@ from lexarium.services.search.record_search import LabelSuggestion, RecordHit, S
 
 
 def list_record_fields(collection: Collection) -> tuple[str, ...]:
-    """The fields of a record of this collection, as `record_view` has them."""
+    """Return the keys of a serialized record of a collection, in order."""
     leading = ("id", "collection", "version", "state", "replaced_by")
     own_fields = (name for name in collection.fields if name != "id")
     return (*leading, *own_fields, "aliases", "sources", "relations", "updated", "updated_by")
 
 
-def serialize_record(change: Change, known_record: Record | None = None) -> dict[str, Any]:
-    """A record at a version; `known` is what the change made of it, where that need not be read from it."""
-    record = known_record or change.to_record()
+def serialize_record(change: Change, record: Record | None = None) -> dict[str, Any]:
+    """Serialize a record at a version; pass the record if it is parsed already."""
+    record = record or change.to_record()
     return {
         "id": record.id,
         "collection": change.collection,
@@ -41,7 +41,7 @@ def serialize_record(change: Change, known_record: Record | None = None) -> dict
 
 
 def serialize_change(change: Change) -> dict[str, Any]:
-    """A change, as the feed tells it."""
+    """Serialize a change of the change feed."""
     return {
         "seq": change.seq,
         "at": format_timestamp(change.at),
@@ -56,7 +56,7 @@ def serialize_change(change: Change) -> dict[str, Any]:
 
 
 def serialize_version(change: Change) -> dict[str, Any]:
-    """A change, as a record's history lists it."""
+    """Serialize a change of a record's history."""
     return {
         "version": change.version,
         "seq": change.seq,
@@ -69,20 +69,17 @@ def serialize_version(change: Change) -> dict[str, Any]:
 
 
 def _serialize_origin(change: Change) -> dict[str, str | None]:
-    """The proposal that a change goes back to, and whose it was."""
     origin = change.parse_origin()
-    if origin is None:
-        return {"proposal": None, "proposed_by": None}
-    return {"proposal": origin.proposal, "proposed_by": origin.by}
+    return {"proposal": origin.proposal if origin else None, "proposed_by": origin.by if origin else None}
 
 
 def serialize_difference(diff: FieldDiff) -> dict[str, Any]:
-    """One field that differs."""
+    """Serialize one field that differs."""
     return {"field": diff.field, "from": diff.before, "to": diff.after}
 
 
 def iter_annotations(mentions: Iterable[Mention]) -> Iterator[dict[str, Any]]:
-    """Each mention, once for each term that it may mean; one at a time, since they may be very many."""
+    """Serialize mentions lazily, one item for each term that a mention may mean."""
     return (
         {"start": start, "end": end, "text": text, "id": term.id, "name": term.name, "collection": term.collection}
         for start, end, text, terms in mentions
@@ -91,7 +88,7 @@ def iter_annotations(mentions: Iterable[Mention]) -> Iterator[dict[str, Any]]:
 
 
 def serialize_proposal(proposal: Proposal) -> dict[str, Any]:
-    """A proposal."""
+    """Serialize a proposal."""
     return {
         "id": proposal.id,
         "collection": proposal.collection,
@@ -108,7 +105,7 @@ def serialize_proposal(proposal: Proposal) -> dict[str, Any]:
 
 
 def serialize_search_result(result: SearchResult) -> dict[str, Any]:
-    """What a search found."""
+    """Serialize the result of a search."""
     return {
         "hits": [serialize_hit(hit) for hit in result.hits],
         "total": result.total,
@@ -119,7 +116,7 @@ def serialize_search_result(result: SearchResult) -> dict[str, Any]:
 
 
 def serialize_hit(hit: RecordHit) -> dict[str, Any]:
-    """A hit of a search."""
+    """Serialize a hit of a search."""
     content = {
         "id": hit.id,
         "name": hit.name,
@@ -134,7 +131,7 @@ def serialize_hit(hit: RecordHit) -> dict[str, Any]:
 
 
 def serialize_suggestion(suggestion: LabelSuggestion) -> dict[str, Any]:
-    """A completion."""
+    """Serialize a suggested completion."""
     return {
         "id": suggestion.id,
         "name": suggestion.name,

@@ -1,4 +1,4 @@
-"""Taking all that a database holds into another, of either engine: table by table, in one transaction."""
+"""Copy a database to another one, of either engine, table by table in one transaction."""
 
 import hashlib
 from collections.abc import Iterator
@@ -10,17 +10,18 @@ from sqlalchemy import Connection, Table, exists, func, insert, select, update
 from lexarium.domain.errors import Conflict, StoreError
 from lexarium.domain.progress import ProgressCallback
 from lexarium.store.database import Database
-from lexarium.store.position import Position, read_position
+from lexarium.store.engine.catalogue import read_position
+from lexarium.store.position import Position
+from lexarium.store.records import STREAM_OPTIONS
 from lexarium.store.schema import catalogue_table, lease_table, metadata
 
-_BATCH_SIZE = 1_000
+# The position is copied last, and leases belong to running processes.
 _TABLES = [table for table in metadata.sorted_tables if table not in (catalogue_table, lease_table)]
-"""All but where the catalogue stands, which goes last, and what belongs to processes that run."""
 
 
 @dataclass(frozen=True)
 class CopyResult:
-    """What was taken: how many rows of each table, and the position it was taken at."""
+    """Position at which a database was copied, and the number of rows by table."""
 
     position: Position
     rows: dict[str, int]
@@ -34,10 +35,10 @@ def copy_tables(
     new_epoch: bool = False,
     require_idle: bool = False,
 ) -> CopyResult:
-    """Take everything across, the epoch too unless a new one is wanted, and look whether it arrived.
+    """Copy all tables, and the epoch unless `new_epoch`, and verify the copy.
 
-    Both have the present schema. Raises `Conflict` where the target holds anything, or where the source should be at
-    rest and has moved on meanwhile, `StoreError` where what arrived is not what was sent; nothing is kept then.
+    Both databases have the current schema. Raises Conflict if the target is not empty, or if `require_idle` and the
+    source has changed meanwhile; StoreError if the copy differs. Nothing is kept then.
     """
     with (
         source.read() as snapshot,
@@ -50,53 +51,38 @@ def copy_tables(
         totals = _count_rows(source, snapshot)
         total, done = sum(totals.values()), 0
         for table in _TABLES:
-            source_digest = _RowDigest()
-            for rows in _iter_rows(source, snapshot, table):
+            digest = hashlib.blake2b()
+            for rows in _iter_rows(source, snapshot, table, digest):
                 connection.execute(insert(table), [row._asdict() for row in rows])
-                source_digest.add(rows)
                 done += len(rows)
                 progress("Copying", done, total)
-            _verify_table(target, connection, table, source_digest)
-        # What the target was made with stays: its server's own timeline, and its epoch where that is to be a new one.
+            _verify_table(target, connection, table, digest.digest())
+        # The target keeps its server's timeline, and its epoch if a new one is requested.
         kept_columns = {"timeline", "parted", *(["epoch"] if new_epoch else [])}
         values = snapshot.execute(select(catalogue_table)).one()._asdict()
-        connection.execute(
-            update(catalogue_table).values({name: values[name] for name in values.keys() - kept_columns})
-        )
+        copied_values = {name: values[name] for name in values.keys() - kept_columns}
+        connection.execute(update(catalogue_table).values(copied_values))
         target.backend.finish_copy(connection)
         if require_idle:
             _require_unchanged(source, read_position(snapshot))
         return CopyResult(read_position(snapshot), totals)
 
 
-class _RowDigest:
-    """Of rows in order: equal digests, equal rows."""
-
-    def __init__(self) -> None:
-        self._hash = hashlib.blake2b()
-
-    def add(self, rows: list[Any]) -> None:
-        for row in rows:
-            self._hash.update(repr(tuple(row)).encode("utf-8", "surrogatepass"))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _RowDigest) and self._hash.digest() == other._hash.digest()
-
-    __hash__ = None  # type: ignore[assignment]
-
-
-def _iter_rows(database: Database, connection: Connection, table: Table) -> Iterator[list[Any]]:
-    """All rows in the order of their keys, some at a time. What goes wrong is said of the database that is read."""
+def _iter_rows(database: Database, connection: Connection, table: Table, digest: Any) -> Iterator[list[Any]]:
+    """Yield batches of all rows by key, and add them to a digest. Errors name the database that is read."""
     query = select(table).order_by(*table.primary_key.columns)
     with database.translate_errors():
-        yield from map(list, connection.execute(query, execution_options={"yield_per": _BATCH_SIZE}).partitions())
+        for batch in connection.execute(query, execution_options=STREAM_OPTIONS).partitions():
+            for row in batch:
+                digest.update(repr(tuple(row)).encode("utf-8", "surrogatepass"))
+            yield list(batch)
 
 
-def _verify_table(target: Database, connection: Connection, table: Table, source_digest: _RowDigest) -> None:
-    target_digest = _RowDigest()
-    for rows in _iter_rows(target, connection, table):
-        target_digest.add(rows)
-    if target_digest != source_digest:
+def _verify_table(target: Database, connection: Connection, table: Table, source_digest: bytes) -> None:
+    digest = hashlib.blake2b()
+    for _ in _iter_rows(target, connection, table, digest):
+        pass
+    if digest.digest() != source_digest:
         raise StoreError(
             f"What arrived in {target.location} is not what was sent: {table.name} differs. Nothing of it was kept."
         )

@@ -1,4 +1,4 @@
-"""The database of one catalogue: where transactions begin and end."""
+"""Database of one catalogue: begin and end transactions, and follow its position."""
 
 import logging
 import secrets
@@ -8,8 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from importlib import import_module
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy import Connection, bindparam, delete, insert, update
 from sqlalchemy.engine import make_url
@@ -22,10 +21,11 @@ from lexarium.domain.errors import DatabaseDamaged, DatabaseUnavailable, DiskFul
 from lexarium.store import revisions
 from lexarium.store.counts import RecordCounts
 from lexarium.store.engine.base import Backend, PositionWatcher, require_undamaged
+from lexarium.store.engine.catalogue import read_position, reconcile_position
 from lexarium.store.engine.shared_position import SharedPosition
 from lexarium.store.engine.sqlite import SqliteBackend
 from lexarium.store.engine.standbys import StandbyPool
-from lexarium.store.position import Position, RevisionChange, read_position, reconcile_position
+from lexarium.store.position import Position, RevisionChange
 from lexarium.store.schema import catalogue_table, lease_table
 from lexarium.store.transaction import MAX_TRACKED_CHANGES, Transaction
 from lexarium.store.write_queue import Result, WriteQueue, WriteTask
@@ -34,27 +34,25 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+_POSTGRES_SCHEMES = ("postgresql://", "postgres://")
 _MAX_RECENT_CHANGES = 100
 _READ_RETRIES = 10
 _RETRY_SECONDS = 0.02
+# Size of the write that tests whether a full disk has room again.
 _DISK_TEST_BYTES = 1 << 17
-"""How much is written to find out whether a full disk has room again."""
 _SET_POSITION = update(catalogue_table).values({name: bindparam(f"to_{name}") for name in Position._fields})
 
 
 class DatabaseLoad(NamedTuple):
-    """How busy a process is with its database."""
+    """Load of this process on its database."""
 
     queued_writes: int
-    """How many writes wait for their turn."""
     connections: int
-    """How many are in use."""
     max_connections: int
-    """How many there may be."""
 
 
 class Database:
-    """Gives out transactions and tells where the catalogue stands. Nothing connects before the first use."""
+    """Provide transactions and the current position. Connects on first use."""
 
     def __init__(
         self,
@@ -64,46 +62,53 @@ class Database:
         statement_timeout: int | None = None,
         shared_position: SharedPosition | None = None,
     ) -> None:
-        """For a process that serves: where it may read too, how long it waits for a server, what its node shares."""
-        self.backend = _create_backend(url, statement_timeout, shared_position)
-        self._standby_pool = _create_standby_pool(standbys, self.backend, statement_timeout) if standbys else None
+        """Create a database. Server processes set the options."""
+        self.backend = _create_backend(url, statement_timeout=statement_timeout, shared_position=shared_position)
+        self._standby_pool: StandbyPool | None = None
+        if standbys:
+            if self.backend.is_embedded or not standbys.startswith(_POSTGRES_SCHEMES):
+                raise SettingError(
+                    "Only a catalogue on PostgreSQL has standbys, at an address that begins with postgresql:// ."
+                )
+            standby_backend = _create_backend(standbys, statement_timeout=statement_timeout, standby=True)
+            self._standby_pool = StandbyPool(standby_backend)
         self._shared_position = shared_position
         self._set_position_notify = self.backend.with_notify(_SET_POSITION)
         self.counts = RecordCounts()
         self._watcher: PositionWatcher | None = None
         self._write_queue = WriteQueue(self.write, self.translate_errors)
+        # The last changes of this process, which it need not query.
         self._recent_changes: deque[RevisionChange] = deque(maxlen=_MAX_RECENT_CHANGES)
-        """The last that this process made, so that it need not look up what it did itself."""
         self._is_server = statement_timeout is not None
+        # Reason to refuse reads and writes. Set only in server processes: commands read what they can.
         self._damage_reason: str | None = None
-        """Why nothing is read or written. Only a process that serves keeps this: commands read what can be read."""
         self._is_damage_recorded = False
+        # Whether the last write found the disk full. Shared through `shared_position`, if there is one.
         self._is_disk_full = False
-        """Whether a write found the disk full, and none has been tried since. Workers that share a mark share it."""
         self._damage_lock = threading.Lock()
 
     @property
     def location(self) -> str:
-        """Where it is, as a person may read it."""
+        """Address for people, without a password."""
         return self.backend.location
 
     @property
     def is_embedded(self) -> bool:
-        """Whether a short look into it may be taken where others wait meanwhile."""
+        """True if a short query may run in the event loop."""
         return self.backend.is_embedded
 
     @property
     def load(self) -> DatabaseLoad:
-        """How busy this process is with it, about."""
+        """Approximate load of this process."""
         pool = self.backend.engine.pool
         assert isinstance(pool, QueuePool)
         return DatabaseLoad(self._write_queue.size, pool.checkedout(), pool.size())
 
     @contextmanager
     def read(self, *, from_primary: bool = False) -> Iterator[Connection]:
-        """A transaction that sees one unchanging state.
+        """Begin a transaction that sees one unchanging state.
 
-        Not older than any that this node has seen; the newest of all, also of what other nodes write, where asked for.
+        The state is not older than any this node has seen. `from_primary` gives the newest of all nodes.
         """
         require_undamaged(self._damage_reason, self.location)
         with (
@@ -116,8 +121,8 @@ class Database:
             yield connection
 
     def read_with_position(self, query: Callable[[Connection], tuple[Position, T]]) -> tuple[Position, T]:
-        """What one statement tells, with the position at which it is so; the same as to `read` it, for less."""
-        if self._standby_pool is not None:  # which may lack what was seen: their position must be known beforehand
+        """Run one statement that returns its position; the same as within `read`, with fewer round trips."""
+        if self._standby_pool is not None:  # standbys may lag, so their position is checked first
             with self.read() as connection:
                 return query(connection)
         require_undamaged(self._damage_reason, self.location)
@@ -127,7 +132,6 @@ class Database:
         return position, result
 
     def _connect_read(self, from_primary: bool) -> Connection:
-        """A connection in a transaction that reads."""
         min_position = None if self._standby_pool is None else self._min_position()
         standby = None if from_primary or self._standby_pool is None else self._standby_pool.connect_read(min_position)
         if standby is not None:
@@ -136,7 +140,7 @@ class Database:
         for _ in range(_READ_RETRIES):
             if min_position is None or read_position(connection).includes(min_position):
                 break
-            # A standby has shown what the primary waits to hear back of: it will be there in a moment.
+            # A standby has shown a commit that the primary still waits to confirm.
             connection.close()
             time.sleep(_RETRY_SECONDS)
             connection = self.backend.connect_read()
@@ -144,7 +148,7 @@ class Database:
 
     @contextmanager
     def write(self) -> Iterator[Transaction]:
-        """A transaction for much to be written: committed when the block ends, undone when it raises."""
+        """Begin a write transaction. It is committed at the end of the block, and rolled back on an error."""
         require_undamaged(self._damage_reason, self.location)
         with self.translate_errors(), self.backend.connect_write() as connection, connection.begin():
             position = self.backend.lock_catalogue(connection)
@@ -153,17 +157,16 @@ class Database:
             revision_change = transaction.finish()
             if revision_change.after != position:
                 is_counter_only = revision_change.after._replace(writes=position.writes) == position
-                connection.execute(
-                    _SET_POSITION if is_counter_only else self._set_position_notify,
-                    _to_parameters(revision_change.after),
-                )
+                statement = _SET_POSITION if is_counter_only else self._set_position_notify
+                values = revision_change.after._asdict()
+                connection.execute(statement, {f"to_{name}": value for name, value in values.items()})
         self._recent_changes.append(revision_change)
         self.observe_position(revision_change.after)
 
     def has_disk_space(self) -> bool:
-        """Return whether the disk has room for writes. After a write that found none, another one is tried.
+        """Return whether the disk has room for writes. After a write that found none, test it with another.
 
-        A small write that succeeds meanwhile proves nothing: it may have fitted into what was there.
+        A small write that succeeds meanwhile proves nothing: it may have fitted into allocated space.
         """
         if not self.backend.has_disk_space():
             return False
@@ -181,28 +184,28 @@ class Database:
             self._shared_position.is_disk_full = is_full
 
     def initial_load(self) -> AbstractContextManager[None]:
-        """A block in which much is to be written, if that goes faster in a catalogue that is new."""
+        """Return a context for many writes, faster if the database is new."""
         with self.read() as connection:
             is_new = read_position(connection).revision == 0
         return self.backend.initial_load() if is_new else nullcontext()
 
     def bulk_load(self, transaction: Transaction) -> AbstractContextManager[None]:
-        """A block within a transaction that adds more records than there were before it."""
+        """Return a context, within a transaction, that more than doubles the number of records."""
         return self.backend.bulk_load(transaction.connection)
 
     def run_write(self, task: WriteTask[Result]) -> Result:
-        """Do a short piece of work in a writing transaction, perhaps together with others that wait.
+        """Run a short task in a write transaction, perhaps together with others; return its result after the commit.
 
-        Returns its result once it is committed. What the work raises is raised here, and nothing of it is kept.
+        If the task raises, the error is raised here and nothing of it is kept.
         """
         return self.submit_write(task).result()
 
     def submit_write(self, task: WriteTask[Result]) -> Future[Result]:
-        """The same, for whoever has something else to do meanwhile."""
+        """Do the same without waiting."""
         return self._write_queue.submit(task)
 
     def get_position(self) -> Position:
-        """Where the catalogue stands now. To be called from one thread."""
+        """Return the current position. Called from one thread."""
         require_undamaged(self._damage_reason, self.location)
         if self._watcher is None:
             with self.translate_errors():
@@ -214,37 +217,31 @@ class Database:
             raise
 
     def observe_position(self, position: Position) -> None:
-        """Hear of a position that was read or written: never again is an older one told."""
+        """Take note of a position that was read or written, so that no older one is returned."""
         if self._watcher is not None:
             self._watcher.advance(position)
 
     def get_revision_change(self, since: Position) -> RevisionChange:
-        """What has happened since a position."""
+        """Return the step from a position to the current one."""
         invalidated_tags: set[CacheTag] = set()
         after = since
         for change in list(self._recent_changes):
-            if (
-                change.before.revision == after.revision
-                and change.before.epoch == after.epoch
-                and change.invalidated_tags is not None
-            ):
+            is_next = change.before.revision == after.revision and change.before.epoch == after.epoch
+            if is_next and change.invalidated_tags is not None:
                 invalidated_tags |= change.invalidated_tags
                 after = change.after
         if after.revision >= self.get_position().revision and after.epoch == self.get_position().epoch:
             return RevisionChange(since, after, invalidated_tags)
         with self.read() as snapshot:
             after = read_position(snapshot)
-            is_continuous = after.epoch == since.epoch and after.revision >= since.revision
-            later_tags = (
-                revisions.find_invalidated_tags(snapshot, since.revision, MAX_TRACKED_CHANGES)
-                if is_continuous
-                else None
-            )
-            return RevisionChange(since, after, later_tags)
+            if after.epoch != since.epoch or after.revision < since.revision:
+                return RevisionChange(since, after, None)
+            tags = revisions.find_invalidated_tags(snapshot, since.revision, MAX_TRACKED_CHANGES)
+            return RevisionChange(since, after, tags)
 
     @contextmanager
     def _translate_standby_errors(self, connection: Connection) -> Iterator[None]:
-        """Stop reading from a standby that is damaged or has no room: that says nothing of the primary."""
+        """Stop using standbys if one is damaged or full: that says nothing about the primary."""
         try:
             yield
         except DBAPIError as error:
@@ -258,7 +255,7 @@ class Database:
 
     @contextmanager
     def translate_errors(self) -> Iterator[None]:
-        """Errors of the driver become errors for people, where they are not faults of ours."""
+        """Translate errors of the driver, other than bugs, to errors for people."""
         try:
             yield
         except PoolTimeout as error:
@@ -281,7 +278,7 @@ class Database:
             raise
 
     def mark_damaged(self, reason: str) -> None:
-        """Refuse every read and write from now on, in all processes that serve, until a check has passed."""
+        """Refuse all reads and writes, in all server processes, until a check has passed."""
         with self._damage_lock:
             if not self._is_server or self._damage_reason is not None:
                 return
@@ -295,20 +292,20 @@ class Database:
 
     def refresh_damage(self) -> None:
         """Read the damage mark, which other processes may have set or cleared."""
-        was_recorded = self._is_damage_recorded  # before the look, since it may be recorded meanwhile
+        was_recorded = self._is_damage_recorded  # read first, since another thread may record it meanwhile
         with self.translate_errors():
             recorded = self.backend.find_damage()
         if recorded is not None:
             self.mark_damaged(recorded)
         elif was_recorded:
-            self.backend.engine.dispose()  # Connections may have damaged pages in their caches.
+            self.backend.engine.dispose()  # their caches may hold damaged pages
             self._damage_reason, self._is_damage_recorded = None, False
             logger.warning("The database has passed a check; reads and writes go on.")
         elif self._damage_reason is not None and not self._is_damage_recorded:
             self._record_damage()
 
     def clear_damage(self) -> None:
-        """Remove the damage mark: a check has passed."""
+        """Remove the damage mark, after a check has passed."""
         try:
             with self.translate_errors():
                 self.backend.clear_damage()
@@ -328,12 +325,12 @@ class Database:
             logger.warning("The mark of the damage cannot be kept now, trying again: %s", error)
 
     def stop_using_standbys(self) -> None:
-        """Read from the primary alone from now on: whoever reads from a standby at this moment gets an error."""
+        """Read from the primary alone from now on. Running reads from standbys fail."""
         if self._standby_pool is not None:
             self._standby_pool.stop()
 
     def close(self) -> None:
-        """Finish what waits to be written, and let go of every connection."""
+        """Finish queued writes and close all connections."""
         self._write_queue.close()
         if self._watcher is not None:
             self._watcher.close()
@@ -345,7 +342,7 @@ class Database:
             self._shared_position.close()
 
     def _min_position(self) -> Position | None:
-        """Where this node stands, for any thread; None where it has seen nothing yet, or the database is its own."""
+        """Return the position that reads must include, for any thread; None if unknown or embedded."""
         try:
             return None if self._watcher is None or self.is_embedded else self._watcher.get_position()
         except DatabaseUnavailable:
@@ -353,46 +350,26 @@ class Database:
 
 
 def _test_disk_space(transaction: Transaction) -> None:
-    """Write so much that it takes new room, and take it away again."""
+    """Write enough to need new space, and delete it."""
+    delete_row = delete(lease_table).where(lease_table.c.name == "room")
     row = {"name": "room", "holder": secrets.token_hex(_DISK_TEST_BYTES), "until": 0}
-    transaction.connection.execute(delete(lease_table).where(lease_table.c.name == row["name"]))
-    transaction.connection.execute(insert(lease_table).values(row))
-    transaction.connection.execute(delete(lease_table).where(lease_table.c.name == row["name"]))
+    for statement in (delete_row, insert(lease_table).values(row), delete_row):
+        transaction.connection.execute(statement)
 
 
-def _to_parameters(position: Position) -> dict[str, str | int]:
-    return {f"to_{name}": value for name, value in position._asdict().items()}
+def _create_backend(url: str, **options: Any) -> Backend:
+    """Return the backend for an address. The options are those of PostgresBackend."""
+    if url.startswith(_POSTGRES_SCHEMES):
+        # Imported late: the driver is slow to load, and not needed for SQLite.
+        from lexarium.store.engine.postgres import PostgresBackend  # noqa: PLC0415
 
-
-def _create_backend(url: str, statement_timeout: int | None, shared_position: SharedPosition | None) -> Backend:
-    if _is_postgres(url):
-        # Loaded here and not above: its driver takes long to load, and an embedded catalogue has no use for it.
-        backend: Backend = import_module("lexarium.store.engine.postgres").PostgresBackend(
-            url, statement_timeout=statement_timeout, shared_position=shared_position
-        )
-        return backend
+        return PostgresBackend(url, **options)
     try:
         parsed = make_url(url)
     except (ArgumentError, ValueError):
         parsed = None
     if parsed is None or parsed.drivername != "sqlite":
-        # Not the whole of it: it may hold a password.
+        # Only the scheme: the rest may hold a password.
         scheme = url.partition(":")[0]
         raise SettingError(f"The database address must begin with sqlite:/// or postgresql:// , not with {scheme!r}.")
     return SqliteBackend(parsed)
-
-
-def _create_standby_pool(url: str, primary: Backend, statement_timeout: int | None) -> StandbyPool:
-    if primary.is_embedded or not _is_postgres(url):
-        raise SettingError(
-            "Only a catalogue on PostgreSQL has standbys, at an address that begins with postgresql:// ."
-        )
-    return StandbyPool(
-        import_module("lexarium.store.engine.postgres").PostgresBackend(
-            url, statement_timeout=statement_timeout, standby=True
-        )
-    )
-
-
-def _is_postgres(url: str) -> bool:
-    return url.startswith(("postgresql://", "postgres://"))

@@ -1,4 +1,4 @@
-"""Questions about the database that only a check asks."""
+"""Queries of the integrity check."""
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -13,41 +13,31 @@ from lexarium.domain.proposal import ProposalState
 from lexarium.domain.rendering import RenderedRecord
 from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.domain.schema.relation_types import MAPPING_TYPES
+from lexarium.store import schema
 from lexarium.store.change_log import to_change_row
 from lexarium.store.records import BATCH_SIZE, STREAM_OPTIONS, RecordRow, to_record_row
 from lexarium.store.revisions import to_change
-from lexarium.store.schema import (
-    account_table,
-    change_table,
-    delivery_table,
-    idempotency_table,
-    import_base_table,
-    proposal_table,
-    record_table,
-    relation_table,
-    release_table,
-    token_table,
-    webhook_table,
-)
+from lexarium.store.schema import change_table, proposal_table, record_table, relation_table
+
+_change, _proposal, _record = change_table.c, proposal_table.c, record_table.c
 
 
 @dataclass(frozen=True)
 class LogExtent:
-    """How much of a log there is."""
+    """Number of changes in the log, and the last seq."""
 
     count: int
     last_seq: int
 
 
 def find_log_extent(connection: Connection) -> LogExtent:
-    """The number of changes and the last seq."""
-    row = connection.execute(select(func.count(), func.max(change_table.c.seq))).one()
-    return LogExtent(row[0], row[1] or 0)
+    """Return the number of changes and the last seq."""
+    return LogExtent(*connection.execute(select(func.count(), func.coalesce(func.max(_change.seq), 0))).one())
 
 
 def iter_corrupt_changes(connection: Connection) -> Iterator[Change]:
-    """The changes that cannot be read, were altered, or stand under something else than they say."""
-    for row in connection.execute(select(change_table).order_by(change_table.c.seq), execution_options=STREAM_OPTIONS):
+    """Yield the changes that cannot be read, or that do not match their digest or their other columns."""
+    for row in connection.execute(select(change_table).order_by(_change.seq), execution_options=STREAM_OPTIONS):
         change = to_change(row)
         try:
             is_valid = to_change_row(change, change.to_record()) == row._asdict()
@@ -58,20 +48,16 @@ def iter_corrupt_changes(connection: Connection) -> Iterator[Change]:
 
 
 def list_records_with_gaps(connection: Connection) -> list[str]:
-    """The records of which the log lacks a version before the last."""
-    query = (
-        select(change_table.c.record)
-        .group_by(change_table.c.record)
-        .having(func.count() != func.max(change_table.c.version))
-    )
-    return list(connection.execute(query.order_by(change_table.c.record)).scalars())
+    """Return the ids of the records that lack a version before the last in the log."""
+    query = select(_change.record).group_by(_change.record).having(func.count() != func.max(_change.version))
+    return list(connection.execute(query.order_by(_change.record)).scalars())
 
 
 def iter_record_rows(connection: Connection) -> Iterator[list[tuple[RecordRow, RenderedRecord, str]]]:
-    """Every record with what the store keeps of its rendering and name, by id, some at a time."""
+    """Yield batches of all records by id, each with its rendering and name."""
     last_id = ""
     while True:
-        query = select(record_table).where(record_table.c.id > last_id).order_by(record_table.c.id).limit(BATCH_SIZE)
+        query = select(record_table).where(_record.id > last_id).order_by(_record.id).limit(BATCH_SIZE)
         rows = connection.execute(query).all()
         if not rows:
             return
@@ -83,17 +69,13 @@ def iter_record_rows(connection: Connection) -> Iterator[list[tuple[RecordRow, R
 
 
 def list_ids_only_in_log(connection: Connection) -> list[str]:
-    """The ids that the log knows and the catalogue does not."""
-    missing = (
-        select(change_table.c.record).distinct().outerjoin(record_table, record_table.c.id == change_table.c.record)
-    )
-    return list(
-        connection.execute(missing.where(record_table.c.id.is_(None)).order_by(change_table.c.record)).scalars()
-    )
+    """Return the ids that are in the log but have no record."""
+    query = select(_change.record).distinct().outerjoin(record_table, _record.id == _change.record)
+    return list(connection.execute(query.where(_record.id.is_(None)).order_by(_change.record)).scalars())
 
 
 def count_dangling_relations(connection: Connection) -> int:
-    """How many relations name a record that is not there."""
+    """Return the number of relations, other than mappings, with an end that does not exist."""
     source, target = record_table.alias(), record_table.alias()
     query = (
         select(func.count())
@@ -108,57 +90,46 @@ def count_dangling_relations(connection: Connection) -> int:
 
 
 class InvalidRow(NamedTuple):
-    """A row that makes no sense: of which table and key, and why."""
+    """Row with an invalid value."""
 
     table: str
     key: str
     reason: str
 
 
-# Engines hold some of these themselves, unless they were told not to, or the file was altered behind their back.
+# Columns and the columns they refer to. Engines enforce some of these, unless the file was altered from outside.
 _FOREIGN_KEYS: tuple[tuple[Column[Any], Column[Any]], ...] = (
-    (token_table.c.account, account_table.c.id),
-    (proposal_table.c.author, account_table.c.id),
-    (proposal_table.c.decider, account_table.c.id),
-    (proposal_table.c.record, record_table.c.id),
-    (release_table.c.author, account_table.c.id),
-    (idempotency_table.c.account, account_table.c.id),
-    (delivery_table.c.webhook, webhook_table.c.id),
-    (import_base_table.c.record, record_table.c.id),
+    (schema.token_table.c.account, schema.account_table.c.id),
+    (_proposal.author, schema.account_table.c.id),
+    (_proposal.decider, schema.account_table.c.id),
+    (_proposal.record, _record.id),
+    (schema.release_table.c.author, schema.account_table.c.id),
+    (schema.idempotency_table.c.account, schema.account_table.c.id),
+    (schema.delivery_table.c.webhook, schema.webhook_table.c.id),
+    (schema.import_base_table.c.record, _record.id),
 )
-"""What names something, and where that must be."""
-
-
 _ENUM_COLUMNS: tuple[tuple[Column[Any], Collection[str]], ...] = (
-    (account_table.c.role, list(Role)),
-    (token_table.c.role, list(Role)),
-    (token_table.c.origin, list(Origin)),
-    (proposal_table.c.state, list(ProposalState)),
-    (proposal_table.c.collection, list(COLLECTIONS)),
+    (schema.account_table.c.role, list(Role)),
+    (schema.token_table.c.role, list(Role)),
+    (schema.token_table.c.origin, list(Origin)),
+    (_proposal.state, list(ProposalState)),
+    (_proposal.collection, list(COLLECTIONS)),
 )
-"""What is one of some words."""
-
-
+# Columns that hold several values, separated by spaces.
 _ENUM_LIST_COLUMNS: tuple[tuple[Column[Any], Collection[str]], ...] = (
-    (webhook_table.c.collections, list(COLLECTIONS)),
-    (webhook_table.c.actions, list(Action)),
+    (schema.webhook_table.c.collections, list(COLLECTIONS)),
+    (schema.webhook_table.c.actions, list(Action)),
 )
-"""What is some of them, with spaces between."""
-
-
-_SEQ_COLUMNS = (release_table.c.revision, webhook_table.c.seq, delivery_table.c.seq)
-"""What is a place in the log."""
-
-
-_JSON_COLUMNS = (proposal_table.c.change, idempotency_table.c.answer, import_base_table.c.untaken)
-"""What is a JSON object."""
+_SEQ_COLUMNS = (schema.release_table.c.revision, schema.webhook_table.c.seq, schema.delivery_table.c.seq)
+# Columns that hold a JSON object.
+_JSON_COLUMNS = (_proposal.change, schema.idempotency_table.c.answer, schema.import_base_table.c.untaken)
 
 
 def iter_invalid_rows(connection: Connection, revision: int) -> Iterator[InvalidRow]:
-    """Every row that names what is not there, or says what cannot be."""
+    """Yield the rows that refer to something that does not exist, or hold an impossible value."""
     for column, referenced in _FOREIGN_KEYS:
-        is_missing = referenced.is_(None) & column.is_not(None)
-        query = _select_column(column).outerjoin(referenced.table, referenced == column).where(is_missing)
+        query = _select_column(column).outerjoin(referenced.table, referenced == column)
+        query = query.where(referenced.is_(None), column.is_not(None))
         yield from _to_invalid_rows(connection, column, query, "{value!r} is not there")
     for column, allowed_values in _ENUM_COLUMNS:
         query = _select_column(column).where(column.not_in(allowed_values))
@@ -166,38 +137,23 @@ def iter_invalid_rows(connection: Connection, revision: int) -> Iterator[Invalid
     for column in _SEQ_COLUMNS:
         query = _select_column(column).where((column > revision) | (column < 0))
         yield from _to_invalid_rows(connection, column, query, "{value} is not in the log")
-    yield from _check_base_versions(connection)
-    yield from _check_decisions(connection)
+    is_base = (_change.record == _proposal.record) & (_change.version == _proposal.base_version)
+    query = _select_column(_proposal.base_version).outerjoin(change_table, is_base)
+    query = query.where(_proposal.base_version.is_not(None), _change.seq.is_(None))
+    yield from _to_invalid_rows(connection, _proposal.base_version, query, "{value} is no version of its record")
+    # Open proposals have no decider, all others have one.
+    is_open_and_decided = (_proposal.state == ProposalState.OPEN) == _proposal.decider.is_not(None)
+    query = _select_column(_proposal.state).where(is_open_and_decided)
+    yield from _to_invalid_rows(connection, _proposal.state, query, "{value!r} does not go with its decider")
     yield from _check_enum_lists(connection)
     yield from _check_json(connection)
-
-
-def _check_base_versions(connection: Connection) -> Iterator[InvalidRow]:
-    """The proposals to change a version that the log does not have."""
-    is_base_version = (change_table.c.record == proposal_table.c.record) & (
-        change_table.c.version == proposal_table.c.base_version
-    )
-    query = _select_column(proposal_table.c.base_version).outerjoin(change_table, is_base_version)
-    query = query.where(proposal_table.c.base_version.is_not(None), change_table.c.seq.is_(None))
-    yield from _to_invalid_rows(connection, proposal_table.c.base_version, query, "{value} is no version of its record")
-
-
-def _check_decisions(connection: Connection) -> Iterator[InvalidRow]:
-    """The proposals of which it is not told who decided them, or that are open and decided."""
-    query = _select_column(proposal_table.c.state).where(
-        (proposal_table.c.state == ProposalState.OPEN) == proposal_table.c.decider.is_not(None)
-    )
-    yield from _to_invalid_rows(connection, proposal_table.c.state, query, "{value!r} does not go with its decider")
 
 
 def _check_enum_lists(connection: Connection) -> Iterator[InvalidRow]:
     for column, allowed_values in _ENUM_LIST_COLUMNS:
         for row in connection.execute(_select_column(column)):
-            unknown = set(row.value.split()) - set(allowed_values)
-            yield from (
-                InvalidRow(column.table.name, _format_key(row), f"{column.name} has {word!r}")
-                for word in sorted(unknown)
-            )
+            for word in sorted(set(row.value.split()) - set(allowed_values)):
+                yield InvalidRow(column.table.name, _format_key(row), f"{column.name} has {word!r}")
 
 
 def _check_json(connection: Connection) -> Iterator[InvalidRow]:
@@ -212,7 +168,6 @@ def _check_json(connection: Connection) -> Iterator[InvalidRow]:
 
 
 def _select_column(column: Column[Any]) -> Select[Any]:
-    """A column of all rows, with their keys."""
     table = column.table
     assert isinstance(table, Table)
     return select(column.label("value"), *table.primary_key.columns).order_by(*table.primary_key.columns)

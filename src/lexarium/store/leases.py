@@ -1,4 +1,4 @@
-"""Leases: what only one process may do at a time, however many there are."""
+"""Leases: tasks that only one process may do at a time."""
 
 from dataclasses import dataclass
 
@@ -10,25 +10,28 @@ from lexarium.store.transaction import Transaction
 
 @dataclass(frozen=True)
 class Lease:
-    """Who may do something, and until when."""
+    """Right of one holder to do a task until a time."""
 
     name: str
     holder: str
     expires_at: int
 
     def blocks(self, requested: "Lease", *, at: int) -> bool:
-        """Whether another cannot have it yet. One that runs longer than any is given was left by another clock."""
+        """Return whether another holder must wait for this lease to expire.
+
+        A lease that runs far longer than the requested one was written by a clock that is off; it is ignored.
+        """
         return self.holder != requested.holder and at < self.expires_at <= at + 2 * (requested.expires_at - at)
 
 
 def find(connection: Connection, name: str) -> Lease | None:
-    """The lease of this name, also one that has run out; None where nobody has it."""
+    """Return the lease with a name, expired or not, or None."""
     row = connection.execute(select(lease_table).where(lease_table.c.name == name)).one_or_none()
     return None if row is None else Lease(row.name, row.holder, row.until)
 
 
 def acquire(transaction: Transaction, lease: Lease, *, at: int) -> bool:
-    """Take a lease or renew it. False, and nothing done, where another has it and it has not run out."""
+    """Acquire or renew a lease; return False if another holder has it."""
     current = find(transaction.connection, lease.name)
     if current is not None and current.blocks(lease, at=at):
         return False
@@ -39,7 +42,6 @@ def acquire(transaction: Transaction, lease: Lease, *, at: int) -> bool:
 
 
 def release(transaction: Transaction, name: str, holder: str) -> None:
-    """Give a lease back; nothing is done where another has it, or nobody."""
-    transaction.connection.execute(
-        delete(lease_table).where(lease_table.c.name == name, lease_table.c.holder == holder)
-    )
+    """Release a lease; do nothing if this holder does not have it."""
+    is_own = (lease_table.c.name == name) & (lease_table.c.holder == holder)
+    transaction.connection.execute(delete(lease_table).where(is_own))

@@ -1,107 +1,79 @@
-"""Proposals in the store."""
+"""Queries for proposals."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from sqlalchemy import Connection, func, insert, literal_column, select, tuple_, update
+from sqlalchemy import ColumnElement, Connection, func, insert, literal_column, select, tuple_, update
 
 from lexarium.domain.proposal import Proposal, ProposalFilter, ProposalState
 from lexarium.store.schema import proposal_table
 from lexarium.store.transaction import Transaction
 
-# Spelt out, as the indexes of what is open have it: of a parameter a plan made beforehand does not know that.
-_IS_OPEN = proposal_table.c.state == literal_column(f"'{ProposalState.OPEN}'")
+_proposal = proposal_table.c
+# A literal as in the partial indexes: the planner does not match a parameter against them.
+_IS_OPEN = _proposal.state == literal_column(f"'{ProposalState.OPEN}'")
+
+# Creation time and id of the last proposal of a page.
+_PageKey = tuple[int, str]
 
 
 def add(transaction: Transaction, proposal: Proposal) -> None:
-    """Keep a new proposal."""
+    """Add a proposal."""
     transaction.connection.execute(insert(proposal_table).values(asdict(proposal)))
 
 
 def sum_open(connection: Connection, author: str) -> tuple[int, int]:
-    """Return how many open proposals someone has, and how many bytes their changes hold together."""
-    size = func.coalesce(func.sum(func.length(proposal_table.c.change)), 0)
-    row = connection.execute(select(func.count(), size).where(_IS_OPEN, proposal_table.c.author == author)).one()
+    """Return the number of open proposals of an author, and the total bytes of their changes."""
+    size = func.coalesce(func.sum(func.length(_proposal.change)), 0)
+    row = connection.execute(select(func.count(), size).where(_IS_OPEN, _proposal.author == author)).one()
     return row[0], int(row[1])
 
 
 def find(connection: Connection, proposal_id: str) -> Proposal | None:
-    """The proposal of this id, or None."""
-    row = connection.execute(select(proposal_table).where(proposal_table.c.id == proposal_id)).one_or_none()
+    """Return the proposal with an id, or None."""
+    row = connection.execute(select(proposal_table).where(_proposal.id == proposal_id)).one_or_none()
     return None if row is None else _to_proposal(row)
 
 
 def list_page(
-    connection: Connection, state: ProposalState | None, author: str | None, after: tuple[int, str] | None, limit: int
+    connection: Connection, state: ProposalState | None, author: str | None, after: _PageKey | None, limit: int
 ) -> Sequence[Proposal]:
-    """The next proposals, the oldest first; `after` is when the last of the page before was made, and its id."""
-    query = select(proposal_table).order_by(proposal_table.c.made, proposal_table.c.id).limit(limit)
-    if state is not None:
-        query = query.where(proposal_table.c.state == state)
-    if author is not None:
-        query = query.where(proposal_table.c.author == author)
-    if after is not None:
-        query = query.where(tuple_(proposal_table.c.made, proposal_table.c.id) > after)
-    return [_to_proposal(row) for row in connection.execute(query)]
+    """Return the next proposals, the oldest first; optionally only in a state or by an author."""
+    return _list(connection, _match(state=state, author=author), after, limit)
 
 
 def count_in_state(connection: Connection, state: ProposalState, limit: int | None = None) -> int:
-    """How many stand so, counted no further than to `most`."""
-    matching = select(proposal_table.c.id).where(proposal_table.c.state == state).limit(limit).subquery()
+    """Return the number of proposals in a state, counted up to a limit."""
+    matching = select(_proposal.id).where(_proposal.state == state).limit(limit).subquery()
     return connection.scalar(select(func.count()).select_from(matching)) or 0
 
 
 def list_open(
-    connection: Connection, proposal_filter: ProposalFilter, after: tuple[int, str] | None, limit: int
+    connection: Connection, proposal_filter: ProposalFilter, after: _PageKey | None, limit: int
 ) -> Sequence[Proposal]:
-    """The next open proposals of a queue; `after` is when the last of the page before was made, and its id."""
-    sort_key = tuple_(proposal_table.c.made, proposal_table.c.id)
-    query = select(proposal_table).where(_IS_OPEN).limit(limit)
-    order = (
-        (proposal_table.c.made.desc(), proposal_table.c.id.desc())
-        if proposal_filter.newest_first
-        else (proposal_table.c.made, proposal_table.c.id)
-    )
-    if proposal_filter.collection is not None:
-        query = query.where(proposal_table.c.collection == proposal_filter.collection)
-    if proposal_filter.author is not None:
-        query = query.where(proposal_table.c.author == proposal_filter.author)
-    if after is not None:
-        query = query.where(sort_key < after if proposal_filter.newest_first else sort_key > after)
-    return [_to_proposal(row) for row in connection.execute(query.order_by(*order))]
+    """Return the next open proposals that match a filter, in its order."""
+    conditions = [_IS_OPEN, *_match(collection=proposal_filter.collection, author=proposal_filter.author)]
+    return _list(connection, conditions, after, limit, newest_first=proposal_filter.newest_first)
 
 
-def list_by_author(
-    connection: Connection, author: str, before: tuple[int, str] | None, limit: int
-) -> Sequence[Proposal]:
-    """The proposals of someone, the newest first; `before` is when the last of the page before was made, and its id."""
-    query = select(proposal_table).where(proposal_table.c.author == author).limit(limit)
-    if before is not None:
-        query = query.where(tuple_(proposal_table.c.made, proposal_table.c.id) < before)
-    return [
-        _to_proposal(row)
-        for row in connection.execute(query.order_by(proposal_table.c.made.desc(), proposal_table.c.id.desc()))
-    ]
+def list_by_author(connection: Connection, author: str, before: _PageKey | None, limit: int) -> Sequence[Proposal]:
+    """Return the next proposals of an author, the newest first."""
+    return _list(connection, _match(author=author), before, limit, newest_first=True)
 
 
 def list_open_for_record(connection: Connection, record_id: str, author: str | None, limit: int) -> Sequence[Proposal]:
-    """The open proposals about a record, perhaps only someone's, the oldest first, at most so many."""
-    query = select(proposal_table).where(_IS_OPEN, proposal_table.c.record == record_id).limit(limit)
-    if author is not None:
-        query = query.where(proposal_table.c.author == author)
-    return [_to_proposal(row) for row in connection.execute(query.order_by(proposal_table.c.made, proposal_table.c.id))]
+    """Return the open proposals about a record, the oldest first; optionally only those by an author."""
+    return _list(connection, [_IS_OPEN, *_match(record=record_id, author=author)], None, limit)
 
 
 def list_open_authors(connection: Connection, limit: int) -> Sequence[str]:
-    """Who has made proposals that are open, at most so many."""
-    # Each is looked for after the one before, so that of all that someone has made one is read.
+    """Return the authors of open proposals by id."""
+    # One indexed lookup per author, instead of reading all of their proposals.
     authors: list[str] = []
     while len(authors) < limit:
-        query = select(proposal_table.c.author).where(
-            _IS_OPEN, proposal_table.c.author > (authors[-1] if authors else "")
-        )
-        author = connection.scalar(query.order_by(proposal_table.c.author).limit(1))
+        query = select(_proposal.author).where(_IS_OPEN, _proposal.author > (authors[-1] if authors else ""))
+        author = connection.scalar(query.order_by(_proposal.author).limit(1))
         if author is None:
             break
         authors.append(author)
@@ -109,28 +81,30 @@ def list_open_authors(connection: Connection, limit: int) -> Sequence[str]:
 
 
 def save_decision(transaction: Transaction, proposal: Proposal) -> None:
-    """Write what became of a proposal."""
-    values = {
-        "state": proposal.state,
-        "decider": proposal.decider,
-        "decided": proposal.decided,
-        "reason": proposal.reason,
-        "record": proposal.record,
-    }
-    transaction.connection.execute(update(proposal_table).where(proposal_table.c.id == proposal.id).values(values))
+    """Save the state and decision of a proposal, and its record."""
+    values = {name: getattr(proposal, name) for name in ("state", "decider", "decided", "reason", "record")}
+    transaction.connection.execute(update(proposal_table).where(_proposal.id == proposal.id).values(values))
+
+
+def _match(**values: str | None) -> list[ColumnElement[bool]]:
+    return [_proposal[name] == value for name, value in values.items() if value is not None]
+
+
+def _list(
+    connection: Connection,
+    conditions: Sequence[ColumnElement[bool]],
+    after: _PageKey | None,
+    limit: int,
+    *,
+    newest_first: bool = False,
+) -> list[Proposal]:
+    query = select(proposal_table).where(*conditions).limit(limit)
+    if after is not None:
+        sort_key = tuple_(_proposal.made, _proposal.id)
+        query = query.where(sort_key < after if newest_first else sort_key > after)
+    order = [column.desc() if newest_first else column for column in (_proposal.made, _proposal.id)]
+    return [_to_proposal(row) for row in connection.execute(query.order_by(*order))]
 
 
 def _to_proposal(row: Any) -> Proposal:
-    return Proposal(
-        id=row.id,
-        collection=row.collection,
-        change=row.change,
-        author=row.author,
-        made=row.made,
-        record=row.record,
-        base_version=row.base_version,
-        state=ProposalState(row.state),
-        decider=row.decider,
-        decided=row.decided,
-        reason=row.reason,
-    )
+    return Proposal(**{**row._mapping, "state": ProposalState(row.state)})

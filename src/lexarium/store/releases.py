@@ -1,4 +1,6 @@
-"""Releases in the store: named states of the catalogue."""
+"""Queries for releases."""
+
+from typing import Any
 
 from sqlalchemy import Connection, insert, select
 
@@ -8,26 +10,23 @@ from lexarium.store.transaction import Transaction
 
 
 def add(transaction: Transaction, release: Release) -> None:
-    """Name a state. The name must not be taken."""
-    values = {
-        "name": release.name,
-        "revision": release.revision,
-        "note": release.note,
-        "author": release.author,
-        "made": release.created_at,
-    }
+    """Add a release. Its name must be free."""
+    # In the order of the columns.
+    values = (release.name, release.revision, release.note, release.author, release.created_at)
     transaction.connection.execute(insert(release_table).values(values))
 
 
 def find(connection: Connection, name: str) -> Release | None:
-    """The release of this name, or None."""
+    """Return the release with a name, or None."""
     row = connection.execute(select(release_table).where(release_table.c.name == name)).one_or_none()
-    return None if row is None else Release(row.name, row.revision, row.note, row.author, row.made)
+    return None if row is None else _to_release(row)
 
 
 def list_all(connection: Connection) -> list[Release]:
-    """Every release, the newest first."""
-    rows = connection.execute(
-        select(release_table).order_by(release_table.c.revision.desc(), release_table.c.made.desc())
-    )
-    return [Release(row.name, row.revision, row.note, row.author, row.made) for row in rows]
+    """Return all releases, the newest first."""
+    query = select(release_table).order_by(release_table.c.revision.desc(), release_table.c.made.desc())
+    return [_to_release(row) for row in connection.execute(query)]
+
+
+def _to_release(row: Any) -> Release:
+    return Release(row.name, row.revision, row.note, row.author, row.made)

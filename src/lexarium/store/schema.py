@@ -1,31 +1,27 @@
-"""The tables. One schema for both engines; `migrations` brings a database to it."""
+"""Tables, the same for both engines. Migrations create them."""
 
-from sqlalchemy import (
-    BigInteger,
-    Boolean,
-    CheckConstraint,
-    Column,
-    ForeignKey,
-    Index,
-    Integer,
-    LargeBinary,
-    MetaData,
-    Table,
-    Text,
-    text,
-)
+from typing import Any
 
-metadata = MetaData()
+import sqlalchemy as sa
+from sqlalchemy import BigInteger, Boolean, Column, ForeignKey, Index, Integer, LargeBinary, Table, Text
 
-# Text compared by code point, whatever the server's collation. (SQLite's default is that already.)
+metadata = sa.MetaData()
+
+# Sorted by code point, whatever the server's collation. SQLite does that by default.
 CodePointText = Text().with_variant(Text(collation="C"), "postgresql")
-# SQLite counts rows by itself only in a column declared INTEGER.
+# SQLite assigns ids only in a column declared INTEGER.
 BigInt = BigInteger().with_variant(Integer(), "sqlite")
+
+
+def _add_partial_index(name: str, *columns: Column[Any], where: str) -> None:
+    # On PostgreSQL the migrations make it partial: declaring that here would load the dialect, which is slow.
+    Index(name, *columns, sqlite_where=sa.text(where))
+
 
 catalogue_table = Table(
     "catalogue",
     metadata,
-    Column("id", Integer, CheckConstraint("id = 1", name="catalogue_is_one"), primary_key=True),
+    Column("id", Integer, sa.CheckConstraint("id = 1", name="catalogue_is_one"), primary_key=True),
     Column("epoch", Text, nullable=False, comment="minted when the database is made or restored"),
     Column("revision", BigInteger, nullable=False, comment="the last seq of the log"),
     Column("accounts", BigInteger, nullable=False, server_default="0", comment="counts their changes"),
@@ -49,15 +45,11 @@ record_table = Table(
     Index("record_in_order", "collection", "state", "order_key", "id"),
     Index("record_by_name", "collection", "name_key"),
 )
-# Partial on PostgreSQL too, as the migrations make it: to say so here would load its dialect, which takes long.
-Index(
-    "record_hits",
-    record_table.c.order_key,
-    record_table.c.id,
-    sqlite_where=text("hit_length > 0 AND state = 'published'"),
+_add_partial_index(
+    "record_hits", record_table.c.order_key, record_table.c.id, where="hit_length > 0 AND state = 'published'"
 )
 
-# No foreign keys: a relation may name a record that is not there yet.
+# No foreign keys: the records may not exist yet.
 relation_table = Table(
     "relation",
     metadata,
@@ -93,12 +85,8 @@ change_table = Table(
     Index("change_by_class", "collection", "class_id", "name_key", "record"),
     Index("change_in_batch", "batch"),
 )
-Index(
-    "change_flagged",
-    change_table.c.collection,
-    change_table.c.name_key,
-    change_table.c.record,
-    sqlite_where=text("flagged"),
+_add_partial_index(
+    "change_flagged", change_table.c.collection, change_table.c.name_key, change_table.c.record, where="flagged"
 )
 
 account_table = Table(
@@ -149,12 +137,8 @@ proposal_table = Table(
     Index("proposal_by_state_of_author", "state", "author", "made", "id"),
     Index("proposal_of_author", "author", "made", "id"),
 )
-Index(
-    "proposal_waits",
-    proposal_table.c.record,
-    proposal_table.c.made,
-    proposal_table.c.id,
-    sqlite_where=text("state = 'open'"),
+_add_partial_index(
+    "proposal_waits", proposal_table.c.record, proposal_table.c.made, proposal_table.c.id, where="state = 'open'"
 )
 
 release_table = Table(

@@ -1,4 +1,4 @@
-"""A transaction that writes."""
+"""Write transactions."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -9,16 +9,16 @@ from lexarium.domain.cache_tags import CacheTag
 from lexarium.domain.record import Record
 from lexarium.store.position import Position, RevisionChange
 
+# With more changes than this, all cache tags count as invalidated.
 MAX_TRACKED_CHANGES = 500
-"""How many changes are looked at one by one, to see what they shake; past that everything is taken for shaken."""
+# Rows per statement. The server's timeout applies to each statement.
 _BATCH_SIZE = 200
-"""How many rows are written by one call: each call is waited for as long as the server may be silent, and no longer."""
 
 
 class Transaction:
-    """A writing transaction: it holds the catalogue's one lock until it ends.
+    """Write transaction, which holds the lock of the catalogue until it ends.
 
-    It may hold several writes, one after the other, each of which can be undone by itself.
+    It may contain several writes, each of which can be rolled back by itself.
     """
 
     def __init__(self, connection: Connection, position: Position) -> None:
@@ -26,56 +26,57 @@ class Transaction:
         self._start_position = self._write_position = self._position = position
         self._invalidated_tags: set[CacheTag] = set()
         self._deferred: list[tuple[Executable, dict[str, Any]]] = []
+        # Index of the first deferred row of the current write.
         self._write_start = 0
-        """From where on what is put off belongs to the present write."""
+        # Whether the current write has a savepoint; None if it needs none.
         self._has_savepoint: bool | None = None
-        """Whether there is a savepoint before the present write; None: none is wanted."""
+        # Whether deferred rows of previous writes failed: then the whole transaction must be rolled back.
         self.is_broken = False
-        """Whether rows of the writes before could not be written: then nothing of all of them can be kept."""
         self._is_write_dirty = self._is_dirty = False
-        """Whether the present write may have written anything; whether any did."""
         self._has_bulk_load = False
+        # First seq of the current write, shared by its changes.
         self.write_id = position.revision + 1
-        """The first seq of the present write: what its changes have in common."""
 
     @property
     def connection(self) -> Connection:
-        """To read and write through. What was put off is written before, so that it is seen."""
+        """Connection to read and write through. Deferred rows are written first."""
         self._is_write_dirty = True
         if self._has_savepoint is False:
-            self._flush_previous_writes()
-            # As plain SQL: SQLAlchemy compiles a savepoint of its own anew each time, which takes as long as a write.
+            self.is_broken = True
+            self._flush(self._write_start)
+            self.is_broken = False
+            # As plain SQL: SQLAlchemy compiles its own savepoints each time, which takes as long as a write.
             self._connection.exec_driver_sql("SAVEPOINT one")
             self._has_savepoint = True
         self._flush(len(self._deferred))
         return self._connection
 
     def defer(self, statement: Executable, rows: Iterable[dict[str, Any]]) -> None:
-        """Have rows written when the connection is next needed, or at the end, together with others like them.
+        """Write rows when the connection is next used, or at the end, together with similar ones.
 
-        They must be such that no order among statements matters, and none can fail.
+        The order of such statements must not matter, and none may fail.
         """
         self._is_write_dirty = True
         self._deferred += ((statement, row) for row in rows)
 
     @property
     def revision(self) -> int:
-        """The last seq given out."""
+        """Seq of the last change."""
         return self._position.revision
 
     def add_logged(self, records: Sequence[Record]) -> None:
-        """These records were added to the log."""
+        """Take note of records that were logged."""
         self._position = self._position._replace(revision=self.revision + len(records))
         if self.revision - self._start_position.revision <= MAX_TRACKED_CHANGES:
             self._invalidated_tags.update(*(record.cache_tags for record in records))
 
     def add_bulk_loaded(self, count: int) -> None:
-        """So many records were added to the log by a load: too many to look at one by one, or there will be."""
+        """Take note of a number of records that were bulk loaded. Their tags are not tracked."""
         self._position = self._position._replace(revision=self.revision + count)
         self._has_bulk_load = True
 
     def bump_accounts_revision(self) -> None:
-        """Someone's account or token is not what it was."""
+        """Count a change to an account or token."""
         self._position = self._position._replace(accounts=self._position.accounts + 1)
 
     def begin_write(self) -> None:
@@ -86,7 +87,7 @@ class Transaction:
         self.write_id = self.revision + 1
 
     def rollback_write(self) -> None:
-        """Undo the present write."""
+        """Roll back the current write."""
         if self._has_savepoint:
             self._connection.exec_driver_sql("ROLLBACK TO one")
         del self._deferred[self._write_start :]
@@ -95,7 +96,7 @@ class Transaction:
         self.end_write()
 
     def end_write(self) -> None:
-        """End the present write: from now on it cannot be undone by itself."""
+        """End the current write; it can no longer be rolled back by itself."""
         if self._has_savepoint:
             self._connection.exec_driver_sql("RELEASE one")
         self._has_savepoint = None
@@ -103,18 +104,12 @@ class Transaction:
         self._is_write_dirty = False
 
     def finish(self) -> RevisionChange:
-        """Write what was put off: where the catalogue comes to by all of it."""
+        """Write deferred rows; return the step from the first position to the last."""
         self._flush(len(self._deferred))
         if self._is_dirty or self._is_write_dirty or self._position != self._start_position:
             self._position = self._position._replace(writes=self._start_position.writes + 1)
         is_tracked = self.revision - self._start_position.revision <= MAX_TRACKED_CHANGES and not self._has_bulk_load
         return RevisionChange(self._start_position, self._position, self._invalidated_tags if is_tracked else None)
-
-    def _flush_previous_writes(self) -> None:
-        """Write what the writes before this one have put off."""
-        self.is_broken = True
-        self._flush(self._write_start)
-        self.is_broken = False
 
     def _flush(self, count: int) -> None:
         by_statement: dict[Executable, list[dict[str, Any]]] = {}

@@ -1,4 +1,4 @@
-"""Webhooks and the log of their deliveries in the store."""
+"""Queries for webhooks and the log of their deliveries."""
 
 from dataclasses import asdict
 from typing import Any, NamedTuple
@@ -10,106 +10,89 @@ from lexarium.domain.webhook import MAX_BACKOFF_MS, Webhook, WebhookDelivery
 from lexarium.store.schema import catalogue_table, delivery_table, webhook_table
 from lexarium.store.transaction import Transaction
 
+# Deliveries kept per webhook.
 MAX_DELIVERIES = 1_000
-"""How many deliveries of a webhook are kept, the newest."""
+
+_webhook, _delivery = webhook_table.c, delivery_table.c
+_REVISION = select(catalogue_table.c.revision).scalar_subquery()
 
 
 def add(transaction: Transaction, webhook: Webhook) -> None:
-    """Add a webhook whose id no other has."""
+    """Add a webhook. Its id must be free."""
     transaction.connection.execute(insert(webhook_table).values(_to_row(webhook)))
 
 
 def find(connection: Connection, webhook_id: str) -> Webhook | None:
-    """The webhook of this id, or None."""
-    row = connection.execute(select(webhook_table).where(webhook_table.c.id == webhook_id)).one_or_none()
+    """Return the webhook with an id, or None."""
+    row = connection.execute(select(webhook_table).where(_webhook.id == webhook_id)).one_or_none()
     return None if row is None else _to_webhook(row)
 
 
 def list_all(connection: Connection) -> list[Webhook]:
-    """Every webhook, the oldest first."""
-    return [
-        _to_webhook(row)
-        for row in connection.execute(select(webhook_table).order_by(webhook_table.c.created, webhook_table.c.id))
-    ]
+    """Return all webhooks, the oldest first."""
+    rows = connection.execute(select(webhook_table).order_by(_webhook.created, _webhook.id))
+    return [_to_webhook(row) for row in rows]
 
 
 def list_due(connection: Connection, *, at: int) -> list[Webhook]:
-    """The webhooks that have changes to look at now, the one that waits longest first."""
-    revision = select(catalogue_table.c.revision).scalar_subquery()
-    # What is due later than any wait can last was put off by a clock that has been set back since.
-    is_due = (webhook_table.c.due <= at) | (webhook_table.c.due > at + 2 * MAX_BACKOFF_MS)
-    is_pending = webhook_table.c.disabled.is_(None) & is_due & (webhook_table.c.seq < revision)
-    return [
-        _to_webhook(row)
-        for row in connection.execute(select(webhook_table).where(is_pending).order_by(webhook_table.c.seq))
-    ]
+    """Return the webhooks that have changes to deliver now, the one furthest behind first."""
+    # A due time beyond any backoff was set by a clock that has been set back since.
+    is_due = (_webhook.due <= at) | (_webhook.due > at + 2 * MAX_BACKOFF_MS)
+    is_pending = _webhook.disabled.is_(None) & is_due & (_webhook.seq < _REVISION)
+    rows = connection.execute(select(webhook_table).where(is_pending).order_by(_webhook.seq))
+    return [_to_webhook(row) for row in rows]
 
 
 class WebhookBacklog(NamedTuple):
-    """How webhooks stand, all together."""
+    """Totals over all webhooks."""
 
+    # Changes that enabled webhooks have yet to look at.
     pending_changes: int
-    """How many changes those that are enabled have still to look at."""
     failing: int
     disabled: int
 
 
 def count_backlog(connection: Connection) -> WebhookBacklog:
-    """How webhooks stand now."""
-    is_enabled = webhook_table.c.disabled.is_(None)
-    lag = select(catalogue_table.c.revision).scalar_subquery() - webhook_table.c.seq
+    """Count pending changes, and failing and disabled webhooks."""
+    is_enabled = _webhook.disabled.is_(None)
     query = select(
-        func.coalesce(func.sum(case((is_enabled, lag), else_=0)), 0),
-        func.count(case((is_enabled & webhook_table.c.failing.is_not(None), 1))),
-        func.count(webhook_table.c.disabled),
+        func.coalesce(func.sum(case((is_enabled, _REVISION - _webhook.seq), else_=0)), 0),
+        func.count(case((is_enabled & _webhook.failing.is_not(None), 1))),
+        func.count(_webhook.disabled),
     )
     return WebhookBacklog._make(int(count) for count in connection.execute(query.select_from(webhook_table)).one())
 
 
 def save(transaction: Transaction, webhook: Webhook) -> None:
-    """Write how a webhook stands now; nothing is done where it is gone."""
-    transaction.connection.execute(
-        update(webhook_table).where(webhook_table.c.id == webhook.id).values(_to_row(webhook))
-    )
+    """Update a webhook; do nothing if it does not exist."""
+    transaction.connection.execute(update(webhook_table).where(_webhook.id == webhook.id).values(_to_row(webhook)))
 
 
 def delete_webhook(transaction: Transaction, webhook_id: str) -> bool:
-    """Remove a webhook with the log of its deliveries. False where there is none of this id."""
-    result = transaction.connection.execute(delete(webhook_table).where(webhook_table.c.id == webhook_id))
+    """Delete a webhook and the log of its deliveries; return whether it existed."""
+    result = transaction.connection.execute(delete(webhook_table).where(_webhook.id == webhook_id))
     return result.rowcount == 1
 
 
 def add_delivery(transaction: Transaction, delivery: WebhookDelivery) -> None:
-    """Log a delivery, and let go of the oldest."""
+    """Log a delivery, and delete the oldest beyond MAX_DELIVERIES."""
     transaction.connection.execute(insert(delivery_table).values(asdict(delivery)))
-    is_own = delivery_table.c.webhook == delivery.webhook
-    newest_to_go = (
-        select(delivery_table.c.id).where(is_own).order_by(delivery_table.c.id.desc()).offset(MAX_DELIVERIES).limit(1)
-    )
-    transaction.connection.execute(
-        delete(delivery_table).where(is_own, delivery_table.c.id <= newest_to_go.scalar_subquery())
-    )
+    is_own = _delivery.webhook == delivery.webhook
+    excess = select(_delivery.id).where(is_own).order_by(_delivery.id.desc()).offset(MAX_DELIVERIES).limit(1)
+    transaction.connection.execute(delete(delivery_table).where(is_own, _delivery.id <= excess.scalar_subquery()))
 
 
 def list_deliveries(connection: Connection, webhook_id: str, limit: int) -> list[WebhookDelivery]:
-    """The deliveries of a webhook, the newest first."""
-    query = (
-        select(delivery_table)
-        .where(delivery_table.c.webhook == webhook_id)
-        .order_by(delivery_table.c.id.desc())
-        .limit(limit)
-    )
-    return [WebhookDelivery(row.webhook, row.seq, row.at, row.status, row.error) for row in connection.execute(query)]
+    """Return the latest deliveries of a webhook, the newest first."""
+    query = select(_delivery.webhook, _delivery.seq, _delivery.at, _delivery.status, _delivery.error)
+    query = query.where(_delivery.webhook == webhook_id).order_by(_delivery.id.desc()).limit(limit)
+    return [WebhookDelivery(*row) for row in connection.execute(query)]
 
 
 def _to_row(webhook: Webhook) -> dict[str, Any]:
     row = asdict(webhook)
-    return {
-        **{name: value for name, value in row.items() if name != "secrets"},
-        "secret": " ".join(webhook.secrets),
-        "collections": " ".join(webhook.collections),
-        "actions": " ".join(webhook.actions),
-    }
+    row["secret"] = " ".join(row.pop("secrets"))
+    return row | {"collections": " ".join(webhook.collections), "actions": " ".join(webhook.actions)}
 
 
 def _to_webhook(row: Any) -> Webhook:

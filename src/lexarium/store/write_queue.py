@@ -1,4 +1,4 @@
-"""Writes that wait are done together: a savepoint each, one commit, and so one wait for the disk, for all."""
+"""Group commit: waiting writes share a transaction, with a savepoint each, and so one wait for the disk."""
 
 import queue
 import threading
@@ -16,19 +16,18 @@ from lexarium.store.transaction import Transaction
 Result = TypeVar("Result")
 WriteTask = Callable[[Transaction], Result]
 
+# More writes are refused, so that the queue stays bounded.
 _MAX_QUEUED = 1_000
-"""How many writes may wait; one more is refused, so that a queue never grows without end."""
+# Writes are grouped for as long as the last commit took, but at least this long: so neither the disk nor the first
+# waiting write is delayed much.
 _MIN_GROUP_SECONDS = 0.002
-"""In seconds: for how long writes are taken together at least. Otherwise for as long as the last commit took: so
-neither the disk nor the first of those that wait is kept waiting for much longer than the other."""
 
 
 QueuedWrite = tuple[WriteTask[Any], "Future[Any]"]
-"""A write that waits, and the promise of its result."""
 
 
 class WriteQueue:
-    """The one writer of a process. Its thread starts with the first write."""
+    """The single writer of a process. Its thread starts with the first write."""
 
     def __init__(
         self,
@@ -43,9 +42,10 @@ class WriteQueue:
         self._commit_seconds = 0.0
 
     def submit(self, task: WriteTask[Result]) -> "Future[Result]":
-        """Have this work done in a writing transaction: its result, once that is committed.
+        """Queue a task for a write transaction; return a future for its result after the commit.
 
-        What the work raises is the future's error, and nothing of it is kept.
+        If the task raises, the future fails and nothing of the task is kept. Raises DatabaseUnavailable if the queue
+        is full.
         """
         self._start()
         future: Future[Result] = Future()
@@ -57,11 +57,11 @@ class WriteQueue:
 
     @property
     def size(self) -> int:
-        """How many writes wait for their turn, about."""
+        """Approximate number of waiting writes."""
         return self._queue.qsize()
 
     def close(self) -> None:
-        """Finish what waits, then stop."""
+        """Finish waiting writes, then stop."""
         if self._thread is not None:
             self._queue.put(None)
             self._thread.join()
@@ -79,13 +79,13 @@ class WriteQueue:
             is_running = self._commit_group(self._queue.get())
 
     def _commit_group(self, first: QueuedWrite | None) -> bool:
-        """Do the first write and those that wait, in one transaction. False where it was told to stop."""
+        """Run the first and all waiting writes in one transaction; return False at the end of the queue."""
         item = first
         done: list[tuple[Future[Any], Any]] = []
         try:
             if item is not None:
                 with self._begin() as transaction:
-                    # From when its turn has come: what has waited meanwhile, for another node say, goes along.
+                    # Measured from the lock on, so that writes which waited meanwhile join the group.
                     deadline = time.monotonic() + max(self._commit_seconds, _MIN_GROUP_SECONDS)
                     while item is not None:
                         self._run_task(transaction, *item, done)
@@ -96,7 +96,7 @@ class WriteQueue:
                 self._commit_seconds = time.monotonic() - commit_start
         except Exception as error:
             _fail_all([item[1]] if item else [], error)
-            # Where no turn was to be had, each that waits would wait as long again, and in vain.
+            # If the transaction did not even begin, all waiting writes fail, instead of each waiting as long again.
             _fail_all([future for future, _ in done] or self._drain(), error)
         else:
             for future, result in done:
@@ -111,7 +111,7 @@ class WriteQueue:
         done: list[tuple["Future[Any]", Any]],
     ) -> None:
         if not future.set_running_or_notify_cancel():
-            return  # whoever asked for it has left
+            return  # cancelled by the caller
         transaction.begin_write()
         try:
             with self._translate_errors():
@@ -125,7 +125,7 @@ class WriteQueue:
             done.append((future, result))
 
     def _drain(self) -> list["Future[Any]"]:
-        """Take away all that waits now, but for the word to stop."""
+        """Remove and return all waiting writes; the end marker stays."""
         items = [self._queue.get_nowait() for _ in range(self._queue.qsize())]
         if None in items:
             self._queue.put(None)
@@ -133,7 +133,7 @@ class WriteQueue:
 
 
 def _try_rollback(transaction: Transaction) -> bool:
-    """Whether a write was undone by itself. Where a disk is full, the engine has undone the whole transaction."""
+    """Roll back one write; return False if that fails. On a full disk the engine has rolled back everything."""
     try:
         transaction.rollback_write()
     except (SQLAlchemyError, StoreError):

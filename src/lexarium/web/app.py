@@ -1,8 +1,8 @@
-"""The application: what answers where, handed to one constructor."""
+"""Build the ASGI application: services, routes and middleware."""
 
 import asyncio
 import gc
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -26,14 +26,14 @@ from lexarium.services.transfer.uploads import UploadManager
 from lexarium.services.webhooks.delivery import DeliveryWorker
 from lexarium.settings import Settings
 from lexarium.store.database import Database
-from lexarium.web.health import HealthEndpoints
+from lexarium.web import health
 from lexarium.web.http.limits import Limits
 from lexarium.web.http.problems import HTTPProblem
 from lexarium.web.http.response_cache import ResponseCache
 from lexarium.web.http.streaming import EventStreams
 from lexarium.web.metrics import MetricsEndpoint
 from lexarium.web.middleware.access_gate import AccessGate, AccessGateMiddleware
-from lexarium.web.middleware.admission import AdmissionMiddleware, ConcurrencyLimit, WriteSchedulingMiddleware
+from lexarium.web.middleware.admission import AdmissionMiddleware, ConcurrencyLimit
 from lexarium.web.middleware.fast_path import FastPath
 from lexarium.web.middleware.lazy_app import LazyApp
 from lexarium.web.middleware.proxies import ProxyHeadersMiddleware
@@ -44,37 +44,35 @@ from lexarium.web.reconcile import endpoint as reconcile
 from lexarium.web.record_endpoint import RecordEndpoint
 from lexarium.web.valpha import endpoint
 
+# Collect seldom: reference cycles are rare, and a collection blocks the event loop.
 _GC_THRESHOLD = 10_000
-"""After how many new ones Python looks for circles of objects that nothing uses: there are next to none."""
 _METRICS_INTERVAL_SECONDS = 1.0
 _UPLOAD_CLEANUP_SECONDS = 300.0
 
 
 def create_app(settings: Settings, database: Database, metrics_dir: Path | None = None) -> ASGIApp:
-    """The whole service as one ASGI application. It closes the database when it shuts down.
+    """Return the whole service as one ASGI application, which closes the database when it shuts down.
 
-    `figures` is the folder in which the workers of a node tell each other theirs, where there are several.
+    Where there are several workers, they share their metrics through files in `metrics_dir`.
     """
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[dict[str, Any]]:
-        with suppress(StoreError):  # Where the database is away, it is looked for until it is there.
-            await run_in_threadpool(database.get_position)  # connects, so that the first request need not
+        with suppress(StoreError):  # Without a database, connecting is tried again with each request.
+            await run_in_threadpool(database.get_position)  # connects before the first request
         delivery_worker = DeliveryWorker(database, allow_private=settings.webhooks_private == "yes")
         await run_in_threadpool(watchdog.start)
         delivery_worker.start()
         indexer.start()
-        tasks = [
-            asyncio.create_task(coroutine)
-            for coroutine in (
-                _write_metrics(metrics),
-                response_cache.run_invalidation_loop(),
-                _delete_expired_uploads(uploads),
-            )
-        ]
+        loops = (
+            _repeat(metrics.write_worker_file, _METRICS_INTERVAL_SECONDS),
+            _repeat(uploads.delete_expired, _UPLOAD_CLEANUP_SECONDS),
+            response_cache.run_invalidation_loop(),
+        )
+        tasks = [asyncio.create_task(loop) for loop in loops]
         gc.set_threshold(_GC_THRESHOLD)
-        gc.freeze()  # What is there by now stays: whoever collects garbage holds up everyone, and need not look at it.
-        yield {  # for `protocol`
+        gc.freeze()  # Collections need not look at objects that stay for good.
+        yield {  # read by `uvicorn_protocol`
             "streams": event_streams,
             "body_seconds": settings.body_seconds,
             "bodies": limits.body_memory,
@@ -82,35 +80,27 @@ def create_app(settings: Settings, database: Database, metrics_dir: Path | None 
         }
         for task in tasks:
             task.cancel()
-        database.stop_using_standbys()  # first: what follows may be in the midst of reading there
-        await run_in_threadpool(watchdog.stop)
-        await run_in_threadpool(indexer.stop)
-        await run_in_threadpool(delivery_worker.stop)
-        await run_in_threadpool(database.close)
+        database.stop_using_standbys()  # first, because the services below may be reading from them
+        for stop in (watchdog.stop, indexer.stop, delivery_worker.stop, database.close):
+            await run_in_threadpool(stop)
+
+    def build_v1() -> ASGIApp:
+        from lexarium.web.v1.app import create_v1_app  # noqa: PLC0415 - takes long to load
+
+        return create_v1_app(site, authenticator, gate, event_streams, settings)
 
     limits = Limits(settings)
     event_streams = EventStreams(settings.streams)
     authenticator = Authenticator(database)
     gate = AccessGate(authenticator, is_private=settings.read == "token")
-    request_limit, heavy_limit = (
-        ConcurrencyLimit(settings.requests),
-        ConcurrencyLimit(settings.heavy_requests, overload_divisor=1),
-    )
+    request_limit = ConcurrencyLimit(settings.requests)
+    heavy_limit = ConcurrencyLimit(settings.heavy_requests, overload_divisor=1)
     indexer = Indexer(database, settings.index, is_overloaded=lambda: request_limit.is_overloaded)
     record_search = RecordSearch(database, indexer)
     response_cache = ResponseCache(settings.cache_mb * 1_000_000, database)
     request_stats = RequestStats(log_all=settings.log_requests == "yes")
-    metrics = MetricsEndpoint(
-        database,
-        indexer,
-        response_cache,
-        event_streams,
-        request_stats,
-        request_limit,
-        heavy_limit,
-        limits.body_memory,
-        metrics_dir,
-    )
+    limiters = (request_limit, heavy_limit, limits.body_memory)
+    metrics = MetricsEndpoint(database, indexer, response_cache, event_streams, request_stats, *limiters, metrics_dir)
     watchdog = Watchdog(database, settings.integrity_minutes * 60, metrics_dir)
     annotator_cache = AnnotatorCache(database)
     uploads = UploadManager(database, settings.vocabulary)
@@ -127,17 +117,15 @@ def create_app(settings: Settings, database: Database, metrics_dir: Path | None 
         uploads=uploads,
         settings=settings,
     )
-    v1 = LazyApp(
-        "lexarium.web.v1.app", lambda module: module.create_v1_app(site, authenticator, gate, event_streams, settings)
-    )
+    v1 = LazyApp(build_v1)
     app = Starlette(
         routes=[
-            # The first are found first: what is asked for most, and is not finished.
+            # In the order of how often they are requested.
             *(Route(path, v1) for path in ("/api/v1/{rest:path}", "/api/v1", "/openapi.json", "/docs")),
             *endpoint.routes(database, authenticator, response_cache, limits, record_search),
             *reconcile.routes(settings.vocabulary, Reconciler(database, record_search), limits),
             metrics.route(),
-            *HealthEndpoints(database, indexer).routes(),
+            *health.build_routes(database, indexer),
             *routes.build_routes(site),
             *RecordEndpoint(site).routes(),
         ],
@@ -145,31 +133,15 @@ def create_app(settings: Settings, database: Database, metrics_dir: Path | None 
         lifespan=lifespan,
     )
     app.router.redirect_slashes = False
-    admission_app = AdmissionMiddleware(
-        WriteSchedulingMiddleware(AccessGateMiddleware(app, gate, site) if gate.is_private else app),
-        request_limit,
-        heavy_limit,
-        limits.body_memory,
-    )
-    logged_app = RequestLogMiddleware(admission_app, request_stats)
-    # What is finished is sent without asking who wants it: in a closed catalogue nothing is.
-    return FastPath(
-        ProxyHeadersMiddleware(logged_app, settings.proxy_networks),
-        None if gate.is_private else response_cache,
-        request_stats,
-        request_limit,
-    )
+    gated_app = AccessGateMiddleware(app, gate, site) if gate.is_private else app
+    logged_app = RequestLogMiddleware(AdmissionMiddleware(gated_app, *limiters), request_stats)
+    proxied_app = ProxyHeadersMiddleware(logged_app, settings.proxy_networks)
+    # Cached responses are sent without authentication: not from a private catalogue.
+    return FastPath(proxied_app, None if gate.is_private else response_cache, request_stats, request_limit)
 
 
-async def _delete_expired_uploads(uploads: UploadManager) -> None:
+async def _repeat(function: Callable[[], object], seconds: float) -> None:
     while True:
-        await asyncio.sleep(_UPLOAD_CLEANUP_SECONDS)
-        with suppress(OSError, StoreError):
-            await run_in_threadpool(uploads.delete_expired)
-
-
-async def _write_metrics(metrics: MetricsEndpoint) -> None:
-    while True:
-        with suppress(OSError):  # where there is no room for them now, there may be later
-            await run_in_threadpool(metrics.write_worker_file)
-        await asyncio.sleep(_METRICS_INTERVAL_SECONDS)
+        await asyncio.sleep(seconds)
+        with suppress(OSError, StoreError):  # such as a full disk
+            await run_in_threadpool(function)

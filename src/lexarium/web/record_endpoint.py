@@ -1,12 +1,7 @@
-"""Records at their own addresses, which their IRIs are: as a page, JSON, JSON-LD or Turtle, as the client likes.
-
-And what the IRIs of our own vocabulary name.
-"""
+"""Records at their IRIs, as a page, JSON, JSON-LD or Turtle by content negotiation; and our own predicates."""
 
 import hashlib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
 from urllib.parse import quote
 
 import orjson
@@ -15,80 +10,38 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from lexarium.domain.change import Change
 from lexarium.domain.errors import NotFound, RecordMerged
 from lexarium.domain.schema.collections import COLLECTIONS
-from lexarium.domain.vocabulary import Vocabulary
 from lexarium.formats.rdf.predicates import lexarium_namespace, list_lexarium_terms
 from lexarium.formats.registry import FORMATS
 from lexarium.services.records import queries
-from lexarium.services.records.valpha_queries import open_valpha_reader
+from lexarium.services.records.catalogue_state import get_position
+from lexarium.services.records.lookup import get_latest_change
 from lexarium.services.serializers import serialize_record
-from lexarium.store import relations
-from lexarium.store.position import Snapshot, read_position
-from lexarium.web.http.conditional import etag_matches, read_conditional_headers
+from lexarium.web.http.conditional import build_not_modified, read_conditional_headers
 from lexarium.web.http.encodings import choose_encoding, encode_body, encoding_headers
 from lexarium.web.http.negotiation import choose_media_type
-from lexarium.web.http.problems import HTTPProblem, problem_response
+from lexarium.web.http.problems import HTTPProblem, problem_response, redirect_merged
 from lexarium.web.pages.catalogue.record import render_record
+from lexarium.web.pages.filters import record_path
 from lexarium.web.pages.site import SECURITY_HEADERS, Site
 
 RECORD_PATH = "/id"
 _HEADERS = {"vary": "Accept, Accept-Encoding", "cache-control": "no-cache", "access-control-allow-origin": "*"}
 
-Renderer = Callable[[Vocabulary, Snapshot, Change], bytes]
-
-
-@dataclass(frozen=True)
-class Representation:
-    """A form in which a record can be had."""
-
-    media_type: str
-    render: Renderer
-
-
-def _render_json(vocabulary: Vocabulary, snapshot: Snapshot, change: Change) -> bytes:
-    extra_fields = {"iri": vocabulary.record_iri(change.record_id), "relations": queries.list_related(snapshot, change)}
-    return orjson.dumps(serialize_record(change) | extra_fields)
-
-
-def _build_rdf(name: str) -> Representation:
-    format = FORMATS[name]  # noqa: A001
-
-    def render(vocabulary: Vocabulary, snapshot: Snapshot, change: Change) -> bytes:
-        related_records = relations.find_related(snapshot, [change.record_id]).get(change.record_id, [])
-        body: bytes = format.codec.render_record(
-            format,
-            vocabulary,
-            change.to_record(),
-            [related_record for related_record in related_records if related_record.name is not None],
-        )
-        return body
-
-    return Representation(format.media_type, render)
-
-
-REPRESENTATIONS = {
-    "json": Representation("application/json", _render_json),
-    "jsonld": _build_rdf("jsonld"),
-    "turtle": _build_rdf("skos"),
-}
-"""By what `?format=` calls them."""
-_HTML = "html"
+# By the values of `?format=`; the first media type is the default.
+_RDF_FORMATS = {"jsonld": FORMATS["jsonld"], "turtle": FORMATS["skos"]}
+_HTML, _JSON = "html", "json"
 MEDIA_TYPES = {
     _HTML: "text/html",
-    **{name: representation.media_type for name, representation in REPRESENTATIONS.items()},
+    _JSON: "application/json",
+    **{name: rdf_format.media_type for name, rdf_format in _RDF_FORMATS.items()},
 }
-"""All that there are; whoever has no wish gets the first."""
-_PREDICATE_FORMATS = {"turtle": FORMATS["skos"], "jsonld": FORMATS["jsonld"]}
-_PREDICATE_MEDIA_TYPES = {
-    _HTML: "text/html",
-    **{name: rdf_format.media_type for name, rdf_format in _PREDICATE_FORMATS.items()},
-}
+_PREDICATE_MEDIA_TYPES = {name: MEDIA_TYPES[name] for name in (_HTML, "turtle", "jsonld")}
 
 
 class RecordEndpoint:
-    """The addresses of a catalogue's records."""
+    """Endpoints of records and predicates."""
 
     def __init__(self, site: Site) -> None:
         self._site = site
@@ -96,7 +49,7 @@ class RecordEndpoint:
         self._vocabulary = site.vocabulary
 
     def routes(self) -> list[Route]:
-        """Their own, those that published papers name them by, and those of their schemes."""
+        """Return the routes of records, of the URLs that published papers use, and of concept schemes."""
         old_collections = [name for name, collection in COLLECTIONS.items() if collection.in_valpha]
         return [
             Route(f"{RECORD_PATH}/{{id:path}}", self.get_record),
@@ -106,67 +59,73 @@ class RecordEndpoint:
         ]
 
     async def get_record(self, request: Request) -> Response:
-        """A record in the form that suits the client."""
+        """Return a record in the representation that the client prefers."""
         name = _negotiate(request, MEDIA_TYPES)
         record_id = request.path_params["id"]
         if name == _HTML:
             return await run_in_threadpool(self._render_page, request, record_id)
         try:
-            body = await run_in_threadpool(self._render, REPRESENTATIONS[name], record_id)
+            body = await run_in_threadpool(self._render, name, record_id)
         except RecordMerged as error:
-            redirect_headers = {**_HEADERS, "location": _record_url(error.survivor_id, request)}
-            return problem_response(HTTPProblem(308, str(error), merged_into=error.survivor_id), redirect_headers)
+            survivor_url = _record_url(error.survivor_id, request)
+            return redirect_merged(error, survivor_url, _HEADERS, merged_into=error.survivor_id)
         except NotFound as error:
             return problem_response(error, _HEADERS)
-        return await _build_response(request, REPRESENTATIONS[name].media_type, body)
+        return await _build_response(request, MEDIA_TYPES[name], body)
 
     async def get_predicates(self, request: Request) -> Response:
-        """What our own terms mean."""
+        """Return the definitions of our own predicates."""
         name = _negotiate(request, _PREDICATE_MEDIA_TYPES)
         if name == _HTML:
             context = {"terms": list(list_lexarium_terms()), "namespace": lexarium_namespace(self._vocabulary)}
             return await run_in_threadpool(self._site.render, request, "vocabulary.html", context, 200, _HEADERS)
-        format = _PREDICATE_FORMATS[name]  # noqa: A001
-        body = await run_in_threadpool(format.codec.render_vocabulary, format, self._vocabulary)
-        return await _build_response(request, _PREDICATE_MEDIA_TYPES[name], body)
+        rdf_format = _RDF_FORMATS[name]
+        body = await run_in_threadpool(rdf_format.codec.render_vocabulary, rdf_format, self._vocabulary)
+        return await _build_response(request, MEDIA_TYPES[name], body)
 
     async def redirect_old_url(self, request: Request) -> Response:
-        """From an old address to the record's own."""
+        """Redirect an old URL to that of the record."""
         record_id = request.path_params["id"].rstrip("/")
-        await run_in_threadpool(self._require_record, record_id)
+
+        def require_record() -> None:
+            with self._database.read() as snapshot:
+                get_latest_change(snapshot, record_id)
+
+        await run_in_threadpool(require_record)
         return RedirectResponse(_record_url(record_id, request), 303, {"access-control-allow-origin": "*"})
 
-    def _render(self, representation: Representation, record_id: str) -> bytes:
+    def _render(self, name: str, record_id: str) -> bytes:
         with self._database.read() as snapshot:
-            change = queries.get_record_at(snapshot, record_id, read_position(snapshot).revision)
-            return representation.render(self._vocabulary, snapshot, change)
-
-    def _require_record(self, record_id: str) -> None:
-        with open_valpha_reader(self._database) as reader:
-            reader.get_row(record_id)
+            change = queries.get_record_at(snapshot, record_id, get_position(snapshot).revision)
+            if name == _JSON:
+                iri, related = self._vocabulary.record_iri(record_id), queries.list_related(snapshot, change)
+                return orjson.dumps(serialize_record(change) | {"iri": iri, "relations": related})
+            related_records = queries.find_related(snapshot, record_id)
+        rdf_format, record = _RDF_FORMATS[name], change.to_record()
+        body: bytes = rdf_format.codec.render_record(rdf_format, self._vocabulary, record, related_records)
+        return body
 
     def _render_page(self, request: Request, record_id: str) -> Response:
         try:
             response = render_record(self._site, request, record_id)
+        except RecordMerged as error:
+            response = RedirectResponse(record_path(error.survivor_id), 308, {"cache-control": "no-cache"})
         except NotFound as error:
             response = self._site.error_page(request, error)
-        caching = response.headers["cache-control"]  # that of a page which is someone's own stands
+        caching = response.headers["cache-control"]  # stays: the page may be private
         response.headers.update({**_HEADERS, "cache-control": caching})
         if response.status_code == 200 and caching == _HEADERS["cache-control"]:
-            response.headers["etag"] = etag = f'"{hashlib.sha256(response.body).hexdigest()[:32]}"'
-            _, if_none_match, _ = read_conditional_headers(request.scope)
-            if if_none_match is not None and etag_matches(etag.encode(), if_none_match):
-                return Response(status_code=304, headers={**_HEADERS, **SECURITY_HEADERS, "etag": etag})
+            response.headers["etag"] = etag = _hash_etag(response.body)
+            return build_not_modified(request, {**_HEADERS, **SECURITY_HEADERS, "etag": etag}) or response
         return response
 
 
 async def _redirect_to_collection(request: Request) -> Response:
-    """From the address that names a collection as a scheme to its page."""
     return RedirectResponse(f"/browse{request.url.path}", 303)
 
 
 def _negotiate(request: Request, offered: Mapping[str, str]) -> str:
-    """The form that a request asks for. Raises a 406 that names all there are where it is none of them."""
+    """Return the name of the format that a request asks for; raise a 406 where it is not offered."""
     choices = ", ".join(f"{name} ({media_type})" for name, media_type in offered.items())
     requested = request.query_params.get("format")
     if requested:
@@ -181,15 +140,18 @@ def _negotiate(request: Request, offered: Mapping[str, str]) -> str:
 
 
 async def _build_response(request: Request, media_type: str, body: bytes) -> Response:
-    accept_encoding, if_none_match, _ = read_conditional_headers(request.scope)
-    encoding = choose_encoding(accept_encoding)
-    etag = f'"{hashlib.sha256(body).hexdigest()[:32]}-{encoding}"'
-    headers: dict[str, Any] = {**_HEADERS, **SECURITY_HEADERS, "etag": etag}
-    if if_none_match is not None and etag_matches(etag.encode(), if_none_match):
-        return Response(status_code=304, headers=headers)
+    encoding = choose_encoding(read_conditional_headers(request.scope)[0])
+    headers = {**_HEADERS, **SECURITY_HEADERS, "etag": _hash_etag(body, f"-{encoding}")}
+    not_modified = build_not_modified(request, headers)
+    if not_modified is not None:
+        return not_modified
     headers |= {name.decode(): value.decode() for name, value in encoding_headers(encoding)}
     body = await run_in_threadpool(encode_body, encoding, body)
     return Response(body, 200, headers, media_type)
+
+
+def _hash_etag(body: bytes | memoryview, suffix: str = "") -> str:
+    return f'"{hashlib.sha256(body).hexdigest()[:32]}{suffix}"'
 
 
 def _record_url(record_id: str, request: Request) -> str:

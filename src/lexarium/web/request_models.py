@@ -1,7 +1,4 @@
-"""What people ask for by forms and programs by bodies alike: its form, and every mistake in it.
-
-The rules themselves are held by the service.
-"""
+"""Request models shared by HTML forms and the v1 API. The services enforce the rules."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, TypeVar
@@ -21,7 +18,7 @@ PlainText = Annotated[str, AfterValidator(reject_control_chars)]
 
 
 def validate_collection(collection: str) -> str:
-    """The name itself; raises `ValueError` where no collection has it."""
+    """Return the name of a collection; raise `ValueError` where there is none."""
     if collection not in COLLECTIONS:
         raise ValueError(f"should be one of {', '.join(COLLECTIONS)}.")
     return collection
@@ -46,7 +43,7 @@ class NewUser(BaseModel):
 
 
 class UserChange(BaseModel):
-    """What is to change of an account: its role and anyone's password by an admin, one's own password by oneself."""
+    """Changes of an account: an admin may change the role and password of anyone, a user their own password."""
 
     role: Role | None = Field(None, description="What the account may do from now on.")
     password: str | None = Field(None, min_length=10, max_length=1_000, description="The new password.")
@@ -68,7 +65,7 @@ class NewToken(BaseModel):
 
 
 class NewWebhook(BaseModel):
-    """An address that is to be told of changes."""
+    """A URL that shall receive changes."""
 
     url: str = Field(max_length=2_000, description="Where each change is sent by POST.")
     collections: list[CollectionName] = Field(
@@ -81,7 +78,7 @@ ModelT = TypeVar("ModelT", bound=BaseModel)
 
 
 def parse_model(model: type[ModelT], values: Mapping[str, Any], message: str) -> ModelT:
-    """What was given, in its form. Raises `Invalid` with every problem, which `wrong` begins."""
+    """Validate values as a model; raise `InvalidInput` with the message and every problem."""
     try:
         return model.model_validate(values, extra="forbid")
     except ValidationError as error:
@@ -89,7 +86,7 @@ def parse_model(model: type[ModelT], values: Mapping[str, Any], message: str) ->
 
 
 def parse_webhook(values: Mapping[str, Any], *, allow_private: bool, current_url: str | None = None) -> WebhookSettings:
-    """What a webhook is asked for, or `Invalid` with every problem. An address that is known is not looked at again."""
+    """Validate the settings of a webhook; raise `InvalidInput`. Its current URL is not checked again."""
     url = values.get("url")
     problems: list[FieldProblem] = []
     try:
@@ -100,8 +97,5 @@ def parse_webhook(values: Mapping[str, Any], *, allow_private: bool, current_url
         problems += subscriptions.find_url_problems(url, allow_private=allow_private)
     if problems:
         raise InvalidInput("This is not a valid webhook.", problems)
-    return WebhookSettings(
-        webhook_request.url,
-        tuple(dict.fromkeys(webhook_request.collections)),
-        tuple(dict.fromkeys(webhook_request.actions)),
-    )
+    collections, actions = dict.fromkeys(webhook_request.collections), dict.fromkeys(webhook_request.actions)
+    return WebhookSettings(webhook_request.url, tuple(collections), tuple(actions))

@@ -1,4 +1,4 @@
-"""The registry: every collection, declared once. Routes, validation, exchange and tests derive from it."""
+"""Collections: the kinds of record, with their fields, id prefixes and relation types."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -7,105 +7,85 @@ from typing import TypeVar
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from lexarium.domain.schema.fields import (
-    ConceptClass,
-    Contrast,
-    Disorder,
-    Editable,
-    IdReference,
-    SearchHit,
-    Term,
-    TimestampText,
-)
-from lexarium.domain.schema.relation_types import (
-    ASSERTS,
-    HASCONTRAST,
-    ISA,
-    KINDOF,
-    MEASUREDBY,
-    PARTOF,
-    RELATION_TYPES,
-    RelationList,
-    RelationType,
-)
+from lexarium.domain.schema import fields, relation_types
+from lexarium.domain.schema.fields import Editable, IdReference, SearchHit, TimestampText
+from lexarium.domain.schema.relation_types import RELATION_TYPES, RelationList, RelationType
 
 _Annotation = TypeVar("_Annotation")
 
 
 @dataclass(frozen=True)
 class Collection:
-    """A kind of record."""
+    """Kind of record."""
 
     name: str
     description: str
     model: type[BaseModel]
+    # New records get the first.
     id_prefixes: tuple[str, ...]
-    """Prefixes of its identifiers; a new record gets the first."""
+    # Sort by name ignoring case, then id; otherwise by id alone. Always by code point.
     sort_by_name: bool = True
-    """Order by name ignoring case, then id; otherwise by id alone. Always by code point."""
     in_valpha: bool = True
     relation_lists: tuple[RelationList, ...] = ()
+    # Records with this id prefix are in v-alpha's search collection.
     search_hit_prefix: str | None = None
-    """Records with this prefix appear in v-alpha's search collection."""
 
     @cached_property
     def fields(self) -> dict[str, FieldInfo]:
-        """Its fields, in the order in which they are rendered."""
+        """Fields in the order of rendering."""
         return self.model.model_fields
 
     @cached_property
     def field_names(self) -> tuple[str, ...]:
-        """The names of its fields, in that order."""
         return tuple(self.fields)
 
     @cached_property
     def field_types(self) -> dict[str, type]:
-        """Each field's Python type, `str` or `int`."""
+        """Python type of each field: `str` or `int`."""
         return {name: int if info.annotation is int else str for name, info in self.fields.items()}
 
     @cached_property
     def search_hit_end(self) -> bytes:
-        """In a rendered record, what follows its search hit. No text in it can look so: its quotes are escaped."""
+        """Bytes after the search hit in a rendered record. Values cannot contain them, since quotes are escaped."""
         return f',"{list(self.fields)[len(SEARCH_HIT_FIELDS)]}":'.encode()
 
     @cached_property
     def editable_fields(self) -> dict[str, Editable]:
-        """The fields that people write, with their limits."""
+        """Fields that people edit."""
         return self._fields_with(Editable)
 
     @cached_property
     def id_fields(self) -> dict[str, IdReference]:
-        """The fields that hold identifiers of something else."""
+        """Fields that hold ids."""
         return self._fields_with(IdReference)
 
     @cached_property
     def class_fields(self) -> tuple[str, ...]:
-        """The fields that name a record."""
+        """Fields that hold ids of records."""
         return tuple(name for name, reference in self.id_fields.items() if reference.collection)
 
     @cached_property
     def timestamp_fields(self) -> dict[str, TimestampText]:
-        """The text fields that say a date and time."""
+        """Text fields that hold a timestamp."""
         return self._fields_with(TimestampText)
 
     @cached_property
     def definition_field(self) -> str | None:
-        """The field that holds the definition of a record; None where it has none."""
+        """Field that holds the definition, if any."""
         return next((name for name, editable in self.editable_fields.items() if editable.limit == "definition"), None)
 
     @cached_property
     def hierarchy_type(self) -> RelationType | None:
-        """The relation by which its records are kinds of each other; None where they are not."""
-        own_types = (
-            relation_type
-            for relation_type in RELATION_TYPES.values()
-            if relation_type.source_collection == relation_type.target_collection == self.name
-        )
-        return next((relation_type for relation_type in own_types if relation_type.is_hierarchical), None)
+        """First hierarchical relation type within the collection, if any."""
+        for relation_type in RELATION_TYPES.values():
+            ends = {relation_type.source_collection, relation_type.target_collection}
+            if relation_type.is_hierarchical and ends == {self.name}:
+                return relation_type
+        return None
 
     @cached_property
     def relation_types(self) -> dict[str, RelationType]:
-        """The relations that its records may be the source of, by name."""
+        """Relation types that have records of this collection as their source."""
         return {
             name: relation_type
             for name, relation_type in RELATION_TYPES.items()
@@ -118,12 +98,11 @@ class Collection:
 
     @cached_property
     def relation_lists_by_key(self) -> dict[str, RelationList]:
-        """Its relation lists by the key they have in the `?id=` shape."""
         return {relation_list.key: relation_list for relation_list in self.relation_lists}
 
     @property
     def is_class_collection(self) -> bool:
-        """Whether records of some collection name one of this as their class."""
+        """Return whether records of any collection have a record of this one as their class."""
         return any(
             reference.collection == self.name
             for collection in COLLECTIONS.values()
@@ -134,13 +113,13 @@ class Collection:
 CONCEPT = Collection(
     "concept",
     "A mental process or structure that can be studied.",
-    Term,
+    fields.Term,
     ("trm",),
     search_hit_prefix="trm",
     relation_lists=(
         RelationList(
             "relationships",
-            (KINDOF, PARTOF),
+            (relation_types.KINDOF, relation_types.PARTOF),
             ("source", "target"),
             directions={"source": "parent", "target": "child"},
         ),
@@ -149,32 +128,32 @@ CONCEPT = Collection(
 TASK = Collection(
     "task",
     "What people are asked to do so that concepts can be measured.",
-    Term,
+    fields.Term,
     ("trm", "tsk"),
     search_hit_prefix="trm",
     relation_lists=(
-        RelationList("concepts", (ASSERTS,), ("source",), id_key="concept_id"),
-        RelationList("contrasts", (HASCONTRAST,), ("source",), shows_relationship=False),
+        RelationList("concepts", (relation_types.ASSERTS,), ("source",), id_key="concept_id"),
+        RelationList("contrasts", (relation_types.HASCONTRAST,), ("source",), shows_relationship=False),
     ),
 )
 DISORDER = Collection(
     "disorder",
     "A disorder of mind or brain.",
-    Disorder,
+    fields.Disorder,
     ("dso",),
     sort_by_name=False,
-    relation_lists=(RelationList("disorders", (ISA,), ("source",)),),
+    relation_lists=(RelationList("disorders", (relation_types.ISA,), ("source",)),),
 )
 CONTRAST = Collection(
     "contrast",
     "A comparison of conditions within a task, by which concepts are measured.",
-    Contrast,
+    fields.Contrast,
     ("cnt",),
     in_valpha=False,
-    relation_lists=(RelationList("concepts", (MEASUREDBY,), ("target",)),),
+    relation_lists=(RelationList("concepts", (relation_types.MEASUREDBY,), ("target",)),),
 )
 CONCEPT_CLASS = Collection(
-    "concept_class", "A class that concepts and tasks are sorted into.", ConceptClass, ("ctp",), in_valpha=False
+    "concept_class", "A class that concepts and tasks are sorted into.", fields.ConceptClass, ("ctp",), in_valpha=False
 )
 
 COLLECTIONS: dict[str, Collection] = {
@@ -184,12 +163,11 @@ COLLECTIONS: dict[str, Collection] = {
 DEFINITION_FIELDS: frozenset[str] = frozenset(
     collection.definition_field for collection in COLLECTIONS.values() if collection.definition_field
 )
-"""What the field of a definition is called in one collection or another."""
 
+# Collections that are searched by default.
 DEFAULT_SEARCH_COLLECTIONS: tuple[str, ...] = tuple(
     collection.name for collection in COLLECTIONS.values() if collection.in_valpha
 )
-"""Where a search looks that names no collection."""
 
 SEARCH_HIT_FIELDS: tuple[str, ...] = tuple(SearchHit.model_fields)
 SEARCH_HIT_NUMBER_KEY = "ID(c)"

@@ -1,7 +1,6 @@
-"""The record types: which fields each has, of which type, under which rules.
+"""Record models of the Cognitive Atlas.
 
-The order of fields here is the order in which a record is rendered. A term begins with the fields of a search
-hit, so that a hit is the first bytes of the term's rendering.
+Fields are rendered in this order. A term starts with the fields of a search hit, so that a hit is a prefix of it.
 """
 
 from dataclasses import dataclass
@@ -17,28 +16,28 @@ Fields = dict[str, Any]
 
 @dataclass(frozen=True)
 class Editable:
-    """Marks a field that people write. All others are the server's own."""
+    """Annotation of a field that people edit. The server sets all others."""
 
+    # Maximum length: a number, or the name of one of TextLimits.
     limit: int | Literal["name", "alias", "definition"] | None = None
-    """The most characters: a number, or which of `Lengths`."""
 
     @property
     def max_length(self) -> int | None:
-        """The most characters; None: it is no text."""
+        """Maximum number of characters, or None if the field is not a text."""
         max_length: int | None = getattr(get_text_limits(), self.limit) if isinstance(self.limit, str) else self.limit
         return max_length
 
 
 @dataclass(frozen=True)
 class IdReference:
-    """Marks a field that holds an identifier with this prefix; of a record, where a collection is named."""
+    """Annotation of a field that holds an id with a prefix, and of a record if a collection is given."""
 
     prefix: str
     collection: str | None = None
 
 
 class TimestampText:
-    """Marks a text field that says a date and time."""
+    """Annotation of a text field that holds a timestamp."""
 
 
 Name = Annotated[str, Editable("name")]

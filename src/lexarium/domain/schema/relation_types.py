@@ -1,4 +1,4 @@
-"""The relations between records, and how the `?id=` shape of a record shows them."""
+"""Relation types, and the relation lists of the v-alpha `?id=` shape."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,38 +10,36 @@ Side = Literal["source", "target"]
 
 @dataclass(frozen=True)
 class RelationType:
-    """A kind of edge, read as a sentence: source, name, target."""
+    """Type of relation from a source to a target."""
 
     name: str
+    # None for any collection.
     source_collection: str | None
-    """The collection of its sources; None: any."""
+    # None for external targets: IRIs or CURIEs.
     target_collection: str | None
-    """The collection of its targets; None: what it points to is outside the catalogue, an IRI or a CURIE."""
     label: str
-    """What it is called, said of its source."""
+    # Empty for external targets.
     inverse_label: str = ""
-    """What it is called, said of its target; nothing where that is outside the catalogue."""
+    # The target is the broader record, and there should be no cycles.
     is_hierarchical: bool = False
-    """The target is the broader one, and a chain of these should not come back to where it began."""
 
 
 @dataclass(frozen=True)
 class RelationList:
-    """A list in the `?id=` shape of a record, holding the records at the other end of some of its relations."""
+    """List of related records in the v-alpha `?id=` shape."""
 
     key: str
     relation_types: tuple[RelationType, ...]
+    # Sides of the relation on which the record itself may be.
     sides: tuple[Side, ...]
-    """Which end of the relation the record itself is."""
     id_key: str = "id"
+    # Whether entries have a `relationship`.
     shows_relationship: bool = True
-    """Whether an entry says its `relationship`."""
+    # Value of `direction` in entries, by the side of the record itself.
     directions: Mapping[Side, str] = field(default_factory=dict)
-    """What an entry says as its `direction`, by the side on which the record stands; nothing where empty."""
 
     @cached_property
     def type_names(self) -> frozenset[str]:
-        """The names of its relations."""
         return frozenset(relation_type.name for relation_type in self.relation_types)
 
 
@@ -53,13 +51,12 @@ ASSERTS = RelationType("ASSERTS", "task", "concept", "asserts", "asserted by")
 HASCONTRAST = RelationType("HASCONTRAST", "task", "contrast", "has contrast", "contrast of")
 MEASUREDBY = RelationType("MEASUREDBY", "concept", "contrast", "measured by", "measures")
 
-# The mappings of SKOS: to the same, or something like it, in another vocabulary.
+# SKOS mappings to other vocabularies.
 MAPPING_TYPES = tuple(
     RelationType(f"{kind}Match", None, None, f"{kind} match")
     for kind in ("exact", "close", "broad", "narrow", "related")
 )
 EXACT_MATCH = MAPPING_TYPES[0]
-"""What a record is called elsewhere."""
 
 RELATION_TYPES: dict[str, RelationType] = {
     relation_type.name: relation_type
@@ -69,11 +66,9 @@ RELATION_TYPES: dict[str, RelationType] = {
 HIERARCHICAL_TYPES = tuple(
     relation_type.name for relation_type in RELATION_TYPES.values() if relation_type.is_hierarchical
 )
-"""Those that make up the hierarchy of a collection, together."""
 
 HIERARCHICAL_TYPES_BY_COLLECTION: dict[str, tuple[str, ...]] = {
     collection: tuple(name for name in HIERARCHICAL_TYPES if RELATION_TYPES[name].target_collection == collection)
     for collection in (RELATION_TYPES[name].target_collection for name in HIERARCHICAL_TYPES)
     if collection is not None
 }
-"""The same by collection, where it has a hierarchy."""

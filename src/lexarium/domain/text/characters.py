@@ -1,35 +1,35 @@
-"""How text is compared, and what text may not hold."""
+"""Normalize and check characters of texts."""
 
 import hashlib
 import re
 import unicodedata
 
-# Only these two cannot be stored in every engine and sent in every JSON document.
+# NUL and lone surrogates cannot be stored in every engine or sent as JSON.
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 # Embeddings, overrides and isolates can make a name look like another one. The marks U+200E, U+200F and U+061C are
-# allowed: they reorder nothing but neighbouring punctuation and digits, and Arabic and Hebrew names need them.
+# allowed: they only reorder neighbouring punctuation and digits, and Arabic and Hebrew names need them.
 _DIRECTION_CONTROL = re.compile("[\u202a-\u202e\u2066-\u2069]")
 
 
+# Fits into an index of every engine, together with other columns.
 MAX_KEY_BYTES = 2_000
-"""In bytes: what an index of every engine can hold, with room for what stands beside it."""
 
 
 def name_key(name: str) -> str:
-    """The key under which a name is looked up: equal for names that differ only in case or in Unicode form."""
+    """Return the key for looking up a name, which ignores case and Unicode form."""
     if name.isascii():
         return truncate_key(name.casefold())
     return truncate_key(unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold()))
 
 
 def order_key(name: str) -> str:
-    """The key by which a name is sorted: ignoring case, by code point."""
+    """Return the key for sorting by a name, which ignores case."""
     return truncate_key(name.casefold())
 
 
 def truncate_key(key: str) -> str:
-    """A key that fits an index: of a longer one as much as fits beside a digest of all of it."""
+    """Shorten a key that is too long for an index, and append its digest."""
     if len(key) * 4 <= MAX_KEY_BYTES or len(encoded := key.encode(errors="surrogatepass")) <= MAX_KEY_BYTES:
         return key
     digest = hashlib.sha256(encoded).hexdigest()
@@ -37,17 +37,17 @@ def truncate_key(key: str) -> str:
 
 
 def find_unstorable_char(text: str) -> str | None:
-    """The first character that can never be stored (NUL or a lone surrogate), named as `U+0000`, or None."""
+    """Return the first character that cannot be stored, as `U+0000`, or None."""
     return _format_code_point(_UNSTORABLE.search(text))
 
 
 def find_control_char(text: str) -> str | None:
-    """The first character that people may not write: a control character other than tab and line breaks."""
+    """Return the first control character other than tab and line breaks, as `U+0000`, or None."""
     return _format_code_point(_CONTROL.search(text))
 
 
 def reject_control_chars(text: str) -> str:
-    """The text itself; raises `ValueError` where it holds a character that people may not write."""
+    """Return the text; raise ValueError if it contains a control character."""
     char = find_control_char(text)
     if char:
         allowed = "of control characters, only tab and line breaks are"
@@ -56,23 +56,23 @@ def reject_control_chars(text: str) -> str:
 
 
 def find_direction_control(text: str) -> str | None:
-    """Return the first bidirectional embedding, override or isolate of a text, named as `U+202E`, or None."""
+    """Return the first bidirectional embedding, override or isolate, as `U+202E`, or None."""
     return None if text.isascii() else _format_code_point(_DIRECTION_CONTROL.search(text))
 
 
 def reject_direction_controls(name: str) -> str:
-    """Return the name; raise `ValueError` where it contains a bidirectional embedding, override or isolate."""
+    """Return the name; raise ValueError if it contains a bidirectional embedding, override or isolate."""
     if char := find_direction_control(name):
         raise ValueError(f"contains the bidirectional control character {char}, which is not allowed in a name.")
     return name
 
 
 def format_json_error(text: bytes, error: ValueError) -> str:
-    """Why some bytes are no JSON, as what a sentence goes on with."""
+    """Return the reason why bytes are not JSON, to follow a subject."""
     try:
         text.decode()
     except UnicodeDecodeError as decode_error:
-        # The decoder of JSON would say that the whole of it is wrong, from its first character on.
+        # The JSON decoder would report the first character.
         line = text.count(b"\n", 0, decode_error.start) + 1
         return f"is not UTF-8: its byte {decode_error.start + 1}, on line {line}, cannot be read."
     return f"is not JSON: {error}."

@@ -1,15 +1,15 @@
-"""How long the texts may be that people write."""
+"""Maximum lengths of texts."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class TextLimits:
-    """The longest texts that people may write, in characters."""
+    """Maximum lengths in characters of texts that people write."""
 
     name: int = 500
+    # All aliases as one v-alpha text. A single one may be as long as a name.
     alias: int = 2_000
-    """All other names of a record in one text, as v-alpha has them; one by one they are as long as a name."""
     definition: int = 50_000
 
 
@@ -17,10 +17,10 @@ _limits = [TextLimits()]
 
 
 def get_text_limits() -> TextLimits:
-    """Those that hold in this process."""
+    """Return the limits of this process."""
     return _limits[0]
 
 
 def set_text_limits(limits: TextLimits) -> None:
-    """Have others hold. For whoever wires the process, before anything is written."""
+    """Set the limits of this process, at start-up."""
     _limits[0] = limits

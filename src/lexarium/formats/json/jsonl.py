@@ -1,7 +1,7 @@
-"""JSON Lines: every version of every record, in the order of the log, with all that is known of it."""
+"""JSON Lines: every version of every record with all its metadata, in the order of the change log."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any, BinaryIO, get_args
 
 import orjson
@@ -10,27 +10,24 @@ from lexarium.domain.change import Action, Change
 from lexarium.domain.identifiers import MAX_TARGET_BYTES, is_id_too_long
 from lexarium.domain.labels import DEFAULT_LANGUAGE, Alias, AliasScope, is_language_tag
 from lexarium.domain.record import ProposalOrigin, RecordState, Relation
-from lexarium.domain.schema.collections import COLLECTIONS, Collection
+from lexarium.domain.schema.collections import Collection
 from lexarium.domain.text.characters import find_unstorable_char
 from lexarium.domain.vocabulary import Vocabulary
 from lexarium.formats.json import valpha
-from lexarium.formats.parsed import ParsedRecord, ParsedVersion, ParseError, ReadOptions, missing_collection_error
+from lexarium.formats.parsed import ParsedRecord, ParsedVersion, ParseError, ReadOptions
 
+# Raise this when an older Lexarium would misread the output.
 FORMAT_VERSION = 1
-"""To be raised when an older Lexarium would misread what is written."""
 
 _MAX_LINE_BYTES = 64 << 20
-"""In bytes: a line that does not end by then is no record."""
 _MAX_INT64 = 2**63 - 1
 _ALIAS_SCOPES: tuple[str, ...] = get_args(AliasScope)
 
 
 def write(vocabulary: Vocabulary, revision: int, changes: Iterable[Change | None]) -> Iterator[bytes]:
-    """A line that says what it is, then a line a change; an empty piece where None stands for a pause."""
-    yield (
-        orjson.dumps({"lexarium": "jsonl", "format": FORMAT_VERSION, **asdict(vocabulary), "revision": revision})
-        + b"\n"
-    )
+    """Yield a header line, then a line per change; for None, an empty chunk, so that the caller can pause."""
+    header = {"lexarium": "jsonl", "format": FORMAT_VERSION, **asdict(vocabulary), "revision": revision}
+    yield orjson.dumps(header) + b"\n"
     last_write_id = write_number = 0
     for change in changes:
         if change is None:
@@ -47,93 +44,67 @@ def write(vocabulary: Vocabulary, revision: int, changes: Iterable[Change | None
             "actor": change.actor,
             "action": change.action,
         }
-        # The document is JSON already: to read it and write it again would take most of the time.
+        # The document is JSON already. Parsing and serializing it again would take most of the time.
         yield orjson.dumps(metadata)[:-1] + b"," + change.document[1:] + b"\n"
 
 
 def read(stream: BinaryIO, options: ReadOptions) -> Iterator[ParsedRecord]:
-    """The versions of records; also records as a v-alpha server gives them, one a line."""
-    parser = _LineParser(options)
+    """Yield the versions of records, or records in the v-alpha shape, one a line."""
     line_number = 0
     while line := stream.readline(_MAX_LINE_BYTES):
         line_number += 1
-        if line.strip():
-            yield _parse_line(parser, line_number, line)
+        if not line.strip():
+            continue
+        try:
+            document = orjson.loads(line)
+        except orjson.JSONDecodeError as error:
+            message = "the line is too long, or it" if len(line) == _MAX_LINE_BYTES else "the line"
+            problem = f"{message} is not one JSON object: {error.msg}"
+            yield ParsedRecord(line_number, column=error.colno, problems=[problem])
+            continue
+        if not isinstance(document, dict):
+            problem = "an object, one record, was expected on the line"
+            yield ParsedRecord(line_number, column=1, problems=[problem])
+        elif "lexarium" in document:
+            yield _parse_header(line_number, document, options)
+        elif "record" not in document:
+            yield valpha.parse_object(line_number, document, options)
+        else:
+            yield _parse_version_line(line_number, document, options)
     if not line_number:
         raise ParseError("the file is empty; a record a line was expected", 1, 1)
 
 
-def _parse_line(parser: "_LineParser", line_number: int, line: bytes) -> ParsedRecord:
-    """What a line tells; what is wrong with it, where it is no JSON: the next may be."""
-    try:
-        document = _load_object(line_number, line)
-    except ParseError as error:
-        return error.to_parsed_record()
-    return parser.parse(line_number, document)
+def _parse_header(line_number: int, document: dict[str, Any], options: ReadOptions) -> ParsedRecord:
+    version = document.get("format")
+    if document["lexarium"] != "jsonl" or type(version) is not int:
+        message = "the line does not say which format it begins, as an export's first line does"
+        raise ParseError(message, line_number, 1)
+    if version > FORMAT_VERSION:
+        message = f"a newer Lexarium wrote this: its format is {version}, and this one reads up to {FORMAT_VERSION}"
+        raise ParseError(message, line_number, 1)
+    language, own_language = document.get("language", ""), options.vocabulary.language
+    warning = f"its language is {language}, and this catalogue's is {own_language}; names are taken as they are"
+    return ParsedRecord(line_number, warnings=[warning] if language and language != own_language else [])
 
 
-def _load_object(line_number: int, line: bytes) -> dict[str, Any]:
-    try:
-        document = orjson.loads(line)
-    except orjson.JSONDecodeError as error:
-        message = "the line is too long, or it" if len(line) == _MAX_LINE_BYTES else "the line"
-        raise ParseError(f"{message} is not one JSON object: {error.msg}", line_number, error.colno) from None
-    if not isinstance(document, dict):
-        raise ParseError("an object, one record, was expected on the line", line_number, 1)
-    return document
-
-
-class _LineParser:
-    """Makes records of the lines of a document."""
-
-    def __init__(self, options: ReadOptions) -> None:
-        self._options = options
-        self._options_by_collection = {
-            name: replace(options, collection=collection, column_mapping={}) for name, collection in COLLECTIONS.items()
-        }
-        """How a record of each collection is read."""
-
-    def parse(self, line_number: int, document: dict[str, Any]) -> ParsedRecord:
-        """What a line tells."""
-        if "lexarium" in document:
-            return self._parse_header(line_number, document)
-        if "record" not in document:
-            return valpha.parse_object(line_number, document, self._options)
-        collection = self._options.collection or self._find_collection(line_number, document)
-        if collection is None:
-            message = f"its collection is {document['collection']!r}, which is none of {', '.join(COLLECTIONS)}"
-            return ParsedRecord(line_number, problems=[message])
-        if not isinstance(document["record"], dict):
-            return ParsedRecord(line_number, problems=["its record is not an object"])
-        record = valpha.parse_object(line_number, document["record"], self._options_by_collection[collection.name])
-        if not record.problems:
-            _HistoryFields(collection, document, record).parse()
+def _parse_version_line(line_number: int, document: dict[str, Any], options: ReadOptions) -> ParsedRecord:
+    record = ParsedRecord(line_number, targets_are_ids=True)
+    collection = options.collection or options.parse_collection("collection", document.get("collection"), record)
+    if collection is None:
         return record
-
-    def _parse_header(self, line_number: int, document: dict[str, Any]) -> ParsedRecord:
-        version = document.get("format")
-        if document["lexarium"] != "jsonl" or type(version) is not int:
-            raise ParseError(
-                "the line does not say which format it begins, as an export's first line does", line_number, 1
-            )
-        if version > FORMAT_VERSION:
-            message = f"a newer Lexarium wrote this: its format is {version}, and this one reads up to {FORMAT_VERSION}"
-            raise ParseError(message, line_number, 1)
-        language, own_language = document.get("language", ""), self._options.vocabulary.language
-        warning = f"its language is {language}, and this catalogue's is {own_language}; names are taken as they are"
-        return ParsedRecord(line_number, warnings=[warning] if language and language != own_language else [])
-
-    def _find_collection(self, line_number: int, document: dict[str, Any]) -> Collection | None:
-        name = document.get("collection")
-        if name is None:
-            if self._options.default_collection is None:
-                raise missing_collection_error(line_number)
-            return self._options.default_collection
-        return COLLECTIONS.get(name) if isinstance(name, str) else None
+    if not isinstance(document["record"], dict):
+        record.problems.append("its record is not an object")
+        return record
+    record.collection = collection.name
+    valpha.parse_fields(collection, document["record"], record)
+    if not record.problems:
+        _VersionParser(collection, document, record).parse()
+    return record
 
 
-class _HistoryFields:
-    """What a line tells of a record besides its fields, checked for its types."""
+class _VersionParser:
+    """Parse the state, labels, relations and metadata of a version; check their types."""
 
     def __init__(self, collection: Collection, document: dict[str, Any], record: ParsedRecord) -> None:
         self._collection = collection
@@ -142,7 +113,6 @@ class _HistoryFields:
         self._id: str = record.fields["id"]
 
     def parse(self) -> None:
-        """Take all of it."""
         record = self._record
         if self._document.get("id", self._id) != self._id:
             self._add_problem("id", f"is not its record's, {self._id}")
@@ -176,21 +146,19 @@ class _HistoryFields:
         self._record.complete_relations += [(name, "source") for name in sorted(relation_types)]
 
     def _parse_aliases(self) -> tuple[Alias, ...] | None:
-        """Those told as a list; None where the field `alias` tells them."""
+        """Return the list of aliases; None if the field `alias` states them."""
         aliases = self._document.get("aliases")
         if aliases is None:
             return None
         if not isinstance(aliases, list) or not all(map(_is_alias, aliases)):
             self._add_problem("aliases", 'is not a list of other names, each as {"text": …, "lang": "en", "scope": …}')
             return None
-        # Not held to the rules for what people write: what was imported once is kept as it is.
+        # Not validated like user input: imported aliases are kept as they are.
         return tuple(Alias.model_construct(**alias) for alias in aliases)
 
     def _parse_version(self) -> None:
-        """Take which version it is, and how it came to be."""
-        version_number, write_id, at = (
-            self._get_integer(name, minimum) for name, minimum in (("version", 1), ("write", 0), ("at", 0))
-        )
+        version_number = self._get_integer("version", 1)
+        write_id, at = self._get_integer("write", 0), self._get_integer("at", 0)
         actor, action = self._get_text("actor", "") or "", self._get_text("action", "") or ""
         if not actor or is_id_too_long(actor):
             self._add_problem("actor", "is missing, or too long")
@@ -221,7 +189,7 @@ class _HistoryFields:
         return default if value is None else next(iter(self._get_texts(name, [value])), default)
 
     def _get_texts(self, name: str, values: Any) -> list[str]:
-        """A list of texts; an empty one where it is none, which is noted."""
+        """Return a list of texts; if it is not valid, add a problem and return an empty list."""
         if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
             self._add_problem(name, "is not made of texts")
             return []
@@ -239,5 +207,5 @@ def _is_alias(candidate: Any) -> bool:
     is_text_dict = isinstance(candidate, dict) and all(isinstance(value, str) for value in candidate.values())
     if not is_text_dict or not {"text"} <= candidate.keys() <= {"text", "lang", "scope"}:
         return False
-    # Formats of RDF write a language as it stands: what is none would break them.
+    # The RDF writers do not escape language tags, so an invalid one would break their output.
     return candidate.get("scope", "exact") in _ALIAS_SCOPES and is_language_tag(candidate.get("lang", DEFAULT_LANGUAGE))

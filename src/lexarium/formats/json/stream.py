@@ -1,4 +1,4 @@
-"""The objects of a JSON document, one at a time: those of a top-level array, or the one the document is."""
+"""Iterate over the objects of a JSON document: those of its top-level array, or the one that it is."""
 
 import codecs
 import json
@@ -11,8 +11,8 @@ import orjson
 from lexarium.formats.parsed import ParseError
 
 _CHUNK_BYTES = 1 << 20
+# An object that does not end within so many characters is malformed.
 _MAX_OBJECT_CHARS = 16 << 20
-"""In characters: past this an object that does not end is taken to be malformed, not merely unfinished."""
 
 _decoder = json.JSONDecoder()
 _SPACE = re.compile(r"[ \t\r\n]*+")
@@ -20,7 +20,7 @@ _OBJECT_SEPARATOR = re.compile(r"\}[ \t\r\n]*,[ \t\r\n]*\{")
 
 
 def iter_objects(stream: BinaryIO) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Each object with the line on which it begins. Raises `Malformed` where the document is no such JSON."""
+    """Yield each object with the line on which it begins; raise ParseError."""
     cursor = _JsonCursor(stream)
     if cursor.peek() == "":
         raise cursor.error("the file is empty; a JSON array of records was expected")
@@ -28,14 +28,14 @@ def iter_objects(stream: BinaryIO) -> Iterator[tuple[int, dict[str, Any]]]:
         yield cursor.line, cursor.read_object()
     elif cursor.peek() == "[":
         cursor.skip()
-        if cursor.peek() != "]":
+        has_more = cursor.peek() != "]"
+        while has_more:
             yield from cursor.read_flat_objects()
             yield cursor.line, cursor.read_object()
-            while cursor.peek() == ",":
+            has_more = cursor.peek() == ","
+            if has_more:
                 cursor.skip()
                 cursor.peek()
-                yield from cursor.read_flat_objects()
-                yield cursor.line, cursor.read_object()
         if cursor.peek() != "]":
             raise cursor.error("a comma or the end of the array was expected")
         cursor.skip()
@@ -46,7 +46,7 @@ def iter_objects(stream: BinaryIO) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 class _JsonCursor:
-    """A window on the document that moves forward."""
+    """A position in the document, with a window of text around it."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
@@ -54,12 +54,12 @@ class _JsonCursor:
         self._window = ""
         self._position = 0
         self._at_end = False
+        # The line of the position; correct after `peek`.
         self.line = 1
-        """The line at the present place; right after `peek`."""
         self._line_start = 0
 
     def peek(self) -> str:
-        """The next character that is no white space, without taking it; empty at the end."""
+        """Return the next character that is not white space without consuming it; empty at the end."""
         while True:
             space = _SPACE.match(self._window, self._position)
             assert space is not None
@@ -70,13 +70,13 @@ class _JsonCursor:
                 return ""
 
     def skip(self) -> None:
-        """Take the character that `peek` saw."""
+        """Consume the character that `peek` returned."""
         self._position += 1
 
     def read_flat_objects(self) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Take the objects that begin here, with their lines, up to one that holds others or does not end here.
+        """Read the objects in the window, with their lines, up to one that is nested or incomplete.
 
-        Most hold none, and so are read twice as fast. What cannot be read is left to `take_object`, which tells why.
+        Most are flat, and so are read twice as fast. `read_object` reads the others, and reports errors.
         """
         window, position, line = self._window, self._position, self.line
         for separator in _OBJECT_SEPARATOR.finditer(window, position):
@@ -91,7 +91,7 @@ class _JsonCursor:
         self._advance_to(position)
 
     def read_object(self) -> dict[str, Any]:
-        """Take the object that begins here."""
+        """Read the object that begins here."""
         if self._window[self._position : self._position + 1] != "{":
             raise self.error("an object, one record, was expected")
         while True:
@@ -111,7 +111,7 @@ class _JsonCursor:
             return value
 
     def error(self, reason: str) -> ParseError:
-        """The error at the present place."""
+        """Return an error at the current position."""
         return ParseError(reason, self.line, self._position - self._line_start + 1)
 
     def _advance_to(self, position: int) -> None:
@@ -126,16 +126,15 @@ class _JsonCursor:
             return False
         data = self._stream.read(_CHUNK_BYTES)
         self._at_end = not data
+        is_valid = True
         try:
             text = self._decode(data, self._at_end)
         except UnicodeDecodeError as error:
-            decoded = error.object[: error.start].decode("utf-8", "replace")
-            self._window = self._window[self._position :] + decoded
-            self._line_start -= self._position
-            self._position = 0
-            self._advance_to(len(self._window))
-            raise self.error("the text is not UTF-8") from None
+            is_valid, text = False, error.object[: error.start].decode("utf-8", "replace")
         self._line_start -= self._position
         self._window = self._window[self._position :] + text
         self._position = 0
+        if not is_valid:
+            self._advance_to(len(self._window))
+            raise self.error("the text is not UTF-8")
         return True

@@ -1,4 +1,4 @@
-"""The JSON of a v-alpha server: the list shape, and the `?id=` shape with relations."""
+"""JSON of a v-alpha server: the list shape, and the `?id=` shape with relations."""
 
 import json
 import re
@@ -12,14 +12,15 @@ from lexarium.domain.identifiers import MAX_ID_BYTES, has_prefix, is_id_too_long
 from lexarium.domain.record import RelatedRecord, Relation
 from lexarium.domain.schema.collections import COLLECTIONS, SEARCH_HIT_NUMBER_KEY, Collection
 from lexarium.domain.schema.fields import Fields
-from lexarium.domain.schema.relation_types import RelationList
+from lexarium.domain.schema.relation_types import RelationList, Side
 from lexarium.domain.text.characters import find_unstorable_char
 from lexarium.domain.timestamps import is_timestamp
 from lexarium.formats.json.stream import iter_objects
-from lexarium.formats.parsed import ParsedRecord, ReadOptions, missing_collection_error
+from lexarium.formats.parsed import ParsedRecord, ReadOptions
 
 _MIN_INT64, _MAX_INT64 = -(2**63), 2**63 - 1
 _TYPE_NAMES = {str: "text", int: "a whole number"}
+# For each collection: its fields in order, without values; their types; the names of integer fields.
 _FIELD_TEMPLATES: dict[str, tuple[Fields, list[type], list[str]]] = {
     name: (
         dict.fromkeys(collection.field_names),
@@ -28,14 +29,13 @@ _FIELD_TEMPLATES: dict[str, tuple[Fields, list[type], list[str]]] = {
     )
     for name, collection in COLLECTIONS.items()
 }
-"""The fields of a record in their order, without values; their types; which of them are numbers."""
-# But for the 29th of February, which takes more than a form to tell.
+# All dates but the 29th of February, which a pattern cannot check.
 _MONTH_DAY_PATTERN = "(?:(?:0[1-9]|1[0-2])-(?:0[1-9]|1\\d|2[0-8])|(?:0[13-9]|1[0-2])-(?:29|30)|(?:0[13578]|1[02])-31)"
 _TIMESTAMP_PATTERN = f"\\d{{4}}-{_MONTH_DAY_PATTERN}T(?:[01]\\d|2[0-3])(?::[0-5]\\d){{2}}"
 
 
 def _build_valid_pattern(collection: Collection) -> tuple[Callable[[Fields], Any], re.Pattern[str]]:
-    """Which fields leave no doubt where they have a form, one after the other; faster than to look at each."""
+    """Return a getter of the fields with a form, and a pattern for their values; faster than to check each."""
     patterns = {"id": f"(?:{'|'.join(collection.id_prefixes)})_[0-9A-Za-z]+"}
     patterns |= {name: f"(?:{reference.prefix}_[0-9A-Za-z]+)?" for name, reference in collection.id_fields.items()}
     patterns |= dict.fromkeys(collection.timestamp_fields, _TIMESTAMP_PATTERN)
@@ -47,39 +47,35 @@ _VALID_PATTERNS = {name: _build_valid_pattern(collection) for name, collection i
 
 
 def read(stream: BinaryIO, options: ReadOptions) -> Iterator[ParsedRecord]:
-    """The records of a document. `reading.collection` is what they are, else their `type` tells, else its fallback."""
+    """Yield the records of a document."""
     for line, document in iter_objects(stream):
         yield parse_object(line, document, options)
 
 
 def parse_object(line: int, document: dict[str, Any], options: ReadOptions) -> ParsedRecord:
-    """The record that an object is."""
+    """Parse the record that an object is."""
     record = ParsedRecord(line, targets_are_ids=True)
-    values = (
-        {options.column_mapping.get(key, key): value for key, value in document.items()}
-        if options.column_mapping
-        else document
-    )
-    collection = options.collection or _find_collection(values, options.default_collection, record)
+    if options.column_mapping:
+        document = {options.column_mapping.get(key, key): value for key, value in document.items()}
+    collection = options.collection or options.parse_collection("type", document.get("type"), record)
     if collection is not None:
         record.collection = collection.name
-        _parse_fields(collection, values, record)
+        parse_fields(collection, document, record)
     return record
 
 
 def render_detail(collection: Collection, body: bytes, related: Sequence[RelatedRecord]) -> bytes:
-    """The `?id=` shape: a rendered record, its type and its relations."""
+    """Return the `?id=` shape: a rendered record, its type and its relations."""
     return body[:-1] + (_render_relations(collection, related) if related else _EMPTY_RELATIONS[collection.name])
 
 
 def _render_relations(collection: Collection, related: Sequence[RelatedRecord]) -> bytes:
-    """What the shape has after a record's fields."""
     suffix: dict[str, Any] = {"type": collection.name}
     for relation_list in collection.relation_lists:
         suffix[relation_list.key] = [
-            _build_entry(relation_list, related_record)
-            for related_record in related
-            if related_record.type_name in relation_list.type_names and related_record.side in relation_list.sides
+            _build_entry(relation_list, target)
+            for target in related
+            if target.type_name in relation_list.type_names and target.side in relation_list.sides
         ]
     return b"," + orjson.dumps(suffix)[1:]
 
@@ -88,7 +84,7 @@ _EMPTY_RELATIONS = {name: _render_relations(collection, ()) for name, collection
 
 
 def join_array(documents: Iterable[bytes]) -> Iterator[bytes]:
-    """One JSON array of records, each on a line of its own."""
+    """Join rendered records to one JSON array, each on a line of its own."""
     separator = b"[\n"
     for document in documents:
         yield separator + document
@@ -105,21 +101,8 @@ def _build_entry(relation_list: RelationList, related_record: RelatedRecord) -> 
     return entry
 
 
-def _find_collection(
-    values: dict[str, Any], default_collection: Collection | None, record: ParsedRecord
-) -> Collection | None:
-    type_name = values.get("type")
-    if type_name is None:
-        if default_collection is None:
-            raise missing_collection_error(record.line)
-        return default_collection
-    collection = COLLECTIONS.get(type_name) if isinstance(type_name, str) else None
-    if collection is None:
-        record.problems.append(f"its type is {type_name!r}, which is none of {', '.join(COLLECTIONS)}")
-    return collection
-
-
-def _parse_fields(collection: Collection, values: dict[str, Any], record: ParsedRecord) -> None:
+def parse_fields(collection: Collection, values: dict[str, Any], record: ParsedRecord) -> None:
+    """Set the fields and relations of a record; add its problems and warnings."""
     record_id = values.get("id")
     if not isinstance(record_id, str) or not record_id or is_id_too_long(record_id):
         record.problems.append(f"it has no id of 1 to {MAX_ID_BYTES} bytes")
@@ -139,7 +122,10 @@ def _parse_fields(collection: Collection, values: dict[str, Any], record: Parsed
 
 
 def _parse_fields_fast(collection: Collection, values: dict[str, Any], record: ParsedRecord) -> bool:
-    """Take the fields of a record that has them all, as they should be: most do, and this is several times as fast."""
+    """Set the fields of a record that has all of them, of the right types; return False for others.
+
+    Most records do, and this is several times as fast.
+    """
     template, types, integer_fields = _FIELD_TEMPLATES[collection.name]
     fields = template | values
     if len(fields) > len(template):
@@ -170,12 +156,12 @@ def _parse_fields_slow(collection: Collection, values: dict[str, Any], record: P
 def _check_type(value: Any, expected: type) -> str | None:
     if expected is int and isinstance(value, int | float) and (value < _MIN_INT64 or value > _MAX_INT64):
         return "is too large a number"
-    # Exactly: a truth value is an integer to Python, but not to anyone else.
+    # In Python bool is a subclass of int.
     return None if type(value) is expected else f"is not {_TYPE_NAMES[expected]}"
 
 
 def _add_format_warnings(collection: Collection, record: ParsedRecord) -> None:
-    """Warn of what people could not write, though a server holds it."""
+    """Warn about values that a v-alpha server may hold, but users may not enter."""
     fields = record.fields
     get_values, pattern = _VALID_PATTERNS[collection.name]
     if len(fields) == len(collection.field_types) and pattern.fullmatch("\n".join(get_values(fields))):
@@ -202,18 +188,13 @@ def _parse_relations(relation_list: RelationList, record_id: str, value: Any, re
     for entry in value:
         relation = _parse_relation(relation_list, record_id, entry)
         if relation is None:
-            record.problems.append(
-                f"{relation_list.key} of {record_id} has an entry that cannot be read: {_to_json(entry)}"
-            )
+            text = json.dumps(entry, ensure_ascii=False)[:200]
+            record.problems.append(f"{relation_list.key} of {record_id} has an entry that cannot be read: {text}")
         else:
             record.relations.append(relation)
     record.complete_relations += [
         (relation_type.name, side) for relation_type in relation_list.relation_types for side in relation_list.sides
     ]
-
-
-def _to_json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)[:200]
 
 
 def _parse_relation(relation_list: RelationList, record_id: str, entry: Any) -> Relation | None:
@@ -225,10 +206,9 @@ def _parse_relation(relation_list: RelationList, record_id: str, entry: Any) -> 
     name = entry.get("relationship") if relation_list.shows_relationship else relation_list.relation_types[0].name
     if name not in relation_list.type_names:
         return None
-    side = relation_list.sides[0]
+    sides: Sequence[Side] = relation_list.sides
     if relation_list.directions:
         sides = [side for side, direction in relation_list.directions.items() if direction == entry.get("direction")]
-        if not sides:
-            return None
-        side = sides[0]
-    return Relation(record_id, name, target) if side == "source" else Relation(target, name, record_id)
+    if not sides:
+        return None
+    return Relation(record_id, name, target) if sides[0] == "source" else Relation(target, name, record_id)

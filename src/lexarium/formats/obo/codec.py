@@ -1,26 +1,20 @@
-"""OBO: read forgivingly, written as version 1.4 has it."""
+"""OBO: read leniently, write version 1.4."""
 
 import re
 from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import IO, BinaryIO
 
-from lexarium.domain.record import Record
+from lexarium.domain.identifiers import has_prefix
+from lexarium.domain.labels import Alias
+from lexarium.domain.record import Record, RecordState
 from lexarium.domain.schema.relation_types import MAPPING_TYPES
+from lexarium.domain.timestamps import is_timestamp
 from lexarium.domain.vocabulary import Vocabulary
-from lexarium.formats.obo import syntax
-from lexarium.formats.obo.syntax import Clause, Stanza
-from lexarium.formats.obo.term_parser import (
-    HIDDEN_SYNONYM_TYPE,
-    PROPERTY_FIELDS,
-    RELATIONSHIP_TYPES,
-    SCOPE_BY_KEYWORD,
-    SKOS_NAMESPACE,
-    XREF_TAG,
-    OboContext,
-    parse_term,
-)
-from lexarium.formats.obo.term_writer import format_term
+from lexarium.formats.foreign_ids import format_id
+from lexarium.formats.obo import syntax, term_parser
+from lexarium.formats.obo.syntax import Clause
+from lexarium.formats.obo.term_parser import MAPPING_NAMES, PROPERTY_FIELDS, RELATIONSHIP_TYPES, OboContext, parse_term
 from lexarium.formats.parsed import ParsedRecord, ParseError, ReadOptions
 from lexarium.formats.reading import open_seekable
 from lexarium.formats.registry import Format
@@ -29,9 +23,9 @@ _DCTERMS = "http://purl.org/dc/terms/"
 
 
 def read(stream: BinaryIO, options: ReadOptions) -> Iterator[ParsedRecord]:
-    """The terms of a file, and last what is to be told of it as a whole. In memory are only the names of its terms.
+    """Yield the terms of a file, and last the warnings about the whole file. Keep only the term ids in memory.
 
-    A relation or property that the file declares or uses is told of every term: one that does not have it has none.
+    A relation or property that the file declares or uses is complete for every term: a term without it has none.
     """
     with open_seekable(stream) as file:
         context = _scan_document(file, options)
@@ -42,28 +36,27 @@ def read(stream: BinaryIO, options: ReadOptions) -> Iterator[ParsedRecord]:
                 is_obo = True
                 yield stanza.to_parsed_record()
                 continue
-            is_obo = (
-                is_obo or bool(stanza.stanza_type) or any(clause.tag == "format-version" for clause in stanza.clauses)
-            )
             if not stanza.stanza_type:
-                yield from _parse_header(stanza, context)
-            elif stanza.stanza_type == "Term":
+                is_obo = is_obo or any(clause.tag == "format-version" for clause in stanza.clauses)
+                yield from syntax.parse_clauses(stanza, partial(_parse_header_clause, context))
+                continue
+            is_obo = True
+            if stanza.stanza_type == "Term":
                 yield from parse_term(stanza, context)
             elif stanza.stanza_type != "Typedef":
                 context.warnings.add(f"the stanza [{stanza.stanza_type}] is not kept", f"on line {stanza.line}")
     if not is_obo:
         message = "there is neither `format-version:` nor a stanza, like [Term]"
         raise ParseError(f"{message}; an OBO document was expected", 1, 1)
-    if warnings := context.warnings.messages():
-        yield ParsedRecord(0, warnings=warnings)
+    yield from context.warnings.to_parsed_records()
 
 
 def _scan_document(file: IO[bytes], options: ReadOptions) -> OboContext:
-    """What must be known of a file before its first term is read."""
+    """Collect what must be known of a file before its first term is parsed."""
     term_ids: set[str] = set()
     used_properties: set[str] = set()
     ids = used_properties
-    # In bytes, of which a character has up to four: a line that is longer is refused when the terms are read.
+    # A character has up to four bytes. Longer lines are rejected when the terms are parsed.
     for line in iter(partial(file.readline, 4 * syntax.MAX_LINE_CHARS), b""):
         if line.startswith(b"["):
             ids = term_ids if line.startswith(b"[Term]") else used_properties
@@ -72,7 +65,7 @@ def _scan_document(file: IO[bytes], options: ReadOptions) -> OboContext:
         elif line.startswith((b"relationship:", b"property_value:")):
             used_properties.update(_parse_second_token(line))
         elif line.startswith(b"xref:"):
-            used_properties.add(XREF_TAG)
+            used_properties.add(term_parser.XREF_TAG)
     return OboContext(options, term_ids, used_properties)
 
 
@@ -80,29 +73,19 @@ def _parse_second_token(line: bytes) -> list[str]:
     return [syntax.unescape(token) for token in line.decode(errors="replace").split(maxsplit=2)[1:2]]
 
 
-def _parse_header(header: Stanza, context: OboContext) -> Iterator[ParsedRecord]:
-    """Take what stands before the first stanza; what is wrong there is given."""
-    for clause in header.clauses:
-        try:
-            _parse_header_clause(clause, context)
-        except ParseError as error:
-            yield error.to_parsed_record()
-
-
-def _parse_header_clause(clause: Clause, context: OboContext) -> None:
+def _parse_header_clause(context: OboContext, clause: Clause) -> None:
     if clause.tag == "default-namespace":
         context.namespace = syntax.parse_unquoted(clause)
     elif clause.tag == "ontology":
         context.ontology = syntax.parse_unquoted(clause)
     elif clause.tag == "import":
-        context.warnings.add(
-            f"{syntax.parse_unquoted(clause)} was not fetched, though the file imports it", f"on line {clause.line}"
-        )
+        message = f"{syntax.parse_unquoted(clause)} was not fetched, though the file imports it"
+        context.warnings.add(message, f"on line {clause.line}")
     elif clause.tag == "synonymtypedef":
         name, rest = syntax.parse_identifier(clause)
         words = rest.rpartition('"')[2].split()
-        if words and words[0] in SCOPE_BY_KEYWORD:
-            context.scopes[name] = SCOPE_BY_KEYWORD[words[0]]
+        if words and words[0] in term_parser.SCOPE_BY_KEYWORD:
+            context.scopes[name] = term_parser.SCOPE_BY_KEYWORD[words[0]]
     elif clause.tag == "property_value":
         name, rest = syntax.parse_identifier(clause)
         if name == f"{_DCTERMS}language" and rest.startswith('"'):
@@ -110,17 +93,16 @@ def _parse_header_clause(clause: Clause, context: OboContext) -> None:
 
 
 def write(format: Format, vocabulary: Vocabulary, records: Iterable[Record]) -> Iterator[bytes]:
-    """A document of all that OBO can say of these records."""
+    """Yield an OBO document of the records."""
     yield _encode_stanza(_format_header(vocabulary))
     for record in records:
-        yield _encode_stanza(format_term(record, vocabulary))
-    # Declared, so that whoever reads the document knows that it tells all of them.
+        yield _encode_stanza(_format_term(record, vocabulary))
+    # Declare all of them, so that a reader knows that they are complete.
     for name in RELATIONSHIP_TYPES.values():
         yield _encode_stanza(["[Typedef]", f"id: {name}", f"name: {name.replace('_', ' ')}"])
     for name in [*PROPERTY_FIELDS, *(f"skos:{mapping.name}" for mapping in MAPPING_TYPES)]:
-        yield _encode_stanza(
-            ["[Typedef]", f"id: {name}", f"name: {name.removeprefix('skos:')}", "is_metadata_tag: true"]
-        )
+        label = name.removeprefix("skos:")
+        yield _encode_stanza(["[Typedef]", f"id: {name}", f"name: {label}", "is_metadata_tag: true"])
 
 
 def _encode_stanza(lines: Iterable[str]) -> bytes:
@@ -129,8 +111,8 @@ def _encode_stanza(lines: Iterable[str]) -> bytes:
 
 def _format_header(vocabulary: Vocabulary) -> Iterator[str]:
     yield "format-version: 1.4"
-    yield f'synonymtypedef: {HIDDEN_SYNONYM_TYPE} "Only for finding the term" RELATED'
-    yield f"idspace: skos {SKOS_NAMESPACE}"
+    yield f'synonymtypedef: {term_parser.HIDDEN_SYNONYM_TYPE} "Only for finding the term" RELATED'
+    yield f"idspace: skos {term_parser.SKOS_NAMESPACE}"
     yield f"ontology: {re.sub('[^a-z0-9]+', '_', vocabulary.title.lower()).strip('_') or 'catalogue'}"
     for name, value in {
         "title": vocabulary.title,
@@ -140,3 +122,62 @@ def _format_header(vocabulary: Vocabulary) -> Iterator[str]:
     }.items():
         if value:
             yield f"property_value: {_DCTERMS}{name} {syntax.format_quoted(value)} xsd:string"
+
+
+def _format_term(record: Record, vocabulary: Vocabulary) -> Iterator[str]:
+    """Yield the clauses of a record's term in the order that the format requires."""
+    yield "[Term]"
+    yield f"id: {_format_id(record.id, vocabulary)}"
+    if record.fields["name"]:
+        yield f"name: {syntax.format_unquoted(record.fields['name'])}"
+    yield f"namespace: {record.collection.name}"
+    definition = record.fields.get(record.collection.definition_field or "", "")
+    if definition or record.sources:
+        yield f"def: {syntax.format_quoted(definition)} [{', '.join(map(syntax.format_xref, record.sources))}]"
+    for alias in record.aliases:
+        yield _format_synonym(alias, vocabulary)
+    yield from _format_mappings(record)
+    if record.state is RecordState.MERGED:
+        yield f"property_value: {term_parser.OBSOLESCENCE_REASON} {term_parser.TERMS_MERGED}"
+    yield from _format_relations(record, vocabulary)
+    if has_prefix(record.fields.get("id_user", ""), term_parser.USER_PREFIXES):
+        yield f"created_by: {record.fields['id_user']}"
+    if is_timestamp(record.fields.get("event_stamp", "")):
+        yield f"creation_date: {record.fields['event_stamp']}"
+    if record.state is not RecordState.PUBLISHED:
+        yield "is_obsolete: true"
+    if record.replaced_by is not None:
+        yield f"replaced_by: {_format_id(record.replaced_by, vocabulary)}"
+
+
+def _format_id(record_id: str, vocabulary: Vocabulary) -> str:
+    return syntax.format_identifier(format_id(record_id, vocabulary))
+
+
+def _format_synonym(alias: Alias, vocabulary: Vocabulary) -> str:
+    scope = f"RELATED {term_parser.HIDDEN_SYNONYM_TYPE}" if alias.scope == "hidden" else alias.scope.upper()
+    language = f' {{lang="{alias.lang}"}}' if alias.lang != vocabulary.language else ""
+    return f"synonym: {syntax.format_quoted(alias.text)} {scope} []{language}"
+
+
+def _format_mappings(record: Record) -> Iterator[str]:
+    mappings = [relation for relation in sorted(record.relations) if relation.relation in MAPPING_NAMES]
+    # Repeat these as xrefs for programs that know no other mappings.
+    close_mappings = (relation for relation in mappings if relation.relation in ("exactMatch", "closeMatch"))
+    for target in dict.fromkeys(relation.target for relation in close_mappings):
+        yield f"xref: {syntax.format_identifier(target)}"
+    for name in PROPERTY_FIELDS:
+        if name in record.fields and record.fields[name] != record.collection.fields[name].get_default():
+            yield f"property_value: {name} {syntax.format_quoted(str(record.fields[name]))} xsd:string"
+    for relation in mappings:
+        yield f"property_value: skos:{relation.relation} {syntax.format_identifier(relation.target)}"
+
+
+def _format_relations(record: Record, vocabulary: Vocabulary) -> Iterator[str]:
+    relations = [relation for relation in sorted(record.relations) if relation.relation not in MAPPING_NAMES]
+    for relation in relations:
+        if relation.relation not in RELATIONSHIP_TYPES:
+            yield f"is_a: {_format_id(relation.target, vocabulary)}"
+    for relation in relations:
+        if relation.relation in RELATIONSHIP_TYPES:
+            yield f"relationship: {RELATIONSHIP_TYPES[relation.relation]} {_format_id(relation.target, vocabulary)}"

@@ -1,22 +1,21 @@
-r"""The syntax of OBO: stanzas of clauses, a clause a line, and how text stands in them.
+"""The syntax of OBO: stanzas, clauses, and escaping.
 
-It is read forgivingly, since published files break it: quotes and braces that are not escaped, lists that are left out.
-What is written follows version 1.4.
+The parser is lenient, since published files are not all valid: unescaped quotes and braces, missing lists.
+The output follows version 1.4.
 """
 
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import IO
 
-from lexarium.formats.parsed import ParseError
+from lexarium.formats.parsed import ParsedRecord, ParseError
 
 MAX_LINE_CHARS = 16 << 20
-"""In characters: past this a line that does not end is taken to be no line of text."""
 
-# In lines that are made to harm every pattern takes steps as the line is long, and no more: each part of one ends where
-# the next begins, and is not tried again shorter.
+# All patterns are linear in the length of the line, also of a malicious one: their parts do not overlap, or are
+# possessive.
 _STANZA = re.compile(r"\[([^\[\]]++)\]\s*+(!.*)?")
 _TAG = re.compile(r"[ \t]*([^\s:!\"\[\]{}]+)\s*:[ \t]*")
 _QUOTED = re.compile(r'"([^"\\]*(?:\\.[^"\\]*)*)"(?=\s|\[|$)')
@@ -39,22 +38,22 @@ _IDENTIFIER_ESCAPES = str.maketrans({char: f"\\{char}" for char in '\\"{}!,[] '}
 
 @dataclass(slots=True)
 class Clause:
-    """A tag and its value, as it stands."""
+    """A tag and its raw value."""
 
     line: int
+    # Of the value.
     column: int
-    """Where the value begins."""
     tag: str
     value: str
 
     def error(self, expected: str) -> ParseError:
-        """The error of a value that is not what its tag asks for."""
+        """Return the error of a value that is not valid for its tag."""
         return ParseError(f"{expected} was expected after `{self.tag}:`", self.line, self.column)
 
 
 @dataclass(slots=True)
 class Stanza:
-    """What stands under a name in brackets; without one, the header."""
+    """The clauses after a line like [Term]; without a type, the header."""
 
     line: int
     stanza_type: str
@@ -62,10 +61,7 @@ class Stanza:
 
 
 def iter_stanzas(file: IO[bytes]) -> Iterator[Stanza | ParseError]:
-    """The header, and every stanza; and what is wrong with a line that is neither a clause nor a name in brackets.
-
-    Raises `Malformed` at a line that does not end.
-    """
+    """Yield the header, the stanzas, and the errors of invalid lines; raise ParseError if a line is too long."""
     text = io.TextIOWrapper(file, encoding="utf-8-sig")
     stanza = Stanza(1, "")
     try:
@@ -89,6 +85,15 @@ def iter_stanzas(file: IO[bytes]) -> Iterator[Stanza | ParseError]:
         text.detach()
 
 
+def parse_clauses(stanza: Stanza, parse: Callable[[Clause], None]) -> Iterator[ParsedRecord]:
+    """Parse the clauses of a stanza; yield the errors as rejected records."""
+    for clause in stanza.clauses:
+        try:
+            parse(clause)
+        except ParseError as error:
+            yield error.to_parsed_record()
+
+
 def _parse_stanza_line(line: str, line_number: int) -> Stanza:
     match = _STANZA.fullmatch(line)
     stanza_type = match.group(1).strip() if match else ""
@@ -100,15 +105,14 @@ def _parse_stanza_line(line: str, line_number: int) -> Stanza:
 def _parse_clause(line: str, line_number: int) -> Clause:
     match = _TAG.match(line)
     if match is None:
-        raise ParseError(
-            "a clause, like `name: memory`, was expected", line_number, len(line) - len(line.lstrip(" \t")) + 1
-        )
+        column = len(line) - len(line.lstrip(" \t")) + 1
+        raise ParseError("a clause, like `name: memory`, was expected", line_number, column)
     start = match.end()
     return Clause(line_number, start + 1, match[1], _strip_unescaped(line[start:]))
 
 
 def _strip_unescaped(text: str) -> str:
-    """Without the space around it, but for one that is escaped."""
+    """Strip spaces, but not an escaped space at the end."""
     stripped = text.strip(" \t")
     if stripped[-1:] != "\\" or not text.endswith(" "):
         return stripped
@@ -117,22 +121,17 @@ def _strip_unescaped(text: str) -> str:
 
 
 def parse_unquoted(clause: Clause) -> str:
-    """A value without quotes: what stands before a comment and qualifiers."""
+    """Return a value without quotes, comment and qualifiers."""
     value = clause.value
     if "!" in value:
         value = _strip_unescaped(_COMMENT.sub("", value))
-    return unescape(_strip_qualifiers(value))
-
-
-def _strip_qualifiers(value: str) -> str:
-    """What stands before qualifiers in braces."""
     content = value[:-1].rstrip() if value.endswith("}") else ""
     opening = _QUALIFIER_START.search(content, 0, len(content) - 1) if content.endswith('"') else None
-    return value if opening is None else value[: opening.start()].rstrip()
+    return unescape(value if opening is None else value[: opening.start()].rstrip())
 
 
 def parse_identifier(clause: Clause) -> tuple[str, str]:
-    """The identifier that a value begins with, and what follows it."""
+    """Return the identifier at the start of a value, and the rest."""
     match = _TOKEN.match(clause.value)
     if match is None or match.group(1)[0] in "!{":
         raise clause.error("an identifier")
@@ -140,14 +139,14 @@ def parse_identifier(clause: Clause) -> tuple[str, str]:
 
 
 def parse_xref(clause: Clause) -> str:
-    """The identifier of a dbxref, which in published files may hold spaces."""
+    """Return the identifier of a dbxref, which in published files may contain spaces."""
     match = _XREF_NAME.match(clause.value)
     assert match is not None
     return unescape(match.group(1).strip())
 
 
 def parse_quoted(clause: Clause) -> tuple[str, str]:
-    """The text in quotes that a value begins with, and what follows it."""
+    """Return the quoted text at the start of a value, and the rest."""
     match = _QUOTED.match(clause.value) or _LENIENT_QUOTED.match(clause.value)
     if match is None:
         expected = "a quote that closes the text" if clause.value.startswith('"') else "text in quotes"
@@ -156,7 +155,7 @@ def parse_quoted(clause: Clause) -> tuple[str, str]:
 
 
 def parse_trailer(rest: str) -> tuple[str, list[str], dict[str, str]]:
-    """What follows a text in quotes: words, the dbxrefs in brackets, and qualifiers in braces."""
+    """Return the words, dbxrefs and qualifiers that follow a quoted text."""
     opening = rest.find("[")
     if opening < 0:
         words, _, remainder = rest.partition("{")
@@ -183,7 +182,7 @@ def _parse_qualifiers(text: str) -> dict[str, str]:
 
 
 def unescape(text: str) -> str:
-    """Text as it is meant. A letter that has no meaning after a backslash keeps it, as in a regular expression."""
+    """Replace escape sequences; an unknown letter keeps its backslash, as in a regular expression."""
     return _ESCAPE_SEQUENCE.sub(_unescape_match, text) if "\\" in text else text
 
 
@@ -193,12 +192,12 @@ def _unescape_match(match: re.Match[str]) -> str:
 
 
 def format_quoted(text: str) -> str:
-    """Text in quotes."""
+    """Quote a text."""
     return f'"{text.translate(_QUOTED_ESCAPES)}"'
 
 
 def format_unquoted(text: str) -> str:
-    """Text without quotes. Space at its ends would otherwise be lost."""
+    """Escape a text without quotes, also the spaces at its ends."""
     escaped = text.translate(_UNQUOTED_ESCAPES)
     if escaped.endswith(" "):
         escaped = f"{escaped[:-1]}\\ "
@@ -206,11 +205,11 @@ def format_unquoted(text: str) -> str:
 
 
 def format_xref(identifier: str) -> str:
-    """An identifier among dbxrefs."""
+    """Escape an identifier in a list of dbxrefs."""
     return identifier.translate(_IDENTIFIER_ESCAPES)
 
 
 def format_identifier(identifier: str) -> str:
-    """An identifier elsewhere. An address stands as it is, as other programs expect."""
+    """Escape an identifier; leave an IRI as it is, as other programs expect."""
     is_iri = "://" in identifier and not any(char in identifier for char in '\\"{} \n\r\t\f')
     return identifier if is_iri else identifier.translate(_IDENTIFIER_ESCAPES)

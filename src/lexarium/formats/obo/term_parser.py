@@ -1,12 +1,10 @@
-"""A record as a term of OBO, and a term as a record."""
+"""Parse OBO terms as records."""
 
 from collections.abc import Callable, Container, Iterator, Mapping
-from dataclasses import dataclass, field
-
-from pydantic import ValidationError
+from dataclasses import dataclass, field, replace
 
 from lexarium.domain.identifiers import find_target_problem, has_prefix
-from lexarium.domain.labels import Alias, AliasScope
+from lexarium.domain.labels import Alias, AliasScope, is_language_tag
 from lexarium.domain.record import RecordState, Relation
 from lexarium.domain.schema.collections import COLLECTIONS, DEFINITION_FIELDS, Collection
 from lexarium.domain.schema.relation_types import MAPPING_TYPES, RELATED, RELATION_TYPES, Side
@@ -14,18 +12,19 @@ from lexarium.domain.timestamps import format_timestamp, parse_timestamp
 from lexarium.formats.foreign_ids import escape_iri, parse_integer, parse_own_id
 from lexarium.formats.obo import syntax
 from lexarium.formats.obo.syntax import Clause, Stanza
-from lexarium.formats.parsed import ParsedRecord, ParseError, ReadOptions, WarningCounter, missing_collection_error
+from lexarium.formats.parsed import ParsedRecord, ParseError, ReadOptions, WarningCounter
 
 SKOS_NAMESPACE = "http://www.w3.org/2004/02/skos/core#"
+# The synonym type of a hidden alias: OBO has no such scope.
 HIDDEN_SYNONYM_TYPE = "hidden"
-"""The type of a synonym that is only for finding a term: OBO has no such scope."""
 SCOPE_BY_KEYWORD: dict[str, AliasScope] = {"EXACT": "exact", "NARROW": "narrow", "BROAD": "broad", "RELATED": "related"}
+# OBO names of relation types other than the hierarchy, which is `is_a`.
 RELATIONSHIP_TYPES = {
     entry.name: entry.label.replace(" ", "_")
     for entry in RELATION_TYPES.values()
     if entry.target_collection and entry not in [collection.hierarchy_type for collection in COLLECTIONS.values()]
 }
-"""What relations are called in OBO, but for those that `is_a` says."""
+# Fields without a clause in OBO.
 PROPERTY_FIELDS = sorted(
     {
         name
@@ -34,10 +33,9 @@ PROPERTY_FIELDS = sorted(
         if name not in ("name", "alias", entry.definition_field)
     }
 )
-"""Fields that OBO has no clause for."""
 XREF_TAG = "xref"
 
-# Why a term is obsolete, and that it is because it was merged, as the OBO Foundry has it.
+# Properties of the OBO Foundry: "has obsolescence reason", "terms merged".
 OBSOLESCENCE_REASON, TERMS_MERGED = "IAO:0000231", "IAO:0000227"
 USER_PREFIXES = ("usr",)
 MAPPING_NAMES = {entry.name for entry in MAPPING_TYPES}
@@ -54,52 +52,45 @@ _FIELD_BY_TAG = {
 
 @dataclass
 class OboContext:
-    """What the terms of a file have in common."""
+    """The properties of a file that its terms depend on."""
 
     options: ReadOptions
     term_ids: set[str]
-    """What its terms are called."""
+    # Relations and properties that the file declares or uses.
     used_properties: set[str]
-    """What relations and properties it declares or uses, as it calls them."""
     namespace: str = ""
     ontology: str = ""
     language: str = ""
+    # Default scopes by synonym type.
     scopes: dict[str, AliasScope] = field(default_factory=dict)
-    """What a synonym's type says of its scope where it has none of its own."""
     warnings: WarningCounter = field(default_factory=WarningCounter)
 
     def __post_init__(self) -> None:
         self.field_by_tag: Mapping[str, str] = {**_FIELD_BY_TAG, **self.options.column_mapping}
-        self.complete_fields = {self.field_by_tag.get(name, "") for name in self.used_properties}
-        """The relations and fields of which the file tells all there is."""
         self.language = self.language or self.options.vocabulary.language
-        self._defaults: dict[str, _TermDefaults] = {}
-
-    def get_defaults(self, collection: Collection) -> "_TermDefaults":
-        """What all terms that are records of this kind say, of this file."""
-        if collection.name not in self._defaults:
-            self._defaults[collection.name] = _TermDefaults(collection, self.complete_fields)
-        return self._defaults[collection.name]
+        # Relations and fields that the file states completely.
+        complete_fields = {self.field_by_tag.get(name, "") for name in self.used_properties}
+        self.defaults = {name: _TermDefaults(entry, complete_fields) for name, entry in COLLECTIONS.items()}
 
     def resolve_id(self, name: str) -> str:
-        """An id of ours, or what the world calls a term."""
+        """Return our id, or the CURIE or IRI of a term."""
         return self.parse_own_id(name) or self.to_foreign_id(name)
 
     def parse_own_id(self, name: str) -> str | None:
-        """The id of ours that a name is, if it is one."""
+        """Return our id; None if the name is none."""
         return parse_own_id(name, self.options.vocabulary)
 
     def to_foreign_id(self, name: str) -> str:
-        """What the world calls a term: a CURIE or an IRI."""
+        """Return the CURIE or IRI of a term."""
         foreign_id = escape_iri(name)
         if find_target_problem(foreign_id) is None:
             return foreign_id
-        # As the OBO Foundry makes an IRI of a name without a prefix.
+        # The IRI that the OBO Foundry gives to a name without a prefix.
         return f"http://purl.obolibrary.org/obo/{escape_iri(self.ontology) or 'local'}#{foreign_id}"
 
 
 class _TermDefaults:
-    """A collection, and what a term of it says by not saying it."""
+    """A collection, and the values of its terms that state nothing else."""
 
     def __init__(self, collection: Collection, complete_fields: Container[str]) -> None:
         self.collection = collection
@@ -118,36 +109,25 @@ class _TermDefaults:
 
 
 def parse_term(stanza: Stanza, context: OboContext) -> Iterator[ParsedRecord]:
-    """A term as a record, and what is wrong with its clauses."""
+    """Yield the record of a term, and the errors of its clauses."""
     id_clauses = [clause for clause in stanza.clauses if clause.tag == "id"]
     if not id_clauses:
         yield ParsedRecord(stanza.line, problems=["the term has no id"])
         return
-    defaults = context.get_defaults(_choose_collection(stanza, context))
+    namespaces = [syntax.parse_unquoted(clause) for clause in stanza.clauses if clause.tag == "namespace"]
+    stated = COLLECTIONS.get(namespaces[0] if namespaces else context.namespace)
+    defaults = context.defaults[context.options.choose_collection(stated, stanza.line).name]
     try:
         parser = _TermParser(context, defaults, stanza.line, syntax.parse_identifier(id_clauses[0])[0])
     except ParseError as error:
         yield error.to_parsed_record()
         return
-    for clause in stanza.clauses:
-        try:
-            parser.parse_clause(clause)
-        except ParseError as error:
-            yield error.to_parsed_record()
+    yield from syntax.parse_clauses(stanza, parser.parse_clause)
     yield parser.build()
 
 
-def _choose_collection(stanza: Stanza, context: OboContext) -> Collection:
-    namespaces = [syntax.parse_unquoted(clause) for clause in stanza.clauses if clause.tag == "namespace"]
-    stated = COLLECTIONS.get(namespaces[0] if namespaces else context.namespace)
-    collection = context.options.collection or stated or context.options.default_collection
-    if collection is None:
-        raise missing_collection_error(stanza.line)
-    return collection
-
-
 class _TermParser:
-    """A term that is being read, clause by clause."""
+    """Parse one term, clause by clause."""
 
     def __init__(self, context: OboContext, defaults: _TermDefaults, line: int, name: str) -> None:
         self._context = context
@@ -171,7 +151,7 @@ class _TermParser:
             self._record.fields["id"] = self._term_id
 
     def parse_clause(self, clause: Clause) -> None:
-        """Take what a clause says. Raises `Malformed`."""
+        """Parse a clause; raise ParseError."""
         parse = _CLAUSE_PARSERS.get(clause.tag)
         if clause.tag in self._context.options.column_mapping:
             self._set_mapped_value(clause.tag, syntax.parse_unquoted(clause), clause)
@@ -181,7 +161,7 @@ class _TermParser:
             self._warn_dropped(f"the clause `{clause.tag}` is not kept", clause)
 
     def build(self) -> ParsedRecord:
-        """The record, when every clause has been taken."""
+        """Return the record, after all clauses have been parsed."""
         record = self._record
         mapped_targets = {relation.target for relation in record.relations if relation.relation in MAPPING_NAMES}
         for target in self._xrefs:
@@ -202,7 +182,7 @@ class _TermParser:
         self._record.relations.append(Relation(self._term_id, relation, target))
 
     def _set_mapped_value(self, tag: str, value: str, clause: Clause) -> None:
-        """Take what a relation, a property or a clause of the file says, where it means something here."""
+        """Set the value of a relation, property or clause that is mapped to a field."""
         target_field = self._context.field_by_tag.get(tag)
         name = self._definition if target_field in DEFINITION_FIELDS else target_field
         if target_field in MAPPING_NAMES:
@@ -233,9 +213,8 @@ class _TermParser:
             self._append_relation(relation, context.resolve_id(name))
         elif relation == RELATED.name:
             own_id = context.parse_own_id(name)
-            self._append_relation(
-                "relatedMatch", context.options.vocabulary.record_iri(own_id) if own_id else context.to_foreign_id(name)
-            )
+            target = context.options.vocabulary.record_iri(own_id) if own_id else context.to_foreign_id(name)
+            self._append_relation("relatedMatch", target)
             self._warn_dropped(f"`{clause.tag}` of a {self._collection.name} is kept as relatedMatch", clause)
         else:
             self._warn_dropped(f"`{clause.tag}` means nothing for a {self._collection.name}", clause)
@@ -274,18 +253,15 @@ class _TermParser:
             else:
                 self._warn_dropped(f"the type of synonym {synonym_type[:50]} is not kept", clause)
         alias = self._build_alias(text, scope, qualifiers, clause)
-        # Published files tell a synonym again for each of its sources.
+        # Published files repeat a synonym for each of its sources.
         if text and not (xrefs and alias in self._aliases):
             self._aliases.append(alias)
 
     def _build_alias(self, text: str, scope: AliasScope, qualifiers: Mapping[str, str], clause: Clause) -> Alias:
         languages = [value for name, value in qualifiers.items() if name.endswith("lang")]
-        if languages:
-            try:
-                Alias(text="x", lang=languages[0], scope=scope)
-            except ValidationError:
-                self._warn_dropped(f"{languages[0][:50]} is not the tag of a language, such as en or pt-BR", clause)
-                languages = []
+        if languages and not is_language_tag(languages[0]):
+            self._warn_dropped(f"{languages[0][:50]} is not the tag of a language, such as en or pt-BR", clause)
+            languages = []
         return Alias.model_construct(text=text, lang=languages[0] if languages else self._context.language, scope=scope)
 
     def parse_is_a(self, clause: Clause) -> None:
@@ -297,14 +273,13 @@ class _TermParser:
 
     def parse_relationship(self, clause: Clause) -> None:
         relationship, rest = syntax.parse_identifier(clause)
-        self._set_mapped_value(
-            relationship, syntax.parse_identifier(Clause(clause.line, clause.column, clause.tag, rest))[0], clause
-        )
+        target, _ = syntax.parse_identifier(replace(clause, value=rest))
+        self._set_mapped_value(relationship, target, clause)
 
     def parse_property_value(self, clause: Clause) -> None:
         name, rest = syntax.parse_identifier(clause)
-        inner = Clause(clause.line, clause.column, clause.tag, rest)
-        value = syntax.parse_quoted(inner)[0] if rest.startswith('"') else syntax.parse_identifier(inner)[0]
+        parse = syntax.parse_quoted if rest.startswith('"') else syntax.parse_identifier
+        value, _ = parse(replace(clause, value=rest))
         if name == OBSOLESCENCE_REASON:
             self._is_merged = value == TERMS_MERGED
         else:
@@ -354,7 +329,7 @@ class _TermParser:
             self._warn_dropped("the clause `created_by` is not kept", clause)
 
     def skip(self, clause: Clause) -> None:
-        """Nothing: it was taken before."""
+        """Ignore a clause that was parsed before."""
 
 
 _CLAUSE_PARSERS: dict[str, Callable[[_TermParser, Clause], None]] = {
@@ -363,7 +338,7 @@ _CLAUSE_PARSERS: dict[str, Callable[[_TermParser, Clause], None]] = {
     "name": _TermParser.parse_name,
     "def": _TermParser.parse_def,
     "synonym": _TermParser.parse_synonym,
-    # As OBO 1.0 had them.
+    # Tags of OBO 1.0.
     **{f"{scope}_synonym": _TermParser.parse_synonym for scope in ("exact", "narrow", "broad", "related")},
     **dict.fromkeys((XREF_TAG, "xref_analog", "xref_unknown"), _TermParser.parse_xref),
     "is_a": _TermParser.parse_is_a,

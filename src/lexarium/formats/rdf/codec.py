@@ -6,7 +6,7 @@ from typing import BinaryIO
 from lexarium.domain.record import Record, RelatedRecord
 from lexarium.domain.vocabulary import Vocabulary
 from lexarium.formats.parsed import ParsedRecord, ReadOptions
-from lexarium.formats.rdf.exporter import describe_neighbourhood, describe_record, describe_scheme, describe_term
+from lexarium.formats.rdf import exporter
 from lexarium.formats.rdf.importer import RdfProfile, import_records
 from lexarium.formats.rdf.predicates import expand_curie, list_lexarium_terms
 from lexarium.formats.rdf.writers import WRITERS
@@ -27,37 +27,41 @@ _OWL_PROFILE = RdfProfile(
 
 
 def read(stream: BinaryIO, options: ReadOptions) -> Iterator[ParsedRecord]:
-    """The concepts of a document; the labelled classes of an ontology."""
+    """Yield the concepts of a SKOS document, or the labelled classes of an ontology."""
     return import_records(stream, options, _OWL_PROFILE if options.format.name == "owl" else _SKOS_PROFILE)
 
 
 def write(format: Format, vocabulary: Vocabulary, records: Iterable[Record]) -> Iterator[bytes]:
-    """The records as concepts, each collection as a scheme before the first of its own. Takes constant memory."""
-    writer = WRITERS[format.name](vocabulary)
+    """Yield the records as concepts, each collection as a scheme before its first record, in constant memory."""
+    return _serialize(format, vocabulary, _describe(vocabulary, records))
+
+
+def _describe(vocabulary: Vocabulary, records: Iterable[Record]) -> Iterator[exporter.ResourceTriples]:
     schemes: set[str] = set()
-    yield writer.write_header()
     for record in records:
         if record.collection.name not in schemes:
             schemes.add(record.collection.name)
-            yield writer.write_resource(describe_scheme(vocabulary, record.collection))
-        yield writer.write_resource(describe_record(vocabulary, record))
+            yield exporter.describe_scheme(vocabulary, record.collection)
+        yield exporter.describe_record(vocabulary, record)
+
+
+def _serialize(
+    format: Format, vocabulary: Vocabulary, resources: Iterable[exporter.ResourceTriples]
+) -> Iterator[bytes]:
+    writer = WRITERS[format.name](vocabulary)
+    yield writer.write_header()
+    yield from map(writer.write_resource, resources)
     yield writer.write_footer()
 
 
 def render_record(format: Format, vocabulary: Vocabulary, record: Record, related: Sequence[RelatedRecord]) -> bytes:
-    """One record with what those around it are called, to be shown at its own address."""
-    writer = WRITERS[format.name](vocabulary)
-    resources = [describe_scheme(vocabulary, record.collection), *describe_neighbourhood(vocabulary, record, related)]
-    return b"".join([writer.write_header(), *map(writer.write_resource, resources), writer.write_footer()])
+    """Render one record with the names of its neighbours, for its own IRI."""
+    scheme = exporter.describe_scheme(vocabulary, record.collection)
+    resources = [scheme, *exporter.describe_neighbourhood(vocabulary, record, related)]
+    return b"".join(_serialize(format, vocabulary, resources))
 
 
 def render_vocabulary(format: Format, vocabulary: Vocabulary) -> bytes:
-    """What the terms of our own vocabulary mean, to be shown where their IRIs lead."""
-    writer = WRITERS[format.name](vocabulary)
-    return b"".join(
-        [
-            writer.write_header(),
-            *(writer.write_resource(describe_term(vocabulary, term)) for term in list_lexarium_terms()),
-            writer.write_footer(),
-        ]
-    )
+    """Render the terms of Lexarium's own vocabulary, for their IRIs."""
+    resources = (exporter.describe_term(vocabulary, term) for term in list_lexarium_terms())
+    return b"".join(_serialize(format, vocabulary, resources))

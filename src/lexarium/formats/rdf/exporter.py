@@ -1,4 +1,4 @@
-"""Records as statements of SKOS, Dublin Core and, where these cannot say it, a small vocabulary of our own."""
+"""Describe records in SKOS, Dublin Core and, for the rest, a small vocabulary of our own."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -12,47 +12,37 @@ from lexarium.domain.schema.collections import COLLECTIONS, Collection
 from lexarium.domain.schema.relation_types import MAPPING_TYPES, PARTOF, RELATED, RELATION_TYPES
 from lexarium.domain.timestamps import format_timestamp_ms, is_timestamp
 from lexarium.domain.vocabulary import Vocabulary
-from lexarium.formats.rdf.labels import NO_LANGUAGE
+from lexarium.formats.rdf import predicates
 from lexarium.formats.rdf.parser import RdfLiteral
-from lexarium.formats.rdf.predicates import (
-    COLLECTION_CLASS,
-    LEXARIUM_FIELDS,
-    LEXARIUM_RELATIONS,
-    STATE_PROPERTY,
-    SYNONYM_PREDICATES,
-    LexariumTerm,
-    expand_curie,
-    lexarium_namespace,
-)
+from lexarium.formats.rdf.predicates import LEXARIUM_FIELDS, LEXARIUM_RELATIONS, expand_curie, lexarium_namespace
 
+# The prefix of our own vocabulary.
 LEXARIUM_PREFIX = "lexarium"
-"""The prefix of our own vocabulary."""
 
 
 class TypedLiteral(NamedTuple):
-    """A literal that is more than text."""
+    """A literal with a datatype, which is a CURIE."""
 
     text: str
     datatype: str
-    """As a CURIE."""
 
 
+# A predicate, as a CURIE, and its object: an IRI or a literal.
 PredicateValue = tuple[str, str | RdfLiteral | TypedLiteral]
-"""A predicate, as a CURIE, and what it says: an IRI or a literal."""
 
 
 class ResourceTriples(NamedTuple):
-    """What is said of one resource."""
+    """The triples of one subject."""
 
     subject: str
     properties: list[PredicateValue]
 
 
 def describe_scheme(vocabulary: Vocabulary, collection: Collection) -> ResourceTriples:
-    """A collection, with what the catalogue says of itself."""
+    """Describe a collection as a concept scheme, with the metadata of the vocabulary."""
     properties: list[PredicateValue] = [
         ("rdf:type", expand_curie("skos:ConceptScheme")),
-        ("rdf:type", lexarium_namespace(vocabulary) + COLLECTION_CLASS),
+        ("rdf:type", lexarium_namespace(vocabulary) + predicates.COLLECTION_CLASS),
         ("dct:title", _to_literal(vocabulary, f"{vocabulary.title}: {collection.name}")),
         ("dct:description", RdfLiteral(collection.description, "en")),
     ]
@@ -67,7 +57,7 @@ def describe_scheme(vocabulary: Vocabulary, collection: Collection) -> ResourceT
 
 
 def describe_record(vocabulary: Vocabulary, record: Record) -> ResourceTriples:
-    """A record, with all that can be said of it."""
+    """Describe a record as a concept."""
     properties: list[PredicateValue] = [
         ("rdf:type", expand_curie("skos:Concept")),
         ("skos:inScheme", _get_scheme_iri(vocabulary, record.collection)),
@@ -84,41 +74,35 @@ def describe_record(vocabulary: Vocabulary, record: Record) -> ResourceTriples:
     return ResourceTriples(vocabulary.record_iri(record.id), properties)
 
 
-def describe_term(vocabulary: Vocabulary, term: LexariumTerm) -> ResourceTriples:
-    """A term of our own vocabulary."""
+def describe_term(vocabulary: Vocabulary, term: predicates.LexariumTerm) -> ResourceTriples:
+    """Describe a term of our own vocabulary."""
     properties: list[PredicateValue] = [
         ("rdf:type", expand_curie(term.rdf_type)),
         ("skos:prefLabel", RdfLiteral(term.name, "en")),
+        ("skos:definition", RdfLiteral(term.definition, "en")),
     ]
-    return ResourceTriples(
-        lexarium_namespace(vocabulary) + term.name,
-        [*properties, ("skos:definition", RdfLiteral(term.definition, "en"))],
-    )
+    return ResourceTriples(lexarium_namespace(vocabulary) + term.name, properties)
 
 
 def describe_neighbourhood(
     vocabulary: Vocabulary, record: Record, related: Sequence[RelatedRecord]
 ) -> Iterator[ResourceTriples]:
-    """A record, and what those around it are called and say of it."""
+    """Describe a record, and the names of its neighbours and their relations to it."""
     main = describe_record(vocabulary, record)
     record_iri = vocabulary.record_iri(record.id)
-    narrower = [
-        child for child in related if child.side == "target" and RELATION_TYPES[child.type_name].is_hierarchical
-    ]
-    yield ResourceTriples(
-        record_iri, [*main.properties, *(("skos:narrower", vocabulary.record_iri(child.id)) for child in narrower)]
-    )
+    for child in related:
+        if child.side == "target" and RELATION_TYPES[child.type_name].is_hierarchical:
+            main.properties.append(("skos:narrower", vocabulary.record_iri(child.id)))
+    yield main
     neighbours: dict[str, list[PredicateValue]] = {}
     for neighbour in related:
         if RELATION_TYPES[neighbour.type_name].target_collection is None or neighbour.name is None:
             continue
-        properties = neighbours.setdefault(
-            vocabulary.record_iri(neighbour.id), [("skos:prefLabel", _to_literal(vocabulary, neighbour.name))]
-        )
+        name: PredicateValue = ("skos:prefLabel", _to_literal(vocabulary, neighbour.name))
+        properties = neighbours.setdefault(vocabulary.record_iri(neighbour.id), [name])
         if neighbour.side == "target":
             properties.append((_PREDICATE_BY_RELATION[neighbour.type_name], record_iri))
-    for iri, properties in neighbours.items():
-        yield ResourceTriples(iri, properties)
+    yield from map(ResourceTriples, neighbours.keys(), neighbours.values())
 
 
 def _get_scheme_iri(vocabulary: Vocabulary, collection: Collection) -> str:
@@ -130,7 +114,6 @@ def _to_literal(vocabulary: Vocabulary, text: str) -> RdfLiteral:
 
 
 def _to_iri_or_literal(text: str) -> str | RdfLiteral:
-    """What points to something outside, as an IRI where it is one."""
     try:
         return NamedNode(text).value
     except ValueError:
@@ -143,13 +126,13 @@ def _alias_properties(aliases: Iterable[Alias]) -> Iterator[PredicateValue]:
     for alias in alias_list:
         text = RdfLiteral(alias.text, alias.lang)
         if alias.scope == "hidden":
-            is_notation = alias.lang == NO_LANGUAGE
+            is_notation = alias.lang == predicates.NO_LANGUAGE
             yield ("skos:notation", RdfLiteral(alias.text)) if is_notation else ("skos:hiddenLabel", text)
             continue
         yield "skos:altLabel", text
-        # SKOS cannot say more. Where it would be misread, all scopes are said outright.
+        # SKOS has no scopes. State them all if a label without one would be misread.
         if alias.scope != "exact" or (alias.text, alias.lang) in scoped:
-            yield SYNONYM_PREDICATES[alias.scope], text
+            yield predicates.SYNONYM_PREDICATES[alias.scope], text
 
 
 def _relation_properties(vocabulary: Vocabulary, record: Record) -> Iterator[PredicateValue]:
@@ -164,21 +147,12 @@ def _relation_properties(vocabulary: Vocabulary, record: Record) -> Iterator[Pre
         yield "skos:topConceptOf", _get_scheme_iri(vocabulary, record.collection)
     for relation, targets in targets_by_relation.items():
         is_mapping = RELATION_TYPES[relation].target_collection is None
-        yield from (
-            (
-                _PREDICATE_BY_RELATION[relation],
-                _to_iri_or_literal(target) if is_mapping else vocabulary.record_iri(target),
-            )
-            for target in targets
-        )
+        to_object: Callable[[str], str | RdfLiteral] = _to_iri_or_literal if is_mapping else vocabulary.record_iri
+        yield from ((_PREDICATE_BY_RELATION[relation], to_object(target)) for target in targets)
 
 
 _PREDICATE_BY_RELATION: dict[str, str] = {
-    **{
-        collection.hierarchy_type.name: "skos:broader"
-        for collection in COLLECTIONS.values()
-        if collection.hierarchy_type
-    },
+    **{entry.hierarchy_type.name: "skos:broader" for entry in COLLECTIONS.values() if entry.hierarchy_type},
     PARTOF.name: "isothes:broaderPartitive",
     RELATED.name: "skos:related",
     **{mapping.name: f"skos:{mapping.name}" for mapping in MAPPING_TYPES},
@@ -191,7 +165,7 @@ def _field_properties(vocabulary: Vocabulary, record: Record) -> Iterator[Predic
         value = record.fields[field]
         if value == default:
             continue
-        if field in _DUBLIN_CORE_FIELDS and (dublin_core := _DUBLIN_CORE_FIELDS[field](value)) is not None:
+        if dublin_core := _dublin_core_property(field, value):
             yield dublin_core
         elif is_reference:
             yield predicate, vocabulary.record_iri(value)
@@ -199,6 +173,7 @@ def _field_properties(vocabulary: Vocabulary, record: Record) -> Iterator[Predic
             yield predicate, RdfLiteral(value) if isinstance(value, str) else TypedLiteral(str(value), "xsd:integer")
 
 
+# For each collection, the fields in our own vocabulary: name, predicate, default, whether it is a record id.
 _LEXARIUM_PROPERTIES = {
     collection.name: [
         (
@@ -212,34 +187,23 @@ _LEXARIUM_PROPERTIES = {
     ]
     for collection in COLLECTIONS.values()
 }
-"""What our own vocabulary says of each collection: fields, their names, what goes unsaid, and whether they refer."""
 
 
-def _created_property(timestamp: str) -> PredicateValue | None:
-    return ("dct:created", TypedLiteral(timestamp, "xsd:dateTime")) if is_timestamp(timestamp) else None
-
-
-def _modified_property(milliseconds: int) -> PredicateValue | None:
-    text = format_timestamp_ms(milliseconds)
-    return None if text is None else ("dct:modified", TypedLiteral(text, "xsd:dateTime"))
-
-
-def _creator_property(user: str) -> PredicateValue | None:
-    return ("dc:creator", RdfLiteral(user)) if has_prefix(user, ("usr",)) else None
-
-
-_DUBLIN_CORE_FIELDS: dict[str, Callable[[Any], PredicateValue | None]] = {
-    "event_stamp": _created_property,
-    "last_updated": _modified_property,
-    "id_user": _creator_property,
-}
-"""What Dublin Core can say of a field, or None where it cannot say this."""
+def _dublin_core_property(field: str, value: Any) -> PredicateValue | None:
+    """Return the value of a field in Dublin Core; None if Dublin Core cannot express it."""
+    if field == "event_stamp" and is_timestamp(value):
+        return "dct:created", TypedLiteral(value, "xsd:dateTime")
+    if field == "last_updated" and (text := format_timestamp_ms(value)) is not None:
+        return "dct:modified", TypedLiteral(text, "xsd:dateTime")
+    if field == "id_user" and has_prefix(value, ("usr",)):
+        return "dc:creator", RdfLiteral(value)
+    return None
 
 
 def _state_properties(vocabulary: Vocabulary, record: Record) -> Iterator[PredicateValue]:
     if record.state != RecordState.PUBLISHED:
         yield "owl:deprecated", TypedLiteral("true", "xsd:boolean")
     if record.state == RecordState.MERGED:
-        yield f"{LEXARIUM_PREFIX}:{STATE_PROPERTY}", RdfLiteral(record.state)
+        yield f"{LEXARIUM_PREFIX}:{predicates.STATE_PROPERTY}", RdfLiteral(record.state)
     if record.replaced_by is not None:
         yield "dct:isReplacedBy", vocabulary.record_iri(record.replaced_by)

@@ -1,4 +1,4 @@
-"""All statements of a document by their subject, wherever it makes them: on disk, with a small index in memory."""
+"""Store the triples of a document by subject: on disk, with a small index in memory."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -9,30 +9,27 @@ import orjson
 
 from lexarium.formats.rdf.parser import ParsedTriple, RdfLiteral
 
+# A smaller document is kept in memory.
 _MAX_MEMORY_BYTES = 8 << 20
-"""In bytes: a small document is not put on disk at all."""
 
 
 class SubjectTriples(NamedTuple):
-    """What a document says of something."""
+    """The predicates and objects of a subject in order, and the line of the first."""
 
     line: int
-    """Where it first does."""
     properties: list[tuple[str, str | RdfLiteral]]
-    """Predicates and their objects, in the order in which they are said."""
 
 
 class TripleStore:
-    """The statements of a document. The index takes some 250 bytes a subject, and nothing else grows with it.
+    """The triples of a document. The index takes about 250 bytes per subject.
 
-    Statements that follow each other and have one subject are written as one piece. A piece says where the one before
-    it is that has the same subject, so that the index needs to know only the last.
+    Adjacent triples of one subject are written as one chunk. A chunk contains the offset of the previous chunk of the
+    same subject, so that the index needs only the last.
     """
 
     def __init__(self) -> None:
         self.predicate_counts: Counter[str] = Counter()
-        """How often each predicate is used."""
-        self._file = SpooledTemporaryFile(_MAX_MEMORY_BYTES)  # noqa: SIM115 (closed with the graph)
+        self._file = SpooledTemporaryFile(_MAX_MEMORY_BYTES)  # noqa: SIM115 (closed with the store)
         self._last_offset: dict[str, int] = {}
         self._predicate_ids: dict[str, int] = {}
         self._predicates: list[str] = []
@@ -45,7 +42,7 @@ class TripleStore:
         self._file.close()
 
     def add(self, triples: Iterable[ParsedTriple]) -> None:
-        """Take all that is said."""
+        """Add triples."""
         subject, line = "", 0
         properties: list[tuple[Any, ...]] = []
         self._file.seek(self._end_offset)
@@ -59,28 +56,23 @@ class TripleStore:
         self._write(subject, line, properties)
 
     def __iter__(self) -> Iterator[str]:
-        """Every subject, in the order in which they first come."""
+        """Iterate over the subjects in the order of their first triples."""
         return iter(self._last_offset)
 
-    def __contains__(self, subject: str) -> bool:
-        return subject in self._last_offset
-
     def get_subject(self, subject: str) -> SubjectTriples:
-        """What is said of something, perhaps nothing."""
+        """Return the triples of a subject, perhaps none."""
         line, chunks = 0, []
         offset = self._last_offset.get(subject, -1)
         while offset >= 0:
             self._file.seek(offset)
             offset, line, properties = orjson.loads(self._file.readline())
             chunks.append(properties)
-        return SubjectTriples(
-            line,
-            [
-                (self._predicates[predicate_id], RdfLiteral(*value) if len(value) == 2 else value[0])
-                for properties in reversed(chunks)
-                for predicate_id, *value in properties
-            ],
-        )
+        values = [
+            (self._predicates[predicate_id], RdfLiteral(*value) if len(value) == 2 else value[0])
+            for properties in reversed(chunks)
+            for predicate_id, *value in properties
+        ]
+        return SubjectTriples(line, values)
 
     def _intern_predicate(self, predicate: str) -> int:
         predicate_id = self._predicate_ids.setdefault(predicate, len(self._predicates))

@@ -1,4 +1,4 @@
-"""RDF of any syntax as statements, each with the line it is on; what is malformed or made to harm is refused."""
+"""Parse RDF of any syntax to triples with line numbers; reject malformed and malicious documents."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -15,31 +15,30 @@ from lexarium.formats.rdf.predicates import expand_curie
 from lexarium.formats.text_encoding import SupportsRead
 
 _BLOCK_BYTES = 1 << 16
+# A long prefix or base may be used a million times.
 _MAX_IRI_CHARS = 10_000
-"""In characters: a prefix or a base may be long once, and used a million times."""
+# Each JSON-LD context costs as much as all that contain it.
 _MAX_CONTEXTS = 100
-"""In one document of JSON-LD: each costs as much as all that are around it."""
+# With thousands of levels the parser crashes.
 _MAX_JSON_DEPTH = 64
-"""Levels of JSON: at thousands the parser crashes."""
+# Each bracket makes triples, so that a file of brackets takes far longer than any other.
 _MAX_TURTLE_DEPTH = 1_000
-"""Levels of brackets: each makes statements, so that a file of nothing but brackets takes far longer than any other."""
+# Triple terms of RDF 1.2 in one statement. With thousands of nested ones the parser crashes.
 _MAX_TRIPLE_TERMS = 100
-"""Of RDF 1.2, in one statement: where thousands are nested the parser crashes."""
+# After so many lines without a triple, read whole blocks: the parser scans a long text from its start with each read.
 _MAX_LINES_WITHOUT_TRIPLE = 50
-"""Lines without a statement, after which they are handed out in larger pieces: the parser looks through a text of many
-lines from its beginning whenever more of it comes."""
 _LIST_PREDICATES = {NamedNode(expand_curie("rdf:first")), NamedNode(expand_curie("rdf:rest"))}
 
 
 class RdfLiteral(NamedTuple):
-    """A literal."""
+    """A literal with a language, or none."""
 
     text: str
     language: str = ""
 
 
 class ParsedTriple(NamedTuple):
-    """What a document says. A name is an IRI, or begins with `_:` where it means something only in the document."""
+    """A triple with its line. Nodes are IRIs, or blank nodes, which begin with `_:`."""
 
     line: int
     subject: str
@@ -48,7 +47,7 @@ class ParsedTriple(NamedTuple):
 
 
 class RdfInput:
-    """A document in some syntax, told by its beginning."""
+    """A document, with its syntax detected from its beginning."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
@@ -56,7 +55,7 @@ class RdfInput:
         self.syntax = _detect_syntax(self._head)
 
     def read(self, size: int = _BLOCK_BYTES) -> bytes:
-        """The next bytes of it, from the first on."""
+        """Return the next bytes."""
         head, self._head = self._head[:size], self._head[size:]
         return head or self._stream.read(size)
 
@@ -72,16 +71,16 @@ def _detect_syntax(head: bytes) -> RdfFormat:
 
 
 def parse_triples(stream: SupportsRead, syntax: RdfFormat) -> Iterator[ParsedTriple]:
-    """What a document says, as it is read, without the cells of lists. Raises `Malformed`.
+    """Yield the triples of a document while it is read, without the cells of lists; raise ParseError.
 
-    In JSON-LD, unless it is that for streaming, all of it is read before the first is known, and no lines are.
+    JSON-LD that is not streamable is read completely before the first triple, and has no line numbers.
     """
     has_line_numbers = syntax != RdfFormat.JSON_LD
     reader = _LineTrackingReader(_GUARDS.get(syntax, _iter_blocks)(stream))
     try:
         for quad in pyoxigraph.parse(reader, syntax, lenient=True):  # type: ignore[arg-type]
             reader.mark_triple()
-            # No codec follows lists, and one of a few bytes a member would fill the disk with its cells.
+            # Lists are not imported, and a small file with a long list would fill the disk with its cells.
             if quad.predicate in _LIST_PREDICATES and isinstance(quad.subject, BlankNode):
                 continue
             triple = _to_triple(reader.line if has_line_numbers else 0, quad)
@@ -94,7 +93,7 @@ def parse_triples(stream: SupportsRead, syntax: RdfFormat) -> Iterator[ParsedTri
 
 
 class _LineTrackingReader:
-    """Hands a document to the parser line by line, so that it is known on which line a statement was found."""
+    """Pass a document to the parser line by line, so that the line of each triple is known."""
 
     def __init__(self, blocks: Iterator[bytes]) -> None:
         self._blocks = blocks
@@ -106,11 +105,11 @@ class _LineTrackingReader:
 
     @property
     def line(self) -> int:
-        """The line of the last byte that was handed out."""
+        """The line of the last byte that was read."""
         return self._line_count + self._is_inside_line
 
     def mark_triple(self) -> None:
-        """There was a statement."""
+        """Record that the parser has returned a triple."""
         self._lines_until_block_mode = _MAX_LINES_WITHOUT_TRIPLE
         self._triple_terms = 0
 
@@ -138,17 +137,15 @@ def _iter_blocks(stream: SupportsRead) -> Iterator[bytes]:
 
 
 def _check_json_depth(stream: SupportsRead) -> Iterator[bytes]:
-    """The blocks of a JSON document, each of which has been looked through before it is given."""
+    """Yield the blocks of a JSON document; raise ParseError if it has too many levels or contexts."""
     depth, contexts, line, in_string, tail = 0, 0, 1, False, b""
     for block in _iter_blocks(stream):
         unescaped = _JSON_ESCAPE.sub(_unescape_match, tail + block)
-        # The end of a block may stand between a backslash and what it escapes.
+        # A block may end within an escape sequence.
         tail = b"\\" if unescaped.endswith(b"\\") else b""
         parts = unescaped.removesuffix(tail).split(b'"')
-        depths = [
-            depth,
-            *accumulate(map(_DEPTH_STEPS.__getitem__, _extract_brackets(parts[in_string::2])), initial=depth),
-        ]
+        brackets = b"".join(parts[in_string::2]).translate(None, _NO_BRACKETS)
+        depths = list(accumulate(map(_DEPTH_STEPS.__getitem__, brackets), initial=depth))
         contexts += parts[not in_string :: 2].count(b"@context")
         in_string ^= len(parts) % 2 == 0
         depth = depths[-1]
@@ -166,23 +163,19 @@ _NO_BRACKETS = bytes(set(range(256)) - set(_DEPTH_STEPS))
 
 
 def _unescape_match(match: re.Match[bytes]) -> bytes:
-    """Letters that were escaped as themselves, so that no key can hide; nothing of other pairs."""
+    """Return an escaped letter itself, so that no key can hide; drop other escape sequences."""
     return bytes.fromhex(match[1].decode()) if match[1] else b""
 
 
-def _extract_brackets(parts: list[bytes]) -> bytes:
-    return b"".join(parts).translate(None, _NO_BRACKETS)
-
-
 def _check_nesting(stream: SupportsRead) -> Iterator[bytes]:
-    """Yield the blocks of a Turtle document; raise `Malformed` at the bracket that is nested too deeply.
+    """Yield the blocks of a Turtle document; raise ParseError at the bracket that is nested too deeply.
 
-    Brackets in strings, IRIs, comments and escapes are passed over. Every byte is looked at once.
+    Brackets in strings, IRIs, comments and escapes are skipped. Every byte is scanned once.
     """
     depth, line, column, open_token, tail = 0, 1, 1, b"", b""
     for block in _iter_blocks(stream):
         text, position = tail + block, 0
-        # The longest token that decides anything has three bytes: what may begin one is looked at with the next block.
+        # The longest significant token has three bytes. One that may continue is scanned with the next block.
         safe_end = len(text) - 2
         while (match := _TURTLE_TOKENS[open_token].search(text, position)) and match.start() < safe_end:
             token, position = match.group(), match.end()
@@ -206,6 +199,7 @@ def _check_nesting(stream: SupportsRead) -> Iterator[bytes]:
         yield block
 
 
+# The tokens to look for next: outside of everything (the empty key), and within each kind of token its end.
 _TURTLE_TOKENS = {
     b"": re.compile(rb"""\"{3}|'{3}|["'#]|<<|<|\\.|[(\[{]+|[)\]}]+""", re.DOTALL),
     b'"': re.compile(rb'"|\\.', re.DOTALL),
@@ -215,7 +209,6 @@ _TURTLE_TOKENS = {
     b"<": re.compile(rb">"),
     b"#": re.compile(rb"[\r\n]"),
 }
-"""What to look for next: outside of everything (the empty key), and within what these tokens begin, its end."""
 _CONTINUATION = bytes(range(0x80, 0xC0))
 
 
@@ -234,21 +227,16 @@ _GUARDS: dict[RdfFormat, Callable[[SupportsRead], Iterator[bytes]]] = {
 
 
 def _to_triple(line: int, quad: Quad) -> ParsedTriple | None:
-    """What a quad says; None where it is of triples themselves."""
-    subject, value = quad.subject, quad.object
+    """Convert a quad; return None if it contains a triple term."""
+    value = quad.object
     if isinstance(value, Literal):
-        object_value: str | RdfLiteral = RdfLiteral(value.value, value.language or "")
+        object_value: str | RdfLiteral | None = RdfLiteral(value.value, value.language or "")
     else:
-        object_name = _format_node(value, line)
-        if object_name is None:
-            return None
-        object_value = object_name
-    subject_name = _format_node(subject, line)
-    return (
-        None
-        if subject_name is None
-        else ParsedTriple(line, subject_name, _check_iri_length(quad.predicate.value, line), object_value)
-    )
+        object_value = _format_node(value, line)
+    subject = _format_node(quad.subject, line)
+    if object_value is None or subject is None:
+        return None
+    return ParsedTriple(line, subject, _check_iri_length(quad.predicate.value, line), object_value)
 
 
 def _format_node(node: object, line: int) -> str | None:
@@ -264,7 +252,7 @@ def _check_iri_length(iri: str, line: int) -> str:
 
 
 def _to_parse_error(error: SyntaxError, syntax: RdfFormat, line: int) -> ParseError:
-    """What the parser says, at the place that it names, else where the document has been read to."""
+    """Convert an error of the parser; its position is that of the error, or else of the last byte read."""
     message = error.msg.split(": ", 1)[1] if error.lineno else error.msg
     reason = f"this is not valid {syntax.name}: {message}"
     if "LoadDocumentCallback" in message:

@@ -1,8 +1,8 @@
-"""What predicates say of a record: the tables that reading and writing RDF share."""
+"""Map RDF predicates to the parts of a record, for import and export."""
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from lexarium.domain.schema.collections import COLLECTIONS, DEFINITION_FIELDS
 from lexarium.domain.schema.relation_types import MAPPING_TYPES, PARTOF, RELATED, RELATION_TYPES
@@ -29,13 +29,13 @@ _OBO_IRI = re.compile(re.escape(NAMESPACES["obo"]) + r"([A-Za-z][A-Za-z0-9_.-]*)
 
 
 def expand_curie(name: str) -> str:
-    """The IRI that a CURIE with one of these prefixes stands for; any other name is itself."""
+    """Return the IRI of a CURIE with a known prefix; any other name unchanged."""
     prefix, colon, local = name.partition(":")
     return NAMESPACES[prefix] + local if colon and prefix in NAMESPACES else name
 
 
 def to_curie(iri: str) -> str:
-    """An IRI as people know it: as a CURIE where its vocabulary is one of these."""
+    """Return the CURIE of an IRI in a known namespace; any other IRI unchanged."""
     for prefix, namespace in NAMESPACES.items():
         if iri.startswith(namespace):
             return f"{prefix}:{iri.removeprefix(namespace)}"
@@ -43,103 +43,62 @@ def to_curie(iri: str) -> str:
 
 
 def to_obo_curie(iri: str) -> str:
-    """What the OBO Foundry calls something: `DOID:3324` where its IRI there ends in `DOID_3324`; else its IRI."""
+    """Return the CURIE of an OBO Foundry IRI: `DOID:3324` for `…/DOID_3324`; any other IRI unchanged."""
     match = _OBO_IRI.fullmatch(iri)
     return f"{match[1]}:{match[2]}" if match else iri
 
 
-PredicateRole = Literal[
-    "name",
-    "alias",
-    "notation",
-    "definition",
-    "note",
-    "source",
-    "relation",
-    "deprecated",
-    "state",
-    "replaced_by",
-    "collection",
-    "created",
-    "modified",
-    "creator",
-    "field",
-    "axiom",
-    "nothing",
-]
+# Targets of the role `relation` that are no relation types.
+BROADER = "broader"  # a kind of it, unless it is stated to be a part of it
+BROADER_TRANSITIVE = "transitive"  # counts only if there is no direct parent
+BROADER_GENERIC = "generic"  # explicitly a kind of it
 
-BROADER = "broader"
-"""Broader in some way: a kind of it, unless it is said to be a part of it."""
-BROADER_TRANSITIVE = "transitive"
-"""Broader at some distance: counts only where nothing nearer is said."""
-BROADER_GENERIC = "generic"
-"""A kind of it, and that is said outright."""
+# The scope of an alternative label: exact, unless another predicate states the scope of the same label.
+UNSCOPED = "alternative"
+
+# The language tag of text in no language: a notation is stored as a hidden alias with it.
+NO_LANGUAGE = "zxx"
 
 
 class PredicateMapping(NamedTuple):
-    """What a predicate says."""
+    """The part of a record that a predicate states, and its scope, relation type or field."""
 
-    role: PredicateRole
+    role: str
     target: str = ""
-    """Of names their scope, of relations which, of fields their name."""
 
 
+# Predicates for the scopes of aliases, which SKOS does not have.
 SYNONYM_PREDICATES: dict[str, str] = {
     "exact": "oboInOwl:hasExactSynonym",
     "narrow": "oboInOwl:hasNarrowSynonym",
     "broad": "oboInOwl:hasBroadSynonym",
     "related": "oboInOwl:hasRelatedSynonym",
 }
-"""What says the scope of another name outright; SKOS itself knows only that it is one."""
 
-UNSCOPED = "alternative"
-"""The scope of what is another name in some way: exact, unless the scope of that name is said outright."""
-
-_STANDARD_PREDICATES: dict[str, PredicateMapping] = {
-    "rdf:type": PredicateMapping("nothing"),
-    "oboInOwl:id": PredicateMapping("nothing"),
-    "skos:prefLabel": PredicateMapping("name"),
-    "skosxl:prefLabel": PredicateMapping("name"),
-    "rdfs:label": PredicateMapping("name"),
-    "skos:altLabel": PredicateMapping("alias", UNSCOPED),
-    "skosxl:altLabel": PredicateMapping("alias", UNSCOPED),
-    "obo:IAO_0000118": PredicateMapping("alias", UNSCOPED),
-    "skos:hiddenLabel": PredicateMapping("alias", "hidden"),
-    "skosxl:hiddenLabel": PredicateMapping("alias", "hidden"),
-    **{name: PredicateMapping("alias", scope) for scope, name in SYNONYM_PREDICATES.items()},
-    "skos:notation": PredicateMapping("notation"),
-    "skos:definition": PredicateMapping("definition"),
-    "obo:IAO_0000115": PredicateMapping("definition"),
-    "skos:scopeNote": PredicateMapping("note"),
-    "dct:description": PredicateMapping("note"),
-    "dc:description": PredicateMapping("note"),
-    "rdfs:comment": PredicateMapping("note"),
-    "dct:source": PredicateMapping("source"),
-    "dc:source": PredicateMapping("source"),
-    "skos:broader": PredicateMapping("relation", BROADER),
-    "rdfs:subClassOf": PredicateMapping("relation", BROADER_GENERIC),
-    "isothes:broaderGeneric": PredicateMapping("relation", BROADER_GENERIC),
-    "isothes:broaderInstantial": PredicateMapping("relation", BROADER_GENERIC),
-    "skos:broaderTransitive": PredicateMapping("relation", BROADER_TRANSITIVE),
-    "isothes:broaderPartitive": PredicateMapping("relation", PARTOF.name),
-    "dct:isPartOf": PredicateMapping("relation", PARTOF.name),
-    "obo:BFO_0000050": PredicateMapping("relation", PARTOF.name),
-    "obo:part_of": PredicateMapping("relation", PARTOF.name),
-    "skos:related": PredicateMapping("relation", RELATED.name),
-    **{f"skos:{mapping.name}": PredicateMapping("relation", mapping.name) for mapping in MAPPING_TYPES},
-    "oboInOwl:hasDbXref": PredicateMapping("relation", "closeMatch"),
-    "owl:deprecated": PredicateMapping("deprecated"),
-    "dct:isReplacedBy": PredicateMapping("replaced_by"),
-    "obo:IAO_0100001": PredicateMapping("replaced_by"),
-    "skos:inScheme": PredicateMapping("collection"),
-    "skos:topConceptOf": PredicateMapping("collection"),
-    "oboInOwl:hasOBONamespace": PredicateMapping("collection"),
-    "dct:created": PredicateMapping("created"),
-    "oboInOwl:creation_date": PredicateMapping("created"),
-    "dct:modified": PredicateMapping("modified"),
-    "dc:creator": PredicateMapping("creator"),
-    "dct:creator": PredicateMapping("creator"),
-    "owl:annotatedSource": PredicateMapping("axiom"),
+_PREDICATES_BY_MAPPING: dict[PredicateMapping, str] = {
+    PredicateMapping("nothing"): "rdf:type oboInOwl:id",
+    PredicateMapping("name"): "skos:prefLabel skosxl:prefLabel rdfs:label",
+    PredicateMapping("alias", UNSCOPED): "skos:altLabel skosxl:altLabel obo:IAO_0000118",
+    PredicateMapping("alias", "hidden"): "skos:hiddenLabel skosxl:hiddenLabel",
+    **{PredicateMapping("alias", scope): name for scope, name in SYNONYM_PREDICATES.items()},
+    PredicateMapping("notation"): "skos:notation",
+    PredicateMapping("definition"): "skos:definition obo:IAO_0000115",
+    PredicateMapping("note"): "skos:scopeNote dct:description dc:description rdfs:comment",
+    PredicateMapping("source"): "dct:source dc:source",
+    PredicateMapping("relation", BROADER): "skos:broader",
+    PredicateMapping("relation", BROADER_GENERIC): "rdfs:subClassOf isothes:broaderGeneric isothes:broaderInstantial",
+    PredicateMapping("relation", BROADER_TRANSITIVE): "skos:broaderTransitive",
+    PredicateMapping("relation", PARTOF.name): "isothes:broaderPartitive dct:isPartOf obo:BFO_0000050 obo:part_of",
+    PredicateMapping("relation", RELATED.name): "skos:related",
+    **{PredicateMapping("relation", mapping.name): f"skos:{mapping.name}" for mapping in MAPPING_TYPES},
+    PredicateMapping("relation", "closeMatch"): "skos:closeMatch oboInOwl:hasDbXref",
+    PredicateMapping("deprecated"): "owl:deprecated",
+    PredicateMapping("replaced_by"): "dct:isReplacedBy obo:IAO_0100001",
+    PredicateMapping("collection"): "skos:inScheme skos:topConceptOf oboInOwl:hasOBONamespace",
+    PredicateMapping("created"): "dct:created oboInOwl:creation_date",
+    PredicateMapping("modified"): "dct:modified",
+    PredicateMapping("creator"): "dc:creator dct:creator",
+    PredicateMapping("axiom"): "owl:annotatedSource",
 }
 
 _INVERSE_CURIES: dict[str, str] = {
@@ -151,14 +110,12 @@ _INVERSE_CURIES: dict[str, str] = {
     "dct:hasPart": "dct:isPartOf",
     "dct:replaces": "dct:isReplacedBy",
     "skos:hasTopConcept": "skos:topConceptOf",
-    # An axiom is found from what it is about.
+    # An axiom is looked up by its subject.
     "owl:annotatedSource": "owl:annotatedSource",
 }
 
-INVERSE_PREDICATES: dict[str, str] = {
-    expand_curie(name): expand_curie(inverse) for name, inverse in _INVERSE_CURIES.items()
-}
-"""What is said the other way round: read as what it says of its object."""
+# Predicates that are read as the inverse one with subject and object exchanged.
+INVERSE_PREDICATES = {expand_curie(name): expand_curie(inverse) for name, inverse in _INVERSE_CURIES.items()}
 
 
 def _to_camel_case(label: str) -> str:
@@ -166,31 +123,34 @@ def _to_camel_case(label: str) -> str:
     return first + "".join(word.capitalize() for word in rest)
 
 
+# Names of relation types in our own vocabulary.
 LEXARIUM_RELATIONS: dict[str, str] = {
     name: _to_camel_case(relation.label)
     for name, relation in RELATION_TYPES.items()
     if not relation.is_hierarchical and relation is not RELATED and relation not in MAPPING_TYPES
 }
-"""What relations are called in Lexarium's own vocabulary that no other has."""
 
 _STANDARD_FIELDS = ("id", "name", "alias", *DEFINITION_FIELDS)
+# Names of fields in our own vocabulary.
 LEXARIUM_FIELDS: dict[str, str] = {
     field: "class" if field == "id_concept_class" else field
     for collection in COLLECTIONS.values()
     for field in collection.fields
     if field not in _STANDARD_FIELDS
 }
-"""What fields are called there."""
 
 _NAMESPACE_SUFFIX = "vocabulary#"
-
+# The name of the property for a state other than deprecated.
 STATE_PROPERTY = "state"
-"""What a record's state is called there, where it is more than deprecated."""
+# The class of our collections. It shows the base IRI of the catalogue that a document was exported from.
+COLLECTION_CLASS = "Collection"
 
 
 def build_predicate_map(vocabulary: Vocabulary, column_mapping: Mapping[str, str]) -> dict[str, PredicateMapping]:
-    """What predicates mean, by IRI. `told` is what people say of some: IRIs or CURIEs, and fields or relations."""
-    mappings = {expand_curie(name): mapping for name, mapping in _STANDARD_PREDICATES.items()}
+    """Return the mappings of all predicates by IRI; a user's column mapping takes precedence."""
+    mappings = {
+        expand_curie(name): mapping for mapping, names in _PREDICATES_BY_MAPPING.items() for name in names.split()
+    }
     own_mappings = {name: PredicateMapping("relation", relation) for relation, name in LEXARIUM_RELATIONS.items()}
     own_mappings |= {name: PredicateMapping("field", field) for field, name in LEXARIUM_FIELDS.items()}
     own_mappings[STATE_PROPERTY] = PredicateMapping("state")
@@ -199,60 +159,46 @@ def build_predicate_map(vocabulary: Vocabulary, column_mapping: Mapping[str, str
 
 
 def _map_field(field: str) -> PredicateMapping:
-    """What a field or relation is that people name as the meaning of a predicate."""
-    mapping_by_field: dict[str, PredicateMapping] = {
-        "name": PredicateMapping("name"),
-        "alias": PredicateMapping("alias", "exact"),
-        "aliases": PredicateMapping("alias", "exact"),
-        "sources": PredicateMapping("source"),
-        "state": PredicateMapping("state"),
-        "replaced_by": PredicateMapping("replaced_by"),
-        "collection": PredicateMapping("collection"),
-    }
-    if field in mapping_by_field:
-        return mapping_by_field[field]
+    """Return the mapping to a field or relation type that a user names."""
+    if field in ("name", "state", "replaced_by", "collection"):
+        return PredicateMapping(field)
+    if field in ("alias", "aliases"):
+        return PredicateMapping("alias", "exact")
+    if field == "sources":
+        return PredicateMapping("source")
     if field in RELATION_TYPES:
         return PredicateMapping("relation", field)
     return PredicateMapping("definition") if field in DEFINITION_FIELDS else PredicateMapping("field", field)
 
 
-COLLECTION_CLASS = "Collection"
-"""What a collection is an instance of there: by that a document tells where its records had their home."""
-
-
 def find_catalogue_base(subject: str, rdf_type: str) -> str | None:
-    """The base IRI of the catalogue, this or another, that calls one of its collections so; None where it is none."""
+    """Return the base IRI of the catalogue that a collection belongs to; None if the subject is no collection."""
     base = rdf_type.removesuffix(f"{_NAMESPACE_SUFFIX}{COLLECTION_CLASS}")
     return base if base != rdf_type and subject.removeprefix(base) in COLLECTIONS else None
 
 
 def lexarium_namespace(vocabulary: Vocabulary) -> str:
-    """What the IRIs of Lexarium's own vocabulary begin with."""
+    """Return the namespace of our own vocabulary."""
     return vocabulary.base + _NAMESPACE_SUFFIX
 
 
 class LexariumTerm(NamedTuple):
-    """A term of it."""
+    """A term of our own vocabulary; its type is a CURIE."""
 
     name: str
     rdf_type: str
-    """What it is an instance of, as a CURIE."""
     definition: str
 
 
 def list_lexarium_terms() -> Iterator[LexariumTerm]:
-    """All of them."""
-    yield LexariumTerm(
-        COLLECTION_CLASS, "owl:Class", "A collection of records of one kind, which is a concept scheme too."
-    )
+    """Yield all terms of our own vocabulary."""
+    definition = "A collection of records of one kind, which is a concept scheme too."
+    yield LexariumTerm(COLLECTION_CLASS, "owl:Class", definition)
     for field, name in LEXARIUM_FIELDS.items():
         field_info = next(entry.fields[field] for entry in COLLECTIONS.values() if field in entry.fields)
         yield LexariumTerm(name, "rdf:Property", field_info.description or f"The field {field} of a record.")
     for relation, name in LEXARIUM_RELATIONS.items():
         entry = RELATION_TYPES[relation]
-        yield LexariumTerm(
-            name,
-            "rdf:Property",
-            f"The relation {relation}, from a {entry.source_collection} to a {entry.target_collection}.",
-        )
+        definition = f"The relation {relation}, from a {entry.source_collection} to a {entry.target_collection}."
+        yield LexariumTerm(name, "rdf:Property", definition)
     yield LexariumTerm(STATE_PROPERTY, "rdf:Property", "The state of a record that is more than deprecated: merged.")

@@ -1,10 +1,10 @@
-"""Statements as bytes, in each of the syntaxes that are written: a beginning, resources one by one, an end."""
+"""Serialize resources as N-Triples, Turtle, RDF/XML or JSON-LD, one by one and in constant memory."""
 
 import re
 from collections.abc import Callable
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, Protocol
+from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
 import orjson
@@ -12,78 +12,61 @@ import orjson
 from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.domain.schema.relation_types import MAPPING_TYPES
 from lexarium.domain.vocabulary import Vocabulary
+from lexarium.formats.rdf import predicates
 from lexarium.formats.rdf.exporter import LEXARIUM_PREFIX, ResourceTriples, TypedLiteral
 from lexarium.formats.rdf.parser import RdfLiteral
-from lexarium.formats.rdf.predicates import (
-    LEXARIUM_FIELDS,
-    LEXARIUM_RELATIONS,
-    NAMESPACES,
-    STATE_PROPERTY,
-    SYNONYM_PREDICATES,
-    lexarium_namespace,
-)
+from lexarium.formats.rdf.predicates import LEXARIUM_FIELDS, NAMESPACES
 
 _WRITTEN_PREFIXES = ("skos", "rdf", "xsd", "owl", "isothes", "dct", "dc", "oboInOwl")
-_RdfObject = str | RdfLiteral | TypedLiteral
 
 
-class RdfWriter(Protocol):
-    """How statements are written."""
-
-    def write_header(self) -> bytes:
-        """What comes before the first resource."""
-
-    def write_resource(self, resource: ResourceTriples) -> bytes:
-        """One resource."""
-
-    def write_footer(self) -> bytes:
-        """What comes after the last."""
-
-
-def build_prefix_map(vocabulary: Vocabulary) -> dict[str, str]:
-    """The prefixes of what is written, with their namespaces."""
-    own_namespaces = {"id": vocabulary.record_iri(""), LEXARIUM_PREFIX: lexarium_namespace(vocabulary)}
-    return own_namespaces | {prefix: NAMESPACES[prefix] for prefix in _WRITTEN_PREFIXES}
-
-
-class NTriplesWriter:
-    """One statement a line."""
+class RdfWriter:
+    """Serialize resources as N-Triples; the base class of the other writers."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
-        self._namespaces = build_prefix_map(vocabulary)
+        self._namespaces = {
+            "id": vocabulary.record_iri(""),
+            LEXARIUM_PREFIX: predicates.lexarium_namespace(vocabulary),
+            **{prefix: NAMESPACES[prefix] for prefix in _WRITTEN_PREFIXES},
+        }
 
     def write_header(self) -> bytes:
+        """Return the beginning of a document."""
         return b""
 
     def write_resource(self, resource: ResourceTriples) -> bytes:
+        """Return one resource."""
         subject = f"<{resource.subject}>"
         return "".join(
-            f"{subject} {self._format_iri(predicate)} {self._format_object(value)} .\n"
+            f"{subject} {self._format_curie(predicate)} {self._format_object(value)} .\n"
             for predicate, value in resource.properties
         ).encode()
 
     def write_footer(self) -> bytes:
+        """Return the end of a document."""
         return b""
 
-    def _format_iri(self, curie: str) -> str:
+    def _format_object(self, value: str | RdfLiteral | TypedLiteral) -> str:
+        if isinstance(value, str):
+            return self._format_iri(value)
+        literal = f'"{_SPECIAL_CHARS.sub(_escape_char, value.text)}"'
+        if isinstance(value, TypedLiteral):
+            return f"{literal}^^{self._format_curie(value.datatype)}"
+        return f"{literal}@{value.language}" if value.language else literal
+
+    def _expand_curie(self, curie: str) -> str:
         prefix, _, local = curie.partition(":")
-        return f"<{self._namespaces[prefix]}{local}>"
+        return self._namespaces[prefix] + local
 
-    def _format_object(self, value: _RdfObject) -> str:
-        if isinstance(value, RdfLiteral):
-            return f"{_quote(value.text)}@{value.language}" if value.language else _quote(value.text)
-        return (
-            f"{_quote(value.text)}^^{self._format_iri(value.datatype)}"
-            if isinstance(value, TypedLiteral)
-            else f"<{value}>"
-        )
+    def _format_curie(self, curie: str) -> str:
+        return f"<{self._expand_curie(curie)}>"
+
+    def _format_iri(self, iri: str) -> str:
+        return f"<{iri}>"
 
 
-class TurtleWriter:
-    """Grouped by resource and predicate, with prefixes."""
-
-    def __init__(self, vocabulary: Vocabulary) -> None:
-        self._namespaces = build_prefix_map(vocabulary)
+class TurtleWriter(RdfWriter):
+    """Serialize resources as Turtle, grouped by predicate, with prefixes."""
 
     def write_header(self) -> bytes:
         return "".join(f"@prefix {prefix}: <{name}> .\n" for prefix, name in self._namespaces.items()).encode()
@@ -96,13 +79,8 @@ class TurtleWriter:
             body += f"{' ;' if body else ''}\n    {verb} " + ",\n        ".join(objects)
         return f"\n{self._format_iri(resource.subject)}{body} .\n".encode()
 
-    def write_footer(self) -> bytes:
-        return b""
-
-    def _format_object(self, value: _RdfObject) -> str:
-        if isinstance(value, RdfLiteral):
-            return f"{_quote(value.text)}@{value.language}" if value.language else _quote(value.text)
-        return f"{_quote(value.text)}^^{value.datatype}" if isinstance(value, TypedLiteral) else self._format_iri(value)
+    def _format_curie(self, curie: str) -> str:
+        return curie
 
     def _format_iri(self, iri: str) -> str:
         for prefix, namespace in self._namespaces.items():
@@ -111,11 +89,8 @@ class TurtleWriter:
         return f"<{iri}>"
 
 
-class RdfXmlWriter:
-    """One element a resource, one a statement."""
-
-    def __init__(self, vocabulary: Vocabulary) -> None:
-        self._namespaces = build_prefix_map(vocabulary)
+class RdfXmlWriter(RdfWriter):
+    """Serialize resources as RDF/XML: an element per resource, an element per triple."""
 
     def write_header(self) -> bytes:
         declarations = "".join(f"\n    xmlns:{prefix}={quoteattr(name)}" for prefix, name in self._namespaces.items())
@@ -131,26 +106,37 @@ class RdfXmlWriter:
     def write_footer(self) -> bytes:
         return b"</rdf:RDF>\n"
 
-    def _format_element(self, predicate: str, value: _RdfObject) -> str:
+    def _format_element(self, predicate: str, value: str | RdfLiteral | TypedLiteral) -> str:
         if isinstance(value, str):
             return f"<{predicate} rdf:resource={quoteattr(value)}/>"
         if isinstance(value, RdfLiteral):
             attribute = f' xml:lang="{value.language}"' if value.language else ""
         else:
-            prefix, _, local = value.datatype.partition(":")
-            attribute = f" rdf:datatype={quoteattr(self._namespaces[prefix] + local)}"
-        return f"<{predicate}{attribute}>{_escape_xml(value.text)}</{predicate}>"
+            attribute = f" rdf:datatype={quoteattr(self._expand_curie(value.datatype))}"
+        # XML cannot represent most control characters.
+        text = escape(_INVALID_XML_CHARS.sub("\ufffd", value.text), {"\r": "&#13;"})
+        return f"<{predicate}{attribute}>{text}</{predicate}>"
 
 
-class JsonLdWriter:
-    """One object a line, in a list, with one context."""
+class JsonLdWriter(RdfWriter):
+    """Serialize resources as JSON-LD: a list of objects, one a line, with one context."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
-        self._context = _build_context(build_prefix_map(vocabulary))
+        super().__init__(vocabulary)
         self._separator = b"\n"
 
     def write_header(self) -> bytes:
-        return b'{"@context":' + orjson.dumps(self._context) + b',"@graph":['
+        # No prefixes: with them, a mapping to `dc:1` would mean something else.
+        terms: dict[str, Any] = {}
+        for curie in (*_PLAIN_TERMS, *_IRI_TERMS, *_LANGUAGE_TERMS, *_TYPED_TERMS):
+            iri = self._expand_curie(curie)
+            if curie in _TYPED_TERMS:
+                terms[_get_local_name(curie)] = {"@id": iri, "@type": self._expand_curie(_TYPED_TERMS[curie])}
+            elif curie in _LANGUAGE_TERMS:
+                terms[_get_local_name(curie)] = {"@id": iri, "@container": "@language"}
+            else:
+                terms[_get_local_name(curie)] = {"@id": iri, "@type": "@id"} if curie in _IRI_TERMS else iri
+        return b'{"@context":' + orjson.dumps(terms) + b',"@graph":['
 
     def write_resource(self, resource: ResourceTriples) -> bytes:
         separator, self._separator = self._separator, b",\n"
@@ -160,13 +146,13 @@ class JsonLdWriter:
         return b"\n]}\n"
 
 
+# By the name of the format.
 WRITERS: dict[str, Callable[[Vocabulary], RdfWriter]] = {
     "skos": TurtleWriter,
     "rdfxml": RdfXmlWriter,
-    "ntriples": NTriplesWriter,
+    "ntriples": RdfWriter,
     "jsonld": JsonLdWriter,
 }
-"""By the name of the format."""
 
 _LOCAL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SPECIAL_CHARS = re.compile(r'["\\\x00-\x1f\x7f-\x9f]')
@@ -174,30 +160,21 @@ _NAMED_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t
 _INVALID_XML_CHARS = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def _quote(text: str) -> str:
-    return f'"{_SPECIAL_CHARS.sub(_escape_char, text)}"'
-
-
 def _escape_char(match: re.Match[str]) -> str:
     char = match.group()
     return _NAMED_ESCAPES.get(char) or f"\\u{ord(char):04X}"
-
-
-def _escape_xml(text: str) -> str:
-    """The text for XML, which has no way to say most control characters."""
-    return escape(_INVALID_XML_CHARS.sub("\ufffd", text), {"\r": "&#13;"})
 
 
 _IRI_TERMS = (
     *("skos:inScheme", "skos:topConceptOf", "skos:broader", "skos:narrower", "skos:related"),
     *(f"skos:{mapping.name}" for mapping in MAPPING_TYPES),
     *("isothes:broaderGeneric", "isothes:broaderPartitive", "dct:source", "dct:license", "dct:isReplacedBy"),
-    *(f"{LEXARIUM_PREFIX}:{name}" for name in LEXARIUM_RELATIONS.values()),
+    *(f"{LEXARIUM_PREFIX}:{name}" for name in predicates.LEXARIUM_RELATIONS.values()),
     f"{LEXARIUM_PREFIX}:{LEXARIUM_FIELDS['id_concept_class']}",
 )
 _LANGUAGE_TERMS = (
     *("skos:prefLabel", "skos:altLabel", "skos:hiddenLabel", "skos:definition", "dct:title", "dct:description"),
-    *SYNONYM_PREDICATES.values(),
+    *predicates.SYNONYM_PREDICATES.values(),
 )
 _TYPED_TERMS = {
     "dct:created": "xsd:dateTime",
@@ -211,32 +188,10 @@ _TYPED_TERMS = {
     },
 }
 _PLAIN_TERMS = (
-    *(
-        "skos:notation",
-        "dct:rights",
-        "dc:publisher",
-        "dc:language",
-        "dc:creator",
-        f"{LEXARIUM_PREFIX}:{STATE_PROPERTY}",
-    ),
+    *("skos:notation", "dct:rights", "dc:publisher", "dc:language", "dc:creator"),
+    f"{LEXARIUM_PREFIX}:{predicates.STATE_PROPERTY}",
     *(f"{LEXARIUM_PREFIX}:{name}" for name in LEXARIUM_FIELDS.values()),
 )
-
-
-def _build_context(namespaces: dict[str, str]) -> dict[str, Any]:
-    """What the keys of JSON-LD mean. No prefixes: a mapping to `dc:1` would mean something else with them."""
-
-    def expand(curie: str) -> str:
-        prefix, _, local = curie.partition(":")
-        return namespaces[prefix] + local
-
-    terms: dict[str, Any] = {_get_local_name(name): expand(name) for name in _PLAIN_TERMS}
-    terms |= {_get_local_name(name): {"@id": expand(name), "@type": "@id"} for name in _IRI_TERMS}
-    terms |= {_get_local_name(name): {"@id": expand(name), "@container": "@language"} for name in _LANGUAGE_TERMS}
-    return terms | {
-        _get_local_name(name): {"@id": expand(name), "@type": expand(datatype)}
-        for name, datatype in _TYPED_TERMS.items()
-    }
 
 
 def _get_local_name(curie: str) -> str:
@@ -244,7 +199,7 @@ def _get_local_name(curie: str) -> str:
 
 
 def _compact(resource: ResourceTriples) -> dict[str, Any]:
-    """A resource as the context lets it be said."""
+    """Return a resource as a JSON object with the keys of the context."""
     document: dict[str, Any] = {"@id": resource.subject}
     for predicate, value in resource.properties:
         if predicate == "rdf:type":
@@ -259,7 +214,7 @@ def _compact(resource: ResourceTriples) -> dict[str, Any]:
 
 
 def _append_value(target: dict[str, Any], key: str, value: Any) -> None:
-    """One value as itself, several as a list."""
+    """Add a value; a single one is stored as itself, several as a list."""
     if key not in target:
         target[key] = value
     elif isinstance(target[key], list):

@@ -1,4 +1,4 @@
-"""XML, looked through before anything is made of it: well formed, not absurd, and nothing in it reaches outside."""
+"""Check XML before it is parsed as RDF: well-formed, within limits, without external entities."""
 
 import codecs
 import io
@@ -13,24 +13,23 @@ from lexarium.formats.text_encoding import BYTE_ORDER_MARKS, SupportsRead, get_x
 
 _BLOCK_BYTES = 1 << 16
 _MAX_PROLOG_BYTES = 1 << 20
+# expat scans an incomplete tag from its start again with each block.
 _MAX_TAG_BYTES = 4 << 20
-"""In bytes: expat looks through a tag from its beginning whenever more of it comes."""
 _MAX_DEPTH = 100
 _MAX_ATTRIBUTES = 256
+# Expanded. Published files use entities for namespaces.
 _MAX_ENTITY_CHARS = 2_000
-"""In characters, all that it stands for put in: published files have namespaces in entities."""
 _MAX_ENTITIES = 1_000
 _REFERENCE = re.compile(r"&(#?[^;&\s]+);")
 _PREDEFINED_ENTITIES = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 _ENCODING_SIGNATURES = BYTE_ORDER_MARKS | {b"<\0?\0": "utf-16-le", b"\0<\0?": "utf-16-be"}
-"""How a document begins that is in these encodings."""
 
 
 def iter_checked_xml(stream: SupportsRead) -> Iterator[bytes]:
-    """The document in UTF-8, in blocks, each of which has been looked through before it is given.
+    """Yield the document in UTF-8, in blocks that have been checked; raise ParseError.
 
-    What stands before its root is given in the plainest form, with as many lines: no declaration, and of a DTD only
-    entities, with all that they stand for put in. Raises `Malformed`.
+    The prolog is replaced by a minimal one with the same number of lines: no declaration, and of the DTD only the
+    entities, expanded.
     """
     checker = _XmlChecker()
     prolog: bytes | None = b""
@@ -49,15 +48,14 @@ def iter_checked_xml(stream: SupportsRead) -> Iterator[bytes]:
 
 
 class _XmlChecker:
-    """Follows a document as it is read."""
+    """Check a document while it is read."""
 
     def __init__(self) -> None:
         self.root_offset: int | None = None
-        """The byte at which the root element begins."""
         self._entities: dict[str, str] = {}
         self._depth = 0
         self._bytes_fed = 0
-        # The declared encoding has been heeded, and does not count here.
+        # The document is already converted, whatever encoding it declares.
         self._parser = expat.ParserCreate("utf-8")
         self._parser.StartDoctypeDeclHandler = self._on_doctype
         self._parser.EntityDeclHandler = self._on_entity
@@ -74,15 +72,14 @@ class _XmlChecker:
         self._parse(b"", True)
 
     def render_prolog(self, original: bytes) -> bytes:
-        """What stands for the document's own prolog."""
-        entity_declarations = "".join(
-            f'<!ENTITY {name} "{_escape_entity_value(text)}">' for name, text in self._entities.items()
-        )
+        """Return the replacement of the document's prolog."""
+        values = {name: escape(text, {'"': "&quot;", "%": "&#37;"}) for name, text in self._entities.items()}
+        entity_declarations = "".join(f'<!ENTITY {name} "{value}">' for name, value in values.items())
         doctype = f"<!DOCTYPE rdf:RDF [{entity_declarations}]>" if entity_declarations else ""
         return doctype.encode() + b"\n" * original.count(b"\n")
 
     def error(self, reason: str) -> ParseError:
-        """Something is wrong where the document has been read to."""
+        """Return an error at the current position."""
         return ParseError(reason, self._parser.CurrentLineNumber, self._parser.CurrentColumnNumber + 1)
 
     def _parse(self, block: bytes, is_final: bool) -> None:
@@ -96,16 +93,7 @@ class _XmlChecker:
         if system is not None or public is not None:
             raise self.error("the DTD is another file, and other files are not read: take it out of the DOCTYPE")
 
-    def _on_entity(  # noqa: PLR0913, PLR0917 (as expat calls it)
-        self,
-        name: str,
-        is_parameter: int,
-        value: str | None,
-        base: str | None,
-        system: str | None,
-        public: str | None,
-        notation: str | None,
-    ) -> None:
+    def _on_entity(self, name: str, is_parameter: int, value: str | None, *_: str | None) -> None:
         if value is None:
             raise self.error(f"the entity {name} is another file, and other files are not read")
         if is_parameter:
@@ -143,7 +131,7 @@ class _XmlChecker:
 
 
 def _decode_char_reference(reference: str) -> str | None:
-    """What a number such as `#233` or `#xE9` stands for; None where that is nothing."""
+    """Return the character of a reference such as `#233` or `#xE9`; None if it is invalid."""
     try:
         char = chr(int(reference[2:], 16) if reference.startswith("#x") else int(reference[1:]))
     except (ValueError, OverflowError):
@@ -151,35 +139,19 @@ def _decode_char_reference(reference: str) -> str | None:
     return None if find_unstorable_char(char) else char
 
 
-def _escape_entity_value(text: str) -> str:
-    return escape(text, {'"': "&quot;", "%": "&#37;"})
-
-
 def _iter_utf8(stream: SupportsRead) -> Iterator[bytes]:
-    head = stream.read(_BLOCK_BYTES)
-    encoding = _detect_encoding(head)
-    transcode = _identity if encoding is None else _make_transcoder(encoding)
-    block = head
+    block = stream.read(_BLOCK_BYTES)
+    signatures = (name for signature, name in _ENCODING_SIGNATURES.items() if block.startswith(signature))
+    encoding = next(signatures, None) or get_xml_encoding(block)
+    transcode: Callable[[bytes], bytes] = bytes if encoding is None else _make_transcoder(encoding)
     while block:
         yield transcode(block)
         block = stream.read(_BLOCK_BYTES)
 
 
-def _identity(block: bytes) -> bytes:
-    return block
-
-
-def _detect_encoding(head: bytes) -> str | None:
-    """What a document says that it is in, where that is not UTF-8 without a mark."""
-    for signature, encoding in _ENCODING_SIGNATURES.items():
-        if head.startswith(signature):
-            return encoding
-    return get_xml_encoding(head)
-
-
 def _make_transcoder(encoding: str) -> Callable[[bytes], bytes]:
     try:
-        # Whether it is one of text: Python has others under such names too.
+        # Reject codecs that are no text encodings.
         io.TextIOWrapper(io.BytesIO(), encoding)
         decoder = codecs.getincrementaldecoder(encoding)()
     except LookupError:

@@ -1,6 +1,6 @@
-"""How things stand in one cell of a table: text that no spreadsheet runs, lists, other names with language and scope.
+"""Encode values in the cells of a table: text that is no formula, lists, aliases with language and scope.
 
-Each pair of functions here undoes the other exactly.
+The functions are in pairs, which are exact inverses.
 """
 
 import re
@@ -9,10 +9,10 @@ from itertools import pairwise
 
 from lexarium.domain.labels import Alias
 
+# An empty text. An empty cell states nothing.
 EMPTY_TEXT = "'"
-"""A text that is there and empty, where an empty cell says nothing."""
 
-# What a spreadsheet runs, or cuts off, at the start of a cell; after any number of signs that say that it shall not.
+# A start that a spreadsheet runs as a formula or cuts off, after any number of apostrophes that prevent it.
 _FORMULA_START = re.compile(r"'*(?:[=+\-@\t\r\n＝＋－＠]|\Z)")
 _SPACE = " \t\r\n"
 _SEPARATOR = re.compile(r"\\.|[|;]", re.DOTALL)
@@ -24,32 +24,32 @@ _ALIAS_SUFFIX = re.compile(
 
 
 def escape_formula(text: str) -> str:
-    """A text as a cell that a spreadsheet only shows."""
+    """Return a cell with this text that a spreadsheet does not run as a formula."""
     return f"'{text}" if text and _FORMULA_START.match(text) else text
 
 
 def unescape_formula(cell: str) -> str:
-    """The text of a cell."""
+    """Return the text of a cell."""
     return cell[1:] if cell[:1] == "'" and _FORMULA_START.match(cell) else cell
 
 
 def join_values(texts: Iterable[str]) -> str:
-    """Several texts, none of them empty, as one."""
+    """Join non-empty texts to one."""
     return "|".join(map(_escape, texts))
 
 
 def split_values(text: str) -> list[str]:
-    """The texts between the strokes, or where there are none between the semicolons."""
+    """Split a text at bars, or at semicolons if there are no bars."""
     return [_unescape(part) for part in _split_raw(text)]
 
 
 def join_aliases(aliases: Iterable[Alias], language: str) -> str:
-    """Other names as one text; those in this language do not say theirs."""
+    """Join aliases to one text, without the language of those in this language."""
     return "|".join(_escape(alias.text) + _format_alias_suffix(alias, language) for alias in aliases)
 
 
 def split_aliases(text: str, language: str, scope: str = "exact") -> list[Alias]:
-    """The other names in a text; those that do not say so have this language and scope."""
+    """Split a text into aliases, with this language and scope by default."""
     aliases = []
     for part in _split_raw(text):
         match = _ALIAS_SUFFIX.fullmatch(part)
@@ -87,7 +87,7 @@ def _split_raw(text: str) -> list[str]:
 
 
 def _strip_unescaped(part: str) -> str:
-    """Without the space around it, but for one that is escaped."""
+    """Strip white space, but not an escaped space at the end."""
     end = len(part.rstrip(_SPACE))
     backslashes = end - len(part[:end].rstrip("\\"))
     return part[: end + backslashes % 2].lstrip(_SPACE)

@@ -1,4 +1,4 @@
-"""Tables, CSV and TSV: read whatever program saved them, written so that every program reads them."""
+"""CSV and TSV: read any dialect, write RFC 4180."""
 
 import csv
 import io
@@ -15,13 +15,13 @@ from lexarium.formats.parsed import ParsedRecord, ParseError, ReadOptions
 from lexarium.formats.reading import open_seekable
 from lexarium.formats.registry import Format
 from lexarium.formats.tables.cells import EMPTY_TEXT, escape_formula, join_aliases, join_values
-from lexarium.formats.tables.dialect import SAMPLE_CHARS, CsvDialect, detect_dialect, iter_rows
+from lexarium.formats.tables.dialect import SAMPLE_CHARS, detect_dialect, iter_rows
 from lexarium.formats.tables.header import DEFINITION, count_known_titles, match_columns
 from lexarium.formats.tables.rows import TableParser
 
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
+# Spreadsheets read a CSV file as UTF-8 only with a byte order mark.
 _BOM = {"csv": "\ufeff", "tsv": ""}
-"""Spreadsheets take a CSV file for UTF-8 only where it begins with this mark."""
 _CHUNK_CHARS = 1 << 16
 
 _LEADING_COLUMNS = ("collection", "id", "name", DEFINITION, "alias", "aliases", "sources")
@@ -31,13 +31,12 @@ _FIELDS = [
     if name not in _LEADING_COLUMNS and name not in DEFINITION_FIELDS
 ]
 EXPORT_COLUMNS = [*_LEADING_COLUMNS, *_FIELDS, *RELATION_TYPES, "state", "replaced_by"]
-"""The columns that are written, of whichever collection the records are."""
 
 
 def read(stream: BinaryIO, options: ReadOptions) -> Iterator[ParsedRecord]:
-    """The records of a table, a row each, and last what is to be told of it as a whole.
+    """Yield a record per row, and last the warnings about the whole table.
 
-    In memory are only the names by which rows name each other.
+    Only the names by which rows refer to each other are kept in memory.
     """
     with open_seekable(stream) as file:
         text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
@@ -48,37 +47,31 @@ def read(stream: BinaryIO, options: ReadOptions) -> Iterator[ParsedRecord]:
 
 
 def _parse_table(text: TextIO, options: ReadOptions) -> Iterator[ParsedRecord]:
-    default_delimiter = _DELIMITERS[options.format.name]
-    dialect = detect_dialect(
-        text.read(SAMPLE_CHARS), default_delimiter, partial(count_known_titles, column_mapping=options.column_mapping)
-    )
-    line, titles = next(_rewind_rows(text, dialect), (0, []))
+    count_titles = partial(count_known_titles, column_mapping=options.column_mapping)
+    dialect = detect_dialect(text.read(SAMPLE_CHARS), _DELIMITERS[options.format.name], count_titles)
+
+    def rewind() -> tuple[int, list[str], Iterator[tuple[int, list[str]]]]:
+        text.seek(0)
+        rows = iter_rows(text, dialect)
+        return *next(rows, (0, [])), rows
+
+    line, titles, rows = rewind()
     if not titles:
         raise ParseError("the file is empty; a line that names columns was expected", 1, 1)
     columns, warnings = match_columns(titles, options.column_mapping, line)
     parser = TableParser(options, columns, titles)
-    references = parser.collect_row_references(_data_rows(text, dialect))
+    references = parser.collect_row_references(rows)
     if references:
-        parser.index_referenced_rows(references, _data_rows(text, dialect))
-    for line_number, row in _data_rows(text, dialect):
+        *_, rows = rewind()
+        parser.index_referenced_rows(references, rows)
+    *_, rows = rewind()
+    for line_number, row in rows:
         yield parser.parse_row(line_number, row)
-    if warnings := [*warnings, *parser.warnings.messages()]:
-        yield ParsedRecord(0, warnings=warnings)
-
-
-def _rewind_rows(text: TextIO, dialect: CsvDialect) -> Iterator[tuple[int, list[str]]]:
-    text.seek(0)
-    return iter_rows(text, dialect)
-
-
-def _data_rows(text: TextIO, dialect: CsvDialect) -> Iterator[tuple[int, list[str]]]:
-    rows = _rewind_rows(text, dialect)
-    next(rows)
-    return rows
+    yield from parser.warnings.to_parsed_records(*warnings)
 
 
 def write(format: Format, vocabulary: Vocabulary, records: Iterable[Record]) -> Iterator[bytes]:
-    """A table with a row a record, in UTF-8, as RFC 4180 has it."""
+    """Yield a table in UTF-8 with a row per record."""
     buffer = io.StringIO(newline="")
     buffer.write(_BOM[format.name])
     writer = csv.writer(buffer, delimiter=_DELIMITERS[format.name], lineterminator="\r\n")
@@ -94,21 +87,22 @@ def write(format: Format, vocabulary: Vocabulary, records: Iterable[Record]) -> 
 
 def _format_row(record: Record, vocabulary: Vocabulary) -> Sequence[str | int]:
     fields, targets_by_relation = record.fields, record.relation_targets
+    leading_texts = (
+        format_id(record.id, vocabulary),
+        fields["name"],
+        fields.get(record.collection.definition_field or "", ""),
+        fields.get("alias", "") if record.stored_aliases is None else "",
+        join_aliases(record.stored_aliases or (), vocabulary.language),
+        join_values(record.sources),
+    )
+    targets = (_format_targets(name, targets_by_relation.get(name, ()), vocabulary) for name in RELATION_TYPES)
     return [
         record.collection.name,
-        escape_formula(format_id(record.id, vocabulary)),
-        escape_formula(fields["name"]),
-        escape_formula(fields.get(record.collection.definition_field or "", "")),
-        escape_formula(fields.get("alias", "")) if record.stored_aliases is None else "",
-        escape_formula(join_aliases(record.stored_aliases or (), vocabulary.language)),
-        escape_formula(join_values(record.sources)),
+        *map(escape_formula, leading_texts),
         *(_format_field(record, name) for name in _FIELDS),
-        *(
-            escape_formula(_format_targets(name, targets_by_relation.get(name, ()), vocabulary))
-            for name in RELATION_TYPES
-        ),
+        *map(escape_formula, targets),
         record.state,
-        "" if record.replaced_by is None else escape_formula(format_id(record.replaced_by, vocabulary)),
+        escape_formula(format_id(record.replaced_by, vocabulary)) if record.replaced_by is not None else "",
     ]
 
 
@@ -116,7 +110,7 @@ def _format_field(record: Record, name: str) -> str | int:
     value: str | int | None = record.fields.get(name)
     if value is None or isinstance(value, int):
         return "" if value is None else value
-    # Of the server's own fields an empty cell says nothing, so that rows can be added by hand.
+    # For fields that the server sets, an empty cell states nothing, so that rows can be added by hand.
     return escape_formula(value) if value or name in record.collection.editable_fields else EMPTY_TEXT
 
 

@@ -1,4 +1,4 @@
-"""Rows of text: which signs part and quote their cells is found out, and where each row begins is told."""
+"""Detect the dialect of a table, and read its rows with their line numbers."""
 
 import csv
 import re
@@ -9,41 +9,40 @@ from typing import Any, TextIO
 
 from lexarium.formats.parsed import ParseError
 
+# A longer cell has a quote that is never closed.
 MAX_CELL_CHARS = 16 << 20
-"""In characters: past this a quote is taken to be one that nobody closed."""
 MAX_ROW_CHARS = 32 << 20
-"""In characters, of all the lines that a row has."""
+# Lines or cells of one row: each takes many times its size in memory.
 MAX_ROW_CELLS = 1_000_000
-"""And so many lines, or signs between cells, may be in one row: each takes many times its own size in memory."""
-# Of the whole process, but no other part of it reads such rows.
+# This is global, but nothing else in the process reads such rows.
 csv.field_size_limit(MAX_CELL_CHARS)
 
+# The beginning of a table, from which the dialect is detected.
 SAMPLE_CHARS = 1 << 16
-"""How many characters are looked at to find the signs out."""
 _MAX_SAMPLE_ROWS = 200
 _DELIMITERS = ",;\t|"
 _SEP_LINE = re.compile(r"\s*\"?sep=(.)\"?[ \t]*(\r\n|\r|\n|\Z)", re.IGNORECASE)
 _UNCLOSED_QUOTE_ERROR = "unexpected end of data"
 
+# Counts the known column titles.
 HeaderScorer = Callable[[Sequence[str]], int]
-"""Tells how many of these are names of columns."""
 
 
 @dataclass(frozen=True)
 class CsvDialect:
-    """How cells are parted and quoted."""
+    """The delimiter and quoting of a table."""
 
     delimiter: str
     quote: str = '"'
+    # Escapes a quote within a cell; None: such a quote is doubled.
     escape: str | None = None
-    """What stands before a quote within a cell; None: such a quote is written twice."""
+    # Whether a space follows each delimiter.
     skip_initial_space: bool = False
-    """Whether a space follows each delimiter."""
+    # Whether the first line only states the delimiter, as some spreadsheets write it.
     has_sep_line: bool = False
-    """Whether the first line says only what the delimiter is, as spreadsheets have it."""
 
     def make_reader(self, lines: Iterator[str]) -> Any:
-        """What reads rows so."""
+        """Return a CSV reader of this dialect."""
         return csv.reader(
             lines,
             delimiter=self.delimiter,
@@ -56,10 +55,10 @@ class CsvDialect:
 
 
 def detect_dialect(sample: str, default_delimiter: str, count_known_titles: HeaderScorer) -> CsvDialect:
-    """The signs by which the first `SAMPLE` characters of a table read best.
+    """Return the dialect that fits the first SAMPLE_CHARS characters of a table best.
 
-    They do where the first row names columns, and the others are as wide. Nothing is guessed from letters, or from
-    what is frequent: cells may hold any text.
+    The best one gives known titles in the first row, and rows of the same width. Frequent characters are no evidence:
+    cells may contain any text.
     """
     sep_line = _SEP_LINE.match(sample)
     is_truncated = len(sample) == SAMPLE_CHARS
@@ -73,7 +72,6 @@ def detect_dialect(sample: str, default_delimiter: str, count_known_titles: Head
     candidates = [
         replace(style, delimiter=delimiter, has_sep_line=bool(sep_line)) for delimiter in delimiters for style in styles
     ]
-    # The first of those that are equally good.
     best = max(candidates, key=lambda dialect: _score_dialect(dialect, sample, is_truncated, count_known_titles))
     header = next(iter(_sample_rows(best, sample, is_truncated)[0]), [])
     return replace(best, skip_initial_space=len(header) > 1 and all(cell.startswith(" ") for cell in header[1:]))
@@ -85,26 +83,24 @@ def _score_dialect(
     rows, is_valid = _sample_rows(dialect, sample, is_truncated)
     header = rows[0] if rows else []
     same_width = sum(len(row) == len(header) for row in rows) / len(rows) if rows else 0
-    # What still holds a delimiter is more likely several names.
+    # A title that contains a delimiter is probably several titles.
     titles = [title for title in header if not any(delimiter in title for delimiter in _DELIMITERS)]
     return count_known_titles(titles), is_valid, same_width, len(header)
 
 
 def _sample_rows(dialect: CsvDialect, sample: str, is_truncated: bool) -> tuple[list[list[str]], bool]:
-    """The first rows of a sample, and whether they could be read."""
+    """Return the first rows of a sample, and whether they are valid."""
     rows: list[list[str]] = []
     lines = re.findall(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+", sample)
     try:
-        for row in islice(dialect.make_reader(iter(lines)), _MAX_SAMPLE_ROWS):
-            if any(row):
-                rows.append(row)
+        rows.extend(filter(any, islice(dialect.make_reader(iter(lines)), _MAX_SAMPLE_ROWS)))
     except csv.Error as error:
         return rows, is_truncated and str(error) == _UNCLOSED_QUOTE_ERROR
     return rows, True
 
 
 def iter_rows(text: TextIO, dialect: CsvDialect) -> Iterator[tuple[int, list[str]]]:
-    """Every row with the line on which it begins, but for rows without a word. Raises `Malformed`."""
+    """Yield each row that is not empty with the line on which it begins; raise ParseError."""
     lines = _LineSource(text, dialect.delimiter)
     if dialect.has_sep_line:
         next(lines)
@@ -122,7 +118,7 @@ def iter_rows(text: TextIO, dialect: CsvDialect) -> Iterator[tuple[int, list[str
 
 
 class _LineSource:
-    """The lines of a text, and of those the ones that the present row is made of."""
+    """The lines of a text; keeps those of the current row for error positions."""
 
     def __init__(self, text: TextIO, delimiter: str) -> None:
         self._text = text
@@ -130,8 +126,8 @@ class _LineSource:
         self._row: list[str] = []
         self._length = self._cells = 0
         self._line_number = 0
+        # The first line of the current row.
         self.first_line = 1
-        """The line on which the present row begins."""
 
     def __iter__(self) -> Iterator[str]:
         return self
@@ -152,13 +148,13 @@ class _LineSource:
         return line
 
     def start_row(self) -> None:
-        """What follows is another row."""
+        """Begin a row with the next line."""
         self._row.clear()
         self._length = self._cells = 0
         self.first_line = self._line_number + 1
 
     def error(self, dialect: CsvDialect, error: str) -> ParseError:
-        """The error in the present row, at the quote that made it."""
+        """Return the error of the current row, at the quote that caused it."""
         position, is_closed = _locate_quote_error("".join(self._row), dialect)
         line = self.first_line
         for text in self._row:
@@ -168,21 +164,18 @@ class _LineSource:
             line += 1
         if is_closed:
             escaping = "twice" if dialect.escape is None else f"as {dialect.escape}{dialect.quote}"
-            message = (
-                f"the end of the cell was expected after its closing quote; a quote within a cell is written {escaping}"
-            )
+            message = "the end of the cell was expected after its closing quote"
+            message += f"; a quote within a cell is written {escaping}"
         elif error == _UNCLOSED_QUOTE_ERROR:
             message = "the quote that begins here is never closed"
         else:
-            message = (
-                f"a cell has more than {MAX_CELL_CHARS:,} characters; perhaps the quote that begins here"
-                f" is never closed"
-            )
+            message = f"a cell has more than {MAX_CELL_CHARS:,} characters"
+            message += "; perhaps the quote that begins here is never closed"
         return ParseError(message, line, position + 1)
 
 
 def _locate_quote_error(row: str, dialect: CsvDialect) -> tuple[int, bool]:
-    """Where a row goes wrong: after a quote that closes a cell, else at one that is not closed."""
+    """Return the position of the error: after the closing quote of a cell (True), or at an unclosed one (False)."""
     quote, delimiter = re.escape(dialect.quote), re.escape(dialect.delimiter)
     content = rf"[^{quote}]|{quote}{quote}" if dialect.escape is None else rf"[^{quote}\\]|\\."
     cell = re.compile(rf"(?:{quote}(?:{content})*+{quote}|(?!{quote})[^{delimiter}\r\n]*)", re.DOTALL)

@@ -1,4 +1,4 @@
-"""What the columns of a table mean, told by their names."""
+"""Match the columns of a table to fields by their titles."""
 
 import re
 import unicodedata
@@ -9,12 +9,13 @@ from lexarium.domain.schema.collections import COLLECTIONS, DEFINITION_FIELDS
 from lexarium.domain.schema.relation_types import RELATION_TYPES
 from lexarium.formats.parsed import ParseError
 
+# The hierarchy relation of the collection, whichever that is.
 BROADER = "broader"
-"""The relation by which records of a kind are broader than others, whichever that is."""
+# Yes or no: whether the record is retired.
 OBSOLETE = "obsolete"
-"""Whether the record is retired: yes or no."""
 DEFINITION = "definition"
 
+# Known titles by field.
 TITLE_SYNONYMS: dict[str, str] = {
     "collection": "collection, type, kind, scheme, in scheme",
     "id": "id, ids, identifier, iri, uri, curie, code, notation, class id, concept id, term id, record id, accession",
@@ -40,28 +41,27 @@ TITLE_SYNONYMS: dict[str, str] = {
     OBSOLETE: "obsolete, is obsolete, deprecated, is deprecated, retired",
     "replaced_by": "replaced by, is replaced by, replacement, superseded by, use instead",
 }
-"""What columns may be called, by what they mean."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column that means something."""
+    """A column with a known meaning."""
 
     index: int
     title: str
+    # A field, a relation type, or another part of a record.
     field: str
-    """A field, a relation, or one of what a record has besides."""
+    # The default scope of aliases.
     scope: str = "exact"
-    """Of other names that do not say theirs."""
 
     @property
     def is_multivalued(self) -> bool:
-        """Whether a cell holds several values, so that several columns may mean it."""
+        """True if a cell holds several values, so that several columns may have this field."""
         return self.field in ("aliases", "sources", BROADER) or self.field in RELATION_TYPES
 
 
 def normalize_title(title: str) -> str:
-    """The name of a column as it is compared: without case, spaces, signs, and the prefix of a vocabulary."""
+    """Return a title for comparison: without case, spaces, punctuation and the prefix of a vocabulary."""
     last = re.split(r"[:#/]", unicodedata.normalize("NFKC", title).strip().rstrip(":#/"))[-1]
     return re.sub(r"[\W_]+", "", last.casefold())
 
@@ -69,9 +69,7 @@ def normalize_title(title: str) -> str:
 def _build_title_index() -> dict[str, str]:
     field_by_title = {normalize_title(name): name for collection in COLLECTIONS.values() for name in collection.fields}
     field_by_title |= {normalize_title(name): name for name in RELATION_TYPES}
-    field_by_title |= {
-        normalize_title(relation_type.label): relation_type.name for relation_type in RELATION_TYPES.values()
-    }
+    field_by_title |= {normalize_title(entry.label): entry.name for entry in RELATION_TYPES.values()}
     field_by_title |= dict.fromkeys(map(normalize_title, DEFINITION_FIELDS), DEFINITION)
     for field, titles in TITLE_SYNONYMS.items():
         field_by_title |= dict.fromkeys(map(normalize_title, titles.split(",")), field)
@@ -79,39 +77,39 @@ def _build_title_index() -> dict[str, str]:
 
 
 _FIELD_BY_TITLE = _build_title_index()
-_HIERARCHY_RELATIONS = {
-    relation.name for relation in (collection.hierarchy_type for collection in COLLECTIONS.values()) if relation
-}
+_HIERARCHY_RELATIONS = {entry.hierarchy_type.name for entry in COLLECTIONS.values() if entry.hierarchy_type}
 
 
 def count_known_titles(titles: Iterable[str], column_mapping: Mapping[str, str]) -> int:
-    """How many of these are names of columns that mean something."""
+    """Count the titles with a known meaning."""
     return sum(1 for title in titles if title.strip() in column_mapping or normalize_title(title) in _FIELD_BY_TITLE)
 
 
 def match_columns(
     titles: Sequence[str], column_mapping: Mapping[str, str], line: int
 ) -> tuple[list[Column], list[str]]:
-    """The columns that mean something, and what is to be told of the others.
+    """Return the columns with a known meaning, and warnings about the others.
 
-    Raises `Malformed` where the titles name no records, or two columns mean what a record has once.
+    Raise ParseError if there is neither an id nor a name, or if two columns have the same single-valued field.
     """
-    matched = [_match_column(index, title.strip(), column_mapping) for index, title in enumerate(titles)]
-    mapped_fields = {
-        column.field
-        for column in matched
-        if column is not None and column.title in column_mapping and not column.is_multivalued
-    }
-    # What people say goes before what a name suggests.
-    columns = [
-        column for column in matched if column and (column.title in column_mapping or column.field not in mapped_fields)
-    ]
+    titles = [title.strip() for title in titles]
+    matched = [_match_column(index, title, column_mapping) for index, title in enumerate(titles)]
+    known = [column for column in matched if column]
+    mapped_fields = {column.field for column in known if column.title in column_mapping and not column.is_multivalued}
+    # A user's mapping takes precedence over a known title.
+    columns = [column for column in known if column.title in column_mapping or column.field not in mapped_fields]
     if not {"id", "name"} & {column.field for column in columns}:
-        found_titles = ", ".join(title.strip() for title in titles if title.strip())[:200]
         message = "the first line should name the columns, one of them `id` or `name`"
-        raise ParseError(f"{message}; found: {found_titles}", line, 1)
+        raise ParseError(f"{message}; found: {', '.join(filter(None, titles))[:200]}", line, 1)
     _reject_duplicates(columns, line)
-    return columns, [*_warn_unknown_columns(titles, columns), *_warn_unused_mappings(titles, column_mapping)]
+    known_indexes = {column.index for column in columns}
+    warnings = [
+        f"the column {title} ({index + 1}) is not known; it was left out. --map can say what it means"
+        for index, title in enumerate(titles)
+        if title and index not in known_indexes
+    ]
+    unused = (title for title in column_mapping if title not in titles)
+    return columns, [*warnings, *(f"there is no column {title}, though --map speaks of it" for title in unused)]
 
 
 def _match_column(index: int, title: str, column_mapping: Mapping[str, str]) -> Column | None:
@@ -131,22 +129,3 @@ def _reject_duplicates(columns: Iterable[Column], line: int) -> None:
             conflict = f"the columns {previous.index + 1} ({previous.title}) and {column.index + 1} ({column.title})"
             hint = f"keep one of them, or say which with --map '{previous.title}={column.field}'"
             raise ParseError(f"{conflict} both seem to be the {column.field}: {hint}", line, 1)
-
-
-def _warn_unknown_columns(titles: Sequence[str], columns: Iterable[Column]) -> list[str]:
-    known_indexes = {column.index for column in columns}
-    unknown = [(index, title.strip()) for index, title in enumerate(titles) if index not in known_indexes]
-    return [
-        f"the column {title} ({index + 1}) is not known; it was left out. --map can say what it means"
-        for index, title in unknown
-        if title
-    ]
-
-
-def _warn_unused_mappings(titles: Iterable[str], column_mapping: Mapping[str, str]) -> list[str]:
-    present_titles = {title.strip() for title in titles}
-    return [
-        f"there is no column {title}, though --map speaks of it"
-        for title in column_mapping
-        if title not in present_titles
-    ]

@@ -1,4 +1,4 @@
-"""A row of a table as a record."""
+"""Parse the rows of a table as records."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -8,15 +8,18 @@ from lexarium.domain.identifiers import find_target_problem
 from lexarium.domain.labels import Alias, parse_aliases
 from lexarium.domain.record import RecordState, Relation
 from lexarium.domain.schema.collections import COLLECTIONS, Collection
-from lexarium.domain.schema.relation_types import RELATION_TYPES
+from lexarium.domain.schema.relation_types import RELATION_TYPES, RelationType
 from lexarium.domain.text.characters import name_key
 from lexarium.formats.foreign_ids import build_name_reference, parse_integer, parse_own_id
-from lexarium.formats.parsed import ParsedRecord, ReadOptions, WarningCounter, missing_collection_error
+from lexarium.formats.parsed import ParsedRecord, ReadOptions, WarningCounter
 from lexarium.formats.tables.cells import split_aliases, split_values, unescape_formula
 from lexarium.formats.tables.header import BROADER, DEFINITION, OBSOLETE, Column
 
 Rows = Iterable[tuple[int, list[str]]]
 
+_REFERENCE_FIELDS = {BROADER, "replaced_by"} | {
+    name for name, entry in RELATION_TYPES.items() if entry.target_collection
+}
 _TRUE_VALUES = ("1", "true", "yes", "y", "x", "obsolete", "deprecated", "retired")
 _FALSE_VALUES = ("0", "false", "no", "n")
 _SCIENTIFIC_NUMBER = re.compile(r"[+-]?\d+(?:[.,]\d+)?[eE][+-]?\d+")
@@ -28,7 +31,7 @@ _SCIENTIFIC_NUMBER_HINT = (
 
 @dataclass
 class TableParser:
-    """What the rows of a table have in common."""
+    """Parse rows; resolve references between them."""
 
     options: ReadOptions
     columns: Sequence[Column]
@@ -37,40 +40,37 @@ class TableParser:
 
     def __post_init__(self) -> None:
         self._index_by_field = {column.field: column.index for column in self.columns}
-        self._reference_columns = [
-            column.index for column in self.columns if column.field == "replaced_by" or _is_reference_column(column)
-        ]
+        self._reference_columns = [column.index for column in self.columns if column.field in _REFERENCE_FIELDS]
         self._last_required_index = max(self._index_by_field.get("id", 0), self._index_by_field.get("name", 0))
         self._untitled_columns = [index for index, title in enumerate(self.titles) if not title.strip()]
-        # Rows by what other rows call them: each with its collection, and what stands for it.
+        # The collections and keys of the rows that other rows refer to, by id and by name.
         self._rows_by_code: dict[str, set[tuple[str, str]]] = {}
         self._rows_by_name: dict[str, set[tuple[str, str]]] = {}
 
     def has_column(self, field_name: str) -> bool:
-        """Whether some column means this."""
+        """Return whether a column has this field."""
         return field_name in self._index_by_field
 
     def get_text(self, row: Sequence[str], field_name: str) -> str:
-        """The text of the cell that means this; empty where there is none."""
+        """Return the text of a field; empty if there is none."""
         index = self._index_by_field.get(field_name, len(row))
         return unescape_formula(row[index]) if index < len(row) else ""
 
     def resolve_id(self, text: str) -> str | None:
-        """The record that a text names by itself: by an id of ours, an IRI or a CURIE."""
+        """Return the id that a text is: ours, an IRI or a CURIE; None if it is none."""
         own_id = parse_own_id(text, self.options.vocabulary)
         return own_id if own_id is not None or find_target_problem(text) else text
 
     def collect_row_references(self, rows: Rows) -> set[str]:
-        """By what rows name others that must be looked up among the rows."""
+        """Return the references that are not ids, and must be looked up among the rows."""
         if not self._reference_columns:
             return set()
         cells = (row[index] for _, row in rows for index in self._reference_columns if index < len(row) and row[index])
-        return {
-            text for cell in cells for text in split_values(unescape_formula(cell)) if self.resolve_id(text) is None
-        }
+        texts = (text for cell in cells for text in split_values(unescape_formula(cell)))
+        return {text for text in texts if self.resolve_id(text) is None}
 
     def index_referenced_rows(self, references: set[str], rows: Rows) -> None:
-        """Look for those rows: by what they have as their id, and by their name."""
+        """Record the rows that have one of these references as id or name."""
         names = {name_key(text) for text in references}
         for _, row in rows:
             collection = self.get_collection(row)
@@ -81,63 +81,52 @@ class TableParser:
                 self._rows_by_name.setdefault(key, set()).add(entry)
 
     def find_rows(self, text: str, collection: str | None) -> set[str]:
-        """The rows that a text may mean, of this collection if one is told."""
+        """Return the keys of the rows that a reference may mean, optionally of one collection."""
         entries = self._rows_by_code.get(text) or self._rows_by_name.get(name_key(text)) or set()
         return {key for entry_collection, key in entries if collection in (None, entry_collection)}
 
     def get_collection(self, row: Sequence[str]) -> Collection | None:
-        """What a row is a record of; None where nothing tells."""
+        """Return the collection of a row; None if it is missing or unknown."""
         stated = self.get_text(row, "collection").strip().casefold().replace(" ", "_")
         stated_collection = COLLECTIONS.get(stated) if stated else self.options.default_collection
         return self.options.collection or stated_collection
 
     def get_row_key(self, row: Sequence[str], collection: Collection) -> str:
-        """What stands for a row: an id of ours, an IRI or a CURIE, else its name."""
-        return self.resolve_id(self.get_text(row, "id").strip()) or build_name_reference(
-            collection.name, self.get_text(row, "name")
-        )
+        """Return the id of a row (ours, an IRI or a CURIE), or else a name reference."""
+        row_id = self.resolve_id(self.get_text(row, "id").strip())
+        return row_id or build_name_reference(collection.name, self.get_text(row, "name"))
 
     def parse_row(self, line: int, row: list[str]) -> ParsedRecord:
-        """A row as a record."""
+        """Parse a row; raise ParseError if it has no collection."""
         problem = self._check_width(line, row)
         if problem is not None:
             return ParsedRecord(line, problems=[problem])
         row += [""] * (len(self.titles) - len(row))
         collection = self.get_collection(row)
-        if collection is None:
-            stated = self.get_text(row, "collection").strip()
-            if not stated:
-                raise missing_collection_error(line)
-            return ParsedRecord(
-                line, problems=[f"its collection is {stated!r}, which is none of {', '.join(COLLECTIONS)}"]
-            )
-        return _RowParser(self, collection, line, row).parse()
+        if collection is not None:
+            return _RowParser(self, collection, line, row).parse()
+        rejected = ParsedRecord(line)
+        self.options.parse_collection("collection", self.get_text(row, "collection").strip() or None, rejected)
+        return rejected
 
     def _check_width(self, line: int, row: Sequence[str]) -> str | None:
-        """Why a row does not fit the columns."""
+        """Return a problem if the row does not fit the columns; warn about a smaller difference."""
         width = len(self.titles)
         if any(row[width:]):
             return f"the row has {len(row)} cells, but the first line names {width} columns"
         if len(row) <= self._last_required_index:
             return f"the row has {len(row)} of {width} cells, too few for its id and name"
         if len(row) < width:
-            self.warnings.add(
-                "a row has fewer cells than there are columns; the others are taken to be empty", f"on line {line}"
-            )
+            message = "a row has fewer cells than there are columns; the others are taken to be empty"
+            self.warnings.add(message, f"on line {line}")
         for index in self._untitled_columns:
             if index < len(row) and row[index]:
                 self.warnings.add(f"the column {index + 1} has no name; what it holds was left out", f"on line {line}")
         return None
 
 
-def _is_reference_column(column: Column) -> bool:
-    return column.field == BROADER or (
-        column.field in RELATION_TYPES and RELATION_TYPES[column.field].target_collection is not None
-    )
-
-
 class _RowParser:
-    """A row that is being read, cell by cell."""
+    """Parse one row, cell by cell."""
 
     def __init__(self, table: TableParser, collection: Collection, line: int, row: Sequence[str]) -> None:
         self._table = table
@@ -147,22 +136,28 @@ class _RowParser:
         self._record_key = table.get_row_key(row, collection)
         self._label = table.get_text(row, "id").strip() or table.get_text(row, "name")[:100]
         self._aliases: list[Alias] = []
+        # Relation types with a reference that may mean several rows.
         self._ambiguous_relations: set[str] = set()
-        """Relations of which a cell does not tell what it names."""
 
     def parse(self) -> ParsedRecord:
-        """The record."""
+        hierarchy = self._collection.hierarchy_type
+        aliased_fields = {
+            DEFINITION: self._collection.definition_field or "",
+            BROADER: "" if hierarchy is None else hierarchy.name,
+        }
         for column in self._table.columns:
             cell = self._row[column.index]
-            parse_cell = _CELL_PARSERS.get(column.field)
+            name = aliased_fields.get(column.field, column.field)
+            parse_cell = _CELL_PARSERS.get(name)
             if parse_cell is not None:
                 parse_cell(self, column, unescape_formula(cell))
-            elif column.field in RELATION_TYPES:
-                self._add_relations(column, column.field, unescape_formula(cell))
-            elif column.field in self._collection.field_types:
-                self._set_field(column.field, cell)
+            elif name in self._collection.relation_types:
+                self._add_relations(column, self._collection.relation_types[name], unescape_formula(cell))
+            elif name in self._collection.field_types:
+                self._set_field(name, cell)
             elif cell:
-                self._warn_unused_column(column)
+                message = f"the column {column.title} means nothing for a {self._collection.name}; it was left out"
+                self._table.warnings.add(message, f"on line {self._record.line}")
         self._set_aliases()
         self._record.complete_relations = [
             relation for relation in self._record.complete_relations if relation[0] not in self._ambiguous_relations
@@ -171,12 +166,8 @@ class _RowParser:
             self._record.problems.append("the row has neither an id nor a name")
         return self._record
 
-    def _warn_unused_column(self, column: Column) -> None:
-        message = f"the column {column.title} means nothing for a {self._collection.name}; it was left out"
-        self._table.warnings.add(message, f"on line {self._record.line}")
-
     def _set_field(self, name: str, cell: str) -> None:
-        # Of what people do not write an empty cell says nothing, so that rows can be added by hand.
+        # For fields that the server sets, an empty cell states nothing, so that rows can be added by hand.
         if not cell and (name not in self._collection.editable_fields or self._collection.field_types[name] is int):
             return
         text = unescape_formula(cell)
@@ -188,7 +179,7 @@ class _RowParser:
             self._record.fields[name] = value
 
     def _set_aliases(self) -> None:
-        """Other names: as one text only where no list tells them."""
+        """Set the field `alias` only if there is no list of aliases."""
         table, record = self._table, self._record
         alias = table.get_text(self._row, "alias")
         if "alias" in self._collection.field_types and table.has_column("alias") and not self._aliases:
@@ -204,22 +195,13 @@ class _RowParser:
         elif self._table.resolve_id(text):
             self._record.foreign_id = text
         elif text:
-            message = (
-                "an id is neither one of this catalogue nor an IRI nor a CURIE, like DOID:3324; its row goes by name"
-            )
-            self._table.warnings.add(message, f"on line {self._record.line}")
+            message = "an id is neither one of this catalogue nor an IRI nor a CURIE, like DOID:3324"
+            self._table.warnings.add(f"{message}; its row goes by name", f"on line {self._record.line}")
 
     def parse_name(self, column: Column, cell: str) -> None:
         self._record.fields["name"] = cell
         if not cell and self._label:
             self._record.warnings.append(f"{self._label} has an empty name")
-
-    def parse_definition(self, column: Column, cell: str) -> None:
-        name = self._collection.definition_field
-        if name is not None:
-            self._record.fields[name] = cell
-        elif cell:
-            self._warn_unused_column(column)
 
     def parse_aliases(self, column: Column, cell: str) -> None:
         self._aliases += split_aliases(cell, self._table.options.vocabulary.language, column.scope)
@@ -227,21 +209,13 @@ class _RowParser:
     def parse_sources(self, column: Column, cell: str) -> None:
         self._record.sources = (*(self._record.sources or ()), *split_values(cell))
 
-    def parse_broader(self, column: Column, cell: str) -> None:
-        hierarchy = self._collection.hierarchy_type
-        if hierarchy is not None:
-            self._add_relations(column, hierarchy.name, cell)
-        elif cell:
-            self._warn_unused_column(column)
-
     def parse_state(self, column: Column, cell: str) -> None:
         text = cell.strip().casefold()
         if text in [*RecordState]:
             self._record.state = RecordState(text)
         elif text:
-            self._record.problems.append(
-                f"the state of {self._label} is {cell!r}, which is none of {', '.join(RecordState)}"
-            )
+            problem = f"the state of {self._label} is {cell!r}, which is none of {', '.join(RecordState)}"
+            self._record.problems.append(problem)
 
     def parse_obsolete(self, column: Column, cell: str) -> None:
         text = cell.strip().casefold()
@@ -257,24 +231,15 @@ class _RowParser:
             self._record.replaced_by = self._resolve_target(column, cell.strip(), None)
 
     def skip(self, column: Column, cell: str) -> None:
-        """Nothing: it is taken elsewhere."""
+        """Ignore a cell that is parsed elsewhere."""
 
-    def _add_relations(self, column: Column, name: str, cell: str) -> None:
-        relation_type = self._collection.relation_types.get(name)
-        if relation_type is None:
-            if cell:
-                self._warn_unused_column(column)
-            return
-        complete_relations = self._record.complete_relations
-        # Several columns may mean one relation.
-        if (name, "source") not in complete_relations:
-            complete_relations.append((name, "source"))
+    def _add_relations(self, column: Column, relation_type: RelationType, cell: str) -> None:
+        name, target_collection = relation_type.name, relation_type.target_collection
+        # Several columns may have one relation type.
+        if (name, "source") not in self._record.complete_relations:
+            self._record.complete_relations.append((name, "source"))
         for text in split_values(cell):
-            target = (
-                text
-                if relation_type.target_collection is None
-                else self._resolve_target(column, text, relation_type.target_collection)
-            )
+            target = text if target_collection is None else self._resolve_target(column, text, target_collection)
             if target is None:
                 self._ambiguous_relations.add(name)
             else:
@@ -286,12 +251,10 @@ class _RowParser:
             return record_id
         rows = self._table.find_rows(text, collection)
         if len(rows) > 1:
-            message = (
-                f"{column.title} of {self._label} names {text[:100]!r}: several rows are called so; it was left out"
-            )
-            self._record.warnings.append(message)
+            reference = f"{column.title} of {self._label} names {text[:100]!r}"
+            self._record.warnings.append(f"{reference}: several rows are called so; it was left out")
             return None
-        # Where no row is called so, a record of the catalogue may be.
+        # If no row has this name, a record of the catalogue may have it.
         return next(iter(rows), build_name_reference(collection or self._collection.name, text))
 
 
@@ -300,10 +263,8 @@ _CELL_PARSERS: dict[str, Callable[[_RowParser, Column, str], None]] = {
     "alias": _RowParser.skip,
     "id": _RowParser.parse_id,
     "name": _RowParser.parse_name,
-    DEFINITION: _RowParser.parse_definition,
     "aliases": _RowParser.parse_aliases,
     "sources": _RowParser.parse_sources,
-    BROADER: _RowParser.parse_broader,
     "state": _RowParser.parse_state,
     OBSOLETE: _RowParser.parse_obsolete,
     "replaced_by": _RowParser.parse_replacement,

@@ -1,5 +1,8 @@
-"""The singular of English words, so that a word and its plural can be compared."""
+"""Reduce English words to their singular, so that a word and its plural can be compared."""
 
+from functools import lru_cache
+
+# The singular of words that the rules below would get wrong, by each of their forms.
 _IRREGULAR = {
     plural: singular
     for singular, *plurals in (
@@ -14,13 +17,13 @@ _IRREGULAR = {
     )
     for plural in (singular, *plurals)
 }
-"""Words that the rules below would get wrong, by each of their forms."""
 
 
+@lru_cache(200_000)
 def singularize(word: str) -> str:
-    """The singular of an English word, or what takes its place where the spelling does not tell it.
+    """Return the common form of the singular and plural of a folded word.
 
-    The plural's `es` says nothing of whether the singular had an e (headache, match), so such an e goes from both.
+    A plural in `es` does not show whether the singular ends in e (headache, match), so that e is dropped from both.
     """
     if len(word) <= 3:
         return word

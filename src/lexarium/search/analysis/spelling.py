@@ -1,52 +1,22 @@
-"""British and American spelling: a word becomes one form, whichever it was written in.
+"""Normalize British and American spelling to one form.
 
-The rules need not make true words; they need to make the same of both spellings, and not the same of two words.
+The result need not be a real word. Both spellings of a word must give the same form, and two words must not.
 """
 
 import re
+from functools import lru_cache
 
-_WORDS = {
-    "programme": "program",
-    "programmes": "programs",
-    "grey": "gray",
-    "greys": "grays",
-    "judgement": "judgment",
-    "judgements": "judgments",
-    "acknowledgement": "acknowledgment",
-    "ageing": "aging",
-    "ageism": "agism",
-    "artefact": "artifact",
-    "artefacts": "artifacts",
-    "sceptic": "skeptic",
-    "sceptical": "skeptical",
-    "scepticism": "skepticism",
-    "practise": "practice",
-    "practised": "practiced",
-    "practising": "practicing",
-    "defence": "defense",
-    "offence": "offense",
-    "licence": "license",
-    "pretence": "pretense",
-    "fulfil": "fulfill",
-    "fulfilment": "fulfillment",
-    "enrol": "enroll",
-    "enrolment": "enrollment",
-    "skilful": "skillful",
-    "wilful": "willful",
-    "instalment": "installment",
-    "mould": "mold",
-    "moult": "molt",
-    "smoulder": "smolder",
-    "plough": "plow",
-    "tyre": "tire",
-    "cosy": "cozy",
-    "learnt": "learned",
-    "manoeuvre": "maneuver",
-    "manoeuvres": "maneuvers",
-    "aluminium": "aluminum",
-    "sulphur": "sulfur",
-    "draught": "draft",
-}
+_PAIRS = """
+    programme=program programmes=programs grey=gray greys=grays judgement=judgment judgements=judgments
+    acknowledgement=acknowledgment ageing=aging ageism=agism artefact=artifact artefacts=artifacts sceptic=skeptic
+    sceptical=skeptical scepticism=skepticism practise=practice practised=practiced practising=practicing
+    defence=defense offence=offense licence=license pretence=pretense fulfil=fulfill fulfilment=fulfillment
+    enrol=enroll enrolment=enrollment skilful=skillful wilful=willful instalment=installment mould=mold moult=molt
+    smoulder=smolder plough=plow tyre=tire cosy=cozy learnt=learned manoeuvre=maneuver manoeuvres=maneuvers
+    aluminium=aluminum sulphur=sulfur draught=draft
+"""
+_AMERICAN_BY_BRITISH = dict(pair.split("=") for pair in _PAIRS.split())
+# Each rule: letters that the word must contain (a quick check), pattern, replacement.
 _RULES = tuple(
     (required_letters, re.compile(pattern), replacement)
     for required_letters, pattern, replacement in (
@@ -67,13 +37,13 @@ _RULES = tuple(
         ("logue", r"(?<=..)logue(s?)$", r"log\1"),
     )
 )
-"""Letters that a word must have for the rule to matter, which is quickly seen; what it looks for; what that becomes."""
 
 
+@lru_cache(200_000)
 def normalize_spelling(word: str) -> str:
-    """The one form of a word that is folded already."""
-    if word in _WORDS:
-        return _WORDS[word]
+    """Return the common form of all spellings of a folded word."""
+    if word in _AMERICAN_BY_BRITISH:
+        return _AMERICAN_BY_BRITISH[word]
     for required_letters, pattern, replacement in _RULES:
         if required_letters in word:
             word = pattern.sub(replacement, word)

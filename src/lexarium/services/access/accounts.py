@@ -1,4 +1,4 @@
-"""Accounts once they are made: shown, changed, erased."""
+"""Manage accounts: list, create, change and erase them."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -9,35 +9,34 @@ from lexarium.domain.identifiers import mint_id
 from lexarium.domain.text.characters import find_control_char, find_direction_control, find_unstorable_char
 from lexarium.domain.timestamps import now_ms
 from lexarium.services.idempotency import delete_account_responses
+from lexarium.services.not_found import find_or_raise
 from lexarium.store import accounts
 from lexarium.store.database import Database
 from lexarium.store.position import Snapshot
 from lexarium.store.transaction import Transaction
-from lexarium.store.write_queue import WriteTask
+
+_MAX_NAME_CHARS = 200
 
 
 @dataclass(frozen=True)
 class AccountSummary:
-    """An account, and how it is used."""
+    """An account and its usage."""
 
     account: Account
     active_tokens: int
-    """How many of its tokens are good."""
-    last_used_at: int | None
-    """When it was last used, to the minute."""
+    last_used_at: int | None  # to the minute
     has_password: bool
-    """Whether it can sign in with one."""
 
 
 def list_account_summaries(snapshot: Snapshot, start: str, limit: int) -> list[AccountSummary]:
-    """The accounts from a name on, by name, at most so many; without those that are erased."""
+    """Return a page of accounts by name, from a name on, without erased ones."""
     return _load_summaries(
         snapshot, [] if find_unstorable_char(start) else accounts.list_accounts(snapshot, start, limit)
     )
 
 
 def get_account_summary(snapshot: Snapshot, account_id: str) -> AccountSummary:
-    """The account of this id, and how it is used. Raises `NotFound` where there is none, or not any more."""
+    """Return an account and its usage; raise NotFound if it does not exist or is erased."""
     account = get_account(snapshot, account_id)
     if account.is_erased:
         raise NotFound(f"The account {account_id} is erased.")
@@ -49,49 +48,70 @@ def _load_summaries(snapshot: Snapshot, account_list: list[Account]) -> list[Acc
     return [AccountSummary(account, *usage[account.id]) for account in account_list]
 
 
+def list_accounts(database: Database) -> list[Account]:
+    """Return all accounts by name."""
+    with database.read() as snapshot:
+        return accounts.list_all_accounts(snapshot)
+
+
 def get_account(snapshot: Snapshot, account_id: str) -> Account:
-    """The account of this id. Raises `NotFound` where there is none."""
-    account = None if find_unstorable_char(account_id) else accounts.find_account_by_id(snapshot, account_id)
-    if account is None:
-        raise NotFound(f"There is no account with the id {account_id!r}.")
-    return account
+    """Return the account with an id; raise NotFound."""
+    message = f"There is no account with the id {account_id!r}."
+    return find_or_raise(lambda: accounts.find_account_by_id(snapshot, account_id), account_id, message)
 
 
 def get_account_by_name(database: Database, name: str) -> Account:
-    """The account of this name. Raises `NotFound` where there is none."""
+    """Return the account with a name; raise NotFound."""
+    message = f"There is no account named {name!r}. `lexarium user list` shows them."
     with database.read() as snapshot:
-        account = None if find_unstorable_char(name) else accounts.find_account_by_name(snapshot, name)
-    if account is None:
-        raise NotFound(f"There is no account named {name!r}. `lexarium user list` shows them.")
+        return find_or_raise(lambda: accounts.find_account_by_name(snapshot, name), name, message)
+
+
+def add_account(database: Database, name: str, role: Role) -> Account:
+    """Create an account in a transaction of its own."""
+    return database.run_write(lambda transaction: create_account(transaction, name, role))
+
+
+def create_account(transaction: Transaction, name: str, role: Role) -> Account:
+    """Create an account; raise InvalidInput for the name, or Conflict if it is taken."""
+    message = None
+    if not name.strip():
+        message = "must not be empty."
+    elif len(name) > _MAX_NAME_CHARS:
+        message = f"must have at most {_MAX_NAME_CHARS} characters."
+    elif char := find_control_char(name) or find_direction_control(name):
+        message = f"holds the character {char}, which is not allowed."
+    if message:
+        raise InvalidInput("This is not a valid account.", [FieldProblem("name", message)])
+    if accounts.find_account_by_name(transaction.connection, name):
+        raise Conflict(f"There is an account named {name!r} already.")
+    account = Account(mint_id("usr"), name, role)
+    accounts.add_account(transaction, account, at=now_ms())
     return account
 
 
-def build_update_account_task(
-    account_id: str, role: Role | None = None, password_hash: str | None = None
-) -> WriteTask[Account]:
-    """The work that gives an account another role or a password, told as its hash; None leaves it as it is.
+def update_account(
+    transaction: Transaction, account_id: str, role: Role | None = None, password_hash: str | None = None
+) -> Account:
+    """Change the role or the password of an account; None leaves it unchanged.
 
-    A new password ends every session, and every token made from one. It raises `Conflict` where the last admin would
-    be none, or the account is erased.
+    A new password ends every session and every token made from one. Raise Conflict if the account is erased, or if no
+    admin would remain.
     """
-
-    def task(transaction: Transaction) -> Account:
-        account = _get_active_account(transaction, account_id)
-        if role is not None and role != account.role:
-            _require_other_admin(transaction, account)
-            accounts.set_role(transaction, account_id, role)
-        if password_hash is not None:
-            accounts.set_password(transaction, account_id, password_hash)
-            accounts.end_all_sessions(transaction, account_id, at=now_ms())
-        return replace(account, role=role or account.role)
-
-    return task
+    account = _get_active_account(transaction, account_id)
+    if role is not None and role != account.role:
+        _require_other_admin(transaction, account)
+        accounts.set_role(transaction, account_id, role)
+    if password_hash is not None:
+        accounts.set_password(transaction, account_id, password_hash)
+        accounts.end_all_sessions(transaction, account_id, at=now_ms())
+    return replace(account, role=role or account.role)
 
 
 def erase_account(database: Database, account_id: str) -> None:
-    """Erase the name of an account, its password and its tokens. The log goes on naming its id.
+    """Erase the name, password and tokens of an account; its id stays in the change log.
 
-    Raises `Conflict` for the last admin, and where it is erased already.
+    Raise Conflict if it is erased already or is the last admin.
     """
 
     def task(transaction: Transaction) -> None:
@@ -100,11 +120,6 @@ def erase_account(database: Database, account_id: str) -> None:
         delete_account_responses(transaction, account_id)
 
     database.run_write(task)
-
-
-def serialize_account(account: Account) -> dict[str, Any]:
-    """An account."""
-    return {"id": account.id, "name": account.name, "role": account.role, "erased": account.is_erased}
 
 
 def _get_active_account(transaction: Transaction, account_id: str) -> Account:
@@ -119,37 +134,6 @@ def _require_other_admin(transaction: Transaction, account: Account) -> None:
         raise Conflict(f"{account.name} is the last admin. Make another admin first.")
 
 
-_MAX_NAME_CHARS = 200
-
-
-def add_account(database: Database, name: str, role: Role) -> Account:
-    """Make an account. Raises `Conflict` where the name is taken."""
-    return database.run_write(build_create_account_task(name, role))
-
-
-def build_create_account_task(name: str, role: Role) -> WriteTask[Account]:
-    """The work that makes an account. Raises `Invalid` where it cannot have the name, the work `Conflict`."""
-    message = None
-    if not name.strip():
-        message = "must not be empty."
-    elif len(name) > _MAX_NAME_CHARS:
-        message = f"must have at most {_MAX_NAME_CHARS} characters."
-    elif char := find_control_char(name) or find_direction_control(name):
-        message = f"holds the character {char}, which is not allowed."
-    if message:
-        raise InvalidInput("This is not a valid account.", [FieldProblem("name", message)])
-    account = Account(mint_id("usr"), name, role)
-
-    def task(transaction: Transaction) -> Account:
-        if accounts.find_account_by_name(transaction.connection, name):
-            raise Conflict(f"There is an account named {name!r} already.")
-        accounts.add_account(transaction, account, at=now_ms())
-        return account
-
-    return task
-
-
-def list_accounts(database: Database) -> list[Account]:
-    """Every account, by name."""
-    with database.read() as connection:
-        return accounts.list_all_accounts(connection)
+def serialize_account(account: Account) -> dict[str, Any]:
+    """Return an account as JSON of the API."""
+    return {"id": account.id, "name": account.name, "role": account.role, "erased": account.is_erased}

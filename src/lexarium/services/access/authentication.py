@@ -1,4 +1,4 @@
-"""Who may do what: accounts, tokens, and the one table of what each role may do."""
+"""Authenticate callers by bearer token."""
 
 import re
 from collections import OrderedDict
@@ -6,25 +6,21 @@ from contextlib import suppress
 from dataclasses import replace
 
 from lexarium.domain.account import Origin, Token
-from lexarium.domain.errors import (
-    DatabaseUnavailable,
-    Unauthenticated,
-)
+from lexarium.domain.errors import DatabaseUnavailable, Unauthenticated
 from lexarium.domain.timestamps import now_ms
 from lexarium.services.access.permissions import Caller
 from lexarium.services.access.tokens import hash_secret
 from lexarium.store import accounts
 from lexarium.store.database import Database
 
+# The last use of a token is not worth a write per request.
 _USE_UPDATE_INTERVAL_MS = 60_000
-"""In milliseconds: the last use of a token need not be known better, and is not worth a write a request."""
 _TOKEN_CACHE_SIZE = 10_000
-"""How many tokens are remembered."""
 _AUTHORIZATION_PATTERN = re.compile(r"(?:bearer|token) +(\S+) *", re.IGNORECASE)
 
 
 class Authenticator:
-    """Tells who calls. One who was let in is remembered until some account or token changes."""
+    """Authenticates callers; caches verified tokens until an account or token changes."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -32,9 +28,9 @@ class Authenticator:
         self._cache_position: tuple[str, int] | None = None
 
     def get_cached(self, authorization: str | None) -> Caller | None:
-        """The caller that an `Authorization` header names, where no look into the store is needed for it.
+        """Return the caller of an `Authorization` header if cached, else None.
 
-        To be called from the thread that may ask for the catalogue's position.
+        Call it from the thread that may read the catalogue's position.
         """
         position = self._database.get_position()
         if self._cache_position != (position.epoch, position.accounts):
@@ -46,9 +42,9 @@ class Authenticator:
         return _to_caller(token)
 
     def authenticate(self, authorization: str | None) -> Caller:
-        """The caller that an `Authorization` header names. Raises `Unauthenticated` where it names none."""
+        """Return the caller of an `Authorization` header, read from the store; raise Unauthenticated."""
         digest = hash_secret(_parse_authorization(authorization))
-        # What is found is remembered in the same book that was open before: a new one may have been begun since.
+        # Taken before the read: if an account changes meanwhile, a new cache begins without this token.
         cache = self._token_cache
         with self._database.read(from_primary=True) as connection:
             token = accounts.find_token_by_hash(connection, digest)
@@ -62,13 +58,12 @@ class Authenticator:
         return _to_caller(token)
 
     def _record_use(self, token: Token, cached: Token | None) -> Token:
-        """A token whose use is noted, or will be once it can: whoever only reads never waits for that."""
         if cached is not None and not _needs_use_update(cached):
             return replace(token, last_used_at=cached.last_used_at)
         if not _needs_use_update(token):
             return token
         used_at = now_ms()
-        with suppress(DatabaseUnavailable):  # Where too much waits to be written, the next use is noted.
+        with suppress(DatabaseUnavailable):  # The next use is recorded if the queue is full.
             self._database.submit_write(lambda transaction: accounts.set_token_used(transaction, token.id, at=used_at))
         return replace(token, last_used_at=used_at)
 

@@ -1,4 +1,4 @@
-"""Passwords of people, and signing in with one."""
+"""Hash and verify passwords; sign in; issue tokens."""
 
 from dataclasses import replace
 from functools import cache
@@ -9,7 +9,7 @@ from argon2.exceptions import InvalidHashError, VerificationError
 from lexarium.domain.account import SESSION_TOKEN_LABEL, Origin, Role, Token
 from lexarium.domain.errors import FieldProblem, InvalidInput, Unauthenticated
 from lexarium.domain.text.characters import find_unstorable_char
-from lexarium.services.access.accounts import build_update_account_task, get_account_by_name
+from lexarium.services.access.accounts import get_account_by_name, update_account
 from lexarium.services.access.permissions import Caller, Permission
 from lexarium.services.access.tokens import compute_expiry, create_token, limit_expiry
 from lexarium.store import accounts
@@ -22,27 +22,27 @@ _hasher = PasswordHasher()
 
 
 def hash_password(password: str) -> str:
-    """The hash to keep of a new password. Raises `Invalid` where it is too short or too long."""
-    if not MIN_LENGTH <= len(password) <= _MAX_LENGTH:
-        detail = f"must have from {MIN_LENGTH} to {_MAX_LENGTH} characters."
-        raise InvalidInput("This is not a valid password.", [FieldProblem("password", detail)])
-    try:
-        return _hasher.hash(password)
-    except UnicodeEncodeError:
-        detail = "holds half of a character, which cannot be kept."
-        raise InvalidInput("This is not a valid password.", [FieldProblem("password", detail)]) from None
+    """Return the hash of a new password; raise InvalidInput if it is too short or too long."""
+    detail = f"must have from {MIN_LENGTH} to {_MAX_LENGTH} characters."
+    if MIN_LENGTH <= len(password) <= _MAX_LENGTH:
+        try:
+            return _hasher.hash(password)
+        except UnicodeEncodeError:
+            detail = "holds half of a character, which cannot be kept."
+    raise InvalidInput("This is not a valid password.", [FieldProblem("password", detail)])
 
 
 def set_password(database: Database, name: str, password: str) -> None:
-    """Give an account a password, in place of the one it had."""
+    """Set the password of the account with a name; raise NotFound."""
     password_hash = hash_password(password)
-    database.run_write(build_update_account_task(get_account_by_name(database, name).id, password_hash=password_hash))
+    account_id = get_account_by_name(database, name).id
+    database.run_write(lambda transaction: update_account(transaction, account_id, password_hash=password_hash))
 
 
 def verify_current_password(
     database: Database, caller: Caller, password: str | None, message: str = "The password stays as it is."
 ) -> None:
-    """Raise where this is not the caller's password. Who has none yet needs an admin's token to begin with one."""
+    """Raise InvalidInput unless this is the caller's password; a caller without one must be an admin."""
     with database.read(from_primary=True) as snapshot:
         password_hash = accounts.find_password_hash(snapshot, caller.account.name)
     if password_hash is None:
@@ -52,7 +52,7 @@ def verify_current_password(
         raise InvalidInput(message, [FieldProblem("old_password", detail)])
 
 
-def issue_token(  # noqa: PLR0913 (all that can be asked of a token)
+def issue_token(  # noqa: PLR0913 (the options of a token)
     database: Database,
     caller: Caller,
     *,
@@ -62,9 +62,9 @@ def issue_token(  # noqa: PLR0913 (all that can be asked of a token)
     label: str,
     old_password: str | None,
 ) -> tuple[Token, str]:
-    """Make a token as a caller asks for it, for themselves or, by an admin, for the account of another name.
+    """Create a token for the caller or, if the caller is an admin, for another account; return it and its secret.
 
-    In a session this needs the caller's password. The token may outlive the session, but no other token.
+    In a session this requires the caller's password. The token may outlive a session, but no other token.
     """
     name = account or caller.account.name
     if name != caller.account.name:
@@ -80,18 +80,16 @@ def issue_token(  # noqa: PLR0913 (all that can be asked of a token)
 
 
 def sign_in(database: Database, name: str, password: str) -> tuple[Token, str]:
-    """A token that is good for a day, and its secret. Raises `Unauthenticated`, whatever of the two was wrong."""
+    """Return a session token and its secret; raise Unauthenticated if the name or the password is wrong."""
     with database.read(from_primary=True) as snapshot:
         password_hash = None if find_unstorable_char(name) else accounts.find_password_hash(snapshot, name)
-    # Also where there is no such account, so that the time it takes does not tell.
-    is_correct = _matches(password_hash or _dummy_hash(), password) and password_hash is not None
-    if not is_correct:
+    # Verify against a dummy hash too: the response time must not reveal if the account exists.
+    if not _matches(password_hash or _dummy_hash(), password) or password_hash is None:
         raise Unauthenticated("The name or the password is not right.")
-    expires_at = compute_expiry(_SESSION_DAYS)
     return create_token(
         database,
         name,
-        expires_at=expires_at,
+        expires_at=compute_expiry(_SESSION_DAYS),
         label=SESSION_TOKEN_LABEL,
         origin=Origin.SIGN_IN,
         expected_password_hash=password_hash,

@@ -1,4 +1,4 @@
-"""Many writes at once: all of them or nothing."""
+"""Apply a batch of JSON lines, all or nothing."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -12,80 +12,65 @@ from lexarium.domain.errors import FieldProblem, InvalidInput, LexariumError, Ve
 from lexarium.domain.record import Record
 from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.domain.text.characters import format_json_error
-from lexarium.services.access.permissions import Caller, Permission
+from lexarium.services.access.permissions import Caller
 from lexarium.services.curation.record_writer import RecordWriter
-from lexarium.services.records.lookup import VersionedRecord, require_published, require_version
+from lexarium.services.records.lookup import VersionedRecord, get_published
 from lexarium.store.transaction import Transaction
 
-MAX_PROBLEMS = 1_000
-"""How many mistakes are told one by one; past that they are only counted."""
+MAX_PROBLEMS = 1_000  # listed; the others are counted
 
-_REQUIRED: dict[str, dict[str, type]] = {
-    "create": {"collection": str, "record": dict},
-    "update": {"id": str, "change": dict},
-    "retire": {"id": str},
-    "relate": {"id": str, "relation": str, "target": str},
-    "unrelate": {"id": str, "relation": str, "target": str},
-}
-_OPTIONAL: dict[str, dict[str, type]] = {
-    "create": {"as": str},
-    "update": {"version": int},
-    "retire": {"version": int, "replaced_by": str},
-    "relate": {"version": int},
-    "unrelate": {"version": int},
+# Required and optional fields of each operation.
+_FIELDS: dict[str, tuple[dict[str, type], dict[str, type]]] = {
+    "create": ({"collection": str, "record": dict}, {"as": str}),
+    "update": ({"id": str, "change": dict}, {"version": int}),
+    "retire": ({"id": str}, {"version": int, "replaced_by": str}),
+    "relate": ({"id": str, "relation": str, "target": str}, {"version": int}),
+    "unrelate": ({"id": str, "relation": str, "target": str}, {"version": int}),
 }
 _TYPE_NAMES = {str: "text", int: "a whole number", dict: "an object"}
 _ALIAS_PATTERN = re.compile(r"[A-Za-z0-9_-]{1,100}")
+# Fields of a line, and of a draft, that refer to a record.
 _ID_FIELDS = ("id", "target", "replaced_by")
-"""The fields of a line that name a record."""
-_CLASS_FIELDS = {
-    name
-    for collection in COLLECTIONS.values()
-    for name, id_field in collection.id_fields.items()
-    if id_field.collection
-}
-"""The fields of a draft that name a record."""
+_CLASS_FIELDS = {name for collection in COLLECTIONS.values() for name in collection.class_fields}
 
 
 def run_batch(transaction: Transaction, caller: Caller, lines: Iterable[tuple[int, bytes]]) -> list[VersionedRecord]:
-    """Do every line, a JSON object with its number.
+    """Apply numbered lines, each a JSON object; return the written records.
 
-    Raises `Invalid` with the mistakes of all lines; then the transaction must be undone. A `version` may be left out:
-    the record is then changed as it is found. `$x` stands for the record that an earlier line has made `as` x.
+    Raise InvalidInput with the problems of all lines; the transaction must then be rolled back. Without a `version` the
+    current one is changed. `$x` refers to the record that an earlier line created with `"as": "x"`.
     """
-    caller.require(Permission.PUBLISH)
-    batch = _Batch(RecordWriter(transaction, caller))
+    batch = _Batch(transaction, caller)
     for number, line in lines:
         batch.apply_line(number, line)
     return batch.finish()
 
 
 class _UnresolvedAlias(Exception):
-    """A line names a record that an earlier line should have made, and could not."""
+    """A line refers to a record that an earlier line failed to create."""
 
 
 class _Batch:
-    """The lines that have been done, and the mistakes in them."""
-
-    def __init__(self, writer: RecordWriter) -> None:
-        self._writer = writer
+    def __init__(self, transaction: Transaction, caller: Caller) -> None:
+        self._transaction = transaction
+        self._writer = RecordWriter(transaction, caller)
         self._saved: list[VersionedRecord] = []
-        # New records are saved together: a statement for each would take most of the time.
+        # New records are saved together: one statement for each would take most of the time.
         self._new_records: list[Record] = []
+        # None if the record could not be created.
         self._ids_by_alias: dict[str, str | None] = {}
-        """The ids of the records that lines have made, by what they call them; None where one could not be made."""
         self._problems: list[FieldProblem] = []
         self._problem_count = 0
 
     def apply_line(self, number: int, line: bytes) -> None:
-        """Do a line, or note what is wrong with it."""
+        """Apply a line, or add its problems."""
         parsed: dict[str, Any] = {}
         try:
             parsed = _parse_line(line)
             _validate_line(parsed)
             self._execute(self._resolve_aliases(parsed))
         except _UnresolvedAlias:
-            pass  # What is wrong is told of the line that should have made it.
+            pass  # The line that should have created the record has the problem.
         except InvalidInput as error:
             for problem in error.problems:
                 self._add_problem(number, problem.field, f": {problem.field}" if problem.field else "", problem.detail)
@@ -97,7 +82,7 @@ class _Batch:
             self._ids_by_alias.setdefault(parsed["as"], None)
 
     def finish(self) -> list[VersionedRecord]:
-        """What was written, line by line. Raises `Invalid` where there were mistakes."""
+        """Return the written records, line by line; raise InvalidInput if there are problems."""
         if self._problem_count:
             count = "1 mistake" if self._problem_count == 1 else f"{self._problem_count:,} mistakes"
             suffix = f", of which the first {MAX_PROBLEMS:,} are told" if self._problem_count > MAX_PROBLEMS else ""
@@ -116,10 +101,7 @@ class _Batch:
             self._create(line)
             return
         self._save_new_records()
-        current = self._writer.get_record(line["id"])
-        require_published(current.record)
-        if "version" in line:
-            require_version(current.change, line["version"])
+        current = get_published(self._transaction.connection, None, line["id"], line.get("version"))
         self._saved.append(_OPERATIONS[line["op"]](self._writer, current, line))
 
     def _create(self, line: Mapping[str, Any]) -> None:
@@ -137,16 +119,15 @@ class _Batch:
         self._new_records = []
 
     def _resolve_aliases(self, line: Mapping[str, Any]) -> dict[str, Any]:
-        """The line with ids in place of what earlier lines call their records, which are there from now on."""
+        """Replace the aliases in a line by ids, and save the records so that they can be referred to."""
         problems: list[FieldProblem] = []
 
         def resolve(location: str, value: Any) -> Any:
             if not isinstance(value, str) or not value.startswith("$"):
                 return value
             if value[1:] not in self._ids_by_alias:
-                problems.append(
-                    FieldProblem(location, f"is {value}, but no earlier line has made a record as {value[1:]}.")
-                )
+                detail = f"is {value}, but no earlier line has made a record as {value[1:]}."
+                problems.append(FieldProblem(location, detail))
                 return value
             record_id = self._ids_by_alias[value[1:]]
             if record_id is None:
@@ -164,7 +145,7 @@ class _Batch:
 
 
 def _resolve_draft(draft: Mapping[str, Any], part: str, resolve: Callable[[str, Any], Any]) -> dict[str, Any]:
-    """A draft, or a patch of one, with what `resolve` makes of the records that it names."""
+    """Resolve the aliases in a draft or a patch of one."""
     resolved = {
         name: resolve(f"{part}/{name}", value) if name in _CLASS_FIELDS else value for name, value in draft.items()
     }
@@ -181,13 +162,12 @@ def _resolve_draft(draft: Mapping[str, Any], part: str, resolve: Callable[[str, 
 
 @contextmanager
 def _prefix_problems(part: str) -> Iterator[None]:
-    """What is wrong with a draft is told as of a part of the line."""
+    """Prefix the fields of problems with the part of the line that holds the draft."""
     try:
         yield
     except InvalidInput as error:
-        raise InvalidInput(
-            "", [replace(problem, field=f"{part}/{problem.field}") for problem in error.problems]
-        ) from None
+        problems = [replace(problem, field=f"{part}/{problem.field}") for problem in error.problems]
+        raise InvalidInput("", problems) from None
 
 
 def _parse_line(line: bytes) -> dict[str, Any]:
@@ -202,10 +182,11 @@ def _parse_line(line: bytes) -> dict[str, Any]:
 
 def _validate_line(line: Mapping[str, Any]) -> None:
     op = line.get("op")
-    if not isinstance(op, str) or op not in _REQUIRED:
-        raise InvalidInput("", [FieldProblem("op", f"should be one of {', '.join(_REQUIRED)}.")])
-    allowed = {"op": str, **_REQUIRED[op], **_OPTIONAL[op]}
-    problems = [FieldProblem(name, "is required.") for name in _REQUIRED[op] if name not in line]
+    if not isinstance(op, str) or op not in _FIELDS:
+        raise InvalidInput("", [FieldProblem("op", f"should be one of {', '.join(_FIELDS)}.")])
+    required, optional = _FIELDS[op]
+    allowed = {"op": str, **required, **optional}
+    problems = [FieldProblem(name, "is required.") for name in required if name not in line]
     problems += [FieldProblem(name, f"is not a field of {op}.") for name in line if name not in allowed]
     problems += [
         FieldProblem(name, f"should be {_TYPE_NAMES[expected_type]}.")

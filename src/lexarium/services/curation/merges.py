@@ -1,4 +1,4 @@
-"""What merges have done: what a merge touched, what stands in the way of undoing it, and who stands for whom now."""
+"""Merge queries: preview, effects, redirect chains, undo blockers."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -18,13 +18,12 @@ from lexarium.store import change_log, records, relations, revisions
 from lexarium.store.position import Snapshot
 
 CYCLE_REASON = "comes back to itself"
-"""What is wrong with a merge that leads to where it began."""
 
 
 def load_merge_effects(snapshot: Snapshot, merge: Change) -> dict[str, MergeEffect]:
-    """What a merge, of which this is the change of the merged record, made of every other record that it touched.
+    """Return the effects of a merge on other records, by id; `merge` is the change of the merged record.
 
-    Nothing where an import brought the record as merged: what else it wrote has nothing to do with that.
+    There are none if the record was imported as merged.
     """
     changes = [
         change
@@ -38,13 +37,13 @@ def load_merge_effects(snapshot: Snapshot, merge: Change) -> dict[str, MergeEffe
 
 
 def require_undoable(snapshot: Snapshot, merge: Change, effects: dict[str, MergeEffect], restored: Record) -> None:
-    """Raise `Conflict` where a later merge must be undone before this one; `back` is what the merged record becomes.
+    """Raise Conflict if a later merge must be undone first; `restored` is the record that the undo restores.
 
-    So it is where a record that this merge touched is merged now, where a later one had to do with what this one
-    added, and where one that is to be named again is merged since.
+    A later merge blocks the undo if it merged a record that this merge changed, if it built on what this merge added,
+    or if it merged a record that the restored one refers to.
     """
     for merged_id in _find_survivors(snapshot, effects):
-        raise _build_undo_first_error(revisions.find_state_change(snapshot, merged_id, RecordState.MERGED))
+        raise _build_undo_first_error(_find_merge(snapshot, merged_id))
     for later in revisions.list_later_merges(snapshot, merge, sorted(effects)):
         cause = revisions.list_by_write(snapshot, later.write_id)[0]
         if _is_in_effect(snapshot, cause) and _builds_on(snapshot, effects[later.record_id], later, cause):
@@ -54,14 +53,14 @@ def require_undoable(snapshot: Snapshot, merge: Change, effects: dict[str, Merge
         seen |= pending
         survivor_ids = _find_survivors(snapshot, pending)
         for merged_id in survivor_ids:
-            cause = revisions.find_state_change(snapshot, merged_id, RecordState.MERGED)
+            cause = _find_merge(snapshot, merged_id)
             if cause.seq > merge.seq:
                 raise _build_undo_first_error(cause)
         pending = set(survivor_ids.values()) - seen
 
 
 def _builds_on(snapshot: Snapshot, earlier: MergeEffect, later: Change, cause: Change) -> bool:
-    """Whether a later merge, which `cause` is the merged record's change of, had to do with what an earlier added."""
+    """Return True if a later merge depends on what an earlier one added; `cause` is the merged record's change."""
     version_keys = [(cause.record_id, cause.version - 1), (later.record_id, later.version - 1)]
     previous = revisions.find_versions(snapshot, version_keys)
     later_effect = MergeEffect(previous[later.record_id].to_record(), later.to_record())
@@ -72,45 +71,33 @@ def _builds_on(snapshot: Snapshot, earlier: MergeEffect, later: Change, cause: C
 
 @dataclass(frozen=True)
 class MergePreview:
-    """What a merge would do."""
+    """Effects of a merge before it is done: counts are of records that refer to the merged one."""
 
     survivor_changes: list[FieldDiff]
-    """What the survivor would have otherwise than now."""
     related_count: int
-    """How many other records are related to the one that is merged, and would be to the survivor."""
     member_count: int
-    """How many records are in the class that is merged."""
 
 
-def preview_merge(snapshot: Snapshot, merged_record: Record, survivor_record: Record) -> MergePreview:
-    """What it would do to merge one record into another."""
-    referring_ids = {relation.source for relation in relations.find_touching(snapshot, [merged_record.id])} - {
-        merged_record.id,
-        survivor_record.id,
-    }
+def preview_merge(snapshot: Snapshot, merged: Record, survivor: Record) -> MergePreview:
+    """Return the effects of merging one record into another."""
+    referring_ids = {relation.source for relation in relations.find_touching(snapshot, [merged.id])}
+    is_class = merged.collection.is_class_collection
     return MergePreview(
-        diff_drafts(to_draft(survivor_record), build_survivor_draft(survivor_record, merged_record)),
-        len(referring_ids),
-        revisions.count_class_members(snapshot, merged_record.id)
-        if merged_record.collection.is_class_collection
-        else 0,
+        diff_drafts(to_draft(survivor), build_survivor_draft(survivor, merged)),
+        len(referring_ids - {merged.id, survivor.id}),
+        revisions.count_class_members(snapshot, merged.id) if is_class else 0,
     )
 
 
 def resolve_survivors(snapshot: Snapshot, record_ids: Iterable[str], treat_as_active: str) -> dict[str, str]:
-    """Of those of these records that are merged, which one each has come to be. `alive` is taken for not merged."""
+    """Return the final survivors of those of these records that are merged; one record may be treated as active."""
     requested_ids = set(record_ids)
-    return {
-        record_id: survivor_id
-        for record_id, survivor_id in resolve_merge_chains(
-            load_merge_chains(snapshot, requested_ids, treat_as_active)
-        ).items()
-        if record_id in requested_ids
-    }
+    survivors = resolve_merge_chains(_load_merge_chains(snapshot, requested_ids, treat_as_active))
+    return {record_id: survivor_id for record_id, survivor_id in survivors.items() if record_id in requested_ids}
 
 
-def load_merge_chains(snapshot: Snapshot, record_ids: Iterable[str], treat_as_active: str = "") -> dict[str, str]:
-    """Those of these records, and of those that they lead to, that are merged, and into what."""
+def _load_merge_chains(snapshot: Snapshot, record_ids: Iterable[str], treat_as_active: str = "") -> dict[str, str]:
+    """Return the direct survivors of merged records, starting from these and following each chain."""
     survivor_ids: dict[str, str] = {}
     pending, seen = set(record_ids) - {treat_as_active}, {treat_as_active}
     while pending:
@@ -127,12 +114,11 @@ def find_invalid_merges(
     source_collections: Mapping[str, str],
     survivor_collections: Mapping[str, str],
 ) -> dict[str, str]:
-    """Of records that are told to be merged, and into what, those that cannot be, with what is wrong with the other.
+    """Return the reasons why imported merges, given as survivors by record id, are invalid, by record id.
 
-    `kinds` are their collections, `collections` those of what they are told to be merged into. One that is merged here
-    already is not asked again.
+    Records that are merged here already are skipped.
     """
-    existing_merges = load_merge_chains(snapshot, survivors.keys() | set(survivors.values()))
+    existing_merges = _load_merge_chains(snapshot, survivors.keys() | set(survivors.values()))
     final_survivors = resolve_merge_chains({**survivors, **existing_merges})
     reasons: dict[str, str] = {}
     for record_id, survivor_id in survivors.items():
@@ -146,27 +132,28 @@ def find_invalid_merges(
 
 
 def format_invalid_merge(record_id: str, reason: str) -> str:
-    """What there is to tell of such a record."""
+    """Return the warning about an invalid merge."""
     return f"{record_id} is told as merged, but what it is merged into {reason}; it is retired"
 
 
 def _find_survivors(snapshot: Snapshot, record_ids: Iterable[str]) -> dict[str, str]:
-    """Those of these records that are merged, and into what."""
+    """Return the direct survivors of those of these records that are merged."""
     merged_names = records.find_names(snapshot, sorted(record_ids), RecordState.MERGED)
     merged_records = [change.to_record() for change in change_log.find_latest(snapshot, list(merged_names)).values()]
     return {record.id: record.replaced_by for record in merged_records if record.replaced_by}
 
 
 def _is_in_effect(snapshot: Snapshot, merge: Change) -> bool:
-    """Whether a merge has not been undone since."""
-    latest = change_log.find_latest(snapshot, [merge.record_id])[merge.record_id]
-    if latest.to_record().state != RecordState.MERGED:
-        return False
-    return revisions.find_state_change(snapshot, merge.record_id, RecordState.MERGED).seq == merge.seq
+    """Return True if a merge has not been undone."""
+    latest = change_log.find_latest(snapshot, [merge.record_id])[merge.record_id].to_record()
+    return latest.state == RecordState.MERGED and _find_merge(snapshot, merge.record_id).seq == merge.seq
+
+
+def _find_merge(snapshot: Snapshot, merged_id: str) -> Change:
+    return revisions.find_state_change(snapshot, merged_id, RecordState.MERGED)
 
 
 def _build_undo_first_error(merge: Change) -> Conflict:
-    message = (
-        f"{merge.record_id} was merged into {merge.to_record().replaced_by} since, and that goes on from this merge."
-    )
+    survivor_id = merge.to_record().replaced_by
+    message = f"{merge.record_id} was merged into {survivor_id} since, and that goes on from this merge."
     return Conflict(f"{message} Undo that one first: revert {merge.record_id}.", undo_first=merge.record_id)

@@ -1,4 +1,4 @@
-"""Proposals: made by contributors, decided by curators, withdrawn by whoever made them."""
+"""Create, list, accept, reject and withdraw proposals."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -9,102 +9,107 @@ import orjson
 from lexarium.domain.edit import apply_draft, apply_merge_patch, create_merge_patch, to_draft
 from lexarium.domain.errors import Conflict, FieldProblem, InvalidInput, NotFound, PermissionDenied, QuotaExceeded
 from lexarium.domain.identifiers import mint_id
+from lexarium.domain.labels import parse_aliases
 from lexarium.domain.proposal import Proposal, ProposalState, get_quota
 from lexarium.domain.record import RecordState
 from lexarium.domain.schema.collections import COLLECTIONS, Collection
-from lexarium.domain.text.characters import find_unstorable_char
+from lexarium.domain.schema.fields import Fields
 from lexarium.domain.timestamps import now_ms
 from lexarium.services.access.permissions import Caller, Permission
 from lexarium.services.curation.draft_checks import check_draft, require_replacement
 from lexarium.services.curation.record_writer import RecordWriter
+from lexarium.services.not_found import find_or_raise
 from lexarium.services.records.lookup import VersionedRecord, get_record, require_published
 from lexarium.store import proposals, revisions
-from lexarium.store.position import Snapshot, read_position
+from lexarium.store.engine.catalogue import read_position
+from lexarium.store.position import Snapshot
 from lexarium.store.transaction import Transaction
 
-_MAX_PER_RECORD = 100
-"""How many proposals about one record are shown with it."""
+_MAX_PER_RECORD = 100  # proposals shown with one record
 
 
-def propose_record(
-    transaction: Transaction, caller: Caller, collection: Collection, draft: Mapping[str, Any]
-) -> Proposal:
-    """Propose a new record. `given` is a draft of v1; it is held to the rules now."""
-    caller.require(Permission.PROPOSE)
-    checked_draft = check_draft(transaction, collection, draft)
-    proposal = Proposal(mint_id("prp"), collection.name, orjson.dumps(checked_draft), caller.account.id, now_ms())
-    return _add(transaction, caller, proposal)
+class ProposalWriter:
+    """Proposes changes on behalf of one caller in one transaction; mirrors `RecordWriter`."""
 
+    def __init__(self, transaction: Transaction, caller: Caller) -> None:
+        caller.require(Permission.PROPOSE)
+        self._transaction = transaction
+        self._caller = caller
 
-def propose_edit(
-    transaction: Transaction, caller: Caller, current: VersionedRecord, draft: Mapping[str, Any]
-) -> Proposal:
-    """Propose a whole draft in place of what a record has. Only what it changes is kept, as a merge patch.
+    def create(self, collection: Collection, draft: Mapping[str, Any]) -> Proposal:
+        """Propose a new record from a v1 draft."""
+        return self._add(collection, check_draft(self._transaction, collection, draft))
 
-    Raises `Invalid` where it changes nothing.
-    """
-    caller.require(Permission.PROPOSE)
-    record = current.record
-    checked_draft = check_draft(transaction, record.collection, draft, record)
-    patch = create_merge_patch(
-        to_draft(record), to_draft(apply_draft(record, checked_draft, caller.account.id, now_ms()))
-    )
-    if not patch:
-        raise InvalidInput("This changes nothing: the record is so already.")
-    return _propose_change(transaction, caller, current, patch)
+    def create_valpha(self, collection: Collection, draft: Fields) -> Proposal:
+        """Propose a new record from a checked v-alpha draft."""
+        aliases = [alias.model_dump() for alias in parse_aliases(draft.get("alias", ""))]
+        fields = {name: value for name, value in draft.items() if name != "alias"}
+        return self.create(collection, {**fields, "aliases": aliases})
 
+    def update(self, current: VersionedRecord, draft: Mapping[str, Any]) -> Proposal:
+        """Propose a complete draft, stored as a merge patch; raise InvalidInput if it changes nothing."""
+        record = current.record
+        checked_draft = check_draft(self._transaction, record.collection, draft, record)
+        updated = apply_draft(record, checked_draft, self._caller.account.id, now_ms())
+        patch = create_merge_patch(to_draft(record), to_draft(updated))
+        if not patch:
+            raise InvalidInput("This changes nothing: the record is so already.")
+        return self._add(record.collection, patch, current)
 
-def propose_patch(
-    transaction: Transaction, caller: Caller, current: VersionedRecord, patch: Mapping[str, Any]
-) -> Proposal:
-    """Propose a merge patch of a record's draft; or that it be retired, where that is what it says of its state."""
-    if "state" in patch:
-        return propose_retirement(transaction, caller, current, _parse_retirement(patch))
-    return propose_edit(transaction, caller, current, apply_merge_patch(to_draft(current.record), patch))
+    def patch(self, current: VersionedRecord, patch: Mapping[str, Any]) -> Proposal:
+        """Propose a JSON merge patch of a draft."""
+        return self.update(current, apply_merge_patch(to_draft(current.record), patch))
 
+    def patch_or_retire(self, current: VersionedRecord, patch: Mapping[str, Any]) -> Proposal:
+        """Propose a JSON merge patch of a draft, or a retirement if it sets the state."""
+        return self.retire(current, _parse_retirement(patch)) if "state" in patch else self.patch(current, patch)
 
-def propose_retirement(
-    transaction: Transaction, caller: Caller, current: VersionedRecord, replaced_by: str | None
-) -> Proposal:
-    """Propose that a record be retired."""
-    caller.require(Permission.PROPOSE)
-    require_replacement(transaction.connection, current.record.id, replaced_by)
-    change = {"state": RecordState.RETIRED, "replaced_by": replaced_by}
-    return _propose_change(transaction, caller, current, change)
+    def add_relation(self, current: VersionedRecord, type_name: str, target: str) -> Proposal:
+        """Propose another relation."""
+        targets = [*current.record.relation_targets.get(type_name, []), target]
+        return self.patch(current, {"relations": {type_name: targets}})
 
+    def remove_relation(self, current: VersionedRecord, type_name: str, target: str) -> Proposal:
+        """Propose the removal of a relation."""
+        targets = [existing for existing in current.record.relation_targets.get(type_name, []) if existing != target]
+        return self.patch(current, {"relations": {type_name: targets or None}})
 
-def _propose_change(
-    transaction: Transaction, caller: Caller, current: VersionedRecord, change: Mapping[str, Any]
-) -> Proposal:
-    proposal = Proposal(
-        id=mint_id("prp"),
-        collection=current.change.collection,
-        change=orjson.dumps(change),
-        author=caller.account.id,
-        made=now_ms(),
-        record=current.record.id,
-        base_version=current.version,
-    )
-    return _add(transaction, caller, proposal)
+    def retire(self, current: VersionedRecord, replaced_by: str | None = None) -> Proposal:
+        """Propose to retire a record."""
+        require_replacement(self._transaction.connection, current.record.id, replaced_by)
+        change = {"state": RecordState.RETIRED, "replaced_by": replaced_by}
+        return self._add(current.record.collection, change, current)
 
+    def _add(
+        self, collection: Collection, change: Mapping[str, Any], current: VersionedRecord | None = None
+    ) -> Proposal:
+        proposal = Proposal(
+            id=mint_id("prp"),
+            collection=collection.name,
+            change=orjson.dumps(change),
+            author=self._caller.account.id,
+            made=now_ms(),
+            record=current.record.id if current else None,
+            base_version=current.version if current else None,
+        )
+        if not self._caller.has_permission(Permission.PUBLISH):
+            self._require_quota(len(proposal.change))
+        proposals.add(self._transaction, proposal)
+        return proposal
 
-def _add(transaction: Transaction, caller: Caller, proposal: Proposal) -> Proposal:
-    """Keep a new proposal. Raises `QuotaExceeded` where a contributor would have too many, or too large ones, open."""
-    if not caller.has_permission(Permission.PUBLISH):
-        count, size = proposals.sum_open(transaction.connection, caller.account.id)
+    def _require_quota(self, new_size: int) -> None:
+        count, size = proposals.sum_open(self._transaction.connection, self._caller.account.id)
         limits = get_quota()
-        if count >= limits.count or size + len(proposal.change) > limits.bytes:
+        if count >= limits.count or size + new_size > limits.bytes:
             raise QuotaExceeded(
-                f"You have {count} open proposals with {size} bytes; with this one of {len(proposal.change)} bytes they"
+                f"You have {count} open proposals with {size} bytes; with this one of {new_size} bytes they"
                 f" would exceed your quota of {limits.count} proposals and {limits.bytes} bytes. Withdraw some, or wait"
                 " until curators have decided them."
             )
-    proposals.add(transaction, proposal)
-    return proposal
 
 
 def _parse_retirement(change: Mapping[str, Any]) -> str | None:
-    """The record that a proposed retirement names to use instead. Raises `Invalid` where it says anything else."""
+    """Return the replacement that a proposed retirement names; raise InvalidInput if it changes anything else."""
     replaced_by: str | None = change.get("replaced_by")
     problems = [
         FieldProblem(name, "is not a field of a record that is to be retired.")
@@ -121,15 +126,16 @@ def _parse_retirement(change: Mapping[str, Any]) -> str | None:
 
 
 def get_visible_proposal(snapshot: Snapshot, caller: Caller, proposal_id: str) -> Proposal:
-    """A proposal that the caller may see: a curator any, a contributor their own."""
-    proposal = None if find_unstorable_char(proposal_id) else proposals.find(snapshot, proposal_id)
-    if proposal is None or not (caller.has_permission(Permission.PUBLISH) or proposal.author == caller.account.id):
-        raise NotFound(f"There is no proposal with the id {proposal_id!r}.")
+    """Return a proposal: any for curators, their own for contributors; raise NotFound."""
+    message = f"There is no proposal with the id {proposal_id!r}."
+    proposal = find_or_raise(lambda: proposals.find(snapshot, proposal_id), proposal_id, message)
+    if not caller.has_permission(Permission.PUBLISH) and proposal.author != caller.account.id:
+        raise NotFound(message)
     return proposal
 
 
 def get_proposal_status(snapshot: Snapshot, proposal: Proposal) -> dict[str, Any]:
-    """How a proposal stands to its record: what clashes while it is open, the version it made once it is accepted."""
+    """Return the conflicts of an open proposal, and the version that an accepted one made."""
     conflicts = find_conflicts(snapshot, proposal) if proposal.state == ProposalState.OPEN else []
     return {"conflicts": conflicts, "version": _find_resulting_version(snapshot, proposal)}
 
@@ -137,44 +143,40 @@ def get_proposal_status(snapshot: Snapshot, proposal: Proposal) -> dict[str, Any
 def list_proposals(
     snapshot: Snapshot, caller: Caller, state: ProposalState | None, after: tuple[int, str] | None, limit: int
 ) -> Sequence[Proposal]:
-    """The next proposals that the caller may see, the oldest first; `after` is when the last was made, and its id."""
+    """Return the next proposals that the caller may see, the oldest first; `after` is the time and id of the last."""
     author = None if caller.has_permission(Permission.PUBLISH) else caller.account.id
     return proposals.list_page(snapshot, state, author, after, limit)
 
 
 def list_own(snapshot: Snapshot, caller: Caller, before: tuple[int, str] | None, limit: int) -> Sequence[Proposal]:
-    """What the caller has proposed, the newest first; `before` is when the last of the page before was made, its id."""
+    """Return the next proposals of the caller, the newest first; `before` is the time and id of the last."""
     return proposals.list_by_author(snapshot, caller.account.id, before, limit)
 
 
 def list_for_record(snapshot: Snapshot, caller: Caller, record_id: str) -> Sequence[Proposal]:
-    """The first open proposals about a record that the caller may see, the oldest first."""
-    return proposals.list_open_for_record(
-        snapshot, record_id, None if caller.has_permission(Permission.PUBLISH) else caller.account.id, _MAX_PER_RECORD
-    )
+    """Return the open proposals about a record that the caller may see, the oldest first."""
+    author = None if caller.has_permission(Permission.PUBLISH) else caller.account.id
+    return proposals.list_open_for_record(snapshot, record_id, author, _MAX_PER_RECORD)
 
 
 def count_open(snapshot: Snapshot, max_count: int | None = None) -> int:
-    """How many wait to be decided, counted no further than to `most`."""
+    """Count open proposals, up to a maximum."""
     return proposals.count_in_state(snapshot, ProposalState.OPEN, max_count)
 
 
 def find_conflicts(snapshot: Snapshot, proposal: Proposal) -> list[dict[str, Any]]:
-    """What the proposal changes and others have changed since: what each field was, is, and would be.
+    """Return the fields that both a proposal and others have changed: base, current and proposed value.
 
-    Where the record is not published any more, that is the one conflict.
+    If the record is unpublished, its state is the only conflict.
     """
     if proposal.record is None or proposal.base_version is None:
         return []
     change = orjson.loads(proposal.change)
     current = get_record(snapshot, proposal.record).record
     if current.state != RecordState.PUBLISHED:
-        states = {
-            "base": RecordState.PUBLISHED,
-            "current": current.state,
-            "proposed": change.get("state", RecordState.PUBLISHED),
-        }
-        return [{"field": "state", **states, "replaced_by": current.replaced_by}]
+        states = {"base": RecordState.PUBLISHED, "current": current.state}
+        proposed = change.get("state", RecordState.PUBLISHED)
+        return [{"field": "state", **states, "proposed": proposed, "replaced_by": current.replaced_by}]
     base = revisions.find_version(snapshot, proposal.record, proposal.base_version)
     assert base is not None
     base_draft, current_draft = to_draft(base.to_record()), to_draft(current)
@@ -189,25 +191,23 @@ def find_conflicts(snapshot: Snapshot, proposal: Proposal) -> list[dict[str, Any
 def accept_proposal(
     transaction: Transaction, caller: Caller, proposal_id: str, change: Mapping[str, Any] | None
 ) -> VersionedRecord:
-    """Make what is proposed so, on what is there now; `change` is a merge patch on top of it.
+    """Apply a proposal to the current record, then `change`, a merge patch on top of it.
 
-    Raises `Conflict` that shows each field that the record has moved on in under the proposal and `change` does not
-    settle; and where the record is retired or merged by now.
+    Raise Conflict if the record is unpublished, or if fields conflict that `change` does not resolve.
     """
     caller.require(Permission.PUBLISH)
     proposal = _get_open(transaction, caller, proposal_id)
-    saved = _apply(transaction, RecordWriter(transaction, caller, proposal), proposal, change or {})
+    saved = _apply(transaction, caller, proposal, change or {})
     _decide(transaction, replace(proposal, record=saved.record.id), caller, ProposalState.ACCEPTED, "")
     return saved
 
 
-def _apply(
-    transaction: Transaction, writer: RecordWriter, proposal: Proposal, change: Mapping[str, Any]
-) -> VersionedRecord:
+def _apply(transaction: Transaction, caller: Caller, proposal: Proposal, change: Mapping[str, Any]) -> VersionedRecord:
+    writer = RecordWriter(transaction, caller, proposal)
     proposed = orjson.loads(proposal.change)
     if proposal.record is None:
         return writer.create(COLLECTIONS[proposal.collection], apply_merge_patch(proposed, change))
-    current = writer.get_record(proposal.record)
+    current = get_record(transaction.connection, proposal.record)
     try:
         require_published(current.record)
     except NotFound as error:
@@ -215,9 +215,8 @@ def _apply(
         raise Conflict(f"{error} Bring it back first, or reject the proposal.", conflicts=conflicts) from None
     if "state" in proposed:
         return writer.retire(current, _parse_retirement(apply_merge_patch(proposed, change)))
-    conflicts = [
-        conflict for conflict in find_conflicts(transaction.connection, proposal) if conflict["field"] not in change
-    ]
+    conflicts = find_conflicts(transaction.connection, proposal)
+    conflicts = [conflict for conflict in conflicts if conflict["field"] not in change]
     if conflicts:
         message = "The record has changed since this was proposed."
         raise Conflict(f"{message} Accept it with a change that says what these fields shall be.", conflicts=conflicts)
@@ -225,24 +224,22 @@ def _apply(
 
 
 def _find_resulting_version(snapshot: Snapshot, proposal: Proposal) -> int | None:
-    """The version that an accepted proposal made; None where the record was so already."""
+    # An accepted proposal makes no version if it changes nothing.
     if proposal.state != ProposalState.ACCEPTED or proposal.record is None:
         return None
-    for change in revisions.list_history(snapshot, proposal.record, read_position(snapshot).revision):
-        origin = change.parse_origin()
-        if origin is not None and origin.proposal == proposal.id:
-            return change.version
-    return None
+    changes = revisions.list_history(snapshot, proposal.record, read_position(snapshot).revision)
+    origins = ((change.version, change.parse_origin()) for change in changes)
+    return next((version for version, origin in origins if origin and origin.proposal == proposal.id), None)
 
 
 def reject_proposal(transaction: Transaction, caller: Caller, proposal_id: str, reason: str) -> Proposal:
-    """Turn a proposal down, for a reason."""
+    """Reject a proposal with a reason."""
     caller.require(Permission.PUBLISH)
     return _decide(transaction, _get_open(transaction, caller, proposal_id), caller, ProposalState.REJECTED, reason)
 
 
 def withdraw_proposal(transaction: Transaction, caller: Caller, proposal_id: str) -> Proposal:
-    """Take one's own proposal back."""
+    """Withdraw a proposal of the caller."""
     proposal = _get_open(transaction, caller, proposal_id)
     if proposal.author != caller.account.id:
         raise PermissionDenied("Only who made a proposal may withdraw it.")

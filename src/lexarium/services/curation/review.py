@@ -1,4 +1,4 @@
-"""What a curator needs to see to decide a proposal, and the way back from a decision."""
+"""Review queue, side-by-side comparison of proposals, and undo of an acceptance."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,161 +26,137 @@ from lexarium.store import proposals as stored
 from lexarium.store.position import Snapshot
 from lexarium.store.transaction import Transaction
 
-_MAX_AUTHORS = 200
-"""How many are offered to choose from."""
-NEW, EDIT, RETIRE = "new", "edit", "retire"
-"""What may be proposed: a record, a change of one, the end of one."""
+_MAX_AUTHORS = 200  # in the filter of the queue
+NEW, EDIT, RETIRE = "new", "edit", "retire"  # kinds of proposals
 
 
 @dataclass(frozen=True)
 class QueuedProposal:
-    """A proposal in the queue."""
+    """A row of the review queue."""
 
     proposal: Proposal
     kind: str
     name: str
-    """What its record is called, or would be."""
     author: str
     fields: Sequence[str]
-    """What it would change."""
-    record_changed: bool
-    """Whether the record has changed since."""
+    record_changed: bool  # since it was proposed
 
 
 @dataclass(frozen=True)
 class ProposedFieldChange:
-    """One field that a proposal would change."""
+    """Word diff of a field that a proposal changes, and of the conflicting change by others, if any."""
 
     field: str
     segments: Sequence[DiffSegment]
-    """From what is there to what is proposed."""
     conflicting_segments: Sequence[DiffSegment] | None
-    """What others have made of it since it was proposed; None where that is no conflict."""
 
 
 @dataclass(frozen=True)
 class ProposalReview:
-    """A proposal, beside what is there."""
+    """A proposal compared with its record."""
 
     proposal: Proposal
     kind: str
     name: str
     account_names: Mapping[str, str]
-    """What those are called who made and decided it, by id."""
     fields: Sequence[ProposedFieldChange]
-    draft: Mapping[str, Any]
-    """All that is writable of the record, as it would be."""
-    current: VersionedRecord | None
-    """The record as it is; None where it would be new."""
+    draft: Mapping[str, Any]  # as proposed, complete
+    current: VersionedRecord | None  # None if the record would be new
     is_unpublished: bool
-    """Whether the record is retired or merged by now, so that nothing can be changed of it."""
-    version: int | None
-    """The version that it made, once it is accepted."""
+    version: int | None  # made by the acceptance
     can_undo: bool
-    """Whether the record is still what it made of it."""
     undo_change: Change | None
-    """The change that took back what it had made."""
 
     @property
     def collection(self) -> Collection:
-        """Where the record is."""
+        """Collection of the record."""
         return COLLECTIONS[self.proposal.collection]
 
     @property
     def editable_fields(self) -> Sequence[str]:
-        """The fields that may be accepted otherwise than they are proposed."""
-        return list(self.draft) if self.kind == NEW else [field_change.field for field_change in self.fields]
+        """Fields that a curator may edit before accepting."""
+        return list(self.draft) if self.kind == NEW else [field.field for field in self.fields]
 
     @property
     def conflicting_fields(self) -> Sequence[str]:
-        """The fields that the record has moved on in."""
-        return [field_change.field for field_change in self.fields if field_change.conflicting_segments is not None]
+        """Fields that others have changed since the proposal."""
+        return [field.field for field in self.fields if field.conflicting_segments is not None]
 
 
 def list_queue(
     snapshot: Snapshot, queue_filter: ProposalFilter, after: tuple[int, str] | None, limit: int
 ) -> list[QueuedProposal]:
-    """The next proposals to be decided; `after` is when the last of the page before was made, and its id."""
+    """Return the next open proposals; `after` is the time and id of the last of the page before."""
     queued = stored.list_open(snapshot, queue_filter, after, limit)
     latest = change_log.find_latest(snapshot, [proposal.record for proposal in queued if proposal.record is not None])
-    names = get_account_names(snapshot, (proposal.author for proposal in queued))
-    return [
-        _to_queued_proposal(proposal, latest.get(proposal.record or ""), names[proposal.author]) for proposal in queued
-    ]
+    return _to_queued_proposals(snapshot, queued, latest)
 
 
 def list_pending(snapshot: Snapshot, caller: Caller, latest: Change) -> list[QueuedProposal]:
-    """The open proposals about a record that the caller may see, the oldest first."""
+    """Return the open proposals about a record that the caller may see, the oldest first."""
     queued = proposals.list_for_record(snapshot, caller, latest.record_id)
-    names = get_account_names(snapshot, (proposal.author for proposal in queued))
-    return [_to_queued_proposal(proposal, latest, names[proposal.author]) for proposal in queued]
+    return _to_queued_proposals(snapshot, queued, {latest.record_id: latest})
 
 
 def find_next(snapshot: Snapshot, queue_filter: ProposalFilter, decided: Proposal) -> Proposal | None:
-    """What comes after a proposal that was decided: the next of the queue, or else the first of it."""
+    """Return the proposal after a decided one in the queue, else the first of the queue, or None."""
     following = stored.list_open(snapshot, queue_filter, (decided.made, decided.id), 1)
     return next(iter(following or stored.list_open(snapshot, queue_filter, None, 1)), None)
 
 
 def list_authors(snapshot: Snapshot, include_id: str | None) -> list[tuple[str, str]]:
-    """Who has proposals in the queue, by name, and this one: the id and the name of each. Not all of very many."""
-    names = get_account_names(
-        snapshot, {*stored.list_open_authors(snapshot, _MAX_AUTHORS), *([include_id] if include_id else [])}
-    )
+    """Return id and name of the authors of open proposals, and of one more account, by name."""
+    author_ids = [*stored.list_open_authors(snapshot, _MAX_AUTHORS), *filter(None, [include_id])]
+    names = get_account_names(snapshot, author_ids)
     return sorted(names.items(), key=lambda item: item[1].casefold())
 
 
 def load_review(snapshot: Snapshot, proposal: Proposal) -> ProposalReview:
-    """All there is to see of a proposal; of one that was decided, as it was made."""
+    """Compare a proposal with its record: the current one while it is open, else the one it was made for."""
     change: dict[str, Any] = orjson.loads(proposal.change)
+    kind = _get_kind(proposal, change)
     status = proposals.get_proposal_status(snapshot, proposal)
-    is_new = proposal.base_version is None
-    current = None if is_new or proposal.record is None else get_record(snapshot, proposal.record)
+    version: int | None = status["version"]
+    conflicts = {conflict["field"]: conflict for conflict in status["conflicts"]}
+    is_unpublished = "state" in conflicts
+    record = None if proposal.record is None else get_record(snapshot, proposal.record)
+    current = None if kind == NEW else record
     base = _get_base(snapshot, proposal, current)
     base_draft: dict[str, Any] = {} if base is None else to_draft(base)
-    draft = change if "state" in change else apply_merge_patch(base_draft, change)
-    conflicts = {item["field"]: item for item in status["conflicts"]}
-    is_unpublished = "state" in conflicts
-    if "state" in change:
+    draft = change if kind == RETIRE else apply_merge_patch(base_draft, change)
+    if kind == RETIRE:
         base_draft = {"state": RecordState.PUBLISHED, "replaced_by": None}
-    diffs = [
-        FieldDiff(name, base_draft.get(name), draft.get(name))
-        for name in change
-        if base_draft.get(name) != draft.get(name)
-    ]
-    diffs = [item for item in diffs if item.before or item.after]
+    diffs = [FieldDiff(name, base_draft.get(name), draft.get(name)) for name in change]
+    diffs = [diff for diff in diffs if diff.before != diff.after and (diff.before or diff.after)]
     conflict_diffs = [
         FieldDiff(name, conflict["base"], conflict["current"])
         for name, conflict in conflicts.items()
         if not is_unpublished
     ]
-    segments_by_field = {item.field: item.segments for item in build_word_diffs(snapshot, conflict_diffs)}
-    undo_change = _find_undo(snapshot, proposal, status["version"])
-    account_ids = {
-        proposal.author,
-        *([proposal.decider] if proposal.decider else []),
-        *([undo_change.actor] if undo_change else []),
-    }
+    conflicting_segments = {diff.field: diff.segments for diff in build_word_diffs(snapshot, conflict_diffs)}
+    undo_change = _find_undo(snapshot, proposal, version)
+    account_ids = [proposal.author, proposal.decider, undo_change.actor if undo_change else None]
+    named = record if proposal.state == ProposalState.ACCEPTED else None
     return ProposalReview(
         proposal=proposal,
-        kind=_get_kind(proposal, change),
-        name=_get_name(_get_result(snapshot, proposal)) or change.get("name") or _get_name(base),
-        account_names=get_account_names(snapshot, account_ids),
+        kind=kind,
+        name=_get_name(named.record if named else None) or change.get("name") or _get_name(base),
+        account_names=get_account_names(snapshot, filter(None, account_ids)),
         fields=[
-            ProposedFieldChange(item.field, item.segments, segments_by_field.get(item.field))
-            for item in build_word_diffs(snapshot, diffs)
+            ProposedFieldChange(diff.field, diff.segments, conflicting_segments.get(diff.field))
+            for diff in build_word_diffs(snapshot, diffs)
         ],
         draft=draft,
         current=current,
         is_unpublished=is_unpublished,
-        version=status["version"],
-        can_undo=status["version"] is not None and _is_current(snapshot, proposal, status["version"]),
+        version=version,
+        can_undo=version is not None and record is not None and record.version == version,
         undo_change=undo_change,
     )
 
 
 def find_similar_records(record_search: RecordSearch, review: ProposalReview) -> list[RecordHit]:
-    """Records that are called much like what a proposal would call one; none where it changes no name."""
+    """Return records with names similar to a proposed name."""
     if review.kind == RETIRE or "name" not in orjson.loads(review.proposal.change):
         return []
     return record_search.find_similar_names([review.name], review.proposal.collection, review.proposal.record)
@@ -189,10 +165,7 @@ def find_similar_records(record_search: RecordSearch, review: ProposalReview) ->
 def accept_with_edits(
     transaction: Transaction, caller: Caller, proposal_id: str, edits: Mapping[str, Any], version: int | None
 ) -> VersionedRecord:
-    """Make a proposal so, with these fields as they are given here, whatever it says of them.
-
-    Raises `Stale` where the record is not at this version, as it was looked at.
-    """
+    """Accept a proposal with edited values of some fields; raise VersionConflict unless the record has this version."""
     proposal = proposals.get_visible_proposal(transaction.connection, caller, proposal_id)
     draft = orjson.loads(proposal.change)
     if proposal.record is not None and version is not None:
@@ -204,16 +177,16 @@ def accept_with_edits(
 
 
 def undo_acceptance(transaction: Transaction, caller: Caller, proposal_id: str) -> VersionedRecord:
-    """Take back what a proposal made when it was accepted: a new record is retired, another is as it was before.
+    """Undo an accepted proposal: retire the new record, or revert the change.
 
-    Raises `Conflict` where it made nothing, or the record has changed since.
+    Raise Conflict if it changed nothing, or if the record has changed since.
     """
     proposal = proposals.get_visible_proposal(transaction.connection, caller, proposal_id)
     version = proposals.get_proposal_status(transaction.connection, proposal)["version"]
     if version is None or proposal.record is None:
         raise Conflict("There is nothing to undo: the proposal has changed nothing.")
     writer = RecordWriter(transaction, caller)
-    current = writer.get_record(proposal.record)
+    current = get_record(transaction.connection, proposal.record)
     if current.version != version:
         raise Conflict(f"{proposal.record} has been changed since. Its history has the way back.")
     if version == 1:
@@ -224,29 +197,30 @@ def undo_acceptance(transaction: Transaction, caller: Caller, proposal_id: str) 
 
 
 def group_same_names(snapshot: Snapshot, record_ids: Sequence[str]) -> list[list[Record]]:
-    """Those of these records that are called alike, together; without what is retired or merged by now."""
+    """Return groups of published records, among these, with the same name."""
     groups: dict[tuple[str, str], list[Record]] = {}
     latest = change_log.find_latest(snapshot, record_ids)
     for record_id in record_ids:
-        if record_id in latest:
-            record = latest[record_id].to_record()
-            if record.state == RecordState.PUBLISHED:
-                groups.setdefault((record.collection.name, name_key(record.fields["name"])), []).append(record)
+        record = latest[record_id].to_record() if record_id in latest else None
+        if record is not None and record.state == RecordState.PUBLISHED:
+            groups.setdefault((record.collection.name, name_key(record.fields["name"])), []).append(record)
     return [group for group in groups.values() if len(group) > 1]
 
 
-def _to_queued_proposal(proposal: Proposal, latest: Change | None, author: str) -> QueuedProposal:
-    change: dict[str, Any] = orjson.loads(proposal.change)
-    record = None if latest is None else latest.to_record()
-    kind = _get_kind(proposal, change)
-    return QueuedProposal(
-        proposal,
-        kind,
-        change.get("name", "") if record is None else _get_name(record),
-        author,
-        [] if kind != EDIT else list(change),
-        latest is not None and latest.version != proposal.base_version,
-    )
+def _to_queued_proposals(
+    snapshot: Snapshot, queued: Sequence[Proposal], latest_by_id: Mapping[str, Change]
+) -> list[QueuedProposal]:
+    names = get_account_names(snapshot, (proposal.author for proposal in queued))
+    rows = []
+    for proposal in queued:
+        change: dict[str, Any] = orjson.loads(proposal.change)
+        kind = _get_kind(proposal, change)
+        latest = latest_by_id.get(proposal.record or "")
+        name = change.get("name", "") if latest is None else _get_name(latest.to_record())
+        record_changed = latest is not None and latest.version != proposal.base_version
+        fields = list(change) if kind == EDIT else []
+        rows.append(QueuedProposal(proposal, kind, name, names[proposal.author], fields, record_changed))
+    return rows
 
 
 def _get_kind(proposal: Proposal, change: Mapping[str, Any]) -> str:
@@ -255,34 +229,20 @@ def _get_kind(proposal: Proposal, change: Mapping[str, Any]) -> str:
     return RETIRE if "state" in change else EDIT
 
 
-def _get_result(snapshot: Snapshot, proposal: Proposal) -> Record | None:
-    """The record that an accepted proposal has made or changed, as it is now."""
-    is_accepted = proposal.state == ProposalState.ACCEPTED and proposal.record is not None
-    return get_record(snapshot, proposal.record or "").record if is_accepted else None
-
-
-def _is_current(snapshot: Snapshot, proposal: Proposal, version: int) -> bool:
-    return proposal.record is not None and get_record(snapshot, proposal.record).version == version
-
-
 def _find_undo(snapshot: Snapshot, proposal: Proposal, version: int | None) -> Change | None:
-    """The change right after the one that a proposal made, where it was taken back by that."""
+    """Return the change after the one that a proposal made, if it reverted that."""
     if proposal.record is None or version is None:
         return None
-    after = revisions.find_version(snapshot, proposal.record, version + 1)
-    previous = revisions.find_version(snapshot, proposal.record, version - 1)
-    if after is None or previous is None:
-        return after if after is not None and after.action == Action.RETIRE else None
-    previous_record, record = previous.to_record(), after.to_record()
-    is_reverted = after.action == Action.REVERT and (to_draft(previous_record), previous_record.state) == (
-        to_draft(record),
-        record.state,
-    )
-    return after if is_reverted else None
+    changes = {change.version: change for change in revisions.list_versions(snapshot, proposal.record, version + 1, 3)}
+    undo = changes.get(version + 1)
+    if undo is None or version == 1:
+        return undo if undo is not None and undo.action == Action.RETIRE else None
+    previous, restored = changes[version - 1].to_record(), undo.to_record()
+    is_same = (to_draft(previous), previous.state) == (to_draft(restored), restored.state)
+    return undo if undo.action == Action.REVERT and is_same else None
 
 
 def _get_base(snapshot: Snapshot, proposal: Proposal, current: VersionedRecord | None) -> Record | None:
-    """What a proposal is held against: the record as it is while that is open, else as it was."""
     if current is None or proposal.base_version is None:
         return None
     if proposal.state == ProposalState.OPEN:
@@ -297,5 +257,5 @@ def _get_name(record: Record | None) -> str:
 
 
 def _build_field_patch(proposed: Any, edited: Any) -> Any:
-    """What a merge patch must say of a field for it to become what is wanted."""
+    """Return the merge patch that turns a proposed value into an edited one."""
     return create_merge_patch(proposed, edited) if isinstance(proposed, dict) and isinstance(edited, dict) else edited

@@ -1,16 +1,16 @@
-"""Backups: the whole catalogue in one file, taken while others go on writing."""
+"""Back up the catalogue to one file, restore it, and copy it between databases."""
 
 import errno
-import fcntl
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
 
 from lexarium.domain.errors import Conflict, DiskFull, InvalidDatabase, NotFound, StoreError
 from lexarium.domain.progress import ProgressCallback
+from lexarium.services.files import lock_file
 from lexarium.services.maintenance.database_check import CheckReport, check_database
 from lexarium.store.copy import CopyResult, copy_tables
 from lexarium.store.database import Database
@@ -18,14 +18,14 @@ from lexarium.store.engine.sqlite import build_url
 from lexarium.store.upgrade import open_database, require_catalogue, upgrade_schema
 
 _DISK_FULL_ERRNOS = (errno.ENOSPC, errno.EDQUOT)
+# Errors of file systems without hard links.
 _NO_HARD_LINK_ERRNOS = (errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK)
-"""What file systems say that know one name a file."""
 
 
 def create_backup(database: Database, file: Path, progress: ProgressCallback) -> CopyResult:
-    """Write the catalogue as it is at one moment, of either engine, to a new file. It is there whole, or not at all.
+    """Write the catalogue, as of one moment, to a new file; raise Conflict if the file exists.
 
-    Raises `Conflict` where the file is there already: a backup takes the place of nothing.
+    The file appears complete or not at all. Others may go on writing to the database.
     """
     if file.exists():
         raise Conflict(f"{file} is there already. Name another file, or remove it first.")
@@ -34,92 +34,38 @@ def create_backup(database: Database, file: Path, progress: ProgressCallback) ->
 
 @contextmanager
 def open_backup(file: Path) -> Iterator[Database]:
-    """What a backup holds, once it is known to be whole. The file itself is not touched, however old it is."""
+    """Open a copy of a backup, upgraded and checked. The file itself is not changed."""
     if not file.is_file():
         raise NotFound(f"There is no backup at {file}.")
-    with _temporary_copy(file) as copy:
-        source = Database(build_url(copy))
-        try:
-            with _translate_paths(copy, file):
-                try:
-                    _prepare(source)
-                except DiskFull:
-                    raise _build_no_room_error(file) from None
-                yield source
-        finally:
-            source.close()
-
-
-@contextmanager
-def _temporary_copy(file: Path) -> Iterator[Path]:
-    """A copy of a backup, in a temporary folder: to be opened, a file must be writable."""
+    no_room = DiskFull(
+        f"There is no room in {gettempdir()} for a copy of {file}, which is needed to restore it: nothing was"
+        " changed. The variable TMPDIR names another folder."
+    )
     with ExitStack() as stack:
         try:
             folder = stack.enter_context(TemporaryDirectory(prefix="lexarium-restore-"))
             copy = Path(shutil.copyfile(file, Path(folder) / "backup.db"))
         except OSError as error:
             if error.errno in _DISK_FULL_ERRNOS:
-                raise _build_no_room_error(file) from None
+                raise no_room from None
             raise StoreError(f"The backup {file} cannot be read: {error.strerror or error}.") from None
-        yield copy
-
-
-def _build_no_room_error(file: Path) -> DiskFull:
-    return DiskFull(
-        f"There is no room in {gettempdir()} for a copy of {file}, which is needed to restore it: nothing was"
-        " changed. The variable TMPDIR names another folder."
-    )
-
-
-@contextmanager
-def _staging_directory(file: Path) -> Iterator[Path]:
-    """A folder beside the file to make it in. What was left by a process that was killed at it is removed."""
-    folder = file.parent / f".{file.name}-unfinished"
-    if folder.exists():
-        with _locked(folder, file):
-            shutil.rmtree(folder)
-    folder.mkdir(0o700)
-    try:
-        with _locked(folder, file):
-            yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-@contextmanager
-def _locked(folder: Path, file: Path) -> Iterator[None]:
-    """Hold a folder for as long as this process lasts: one that nobody holds was left behind."""
-    with (folder / "held").open("w") as lock_file:
+        source = stack.enter_context(closing(Database(build_url(copy))))
+        stack.enter_context(_translate_paths(copy, file))
         try:
-            fcntl.flock(lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise Conflict(f"Another backup or restore to {file} is under way.") from None
-        yield
-
-
-@contextmanager
-def _translate_paths(temporary: Path, file: Path) -> Iterator[None]:
-    """Have errors name the file that a person knows: of the hidden one nobody does."""
-    try:
-        yield
-    except StoreError as error:
-        raise type(error)(str(error).replace(str(temporary), str(file))) from error
-
-
-def _prepare(source: Database) -> None:
-    try:
-        require_catalogue(source)
-    except NotFound:
-        raise InvalidDatabase(f"{source.location} is empty, and no backup.") from None
-    upgrade_schema(source)
-    _require_consistent(source, source.location)
+            require_catalogue(source)
+            upgrade_schema(source)
+            _require_consistent(source, source.location)
+        except NotFound:
+            raise InvalidDatabase(f"{source.location} is empty, and no backup.") from None
+        except DiskFull:
+            raise no_room from None
+        yield source
 
 
 def restore_backup(source: Database, database: Database, progress: ProgressCallback) -> CopyResult:
-    """Put what a backup holds into an empty database, under a new epoch: what clients keep of the old one is void.
+    """Copy an opened backup into an empty database, under a new epoch; raise Conflict if it is not empty.
 
-    A file is made where there is none, or an empty one, and is there whole or not at all. A database that is there has
-    the present schema. Raises `Conflict` where there is anything in it.
+    A missing or empty SQLite file is written complete or not at all. Any other database must have the current schema.
     """
     file = database.backend.path
     if file is not None and not database.backend.exists():
@@ -127,26 +73,35 @@ def restore_backup(source: Database, database: Database, progress: ProgressCallb
     return copy_tables(source, database, progress, new_epoch=True)
 
 
+def copy_database(source: Database, target: Database, progress: ProgressCallback) -> tuple[CopyResult, CheckReport]:
+    """Copy everything into an empty database, then check it.
+
+    Raise Conflict, and keep nothing, if the target holds anything or the source is written to meanwhile.
+    """
+    result = copy_tables(source, target, progress, require_idle=True)
+    return result, check_database(target)
+
+
 def _write_file(source: Database, file: Path, progress: ProgressCallback, *, new_epoch: bool = False) -> CopyResult:
-    """Write all that a database holds to a file that is not there, or empty; a link is followed to what it names."""
+    """Copy a database to a file that is missing or empty. A symbolic link is followed."""
     file = file.resolve()
     replaces_empty = file.exists()
     for journal in (Path(f"{file}-wal"), Path(f"{file}-journal")):
         if journal.exists():
-            # SQLite would take it for the new file's own.
+            # SQLite would apply it to the new file.
             raise Conflict(f"{journal} is there still, of a database that is not. Move it away first.")
     try:
         with _staging_directory(file) as folder:
             temporary = folder / file.name
             with _translate_paths(temporary, file):
                 result = _copy_to_file(source, build_url(temporary), progress, new_epoch=new_epoch)
-            temporary.chmod(0o600)  # it holds what nobody else should read
+            temporary.chmod(0o600)  # It holds password hashes.
             _fsync(temporary)
             if replaces_empty:
                 temporary.replace(file)
             else:
                 _publish_file(temporary, file)
-            Path(f"{file}-damaged").unlink(missing_ok=True)  # the mark of a database that was here before
+            Path(f"{file}-damaged").unlink(missing_ok=True)  # The mark of an earlier database.
             _fsync(file.parent)
     except OSError as error:
         error_class = DiskFull if error.errno in _DISK_FULL_ERRNOS else StoreError
@@ -155,34 +110,40 @@ def _write_file(source: Database, file: Path, progress: ProgressCallback, *, new
 
 
 def _copy_to_file(source: Database, url: str, progress: ProgressCallback, *, new_epoch: bool) -> CopyResult:
-    target = open_database(url)
-    try:
+    with closing(open_database(url)) as target:
         result = copy_tables(source, target, progress, new_epoch=new_epoch)
-    finally:
-        target.close()
-    # What SQLite could not bring into the file when it was closed, for want of room, lies beside it still.
+    # If the disk is full, SQLite cannot move the journal into the file on closing.
     if Path(f"{target.location}-wal").exists():
         raise StoreError(f"{target.location} is not whole: there may be no room for all of it.")
-    _verify_file(target.location, source.location)
+    with closing(Database(url)) as database:
+        # The rows are equal, so that an inconsistency is one of the source.
+        _require_consistent(database, source.location)
     return result
 
 
-def _verify_file(location: str, source_location: str) -> None:
-    database = Database(build_url(Path(location)))
+@contextmanager
+def _staging_directory(file: Path) -> Iterator[Path]:
+    """Create a folder beside a file. Remove one that a killed process left behind."""
+    folder = file.parent / f".{file.name}-unfinished"
+    lock, message = folder / "held", f"Another backup or restore to {file} is under way."
+    if folder.exists():
+        with lock_file(lock, message):
+            shutil.rmtree(folder)
+    folder.mkdir(0o700)
     try:
-        # Every row is what was sent: what is wrong with them is wrong in the source.
-        _require_consistent(database, source_location)
+        with lock_file(lock, message):
+            yield folder
     finally:
-        database.close()
+        shutil.rmtree(folder, ignore_errors=True)
 
 
-def copy_database(source: Database, target: Database, progress: ProgressCallback) -> tuple[CopyResult, CheckReport]:
-    """Copy everything into an empty database, then check it.
-
-    Raise `Conflict`, and keep nothing, if the target holds anything or the source is written to meanwhile.
-    """
-    result = copy_tables(source, target, progress, require_idle=True)
-    return result, check_database(target)
+@contextmanager
+def _translate_paths(temporary: Path, file: Path) -> Iterator[None]:
+    """Name the user's file in errors, instead of the temporary one."""
+    try:
+        yield
+    except StoreError as error:
+        raise type(error)(str(error).replace(str(temporary), str(file))) from error
 
 
 def _require_consistent(database: Database, location: str) -> None:
@@ -192,7 +153,7 @@ def _require_consistent(database: Database, location: str) -> None:
 
 
 def _publish_file(temporary: Path, file: Path) -> None:
-    """Give what is finished its name. A file that has come to be there meanwhile is refused, as a rename would not."""
+    """Move a finished file to its name; fail if another file has appeared there, which a rename would replace."""
     try:
         os.link(temporary, file)
     except OSError as error:

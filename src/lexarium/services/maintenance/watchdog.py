@@ -1,55 +1,54 @@
-"""Watch the database for damage: a check in the background, and the mark that all processes share."""
+"""Watch the database for damage in the background."""
 
-import fcntl
 import logging
 import threading
 import time
+from contextlib import ExitStack
 from pathlib import Path
-from typing import IO
 
-from lexarium.domain.errors import StoreError
+from lexarium.domain.errors import Conflict, StoreError
+from lexarium.services.files import lock_file
 from lexarium.services.search.indexer import lower_priority
 from lexarium.store.database import Database
 
 logger = logging.getLogger(__name__)
 
 _REFRESH_SECONDS = 0.5
+# Pause between the steps of a check, so that other threads get their turn.
 _PAUSE_SECONDS = 0.05
-"""How long the check rests after each of its steps, so that others get their turn."""
 _STOP_SECONDS = 5.0
-"""How long a step that is under way is waited for. It ends with the process."""
 
 
 class Watchdog:
-    """A thread that refreshes what a process knows of damage, and checks the database now and then.
+    """Thread that reads the damage mark, and checks the database at intervals.
 
     Of several worker processes, the one that holds the lock checks.
     """
 
     def __init__(self, database: Database, interval_seconds: float, folder: Path | None) -> None:
-        """Check after the start and every so many seconds; never where that is 0. Workers share the folder."""
+        """Check after the start and at each interval; never if that is 0. Worker processes share the folder."""
         self._database = database
         self._interval_seconds = interval_seconds
-        self._folder = folder
-        self._lock: IO[str] | None = None
+        # None if there are no other workers, or once this process holds the lock.
+        self._lock_path = None if folder is None else folder / "watchdog.lock"
+        self._lock = ExitStack()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="lexarium-watchdog", daemon=True)
 
     def start(self) -> None:
-        """Find out whether the database is known to be damaged, and begin to watch it."""
+        """Read the damage mark and start the thread."""
         self._refresh()
         self._thread.start()
 
     def stop(self) -> None:
-        """End the check that is under way."""
+        """Stop the thread; wait a few seconds for the current step of a check."""
         self._stopping.set()
         if self._thread.is_alive():
             self._thread.join(_STOP_SECONDS)
-        if self._lock is not None:
-            self._lock.close()
+        self._lock.close()
 
     def check(self) -> None:
-        """Check the database once, step by step; damage is noted in the database."""
+        """Check the database once, step by step, and mark it as damaged if it is."""
         with self._database.translate_errors():
             for damage in self._database.backend.quick_check():
                 if damage is not None:
@@ -59,7 +58,6 @@ class Watchdog:
                     return
 
     def _run(self) -> None:
-        """Never ends by an error: a database that cannot be checked now can be later."""
         lower_priority()
         next_check_at = time.monotonic()
         while not self._stopping.wait(_REFRESH_SECONDS):
@@ -77,22 +75,16 @@ class Watchdog:
         try:
             self._database.refresh_damage()
         except StoreError:
-            pass  # It is tried again.
+            pass  # The next round tries again.
         except Exception:
             logger.exception("The damage mark could not be read")
 
     def _acquire_lock(self) -> bool:
-        """Whether this process is the one that checks. The lock is free again when its holder has ended."""
-        if self._folder is None or self._lock is not None:
-            return True
-        try:
-            file = (self._folder / "watchdog.lock").open("a")
-        except OSError:
-            return False
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            file.close()
-            return False
-        self._lock = file
+        """Return whether this process checks. It keeps the lock until it ends."""
+        if self._lock_path is not None:
+            try:
+                self._lock.enter_context(lock_file(self._lock_path, "Another process checks the database."))
+            except (Conflict, OSError):
+                return False
+            self._lock_path = None
         return True

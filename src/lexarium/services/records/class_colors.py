@@ -1,19 +1,19 @@
-"""The classes of a catalogue, each with the place by which it is coloured."""
+"""Concept classes with a stable colour index, cached per position."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lexarium.domain.schema.collections import CONCEPT_CLASS
 from lexarium.store import hierarchy_queries, records
-from lexarium.store.position import Position, Snapshot, read_position
+from lexarium.store.engine.catalogue import read_position
+from lexarium.store.position import Position, Snapshot
 
-COLOR_COUNT = 24
-"""How many colours there are; past that they begin again."""
+COLOR_COUNT = 24  # later classes reuse the colours
 
 
 @dataclass(frozen=True)
 class ColoredClass:
-    """A class that records are sorted into."""
+    """A concept class and the index of its colour."""
 
     id: str
     name: str
@@ -21,13 +21,13 @@ class ColoredClass:
 
 
 class ClassCache:
-    """The classes as they stand, read anew only when the catalogue has moved. For any thread."""
+    """Cache of the concept classes at one position; safe to use from any thread."""
 
     def __init__(self) -> None:
         self._cached: tuple[Position, Mapping[str, ColoredClass]] | None = None
 
     def get(self, snapshot: Snapshot) -> Mapping[str, ColoredClass]:
-        """The published classes by id, the first that came first. A class keeps its colour whatever comes after it."""
+        """Return the published classes by id, the oldest first, so that a class keeps its colour."""
         position = read_position(snapshot)
         cached = self._cached
         if cached is None or cached[0] != position:

@@ -1,61 +1,111 @@
-"""Find a record, or raise what explains its absence."""
+"""Find records, or raise NotFound, RecordRetired, RecordMerged or VersionConflict."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from lexarium.domain.change import Change
 from lexarium.domain.errors import NotFound, RecordMerged, RecordRetired, VersionConflict
-from lexarium.domain.record import Record, RecordState
+from lexarium.domain.record import Record, RecordState, Relation
 from lexarium.domain.schema.collections import Collection
-from lexarium.domain.text.characters import find_unstorable_char
-from lexarium.store import change_log
+from lexarium.domain.schema.relation_types import RELATION_TYPES
+from lexarium.services.not_found import find_or_raise
+from lexarium.store import change_log, records
 from lexarium.store.position import Snapshot
 
 
 @dataclass(frozen=True)
 class VersionedRecord:
-    """A record as it is written, and the change that made it so."""
+    """A record with the change that made this version, and warnings for the author of the change."""
 
     record: Record
     change: Change
     warnings: tuple[str, ...] = ()
-    """What the one who wrote it should know."""
 
     @property
     def version(self) -> int:
-        """The version that it has now."""
+        """Number of this version."""
         return self.change.version
 
 
-def get_record(connection: Snapshot, record_id: str, collection: Collection | None = None) -> VersionedRecord:
-    """The record of this identifier as it is, in whatever state. Raises `NotFound` where there is none."""
-    change = None if find_unstorable_char(record_id) else change_log.find_latest(connection, [record_id]).get(record_id)
-    if change is None or (collection is not None and change.collection != collection.name):
-        raise NotFound(f"There is no {collection.name if collection else 'record'} with the id {record_id!r}.")
+def get_change(
+    find: Callable[[], Change | None], record_id: str, collection: Collection | None = None, prefix: str = ""
+) -> Change:
+    """Return the change of a record that `find` returns; raise NotFound if it is None or of another collection."""
+    message = f"There is no {prefix}{collection.name if collection else 'record'} with the id {record_id!r}."
+    change = find_or_raise(find, record_id, message)
+    if collection is not None and change.collection != collection.name:
+        raise NotFound(message)
+    return change
+
+
+def get_published_change(
+    find: Callable[[], Change | None], record_id: str, collection: Collection | None = None
+) -> Change:
+    """Return the change of a record that `find` returns; raise if it is None or left the record unpublished."""
+    change = get_change(find, record_id, collection)
+    require_published(change.to_record())
+    return change
+
+
+def get_latest_change(snapshot: Snapshot, record_id: str, collection: Collection | None = None) -> Change:
+    """Return the latest change of a record in any state; raise NotFound."""
+    return get_change(lambda: change_log.find_latest(snapshot, [record_id]).get(record_id), record_id, collection)
+
+
+def find_latest_changes(snapshot: Snapshot, record_ids: Sequence[str]) -> dict[str, Change]:
+    """Return the latest changes of the records that exist, in any state, by id."""
+    return change_log.find_latest(snapshot, record_ids)
+
+
+def find_names(snapshot: Snapshot, record_ids: Sequence[str]) -> dict[str, str]:
+    """Return the names of the published records among these, by id."""
+    return records.find_names(snapshot, record_ids)
+
+
+def find_existing_ids(snapshot: Snapshot, record_ids: Sequence[str]) -> set[str]:
+    """Return the ids that have a record, in any state."""
+    return records.find_existing_ids(snapshot, record_ids)
+
+
+def get_record(snapshot: Snapshot, record_id: str, collection: Collection | None = None) -> VersionedRecord:
+    """Return a record in any state; raise NotFound."""
+    change = get_latest_change(snapshot, record_id, collection)
     return VersionedRecord(change.to_record(), change)
 
 
 def get_published(
-    connection: Snapshot, collection: Collection, record_id: str, version: int | None = None
+    snapshot: Snapshot, collection: Collection | None, record_id: str, version: int | None = None
 ) -> VersionedRecord:
-    """A published record as it is; raises where it is not there, gone, moved, or not at this version."""
-    existing = get_record(connection, record_id, collection)
-    require_published(existing.record)
+    """Return a published record; raise if it does not exist, is unpublished, or has another version."""
+    current = get_record(snapshot, record_id, collection)
+    require_published(current.record)
     if version is not None:
-        require_version(existing.change, version)
-    return existing
+        require_version(current.change, version)
+    return current
 
 
 def require_published(record: Record) -> None:
-    """Raise where a record is retired or merged."""
+    """Raise RecordRetired or RecordMerged unless a record is published."""
+    require_unmerged(record)
     if record.state == RecordState.RETIRED:
         raise RecordRetired(record.id, record.replaced_by)
-    if record.state == RecordState.MERGED:
-        assert record.replaced_by is not None
+
+
+def require_unmerged(record: Record) -> None:
+    """Raise RecordMerged, which names the survivor, if a record is merged."""
+    if record.state == RecordState.MERGED and record.replaced_by:
         raise RecordMerged(record.id, record.replaced_by)
 
 
 def require_version(change: Change, version: int) -> None:
-    """Raise where a record is not at this version."""
+    """Raise VersionConflict unless a record has this version."""
     if change.version != version:
         message = f"{change.record_id} is at version {change.version} now, not at {version}."
         raise VersionConflict(f"{message} Read it again, and change that.", version=change.version)
+
+
+def list_mappings(record: Record) -> list[Relation]:
+    """Return the relations of a record to other vocabularies, sorted."""
+    return [
+        relation for relation in sorted(record.relations) if RELATION_TYPES[relation.relation].target_collection is None
+    ]

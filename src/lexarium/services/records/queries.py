@@ -1,78 +1,84 @@
-"""Looking into the catalogue as v1 does: any record or list, now or at any revision."""
+"""Read records, lists, versions and changes at any revision (v1)."""
 
 import base64
 import binascii
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import orjson
 
 from lexarium.domain.change import Change
 from lexarium.domain.edit import FieldDiff, diff_records
-from lexarium.domain.errors import FieldProblem, InvalidInput, NotFound
-from lexarium.domain.record import RecordState
+from lexarium.domain.errors import FieldProblem, InvalidInput
+from lexarium.domain.record import ListQuery, RecordState, RelatedRecord
 from lexarium.domain.schema.collections import Collection
-from lexarium.domain.schema.relation_types import HIERARCHICAL_TYPES, RELATION_TYPES
-from lexarium.domain.text.characters import find_unstorable_char
+from lexarium.domain.schema.relation_types import HIERARCHICAL_TYPES
 from lexarium.services.records import releases
-from lexarium.services.records.lookup import require_published
+from lexarium.services.records.lookup import get_change, get_published_change, list_mappings
 from lexarium.store import records, relations, revisions
 from lexarium.store.counts import RecordCounts
 from lexarium.store.database import Database
-from lexarium.store.position import Snapshot, read_position
-from lexarium.store.revisions import ListQuery, PageKey
+from lexarium.store.engine.catalogue import read_position
+from lexarium.store.position import Snapshot
+from lexarium.store.revisions import PageKey
 
 _MAX_DEPTH = 100
 
 
 @dataclass(frozen=True)
 class RecordPage:
-    """Some records of a list, and the cursor of the next ones."""
+    """A page of a list of records, and the cursor of the next page."""
 
     items: list[Change]
     next_cursor: str | None
     total: int
 
 
+class Referrer(NamedTuple):
+    """Published record that has a relation to another."""
+
+    id: str
+    name: str
+    collection: str
+
+
 def resolve_revision(snapshot: Snapshot, release: str | None, as_of: int | None) -> int:
-    """The revision that a request wants to read: a release's, or an earlier one, or the present."""
+    """Return the revision of a release, or `as_of`, or the current revision; raise NotFound or InvalidInput."""
     current_revision = read_position(snapshot).revision
     if release is not None:
         return releases.get_release(snapshot, release).revision
-    if as_of is not None and as_of > current_revision:
-        raise InvalidInput(
-            "That revision is not there yet.",
-            [FieldProblem("as_of", f"is past the present revision, {current_revision}.")],
-        )
-    return current_revision if as_of is None else as_of
+    if as_of is None:
+        return current_revision
+    _require_past(current_revision, "as_of", as_of, "That revision is not there yet.")
+    return as_of
+
+
+def _require_past(current_revision: int, parameter: str, revision: int, message: str) -> None:
+    if revision > current_revision:
+        detail = f"is past the present revision, {current_revision}."
+        raise InvalidInput(message, [FieldProblem(parameter, detail)])
 
 
 def get_record_at(snapshot: Snapshot, record_id: str, revision: int, collection: Collection | None = None) -> Change:
-    """A record as it was at a revision; raises where it was not there, retired or merged."""
-    change = None if find_unstorable_char(record_id) else revisions.find_at(snapshot, record_id, revision)
-    return _require_found(change, record_id, collection)
+    """Return a record at a revision; raise if it did not exist or was unpublished."""
+    return get_published_change(lambda: revisions.find_at(snapshot, record_id, revision), record_id, collection)
 
 
 def get_current_record(database: Database, record_id: str, collection: Collection | None = None) -> Change:
-    """The same of the present, for whoever wants to know nothing else."""
-    change = None
-    if not find_unstorable_char(record_id):
-        _, change = database.read_with_position(
+    """Return a published record, read without a transaction of its own; raise as `get_record_at`."""
+
+    def find() -> Change | None:
+        return database.read_with_position(
             lambda connection: revisions.find_current_with_position(connection, record_id)
-        )
-    return _require_found(change, record_id, collection)
+        )[1]
+
+    return get_published_change(find, record_id, collection)
 
 
-def _require_found(change: Change | None, record_id: str, collection: Collection | None) -> Change:
-    if change is None or (collection is not None and change.collection != collection.name):
-        raise NotFound(f"There is no {collection.name if collection else 'record'} with the id {record_id!r}.")
-    require_published(change.to_record())
-    return change
-
-
-def list_records(  # noqa: PLR0913 (a list, where it goes on, how far, and what is known of it)
+def list_records(  # noqa: PLR0913 (a list, its page and its counts)
     snapshot: Snapshot,
     counts: RecordCounts,
     listing: ListQuery,
@@ -81,7 +87,7 @@ def list_records(  # noqa: PLR0913 (a list, where it goes on, how far, and what 
     *,
     is_current: bool = True,
 ) -> RecordPage:
-    """The records of a list after a cursor. Pages of the present are all of the revision that the first was of."""
+    """Return the records of a list after a cursor; all pages are of the revision of the first page."""
     after = None
     if cursor is not None:
         listing, after = _resume_listing(snapshot, listing, cursor, is_current=is_current)
@@ -96,13 +102,12 @@ def list_records(  # noqa: PLR0913 (a list, where it goes on, how far, and what 
 
 
 def _encode_cursor(listing: ListQuery, last_change: Change) -> str:
-    """Which list at which revision, and the change that its last record was made by: short, however long a name is."""
+    # The last change replaces the sort key, which may be long.
     payload = orjson.dumps([listing.revision, last_change.seq, _hash_listing(listing)])
     return base64.urlsafe_b64encode(payload).decode().rstrip("=")
 
 
 def _hash_listing(listing: ListQuery) -> str:
-    """The same for all pages of one list, and for no other list."""
     return hashlib.sha256(repr(replace(listing, revision=0)).encode()).hexdigest()[:16]
 
 
@@ -113,9 +118,8 @@ def _resume_listing(
     if not 0 < seq <= revision <= read_position(snapshot).revision:
         raise _build_cursor_error("is not one that this service gave out.")
     if key != _hash_listing(listing) or not (is_current or revision == listing.revision):
-        raise _build_cursor_error(
-            "is of another list: send it with the parameters that the page before was asked for with."
-        )
+        reason = "is of another list: send it with the parameters that the page before was asked for with."
+        raise _build_cursor_error(reason)
     [last_change] = revisions.list_since(snapshot, seq - 1, 1)
     sort_keys: dict[str, str | int] = {
         "name": last_change.to_record().rendered.name_key,
@@ -140,31 +144,40 @@ def _build_cursor_error(reason: str) -> InvalidInput:
 
 
 def list_versions(snapshot: Snapshot, collection: Collection, record_id: str, revision: int) -> list[Change]:
-    """Every version of a record, the newest first; also of one that is retired or merged."""
-    changes = [] if find_unstorable_char(record_id) else revisions.list_history(snapshot, record_id, revision)
-    if not changes or changes[0].collection != collection.name:
-        raise NotFound(f"There is no {collection.name} with the id {record_id!r}.")
-    return changes
+    """Return all versions of a record in any state, the newest first; raise NotFound."""
+    get_change(lambda: revisions.find_at(snapshot, record_id, revision), record_id, collection)
+    return revisions.list_history(snapshot, record_id, revision)
 
 
 def get_version(snapshot: Snapshot, collection: Collection, record_id: str, version: int) -> Change:
-    """A version of a record."""
-    change = None if find_unstorable_char(record_id) else revisions.find_version(snapshot, record_id, version)
-    if change is None or change.collection != collection.name:
-        raise NotFound(f"There is no version {version} of a {collection.name} with the id {record_id!r}.")
-    return change
+    """Return a version of a record; raise NotFound."""
+    find = partial(revisions.find_version, snapshot, record_id, version)
+    return get_change(find, record_id, collection, f"version {version} of a ")
 
 
 def diff_versions(
     snapshot: Snapshot, collection: Collection, record_id: str, from_version: int, to_version: int
 ) -> list[FieldDiff]:
-    """What differs between two versions of a record."""
+    """Return the fields that differ between two versions of a record."""
     older = get_version(snapshot, collection, record_id, from_version)
     return diff_records(older.to_record(), get_version(snapshot, collection, record_id, to_version).to_record())
 
 
+def find_related(snapshot: Snapshot, record_id: str) -> list[RelatedRecord]:
+    """Return the published records related to one, in both directions."""
+    related_records = relations.find_related(snapshot, [record_id]).get(record_id, [])
+    return [related for related in related_records if related.name is not None]
+
+
+def list_referrers(snapshot: Snapshot, record_id: str, limit: int) -> list[Referrer]:
+    """Return up to `limit` other published records that have a relation to one, by name."""
+    referrer_ids = relations.list_referrers(snapshot, record_id, limit)
+    summaries = records.find_collections_and_names(snapshot, referrer_ids)
+    return [Referrer(referrer_id, summaries[referrer_id][1], summaries[referrer_id][0]) for referrer_id in referrer_ids]
+
+
 def list_related(snapshot: Snapshot, change: Change) -> list[dict[str, Any]]:
-    """The records related to one, in both directions, with their names; mappings with what they point to."""
+    """Return the records related to one, in both directions, and its mappings."""
     items = [
         {
             "relation": related.type_name,
@@ -172,26 +185,20 @@ def list_related(snapshot: Snapshot, change: Change) -> list[dict[str, Any]]:
             "id": related.id,
             "name": related.name,
         }
-        for related in relations.find_related(snapshot, [change.record_id]).get(change.record_id, [])
-        if related.name is not None
+        for related in find_related(snapshot, change.record_id)
     ]
-    external = [
-        relation
-        for relation in sorted(change.to_record().relations)
-        if RELATION_TYPES[relation.relation].target_collection is None
+    return items + [
+        {"relation": mapping.relation, "direction": "out", "id": mapping.target, "name": ""}
+        for mapping in list_mappings(change.to_record())
     ]
-    items += [
-        {"relation": relation.relation, "direction": "out", "id": relation.target, "name": ""} for relation in external
-    ]
-    return items
 
 
 def list_hierarchy(
     snapshot: Snapshot, change: Change, type_name: str | None, *, upward: bool
 ) -> dict[str, list[dict[str, Any]]]:
-    """The published records above or below one in the hierarchies, the nearest first; and the retired on the way.
+    """Return the published ancestors or descendants of a record, the nearest first, and the retired ones on the way.
 
-    A way goes on through a retired record, which counts as a step.
+    Paths continue through retired records.
     """
     type_names = [name for name in HIERARCHICAL_TYPES if type_name in (None, name)]
     if not type_names:
@@ -209,18 +216,13 @@ def _sort_by_depth(depths: Mapping[str, int], names: Mapping[str, str]) -> list[
 
 
 def list_changes(snapshot: Snapshot, since: int, limit: int, collections: Sequence[str] = ()) -> list[Change]:
-    """The changes after a seq, in order. Raises `Invalid` for a seq that no change has yet."""
-    current_revision = read_position(snapshot).revision
-    if since > current_revision:
-        raise InvalidInput(
-            "There are no such changes yet.",
-            [FieldProblem("since", f"is past the present revision, {current_revision}.")],
-        )
+    """Return the changes after a sequence number; raise InvalidInput if it is in the future."""
+    _require_past(read_position(snapshot).revision, "since", since, "There are no such changes yet.")
     return revisions.list_since(snapshot, since, limit, collections)
 
 
 def list_changes_newest(database: Database, since: int, limit: int, collections: Sequence[str] = ()) -> list[Change]:
-    """The same, where another node may have told of a change that this one, or a standby, has not heard of yet."""
+    """Return the changes after a sequence number that another node may have given out: retry on the primary."""
     try:
         with database.read() as snapshot:
             return list_changes(snapshot, since, limit, collections)

@@ -1,47 +1,41 @@
-"""The catalogue as it was: the relations of records at a revision, whatever has been written since."""
+"""Relations of records at an earlier revision."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from lexarium.domain.record import RecordState, RelatedRecord, Relation, sort_related
 from lexarium.domain.schema.relation_types import RELATION_TYPES, Side
 from lexarium.store import records, relations, revisions
-from lexarium.store.position import Snapshot, read_position
+from lexarium.store.engine.catalogue import read_position
+from lexarium.store.position import Snapshot
 from lexarium.store.records import BATCH_SIZE
 
 
 class RelationsAsOf:
-    """The state at a revision. It holds in memory what has changed since, and nothing else."""
+    """Relations at a revision; holds in memory only what has changed since."""
 
     def __init__(self, revision: int) -> None:
         self._revision = revision
         self._scanned_revision = revision
-        """Up to which change it is known what has changed."""
         self._changed_ids: set[str] = set()
-        """The records that have changed since."""
+        # Collection and name of each changed record that was published.
         self._old_names: dict[str, tuple[str, str]] = {}
-        """Of those, the collection and name of each that was published then."""
+        # Relations whose source has changed, by either end.
         self._old_relations: defaultdict[str, list[Relation]] = defaultdict(list)
-        """Of each record, the relations in which it stood and whose source has changed since."""
 
     def find_related(self, snapshot: Snapshot, record_ids: Sequence[str]) -> dict[str, list[RelatedRecord]]:
-        """What `edges.related` would have told then."""
+        """Return what `relations.find_related` would have returned at the revision."""
         self._catch_up(snapshot)
         requested_ids = set(record_ids)
-        found_relations = {
-            relation
-            for relation in relations.find_touching(snapshot, record_ids)
-            if relation.source not in self._changed_ids
-        }
-        found_relations.update(
-            relation for record_id in record_ids for relation in self._old_relations.get(record_id, ())
-        )
-        names_by_id = self._load_names(
-            snapshot,
-            {endpoint_id for relation in found_relations for endpoint_id in (relation.source, relation.target)},
-        )
+        current_relations = relations.find_touching(snapshot, record_ids)
+        old_relations = {relation for relation in current_relations if relation.source not in self._changed_ids}
+        for record_id in record_ids:
+            old_relations.update(self._old_relations.get(record_id, ()))
+        endpoint_ids = {endpoint_id for relation in old_relations for endpoint_id in (relation.source, relation.target)}
+        names_by_id = records.find_collections_and_names(snapshot, sorted(endpoint_ids - self._changed_ids))
+        names_by_id |= {record_id: self._old_names[record_id] for record_id in endpoint_ids & self._old_names.keys()}
         related_by_id: defaultdict[str, list[RelatedRecord]] = defaultdict(list)
-        for relation in found_relations:
+        for relation in old_relations:
             relation_type = RELATION_TYPES[relation.relation]
             sides: list[tuple[Side, str, str, str | None]] = [
                 ("source", relation.source, relation.target, relation_type.target_collection),
@@ -54,7 +48,6 @@ class RelationsAsOf:
         return {record_id: sort_related(related_records) for record_id, related_records in related_by_id.items()}
 
     def _catch_up(self, snapshot: Snapshot) -> None:
-        """Learn what has changed since it was last asked."""
         current_revision = read_position(snapshot).revision
         while self._scanned_revision < current_revision:
             self._scanned_revision, changed = revisions.find_changed_ids(snapshot, self._scanned_revision, BATCH_SIZE)
@@ -67,9 +60,3 @@ class RelationsAsOf:
                 for relation in record.relations:
                     for endpoint_id in {relation.source, relation.target}:
                         self._old_relations[endpoint_id].append(relation)
-
-    def _load_names(self, snapshot: Snapshot, record_ids: Iterable[str]) -> dict[str, tuple[str, str]]:
-        """The collection and name of those of these records that were published then."""
-        requested_ids = set(record_ids)
-        names = records.find_collections_and_names(snapshot, sorted(requested_ids - self._changed_ids))
-        return names | {record_id: self._old_names[record_id] for record_id in requested_ids & self._old_names.keys()}

@@ -1,12 +1,12 @@
-"""Releases: states of the catalogue that have a name."""
+"""Named releases of the catalogue."""
 
 import re
 
-from lexarium.domain.errors import Conflict, NotFound
+from lexarium.domain.errors import Conflict
 from lexarium.domain.release import Release
-from lexarium.domain.text.characters import find_unstorable_char
 from lexarium.domain.timestamps import now_ms
 from lexarium.services.access.permissions import Caller, Permission
+from lexarium.services.not_found import find_or_raise
 from lexarium.store import releases
 from lexarium.store.position import Snapshot
 from lexarium.store.transaction import Transaction
@@ -15,14 +15,14 @@ NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 def validate_release_name(name: str) -> str:
-    """The name itself; raises `ValueError` where a release cannot have it."""
+    """Return a valid name of a release; raise ValueError."""
     if not NAME_PATTERN.fullmatch(name):
         raise ValueError("should be up to 100 letters, digits, dots, hyphens and underscores, such as 2026.1.")
     return name
 
 
 def create_release(transaction: Transaction, caller: Caller, name: str, note: str) -> Release:
-    """Name the present state. Raises `Conflict` where the name is taken."""
+    """Name the current revision; raise Conflict if the name is taken."""
     caller.require(Permission.PUBLISH)
     if releases.find(transaction.connection, name):
         raise Conflict(f"There is a release {name!r} already.")
@@ -32,13 +32,10 @@ def create_release(transaction: Transaction, caller: Caller, name: str, note: st
 
 
 def get_release(snapshot: Snapshot, name: str) -> Release:
-    """The release of this name. Raises `NotFound` where there is none."""
-    release = None if find_unstorable_char(name) else releases.find(snapshot, name)
-    if release is None:
-        raise NotFound(f"There is no release {name!r}.")
-    return release
+    """Return the release with a name; raise NotFound."""
+    return find_or_raise(lambda: releases.find(snapshot, name), name, f"There is no release {name!r}.")
 
 
 def list_releases(snapshot: Snapshot) -> list[Release]:
-    """Every release."""
+    """Return all releases, the newest first."""
     return releases.list_all(snapshot)

@@ -1,9 +1,9 @@
-"""Reading the catalogue. Everything read comes with the position at which it was so."""
+"""Read v-alpha bodies with their position and cache tags."""
 
 import heapq
 from collections.abc import Iterable, Iterator, Sequence, Set
 from contextlib import contextmanager
-from itertools import islice
+from itertools import chain, islice
 from typing import NamedTuple
 
 import orjson
@@ -11,49 +11,54 @@ import orjson
 from lexarium.domain import cache_tags
 from lexarium.domain.cache_tags import CacheTag
 from lexarium.domain.errors import NotFound
-from lexarium.domain.record import RecordState, RelatedRecord
+from lexarium.domain.record import ListQuery, RecordState, RelatedRecord
 from lexarium.domain.schema.collections import COLLECTIONS, CONCEPT, SEARCH_HIT_NUMBER_KEY, Collection
 from lexarium.domain.schema.relation_types import MEASUREDBY
 from lexarium.domain.text.characters import find_unstorable_char, name_key
 from lexarium.formats.json import valpha
-from lexarium.services.records.lookup import require_published
-from lexarium.store import change_log, records, relations, revisions
+from lexarium.services.not_found import find_or_raise
+from lexarium.services.records.lookup import get_published
+from lexarium.store import records, relations, revisions
 from lexarium.store.database import Database
-from lexarium.store.position import Position, Snapshot, read_position
+from lexarium.store.engine.catalogue import read_position
+from lexarium.store.position import Position, Snapshot
 from lexarium.store.records import BATCH_SIZE, RecordRow
-from lexarium.store.revisions import ListQuery, PageKey, RenderedRow
+from lexarium.store.revisions import PageKey, RenderedRow
+
+_SEARCHED_COLLECTIONS = [collection for collection in COLLECTIONS.values() if collection.search_hit_prefix]
+_SEARCH_HIT_TAGS = {cache_tags.collection_tag(collection.name) for collection in _SEARCHED_COLLECTIONS}
+
+
+class ValphaRecord(NamedTuple):
+    """Body of a record with its position and cache tags."""
+
+    position: Position
+    body: bytes
+    cache_tags: Set[CacheTag]
 
 
 class ValphaReader:
-    """One transaction's view of the catalogue."""
+    """Reads v-alpha bodies in one snapshot, and collects the cache tags of what it reads."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         self.position: Position = read_position(snapshot)
         self.cache_tags: set[CacheTag] = set()
-        """What all that was read rests on."""
 
     def iter_collection(self, collection: Collection) -> Iterator[bytes]:
-        """A whole collection as one JSON array, in pieces."""
+        """Yield the JSON array of a collection in chunks."""
         self.cache_tags.add(cache_tags.collection_tag(collection.name))
         return _join_json_array(records.iter_bodies(self._snapshot, collection))
 
     def iter_search_hits(self) -> Iterator[bytes]:
-        """Every search hit by name, as one JSON array in pieces."""
-        self._tag_search_hits()
+        """Yield the JSON array of all search hits, by name, in chunks."""
+        self.cache_tags |= _SEARCH_HIT_TAGS
         return _join_json_array(_number_hits(records.iter_search_hits(self._snapshot)))
 
     def iter_hits_for(self, record_ids: Iterable[str], revision: int) -> Iterator[bytes]:
-        """The search hits among these records, in their order and as they were at a revision, likewise."""
-        self._tag_search_hits()
+        """Yield the JSON array of the search hits among these records at a revision, in their order, in chunks."""
+        self.cache_tags |= _SEARCH_HIT_TAGS
         return _join_json_array(_number_hits(filter(None, self._load_hits(iter(record_ids), revision))))
-
-    def _tag_search_hits(self) -> None:
-        self.cache_tags |= {
-            cache_tags.collection_tag(collection.name)
-            for collection in COLLECTIONS.values()
-            if collection.search_hit_prefix
-        }
 
     def _load_hits(self, record_ids: Iterator[str], revision: int) -> Iterator[Sequence[bytes]]:
         while batch := list(islice(record_ids, BATCH_SIZE)):
@@ -61,29 +66,26 @@ class ValphaReader:
             yield [hits[record_id] for record_id in batch if record_id in hits]
 
     def render_by_name(self, collection: Collection, name: str) -> bytes:
-        """The published record of this collection and name with its relations."""
+        """Return the published record with a name and its relations; raise NotFound."""
         self.cache_tags.add(cache_tags.name_tag(collection.name, name_key(name)))
-        row = None if find_unstorable_char(name) else records.find_by_name(self._snapshot, collection, name)
-        if row is None:
-            raise NotFound(f"There is no {collection.name} with the name {name!r}.")
+        message = f"There is no {collection.name} with the name {name!r}."
+        row = find_or_raise(lambda: records.find_by_name(self._snapshot, collection, name), name, message)
         return self.render(collection, row)
 
     def iter_measured_concepts(self, contrast_id: str) -> Iterator[bytes]:
-        """The concepts that a contrast measures, as one JSON array in pieces."""
+        """Yield the JSON array of the concepts that a contrast measures, in chunks."""
         self.cache_tags |= {cache_tags.record_tag(contrast_id), cache_tags.collection_tag(CONCEPT.name)}
         if find_unstorable_char(contrast_id):
             return _join_json_array(iter(()))
         return _join_json_array(records.iter_bodies_by_target(self._snapshot, MEASUREDBY, contrast_id))
 
     def get_row(self, record_id: str) -> RecordRow:
-        """The record with this identifier, of whatever collection."""
-        row = None if find_unstorable_char(record_id) else records.find(self._snapshot, record_id)
-        if row is None:
-            raise NotFound(f"There is no record with the id {record_id!r}.")
-        return row
+        """Return a record of any collection and state; raise NotFound."""
+        message = f"There is no record with the id {record_id!r}."
+        return find_or_raise(lambda: records.find(self._snapshot, record_id), record_id, message)
 
     def render(self, collection: Collection, row: RecordRow) -> bytes:
-        """A record with its relations."""
+        """Return the body of a record with its relations."""
         related = relations.find_related(self._snapshot, [row.id]).get(row.id, [])
         self.cache_tags |= _build_cache_tags(row, related)
         return _render(collection, row, related)
@@ -91,13 +93,13 @@ class ValphaReader:
 
 @contextmanager
 def open_valpha_reader(database: Database) -> Iterator[ValphaReader]:
-    """A view of the catalogue as it is now, unchanging until the block ends."""
+    """Open a reader of the current state of the catalogue."""
     with database.read() as snapshot:
         yield ValphaReader(snapshot)
 
 
-def read_record(database: Database, collection: Collection, record_id: str) -> "ValphaRecord":
-    """A published record of this collection with its relations: by one statement."""
+def read_record(database: Database, collection: Collection, record_id: str) -> ValphaRecord:
+    """Return a published record with its relations, read by one statement; raise if not found or unpublished."""
     result = None
     if not find_unstorable_char(record_id):
         position, result = database.read_with_position(
@@ -108,18 +110,8 @@ def read_record(database: Database, collection: Collection, record_id: str) -> "
     if result.row.state == RecordState.PUBLISHED:
         return ValphaRecord(position, _render(collection, *result), _build_cache_tags(*result))
     with database.read() as snapshot:
-        require_published(change_log.find_latest(snapshot, [record_id])[record_id].to_record())
-    return read_record(database, collection, record_id)  # it was published meanwhile
-
-
-class ValphaRecord(NamedTuple):
-    """A record as it is served."""
-
-    position: Position
-    """At which it is so."""
-    body: bytes
-    cache_tags: Set[CacheTag]
-    """What it rests on."""
+        get_published(snapshot, collection, record_id)
+    return read_record(database, collection, record_id)  # published meanwhile
 
 
 def _render(collection: Collection, row: RecordRow, related: Sequence[RelatedRecord]) -> bytes:
@@ -131,10 +123,9 @@ def _build_cache_tags(row: RecordRow, related: Sequence[RelatedRecord]) -> set[C
 
 
 def stream_collection(database: Database, collection: Collection, position: Position) -> Iterator[bytes]:
-    """A whole collection as it was at a position, as one JSON array in pieces.
+    """Yield the JSON array of a collection at a position, in chunks.
 
-    Each piece is read in a short transaction of its own, from the log where a record has changed since: however slow
-    the reader, nothing is held in the meantime.
+    Each chunk is read in a short transaction, and changed records from the log: a slow client holds no transaction.
     """
     return _join_json_array(
         [row.body for row in batch] for batch in _iter_batches(database, collection, position.revision)
@@ -142,11 +133,10 @@ def stream_collection(database: Database, collection: Collection, position: Posi
 
 
 def stream_search_hits(database: Database, position: Position) -> Iterator[bytes]:
-    """Every search hit as it was at a position, likewise."""
+    """Yield the JSON array of all search hits at a position, in chunks, as `stream_collection`."""
     streams = (
-        _flatten(_iter_batches(database, collection, position.revision))
-        for collection in COLLECTIONS.values()
-        if collection.search_hit_prefix
+        chain.from_iterable(_iter_batches(database, collection, position.revision))
+        for collection in _SEARCHED_COLLECTIONS
     )
     rows = heapq.merge(*streams, key=lambda row: (row.key, row.record_id))
     hits = (row.body[: row.search_hit_length] for row in rows if row.search_hit_length)
@@ -165,15 +155,10 @@ def _iter_batches(database: Database, collection: Collection, revision: int) -> 
         after = PageKey(batch[-1].key, batch[-1].record_id)
 
 
-def _flatten(batches: Iterator[list[RenderedRow]]) -> Iterator[RenderedRow]:
-    for batch in batches:
-        yield from batch
-
-
 def _join_json_array(batches: Iterable[Sequence[bytes]]) -> Iterator[bytes]:
     prefix = b"["
     for batch in batches:
-        # Brackets and commas go inside the join: adding them to a long body would copy it again.
+        # The bracket is part of the join: adding it to a long chunk would copy that again.
         chunks = list(batch)
         chunks[0] = prefix + chunks[0]
         prefix = b","

@@ -1,4 +1,7 @@
-"""Keeps the search index: follows the log, in the one process of a node that holds the writer; others only reload."""
+"""Keep the search index in step with the change log.
+
+One process per node holds the index writer; the others reload what it commits.
+"""
 
 import errno
 import logging
@@ -13,89 +16,75 @@ from pathlib import Path
 from lexarium.domain.change import Change
 from lexarium.domain.errors import IndexNotReady, LexariumError, StoreError
 from lexarium.domain.progress import ProgressCallback, ignore_progress
-from lexarium.search.index import (
-    IndexCorrupt,
-    IndexDirectory,
-    IndexLocked,
-    IndexPosition,
-    IndexSnapshot,
-    SearchIndex,
-    SearchIndexWriter,
-)
+from lexarium.search import index as search_index
+from lexarium.services.files import sidecar_path
 from lexarium.store import records, revisions
 from lexarium.store.database import Database
 from lexarium.store.engine.base import PositionWatcher
-from lexarium.store.position import Position, read_position
+from lexarium.store.engine.catalogue import read_position
+from lexarium.store.position import Position
 
 logger = logging.getLogger(__name__)
 
 _POLL_SECONDS = 0.02
+# After a round with this many changes, the thread pauses for a multiple of the time it took: many writes are then
+# indexed together, and are not slowed down.
 _BUSY_CHANGES = 5
-"""From how many changes at a time on the follower rests."""
 _PAUSE_FACTOR = 5
-"""How many times as long as it worked it rests then, so that many writes are indexed together and not held up."""
 _MAX_PAUSE_SECONDS = 1.0
 _RETRY_SECONDS = 1.0
 _BATCH_SIZE = 2_000
-"""How many changes are read, and committed to the index, at a time."""
+# A search waits this long for the index to reach its position, unless the index lags too far behind.
 _WAIT_SECONDS = 2.0
-"""How long a search waits for what is written already."""
 MAX_WAIT_LAG = 2_000
-"""How far behind the index may be for a search to wait: past that it would wait in vain."""
 _FIRST_BUILD_WAIT_SECONDS = 3.0
-"""How long a search waits where there is no index yet."""
 _PERMISSION_ERRNOS = (errno.EACCES, errno.EPERM, errno.EROFS)
 _PERMISSION_MESSAGE = "The search index cannot be kept: the server may not read or write its folder."
 
 
 def index_folder(database: Database, setting: str) -> Path:
-    """Where the index of a catalogue is kept: where the setting says, else beside the file, else here by its epoch."""
-    if setting != "auto":
-        return Path(setting)
-    if database.backend.path is not None:
-        return database.backend.path.with_name(f"{database.backend.path.name}-search")
-    with database.read() as snapshot:
-        return Path(f"lexarium-search-{read_position(snapshot).epoch}")
+    """Return the folder of the index: the setting, or by default a folder beside the database."""
+    return Path(setting) if setting != "auto" else sidecar_path(database, "search")
 
 
 class Indexer:
-    """The index of one catalogue, as one process has it."""
+    """The index of one catalogue, as opened by one process."""
 
     def __init__(self, database: Database, setting: str, is_overloaded: Callable[[], bool] = lambda: False) -> None:
-        """`hurried` tells whether more is asked than can be done: then no search waits for what is new."""
+        """Follow a database. While `is_overloaded` returns true, searches do not wait for new changes."""
         self._is_overloaded = is_overloaded
         self._database = database
         self._setting = setting
-        self._index: SearchIndex | None = None
-        self._writer: SearchIndexWriter | None = None
+        self._index: search_index.SearchIndex | None = None
+        self._writer: search_index.SearchIndexWriter | None = None
         self._advanced = threading.Condition()
         self._wake_event = threading.Event()
         self._is_broken = False
+        # An error that does not pass by itself.
         self.error: str | None = None
-        """Why the index cannot be kept, where that does not pass by itself."""
+        # Failed writes since the last success.
         self._failures = 0
-        """How often writing has failed since it last went well."""
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="lexarium-indexer", daemon=True)
 
     @cached_property
-    def _folder(self) -> IndexDirectory:
-        return IndexDirectory(index_folder(self._database, self._setting))
+    def _folder(self) -> search_index.IndexDirectory:
+        return search_index.IndexDirectory(index_folder(self._database, self._setting))
 
     def start(self) -> None:
-        """Begin to follow the log."""
+        """Start the thread."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Finish what is under way, and let another process write."""
+        """Finish the current commit and release the writer."""
         self._stopping.set()
         self._wake_event.set()
         if self._thread.is_alive():
             self._thread.join()
         self._release_writer()
 
-    def get_snapshot(self, position: Position) -> IndexSnapshot:
-        """The index as it is at a position, where that can be had soon; else as it is. Raises where there is none."""
+    def get_snapshot(self, position: Position) -> search_index.IndexSnapshot:
+        """Return the index at a position if it gets there soon, or else as it is; raise IndexNotReady."""
         index_snapshot = self._get_current(position)
         if index_snapshot is None or (_is_worth_waiting(index_snapshot, position) and not self._is_overloaded()):
             index_snapshot = self._wait_for_snapshot(position)
@@ -104,17 +93,17 @@ class Indexer:
         return index_snapshot
 
     def lag(self, position: Position) -> int | None:
-        """How many changes the index is behind a position; None where there is no index."""
+        """Return the number of changes up to a position that are not indexed; None without an index."""
         index_snapshot = self._get_current(position)
         return None if index_snapshot is None else max(0, position.revision - index_snapshot.position.revision)
 
     def mark_broken(self) -> None:
-        """Hear that the index could not be read: it is made anew."""
+        """Have the index rebuilt, because it could not be read."""
         self._is_broken = True
         self._wake_event.set()
 
     def advance_to(self, position: Position) -> int:
-        """Bring the index to a position, as far as that is this process's to do: how many changes it took."""
+        """Bring the index to a position, unless another process writes it; return the number of changes applied."""
         self._open()
         index = self._index
         must_rebuild = self._is_broken or self._folder.current_path() is None
@@ -125,16 +114,16 @@ class Indexer:
         return 0
 
     def catch_up(self) -> None:
-        """Bring the index to where the catalogue stands: for a process that does not serve.
+        """Bring the index to the current position, in a process without the thread.
 
-        Where another process writes to it, that is waited for, but not for long.
+        Wait for a short time if another process has the writer.
         """
         with self._database.read() as snapshot:
             position = read_position(snapshot)
         deadline = time.monotonic() + _WAIT_SECONDS
         with self._translate_errors():
             self.advance_to(position)
-            while not self._has_reached(position) and time.monotonic() < deadline:
+            while self.lag(position) != 0 and time.monotonic() < deadline:
                 time.sleep(_POLL_SECONDS)
                 self.advance_to(position)
 
@@ -142,15 +131,11 @@ class Indexer:
     def _translate_errors(self) -> Iterator[None]:
         try:
             yield
-        except (OSError, IndexCorrupt) as error:
+        except (OSError, search_index.IndexCorrupt) as error:
             raise StoreError(f"The search index in {self._folder.path} cannot be kept: {error}.") from error
 
-    def _has_reached(self, position: Position) -> bool:
-        index_snapshot = self._get_current(position)
-        return index_snapshot is not None and index_snapshot.position.revision >= position.revision
-
     def rebuild(self, progress: ProgressCallback = ignore_progress) -> int:
-        """Make the index anew while the old one serves: how many records it has. For a process that does not serve."""
+        """Rebuild the index, in a process without the thread; return the number of records."""
         with self._translate_errors():
             return self._rebuild(progress)
 
@@ -158,19 +143,18 @@ class Indexer:
         try:
             with self._folder.build_next(self._folder.current_path()) as writer:
                 done = self._index_all(writer, progress)
-        except IndexLocked:
+        except search_index.IndexLocked:
             raise IndexNotReady("Another process is building the search index.") from None
         self._is_broken = False
         self._open()
         return done
 
-    def _index_all(self, writer: SearchIndexWriter, progress: ProgressCallback) -> int:
-        """Put every record into an empty index."""
+    def _index_all(self, writer: search_index.SearchIndexWriter, progress: ProgressCallback) -> int:
         with self._database.read() as snapshot:
             position = read_position(snapshot)
             total = records.count(snapshot)
         done, after = 0, ""
-        # Each batch in a short transaction of its own. What changes meanwhile is applied from the log afterwards.
+        # Short transactions: changes made meanwhile are applied from the log afterwards.
         while batch := self._load_newest(after):
             for change in batch:
                 writer.add(change)
@@ -178,11 +162,10 @@ class Indexer:
             progress("Indexing", done, max(done, total))
             if self._stopping.is_set():
                 raise IndexNotReady("The search index was being built when the server stopped.")
-        writer.commit(IndexPosition(position.epoch, position.revision))
+        writer.commit(search_index.IndexPosition(position.epoch, position.revision))
         return done
 
     def _run(self) -> None:
-        """Never ends by an error: what cannot be indexed now can be later."""
         lower_priority()
         watch: PositionWatcher | None = None
         is_failing = is_busy = False
@@ -198,9 +181,9 @@ class Indexer:
                 if not is_failing and not self._stopping.is_set():
                     _log_error(error)
                 is_failing, self.error = True, _PERMISSION_MESSAGE if _is_forbidden(error) else None
-                self._release_writer()  # A writer that has failed once does nothing any more.
+                self._release_writer()  # A writer does not work after an error.
                 self._notify_waiters()
-            # A search that waits ends the rest at once.
+            # A waiting search ends the pause.
             pause = min(_MAX_PAUSE_SECONDS, _PAUSE_FACTOR * (time.monotonic() - started_at)) if is_busy else 0.0
             self._wake_event.wait(_RETRY_SECONDS if is_failing else max(_POLL_SECONDS, pause))
             self._wake_event.clear()
@@ -208,58 +191,57 @@ class Indexer:
             watch.close()
 
     def _open(self) -> None:
-        """Open the current index where it is another than before."""
+        """Open the current index if it was replaced."""
         path = self._folder.current_path()
         if path is None or (self._index is not None and self._index.path == path):
             return
         self._release_writer()
         try:
-            self._index = SearchIndex(path)
-        except IndexCorrupt as error:
-            if self._folder.current_path() == path:
-                self._warn("The search index cannot be read, and is made anew: %s", error)
-                self._rebuild_unless_busy()
+            self._index = search_index.SearchIndex(path)
+        except search_index.IndexCorrupt as error:
+            self._replace_corrupt(path, "The search index cannot be read, and is made anew: %s", error)
         self._notify_waiters()
 
-    def _apply_log(self, index: SearchIndex) -> int:
+    def _apply_log(self, index: search_index.SearchIndex) -> int:
         done = 0
         try:
             self._writer = self._writer or index.open_writer()
-            index.reload()  # Another process may have written before this one had the writer.
+            index.reload()  # Another process may have written before.
             while batch := self._load_since(index.snapshot.position.revision):
                 for change in {change.record_id: change for change in batch}.values():
                     self._writer.replace(change)
-                self._writer.commit(IndexPosition(index.snapshot.position.epoch, batch[-1].seq))
+                self._writer.commit(search_index.IndexPosition(index.snapshot.position.epoch, batch[-1].seq))
                 index.reload()
                 self._notify_waiters()
                 done += len(batch)
-                # What came meanwhile is left for the next turn: under steady writes there would be no end, and no rest.
+                # Leave newer changes to the next round: under steady writes this one would not end.
                 if len(batch) < _BATCH_SIZE or self._stopping.is_set():
                     break
                 index.close_removed_files()
-        except IndexLocked:
+        except search_index.IndexLocked:
             index.reload()
             self._notify_waiters()
-        except IndexCorrupt as error:
+        except search_index.IndexCorrupt as error:
             self._release_writer()
             self._failures += 1
             if self._failures == 1:
-                self._index = None  # Opened again, it may do: a disk that was full may have room now.
-            elif self._folder.current_path() == index.path:
-                self._warn("The search index is broken, and is made anew: %s", error)
-                self._rebuild_unless_busy()
+                self._index = None  # Reopening may help: a full disk may have room by now.
+            else:
+                self._replace_corrupt(index.path, "The search index is broken, and is made anew: %s", error)
         else:
             self._failures = 0
         return done
 
     def _rebuild_unless_busy(self) -> None:
-        with suppress(IndexNotReady):  # then another process does
+        with suppress(IndexNotReady):  # Another process does it.
             logger.info("The search index was made anew (records: %s)", self._rebuild())
 
-    def _warn(self, message: str, error: IndexCorrupt) -> None:
-        """Tell what is wrong; but not each time that it is tried again."""
-        if self.error is None:
-            logger.warning(message, error)
+    def _replace_corrupt(self, path: Path, message: str, error: search_index.IndexCorrupt) -> None:
+        """Rebuild the index at a path, unless another process has replaced it."""
+        if self._folder.current_path() == path:
+            if self.error is None:  # Not at each retry.
+                logger.warning(message, error)
+            self._rebuild_unless_busy()
 
     def _load_newest(self, after: str) -> list[Change]:
         with self._database.read() as snapshot:
@@ -269,27 +251,23 @@ class Indexer:
         with self._database.read() as snapshot:
             return revisions.list_since(snapshot, seq, _BATCH_SIZE)
 
-    def _get_current(self, position: Position) -> IndexSnapshot | None:
-        """The index as it is; None where there is none of this catalogue."""
+    def _get_current(self, position: Position) -> search_index.IndexSnapshot | None:
+        """Return the current snapshot; None if there is no index of this epoch."""
         index = self._index
         return None if index is None or index.snapshot.position.epoch != position.epoch else index.snapshot
 
-    def _wait_for_snapshot(self, position: Position) -> IndexSnapshot | None:
+    def _wait_for_snapshot(self, position: Position) -> search_index.IndexSnapshot | None:
         deadline = time.monotonic() + (_FIRST_BUILD_WAIT_SECONDS if self._index is None else _WAIT_SECONDS)
-        if self.error is None:  # else it is tried again once a second, however many ask
+        if self.error is None:  # Otherwise it is retried once a second, whatever the number of searches.
             self._wake_event.set()
         with self._advanced:
             while True:
                 index_snapshot = self._get_current(position)
                 remaining = deadline - time.monotonic()
-                # Where the index cannot be kept, to wait is in vain.
-                if (
-                    remaining <= 0
-                    or self.error
-                    or (index_snapshot is not None and not _is_worth_waiting(index_snapshot, position))
-                ):
+                is_current = index_snapshot is not None and not _is_worth_waiting(index_snapshot, position)
+                if remaining <= 0 or self.error or is_current:
                     return index_snapshot
-                # Where another process writes, only looking again tells; but not at once, over and over.
+                # Another process does not notify this one, so that it has to poll.
                 if not self._advanced.wait(min(remaining, _POLL_SECONDS)):
                     self._wake_event.set()
 
@@ -304,12 +282,12 @@ class Indexer:
 
 
 def lower_priority() -> None:
-    """Let this thread, and those that it starts, run only when those that serve and write leave time."""
+    """Give this thread, and threads that it starts, less CPU time than those that serve requests."""
     with suppress(OSError, AttributeError):
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 10)
 
 
-def _is_worth_waiting(index_snapshot: IndexSnapshot, position: Position) -> bool:
+def _is_worth_waiting(index_snapshot: search_index.IndexSnapshot, position: Position) -> bool:
     return 0 < position.revision - index_snapshot.position.revision <= MAX_WAIT_LAG
 
 

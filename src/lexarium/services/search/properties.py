@@ -1,49 +1,48 @@
-"""What can be told of any record under one name, and asked about it, whatever its collection calls it."""
+"""Properties of records, uniform across collections."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
+from itertools import chain
 
-from lexarium.domain.record import Record, RelatedRecord
+from lexarium.domain.record import ListQuery, Record, RelatedRecord
 from lexarium.domain.schema.collections import COLLECTIONS, CONCEPT_CLASS, DEFINITION_FIELDS
 from lexarium.domain.schema.relation_types import RELATION_TYPES, RelationType, Side
 from lexarium.search.analysis.folding import fold
 from lexarium.search.documents import STOP_WORDS
 from lexarium.store import change_log, records, relations, revisions
-from lexarium.store.position import Snapshot, read_position
-from lexarium.store.revisions import ListQuery
+from lexarium.store.engine.catalogue import read_position
+from lexarium.store.position import Snapshot
 
 _CLASS_FIELD = "id_concept_class"
-_INVERSE = "-inverse"
 _MAX_COMPARED_CHARS = 10_000
 _MAX_HOLDERS = 200
-"""How many of the records that have a value are told."""
 
 
 @dataclass(frozen=True)
 class Entity:
-    """A record, with the names of what it refers to."""
+    """A record with the names of the records it refers to."""
 
     record: Record
     class_name: str = ""
+    # Published related records, if they were loaded.
     related: Sequence[RelatedRecord] = ()
-    """The published records related to it, where they were asked for."""
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """Name of the record."""
         name: str = self.record.fields["name"]
         return name
 
     @cached_property
     def definition_words(self) -> frozenset[str]:
-        """The words of its definition, folded, but for little ones; of a very long one, those of its beginning."""
+        """Folded words of the definition without stop words; those of its beginning if it is very long."""
         return frozenset(fold(self.record.definition[:_MAX_COMPARED_CHARS]).words) - STOP_WORDS
 
 
 @dataclass(frozen=True)
 class PropertyValue:
-    """A value of a property: a text, or a record by its name and identifier."""
+    """A value of a property: a text, or the name and id of a record."""
 
     text: str
     id: str | None = None
@@ -51,26 +50,26 @@ class PropertyValue:
 
 @dataclass(frozen=True)
 class Property:
-    """Something that records have."""
+    """A property of the records of some collections.
+
+    If its values are records, `target` is their collection, and `find_holders` returns the ids of the first few hundred
+    records that have one of some values.
+    """
 
     id: str
     name: str
     description: str
     collections: tuple[str, ...]
-    """The collections whose records can have it."""
     values: Callable[[Entity], list[PropertyValue]]
     target: str | None = None
-    """The collection of its values, where they are records."""
     find_holders: Callable[[Snapshot, Sequence[str]], list[str]] | None = None
-    """Where its values are records: the records that have one of these, the first few hundred."""
 
 
 def load_entities(snapshot: Snapshot, record_ids: Sequence[str], *, with_related: bool) -> dict[str, Entity]:
-    """The records of these identifiers, in whatever state, by identifier; those that are not there are left out."""
+    """Return the existing records with these ids, in any state, by id."""
     entities_by_id: dict[str, Entity] = {}
-    for batch in (
-        record_ids[start : start + records.BATCH_SIZE] for start in range(0, len(record_ids), records.BATCH_SIZE)
-    ):
+    for start in range(0, len(record_ids), records.BATCH_SIZE):
+        batch = record_ids[start : start + records.BATCH_SIZE]
         loaded_records = [change.to_record() for change in change_log.find_latest(snapshot, batch).values()]
         class_ids = {record.fields[_CLASS_FIELD] for record in loaded_records if _CLASS_FIELD in record.fields}
         names = records.find_names(snapshot, sorted(class_ids))
@@ -81,129 +80,88 @@ def load_entities(snapshot: Snapshot, record_ids: Sequence[str], *, with_related
     return entities_by_id
 
 
-def _get_id(entity: Entity) -> list[PropertyValue]:
-    return [PropertyValue(entity.record.id)]
-
-
-def _get_name(entity: Entity) -> list[PropertyValue]:
-    return [PropertyValue(entity.name)]
-
-
 def _list_aliases(entity: Entity) -> list[PropertyValue]:
     return [PropertyValue(alias.text) for alias in entity.record.aliases]
 
 
-def _get_definition(entity: Entity) -> list[PropertyValue]:
+def _list_definition(entity: Entity) -> list[PropertyValue]:
     text = entity.record.definition
     return [PropertyValue(text)] if text else []
 
 
-def _get_class(entity: Entity) -> list[PropertyValue]:
+def _list_class(entity: Entity) -> list[PropertyValue]:
     class_id = entity.record.fields.get(_CLASS_FIELD)
     return [PropertyValue(entity.class_name or class_id, class_id)] if class_id else []
 
 
-def _list_mappings(relation_type: RelationType, entity: Entity) -> list[PropertyValue]:
-    return [
-        PropertyValue(relation.target)
-        for relation in sorted(entity.record.relations)
-        if relation.relation == relation_type.name
-    ]
-
-
-def _list_related(relation_type: RelationType, side: Side, entity: Entity) -> list[PropertyValue]:
-    related_records = (
-        related for related in entity.related if related.type_name == relation_type.name and related.side == side
-    )
-    return [PropertyValue(related.name or related.id, related.id) for related in related_records]
-
-
 def _find_class_members(snapshot: Snapshot, class_ids: Sequence[str]) -> list[str]:
     revision = read_position(snapshot).revision
-    listings = (
-        ListQuery(collection_name, revision, class_id=class_id)
-        for collection_name in _collections_with(_CLASS_FIELD)
+    pages = (
+        revisions.list_page(snapshot, ListQuery(name, revision, class_id=class_id), None, _MAX_HOLDERS)
+        for name in _CLASSIFIED
         for class_id in class_ids
     )
-    record_ids = (
-        change.record_id
-        for listing in listings
-        for change in revisions.list_page(snapshot, listing, None, _MAX_HOLDERS)
-    )
-    return list(record_ids)[:_MAX_HOLDERS]
-
-
-def _find_related_holders(
-    relation_type: RelationType, side: Side, snapshot: Snapshot, other_ids: Sequence[str]
-) -> list[str]:
-    all_related = (related for group in relations.find_related(snapshot, other_ids).values() for related in group)
-    return [related.id for related in all_related if related.type_name == relation_type.name and related.side != side][
-        :_MAX_HOLDERS
-    ]
+    return [change.record_id for change in chain.from_iterable(pages)][:_MAX_HOLDERS]
 
 
 def _collections_with(*fields: str) -> tuple[str, ...]:
-    return tuple(
-        name for name, collection in COLLECTIONS.items() if any(field in collection.fields for field in fields)
-    )
+    return tuple(name for name, collection in COLLECTIONS.items() if not collection.fields.keys().isdisjoint(fields))
 
 
-def _build_relation_properties() -> Iterator[Property]:
-    for relation_type in RELATION_TYPES.values():
-        if relation_type.source_collection is None or relation_type.target_collection is None:
-            description = "What it is mapped to in another vocabulary, as SKOS has it."
-            yield Property(
-                relation_type.name,
-                relation_type.label,
-                description,
-                tuple(COLLECTIONS),
-                partial(_list_mappings, relation_type),
-            )
-            continue
-        sides: list[tuple[Side, str, str, str, str]] = [
-            (
-                "source",
-                relation_type.name,
-                relation_type.label,
-                relation_type.source_collection,
-                relation_type.target_collection,
-            ),
-            (
-                "target",
-                relation_type.name + _INVERSE,
-                relation_type.inverse_label,
-                relation_type.target_collection,
-                relation_type.source_collection,
-            ),
+def _build_mapping_property(relation_type: RelationType) -> Property:
+    def list_mappings(entity: Entity) -> list[PropertyValue]:
+        own_relations = sorted(entity.record.relations)
+        return [PropertyValue(item.target) for item in own_relations if item.relation == relation_type.name]
+
+    description = "What it is mapped to in another vocabulary, as SKOS has it."
+    return Property(relation_type.name, relation_type.label, description, _ALL, list_mappings)
+
+
+def _build_relation_property(
+    type_name: str, side: Side, property_id: str, label: str, ends: tuple[str, str]
+) -> Property:
+    """Build the property of records at one side of a relation; `ends` are their and its values' collections."""
+
+    def list_related(entity: Entity) -> list[PropertyValue]:
+        return [
+            PropertyValue(related.name or related.id, related.id)
+            for related in entity.related
+            if (related.type_name, related.side) == (type_name, side)
         ]
-        for side, property_id, label, own_collection, other_collection in sides:
-            yield Property(
-                property_id,
-                label,
-                f"Of a {own_collection}; its values are {other_collection} records.",
-                (own_collection,),
-                partial(_list_related, relation_type, side),
-                other_collection,
-                partial(_find_related_holders, relation_type, side),
-            )
+
+    def find_holders(snapshot: Snapshot, value_ids: Sequence[str]) -> list[str]:
+        all_related = chain.from_iterable(relations.find_related(snapshot, value_ids).values())
+        holders = [item.id for item in all_related if item.type_name == type_name and item.side != side]
+        return holders[:_MAX_HOLDERS]
+
+    own, other = ends
+    description = f"Of a {own}; its values are {other} records."
+    return Property(property_id, label, description, (own,), list_related, other, find_holders)
 
 
-ID = Property("id", "identifier", "Its own identifier.", tuple(COLLECTIONS), _get_id)
-NAME = Property("name", "name", "Its name.", tuple(COLLECTIONS), _get_name)
-ALIAS = Property("alias", "alias", "Its other names.", tuple(COLLECTIONS), _list_aliases)
+def _iter_relation_properties() -> Iterator[Property]:
+    for item in RELATION_TYPES.values():
+        source, target = item.source_collection, item.target_collection
+        if source is None or target is None:
+            yield _build_mapping_property(item)
+        else:
+            inverse_id = f"{item.name}-inverse"
+            yield _build_relation_property(item.name, "source", item.name, item.label, (source, target))
+            yield _build_relation_property(item.name, "target", inverse_id, item.inverse_label, (target, source))
+
+
+_ALL = tuple(COLLECTIONS)
+_CLASSIFIED = _collections_with(_CLASS_FIELD)
+ID = Property("id", "identifier", "Its own identifier.", _ALL, lambda entity: [PropertyValue(entity.record.id)])
+NAME = Property("name", "name", "Its name.", _ALL, lambda entity: [PropertyValue(entity.name)])
+ALIAS = Property("alias", "alias", "Its other names.", _ALL, _list_aliases)
 DEFINITION = Property(
-    "definition", "definition", "What it is, in words.", _collections_with(*DEFINITION_FIELDS), _get_definition
+    "definition", "definition", "What it is, in words.", _collections_with(*DEFINITION_FIELDS), _list_definition
 )
 CLASS = Property(
-    "class",
-    "class",
-    "The class it is sorted into.",
-    _collections_with(_CLASS_FIELD),
-    _get_class,
-    CONCEPT_CLASS.name,
-    _find_class_members,
+    "class", "class", "The class it is sorted into.", _CLASSIFIED, _list_class, CONCEPT_CLASS.name, _find_class_members
 )
 
 PROPERTIES: dict[str, Property] = {
-    prop.id: prop for prop in (ID, NAME, ALIAS, DEFINITION, CLASS, *_build_relation_properties())
+    item.id: item for item in (ID, NAME, ALIAS, DEFINITION, CLASS, *_iter_relation_properties())
 }

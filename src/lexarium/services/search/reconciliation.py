@@ -1,11 +1,10 @@
-"""Reconciling: which records are meant by names, and by what else is known, in a table from elsewhere."""
+"""Match names and properties to records (W3C Reconciliation API)."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import sqrt
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
-from lexarium.domain.errors import NotFound, RecordMerged
 from lexarium.domain.labels import parse_aliases
 from lexarium.domain.record import RecordState
 from lexarium.domain.schema.collections import DEFAULT_SEARCH_COLLECTIONS
@@ -13,23 +12,19 @@ from lexarium.domain.text.characters import find_unstorable_char
 from lexarium.search.analysis.folding import MAX_FOLDED_KEY_CHARS, fold
 from lexarium.search.documents import STOP_WORDS
 from lexarium.search.ranking import Tier
+from lexarium.services.not_found import find_or_raise
+from lexarium.services.records.lookup import require_unmerged
+from lexarium.services.search import record_search as search
 from lexarium.services.search.properties import ALIAS, DEFINITION, ID, Entity, Property, PropertyValue, load_entities
-from lexarium.services.search.record_search import (
-    MAX_QUERY_CHARS,
-    LabelSuggestion,
-    RecordHit,
-    RecordSearch,
-    SearchQuery,
-    SearchResult,
-)
 from lexarium.store.database import Database
 from lexarium.store.position import Snapshot
+from lexarium.store.records import BATCH_SIZE
 
 MAX_BATCH_QUERIES = 50
-"""How many queries may be asked at once."""
 MAX_CANDIDATES = 100
-"""How many candidates of a query are told."""
+MAX_EXTENDED_RECORDS = BATCH_SIZE  # loaded in one batch
 
+# Lowest and highest score of a label, by how it matched.
 SCORES: dict[Tier, tuple[float, float]] = {
     Tier.ID: (100, 100),
     Tier.NAME: (100, 100),
@@ -42,58 +37,48 @@ SCORES: dict[Tier, tuple[float, float]] = {
     Tier.DEFINITION_WORDS: (20, 35),
     Tier.TYPO_WORDS: (5, 20),
 }
-"""The scores that a name can have, by how it matched: from the worst to the best of the tier."""
+# Score of a record that was found by a related record alone.
 _RELATED_SCORE = 50.0
-"""The score of a record that was found by what else is known of it."""
+# Share by which properties can raise or lower a score.
 _PROPERTY_WEIGHT = 0.4
-"""How far what else is known can raise or lower a score."""
 MATCH, UNKNOWN, MISMATCH = 1.0, 0.5, 0.0
+# Candidates to score if there are constraints, which may reorder them.
 _MIN_CANDIDATES = 30
-"""How many candidates are weighed where more is known than a name, however few are wanted."""
 _MAX_SEARCHES = 5
-"""How many texts of a query are searched for."""
-_MAX_HOPS = 20
 
 
 class PropertyConstraint:
-    """What is known of a property: one of these values, or several."""
+    """A property and the values that a record should have."""
 
     def __init__(self, constrained_property: Property, texts: Sequence[str]) -> None:
         self.property = constrained_property
-        if constrained_property is ALIAS:  # several are often written as one
+        if constrained_property is ALIAS:  # Several are often written in one cell.
             texts = [*texts, *(alias.text for text in texts for alias in parse_aliases(text))]
-        self.texts = [text for text in dict.fromkeys(text.strip()[:MAX_QUERY_CHARS] for text in texts) if text]
+        self.texts = [text for text in dict.fromkeys(text.strip()[: search.MAX_QUERY_CHARS] for text in texts) if text]
         folded_texts = [fold(text) for text in self.texts]
         self._keys = {folded_text.key for folded_text in folded_texts} - {""}
         self._words = {word for folded_text in folded_texts for word in folded_text.words} - STOP_WORDS
 
     def score(self, entity: Entity) -> float:
-        """How a record agrees: 1 fully, 0 not at all, and a half where it says nothing of it."""
+        """Return MATCH, MISMATCH, or UNKNOWN if a record has no value; the similarity in between for a definition."""
         if self.property is DEFINITION:
-            return self._compare_definitions(entity.definition_words)
+            words = entity.definition_words
+            if not words or not self._words:
+                return UNKNOWN
+            # The square root of the Dice coefficient, since definitions often differ in their words.
+            return round(sqrt(2 * len(words & self._words) / (len(words) + len(self._words))), 4)
         values = self.property.values(entity)
-        if any(map(self._matches_value, values)) or (
-            self.property is ALIAS and self._matches_value(PropertyValue(entity.name))
-        ):
+        labels = [*values, PropertyValue(entity.name)] if self.property is ALIAS else values
+        if any(value.id in self.texts or fold(value.text).key in self._keys for value in labels):
             return MATCH
         return MISMATCH if values else UNKNOWN
-
-    def _matches_value(self, value: PropertyValue) -> bool:
-        return value.id in self.texts or fold(value.text).key in self._keys
-
-    def _compare_definitions(self, words: frozenset[str]) -> float:
-        """How many words two definitions share. The root of it, since the same is said in other words."""
-        if not words or not self._words:
-            return UNKNOWN
-        return round(sqrt(2 * len(words & self._words) / (len(words) + len(self._words))), 4)
 
 
 @dataclass(frozen=True)
 class ReconcileQuery:
-    """What is known of a record that is meant."""
+    """A name to match, or constraints, or both."""
 
     text: str = ""
-    """Its name, more or less. Empty where only other things are known."""
     collections: tuple[str, ...] = DEFAULT_SEARCH_COLLECTIONS
     limit: int = 10
     constraints: tuple[PropertyConstraint, ...] = ()
@@ -101,57 +86,56 @@ class ReconcileQuery:
 
 @dataclass(frozen=True)
 class ReconcileCandidate:
-    """A record that may be meant."""
+    """A record that may match a query.
+
+    `match` means that it is certain: the query is its label and no other's, and no constraint is violated.
+    """
 
     entity: Entity
     score: float
-    """From 100 for the name itself down to 0."""
     match: bool
-    """Whether no other can be meant: its label is what was asked, no other record's is, and nothing contradicts."""
     label_score: float
-    """The score of its name or alias alone."""
+    # Empty unless the query matched an alias.
     matched_alias: str
-    """The alias by which it was found, if it was one."""
     property_scores: dict[str, float]
-    """How it agrees with what else is known, by property."""
 
 
 @dataclass(frozen=True)
 class EntitySuggestion:
-    """A record that someone who types may mean."""
+    """A record that completes a prefix."""
 
-    suggestion: LabelSuggestion
+    suggestion: search.LabelSuggestion
     entity: Entity
 
 
 class _PlannedSearch(NamedTuple):
-    query: SearchQuery
+    query: search.SearchQuery
+    # If set, not the hits are candidates but the records that have one as a value of this property.
     via_property: Property | None = None
-    """None where the hits themselves are candidates; else those that have a hit as a value of this property are."""
 
 
 class _LabelMatch(NamedTuple):
     score: float
-    hit: RecordHit | None = None
+    hit: search.RecordHit | None = None
+    # No other record has the query as a label.
     is_unique: bool = False
-    """Whether no other record has what was asked as its label."""
 
 
 class Reconciler:
-    """Reconciles with one catalogue."""
+    """Reconciliation with one catalogue."""
 
-    def __init__(self, database: Database, record_search: RecordSearch) -> None:
+    def __init__(self, database: Database, record_search: search.RecordSearch) -> None:
         self._database = database
         self._record_search = record_search
 
     def find_candidates(self, queries: Sequence[ReconcileQuery]) -> list[list[ReconcileCandidate]]:
-        """The candidates of each query, the best first."""
-        searches = [list(_plan_searches(query)) for query in queries]
-        results = iter(self._record_search.search_many([search.query for group in searches for search in group]))
+        """Return the candidates of each query, best first."""
+        plans = [list(_plan_searches(query)) for query in queries]
+        results = iter(self._record_search.search_many([planned.query for plan in plans for planned in plan]))
         with self._database.read() as snapshot:
             labels = [
-                _score_labels(snapshot, query, [(search, next(results)) for search in group])
-                for query, group in zip(queries, searches, strict=True)
+                _score_labels(snapshot, query, [(planned, next(results)) for planned in plan])
+                for query, plan in zip(queries, plans, strict=True)
             ]
             record_ids = sorted({record_id for group in labels for record_id in group})
             with_related = any(constraint.property.target for query in queries for constraint in query.constraints)
@@ -161,47 +145,39 @@ class Reconciler:
     def suggest_entities(
         self, prefix: str, collections: Sequence[str], offset: int, limit: int
     ) -> list[EntitySuggestion]:
-        """The records that someone may mean who types, the best first, after the first few."""
-        suggestions = self._record_search.suggest(prefix[:MAX_QUERY_CHARS], collections, offset + limit)[offset:]
+        """Return the records that complete a prefix, best first, from an offset on."""
+        suggestions = self._record_search.suggest(prefix[: search.MAX_QUERY_CHARS], collections, offset + limit)
+        suggestions = suggestions[offset:]
         with self._database.read() as snapshot:
-            entities_by_id = load_entities(snapshot, [suggestion.id for suggestion in suggestions], with_related=False)
-        return [
-            EntitySuggestion(suggestion, entities_by_id[suggestion.id])
-            for suggestion in suggestions
-            if suggestion.id in entities_by_id
-        ]
+            entities_by_id = load_entities(snapshot, [item.id for item in suggestions], with_related=False)
+        return [EntitySuggestion(item, entities_by_id[item.id]) for item in suggestions if item.id in entities_by_id]
 
     def extend(
         self, record_ids: Sequence[str], properties: Sequence[Property]
     ) -> dict[str, dict[str, list[PropertyValue]]]:
-        """The values of these properties, by record and property. A merged record has its survivor's; others none."""
-        with_related = any(prop.target for prop in properties)
+        """Return values by record and property. A merged record has those of its survivor, a retired one none."""
+        with_related = any(item.target for item in properties)
         with self._database.read() as snapshot:
-            entities_by_id = _resolve_merged(snapshot, record_ids, with_related=with_related)
+            resolved = _resolve_merged(snapshot, record_ids, with_related=with_related)
+        entities = {record_id: resolved.get(record_id) for record_id in record_ids}
         return {
-            record_id: {
-                prop.id: prop.values(entities_by_id[record_id]) if record_id in entities_by_id else []
-                for prop in properties
-            }
-            for record_id in record_ids
+            record_id: {item.id: item.values(entity) if entity else [] for item in properties}
+            for record_id, entity in entities.items()
         }
 
     def get_entity(self, record_id: str) -> Entity:
-        """A record with what it is related to, also a retired one. Raises where it is not there, or merged."""
+        """Return a published or retired record with its related records; raise NotFound or RecordMerged."""
         with self._database.read() as snapshot:
-            entities_by_id = (
-                {} if find_unstorable_char(record_id) else load_entities(snapshot, [record_id], with_related=True)
+            message = f"There is no record with the id {record_id!r}."
+            entities = find_or_raise(
+                lambda: load_entities(snapshot, [record_id], with_related=True), record_id, message
             )
-        if record_id not in entities_by_id:
-            raise NotFound(f"There is no record with the id {record_id!r}.")
-        record = entities_by_id[record_id].record
-        if record.state == RecordState.MERGED and record.replaced_by is not None:
-            raise RecordMerged(record_id, record.replaced_by)
-        return entities_by_id[record_id]
+        require_unmerged(entities[record_id].record)
+        return entities[record_id]
 
 
 def format_description(entity: Entity, matched_alias: str = "", max_chars: int = 200) -> str:
-    """What a record is, in few words; first the alias by which it was found."""
+    """Return the beginning of a definition, after the alias that matched."""
     text = " ".join(entity.record.definition.split())
     if len(text) > max_chars:
         text = text[:max_chars].rpartition(" ")[0] + " …"
@@ -209,46 +185,40 @@ def format_description(entity: Entity, matched_alias: str = "", max_chars: int =
 
 
 def _plan_searches(query: ReconcileQuery) -> Iterator[_PlannedSearch]:
-    """What is searched for: the name and the identifier; else other texts; else what it is related to."""
-    texts = [query.text] if query.text.strip() else []
-    texts += [text for constraint in query.constraints if constraint.property is ID for text in constraint.texts]
-    texts = texts or [
-        text for constraint in query.constraints if constraint.property.target is None for text in constraint.texts
-    ]
+    """Search for the name and identifier; or else for other texts; or else for related records."""
+    values = [(item.property, text[: search.MAX_QUERY_CHARS]) for item in query.constraints for text in item.texts]
+    texts = [query.text[: search.MAX_QUERY_CHARS]] if query.text.strip() else []
+    texts += [text for prop, text in values if prop is ID]
+    texts = texts or [text for prop, text in values if prop.target is None]
     limit = max(query.limit, _MIN_CANDIDATES) if query.constraints else query.limit
     for text in texts[:_MAX_SEARCHES]:
-        yield _PlannedSearch(SearchQuery(text[:MAX_QUERY_CHARS], query.collections, limit=limit))
-    if not texts:
-        values = [(constraint.property, text) for constraint in query.constraints for text in constraint.texts]
-        for via_property, text in values[:_MAX_SEARCHES]:
-            assert via_property.target is not None
-            yield _PlannedSearch(SearchQuery(text[:MAX_QUERY_CHARS], (via_property.target,)), via_property)
+        yield _PlannedSearch(search.SearchQuery(text, query.collections, limit=limit))
+    for prop, text in () if texts else values[:_MAX_SEARCHES]:
+        assert prop.target is not None
+        yield _PlannedSearch(search.SearchQuery(text, (prop.target,)), prop)
 
 
 def _score_labels(
-    snapshot: Snapshot, query: ReconcileQuery, search_results: Sequence[tuple[_PlannedSearch, SearchResult]]
+    snapshot: Snapshot, query: ReconcileQuery, search_results: Sequence[tuple[_PlannedSearch, search.SearchResult]]
 ) -> dict[str, _LabelMatch]:
-    """Every record that was found, with the best that was found of it."""
+    """Return the best match of each record."""
     labels: dict[str, _LabelMatch] = {}
-    for search, result in search_results:
-        if search.via_property is None:
-            is_unique = result.exact_count == 1 and search.query.text == query.text
+    for planned, result in search_results:
+        if planned.via_property is None:
+            is_unique = result.exact_count == 1 and planned.query.text == query.text
             matches = {hit.id: _LabelMatch(_score_hit(hit), hit, is_unique) for hit in result.hits}
         else:
-            matches = dict.fromkeys(_find_holders(snapshot, search.via_property, result), _LabelMatch(_RELATED_SCORE))
+            assert planned.via_property.find_holders is not None
+            target_ids = [hit.id for hit in result.hits if hit.is_exact]
+            holders = planned.via_property.find_holders(snapshot, target_ids) if target_ids else []
+            matches = dict.fromkeys(holders, _LabelMatch(_RELATED_SCORE))
         for record_id, label in matches.items():
             if record_id not in labels or labels[record_id].score < label.score:
                 labels[record_id] = label
     return labels
 
 
-def _find_holders(snapshot: Snapshot, via_property: Property, result: SearchResult) -> list[str]:
-    assert via_property.find_holders is not None
-    target_ids = [hit.id for hit in result.hits if hit.is_exact]
-    return via_property.find_holders(snapshot, target_ids) if target_ids else []
-
-
-def _score_hit(hit: RecordHit) -> float:
+def _score_hit(hit: search.RecordHit) -> float:
     min_score, max_score = SCORES[hit.tier]
     quality = hit.score * len(Tier) - (len(Tier) - 1 - hit.tier)
     return round(min_score + (max_score - min_score) * quality, 2)
@@ -257,25 +227,20 @@ def _score_hit(hit: RecordHit) -> float:
 def _rank(
     query: ReconcileQuery, labels: dict[str, _LabelMatch], entities_by_id: dict[str, Entity]
 ) -> list[ReconcileCandidate]:
-    candidates = [
-        _build_candidate(query, label, entities_by_id[record_id])
-        for record_id, label in labels.items()
-        if record_id in entities_by_id and _matches_filter(query, entities_by_id[record_id])
-    ]
+    candidates = []
+    for record_id, label in labels.items():
+        entity = entities_by_id.get(record_id)
+        if _is_published(entity) and entity.record.collection.name in query.collections:
+            candidates.append(_build_candidate(query, label, entity))
     return sorted(candidates, key=lambda candidate: -candidate.score)[: query.limit]
-
-
-def _matches_filter(query: ReconcileQuery, entity: Entity) -> bool:
-    return entity.record.state == RecordState.PUBLISHED and entity.record.collection.name in query.collections
 
 
 def _build_candidate(query: ReconcileQuery, label: _LabelMatch, entity: Entity) -> ReconcileCandidate:
     property_scores: dict[str, float] = {}
     for constraint in query.constraints:
-        # Of a property that is given twice, the worse counts: it holds for both.
-        property_scores[constraint.property.id] = min(
-            constraint.score(entity), property_scores.get(constraint.property.id, MATCH)
-        )
+        # The lowest score counts if a property is constrained twice.
+        property_id = constraint.property.id
+        property_scores[property_id] = min(constraint.score(entity), property_scores.get(property_id, MATCH))
     hit = label.hit
     return ReconcileCandidate(
         entity=entity,
@@ -291,46 +256,40 @@ def _build_candidate(query: ReconcileQuery, label: _LabelMatch, entity: Entity) 
 
 
 def _adjust_score(score: float, property_scores: dict[str, float]) -> float:
-    """A score, raised towards 100 or lowered towards 0 by what else is known."""
+    """Raise a score towards 100, or lower it towards 0, by the mean of the property scores."""
     if not property_scores:
         return score
     adjustment = _PROPERTY_WEIGHT * (2 * sum(property_scores.values()) / len(property_scores) - 1)
     return round(score + adjustment * (100 - score if adjustment > 0 else score), 2)
 
 
-def _is_exact_label(query: ReconcileQuery, hit: RecordHit, entity: Entity) -> bool:
-    """Whether what was asked is the name, an alias that means the same, or the identifier itself."""
+def _is_exact_label(query: ReconcileQuery, hit: search.RecordHit, entity: Entity) -> bool:
+    """Return whether the query is the name, an exact synonym or the identifier."""
     if hit.tier is Tier.ID:
         return hit.id.casefold() == query.text.strip().casefold()
-    key = fold(query.text[:MAX_QUERY_CHARS]).key
+    key = fold(query.text[: search.MAX_QUERY_CHARS]).key
     if len(key) >= MAX_FOLDED_KEY_CHARS:
-        return False  # Of a very long name only the beginning is compared.
+        return False  # The keys of very long names are cut: equal ones prove nothing.
     if hit.tier is Tier.ALIAS:
         return any(alias.scope == "exact" and fold(alias.text).key == key for alias in entity.record.aliases)
     return hit.tier in (Tier.NAME, Tier.FOLDED)
 
 
 def _resolve_merged(snapshot: Snapshot, record_ids: Sequence[str], *, with_related: bool) -> dict[str, Entity]:
-    """For each identifier the published record that it is, or that it was merged into."""
+    """Return the published record with each id, or the one it was merged into."""
     targets = {record_id: record_id for record_id in record_ids if not find_unstorable_char(record_id)}
     entities_by_id: dict[str, Entity] = {}
-    for _ in range(_MAX_HOPS):
-        missing_ids = sorted(set(targets.values()) - entities_by_id.keys())
-        if not missing_ids:
-            break
-        entities_by_id |= load_entities(snapshot, missing_ids, with_related=with_related)
-        for record_id, target in list(targets.items()):
+    seen: set[str] = set()
+    while pending := set(targets.values()) - seen:
+        seen |= pending
+        entities_by_id |= load_entities(snapshot, sorted(pending), with_related=with_related)
+        for record_id, target in targets.items():
             record = entities_by_id[target].record if target in entities_by_id else None
-            if record is None or record.state == RecordState.RETIRED:
-                del targets[record_id]
-            elif record.state == RecordState.MERGED and record.replaced_by is not None:
+            if record is not None and record.state == RecordState.MERGED and record.replaced_by is not None:
                 targets[record_id] = record.replaced_by
-    return {
-        record_id: entities_by_id[target]
-        for record_id, target in targets.items()
-        if _is_published(entities_by_id.get(target))
-    }
+    entities = ((record_id, entities_by_id.get(target)) for record_id, target in targets.items())
+    return {record_id: entity for record_id, entity in entities if _is_published(entity)}
 
 
-def _is_published(entity: Entity | None) -> bool:
+def _is_published(entity: Entity | None) -> TypeGuard[Entity]:
     return entity is not None and entity.record.state == RecordState.PUBLISHED

@@ -13,14 +13,12 @@ from lexarium.domain.schema.collections import Collection
 from lexarium.store.imports import base_values
 
 _RELATIONS_KEY = "relations"
-"""Under which name relations stand among what imports told."""
-
 
 NO_RELATIONS: frozenset[Relation] = frozenset()
 
 
 class RelationChanges:
-    """How the relations of one record move."""
+    """Relations of one record that an import adds and removes."""
 
     def __init__(
         self, existing: frozenset[Relation], stated: frozenset[Relation], dropped: frozenset[Relation]
@@ -33,16 +31,16 @@ class RelationChanges:
 
     @property
     def relations(self) -> frozenset[Relation]:
-        """What it comes to."""
+        """Relations of the record afterwards."""
         return (self._existing | self.added) - self.removed
 
     def keep_local_edits(self, base: frozenset[Relation]) -> None:
-        """What people took away since the last import does not come back, and what they added stays."""
+        """Do not restore relations that people removed, nor remove those they added, since the last import."""
         self.added -= base
         self.removed &= base
 
     def cancel(self) -> None:
-        """Leave all as it is."""
+        """Leave the relations as they are."""
         self.added = self.removed = NO_RELATIONS
 
 
@@ -50,24 +48,22 @@ NO_CHANGES = RelationChanges(NO_RELATIONS, NO_RELATIONS, NO_RELATIONS)
 
 
 class ImportBase:
-    """What imports told of a record that people have edited since, or made."""
+    """Merge base of a record that people have created or edited.
+
+    `unapplied` are the imported values that differ from those of the record.
+    """
 
     def __init__(
         self, latest: Change, imported: Change | None, unapplied: Mapping[str, Any], survivors: Mapping[str, str]
     ) -> None:
         record = build_empty_base(latest.to_record()) if imported is None else imported.to_record()
-        relation_targets = unapplied.get(_RELATIONS_KEY)
-        self.relations = record.relations if relation_targets is None else build_relations(record.id, relation_targets)
-        self.relations = redirect_merged_targets(replace(record, relations=self.relations), survivors).relations
-        other_values = {
-            name: value
-            for name, value in unapplied.items()
-            if name not in (_RELATIONS_KEY, base_values.IMPORTED_VERSION_KEY)
-        }
-        self.values: RecordValues = to_values(record) | other_values
+        self.unapplied = values = dict(unapplied)
+        if _RELATIONS_KEY in values:
+            record = replace(record, relations=build_relations(record.id, values[_RELATIONS_KEY]))
+        self.relations = redirect_merged_targets(record, survivors).relations
+        special_keys = (_RELATIONS_KEY, base_values.IMPORTED_VERSION_KEY)
+        self.values = to_values(record) | {key: value for key, value in values.items() if key not in special_keys}
         redirect_class_fields(record.collection, self.values, survivors)
-        self.unapplied = dict(unapplied)
-        """Where the record is something else."""
         self._history_version: RecordValues = {}
         if imported is not None and imported.actor != SYSTEM_USER_ID:
             self._history_version[base_values.IMPORTED_VERSION_KEY] = imported.version
@@ -75,7 +71,7 @@ class ImportBase:
     def update(
         self, unapplied: RecordValues, relation_changes: RelationChanges, prefer: ConflictPreference | None
     ) -> None:
-        """Hear what an import told, and move the relations but for what people made of them."""
+        """Take the result of a merge as the new base, and keep people's changes of relations."""
         imported_relations = (self.relations - relation_changes.dropped) | relation_changes.stated
         if prefer != "theirs":
             relation_changes.keep_local_edits(self.relations)
@@ -87,21 +83,17 @@ class ImportBase:
 def list_history_versions(
     unapplied: Mapping[str, RecordValues], imported: Mapping[str, Change]
 ) -> list[tuple[str, int]]:
-    """The versions, made elsewhere, that an import brought with a record's history and none has followed since."""
-    history_versions = {
-        record_id: values[base_values.IMPORTED_VERSION_KEY]
-        for record_id, values in unapplied.items()
-        if base_values.IMPORTED_VERSION_KEY in values
-    }
+    """Return the id and version of records last imported with their history, by people elsewhere."""
     return [
         (record_id, version)
-        for record_id, version in history_versions.items()
-        if record_id not in imported or imported[record_id].version < version
+        for record_id, values in unapplied.items()
+        if (version := values.get(base_values.IMPORTED_VERSION_KEY)) is not None
+        and (record_id not in imported or imported[record_id].version < version)
     ]
 
 
 def redirect_class_fields(collection: Collection, fields: RecordValues, survivors: Mapping[str, str]) -> None:
-    """Put survivors in place of the merged records that fields name."""
+    """Replace merged classes by their survivors."""
     for name in collection.class_fields:
         if fields.get(name) in survivors:
             fields[name] = survivors[fields[name]]

@@ -1,4 +1,4 @@
-"""Taking in the history of records: what the catalogue lacks of it; of those that went another way here, its end."""
+"""Stage, validate and apply imported record histories."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,17 +14,19 @@ from lexarium.domain.record import Record, RecordState, Relation, parse_record
 from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.formats.parsed import ParsedRecord, ParsedVersion
 from lexarium.services.curation.merges import CYCLE_REASON, find_invalid_merges, format_invalid_merge
-from lexarium.services.transfer.import_report import ImportReport, ProblemList
+from lexarium.services.transfer.import_report import AffectedKind, ImportReport, ProblemList
 from lexarium.store import change_log, records, relations
+from lexarium.store.change_log import ImportedVersion
 from lexarium.store.imports import base_values
-from lexarium.store.imports.history_stage import MissingVersion, StagedVersion
+from lexarium.store.imports.history_stage import MissingVersion, StagedMerge, StagedVersion
 from lexarium.store.imports.stage import ImportStage
+from lexarium.store.position import Snapshot
 from lexarium.store.records import BATCH_SIZE
 from lexarium.store.transaction import Transaction
 
 
 def stage_version(stage: ImportStage, source: int, parsed: ParsedRecord, version: ParsedVersion) -> None:
-    """Put a version where it waits."""
+    """Add one version of a record to the stage."""
     collection = COLLECTIONS[parsed.collection]
     record = Record(
         collection=collection,
@@ -52,57 +54,67 @@ def stage_version(stage: ImportStage, source: int, parsed: ParsedRecord, version
 
 
 def validate_versions(stage: ImportStage, problems: ProblemList) -> None:
-    """Note every version that does not go with those before it."""
-    for version in stage.history.finish() if stage.history else ():
-        if version.version == version.expected_version:
-            message = f"{version.id} is of another collection here than before"
+    """Report versions that are out of sequence or change the collection of their record."""
+    for item in stage.history.finish() if stage.history else ():
+        if item.version == item.expected_version:
+            message = f"{item.id} is of another collection here than before"
         else:
-            message = (
-                f"version {version.version} of {version.id} comes where version {version.expected_version} was expected"
-            )
-        problems.add(stage.format_location(version.source, version.line), message)
+            message = f"version {item.version} of {item.id} comes where version {item.expected_version} was expected"
+        problems.add(stage.format_location(item.source, item.line), message)
+
+
+def report_invalid_merges(
+    snapshot: Snapshot, stage: ImportStage, report: ImportReport, merges: Sequence[StagedMerge]
+) -> dict[str, str]:
+    """Warn of merges that are impossible; return their reasons by record id."""
+    survivors = {merge.id: merge.survivor_id for merge in merges}
+    survivor_ids = sorted(set(survivors.values()))
+    collections = records.find_collections(snapshot, survivor_ids)
+    collections |= {**dict(stage.find_collections(survivor_ids)), **dict(stage.history.find_collections(survivor_ids))}
+    reasons = find_invalid_merges(snapshot, survivors, {merge.id: merge.collection for merge in merges}, collections)
+    for merge in merges:
+        if merge.id in reasons:
+            location = stage.format_location(merge.source, merge.line)
+            report.warnings.add(location, format_invalid_merge(merge.id, reasons[merge.id]))
+    return reasons
 
 
 def apply_history(
     transaction: Transaction, stage: ImportStage, report: ImportReport, progress: ProgressCallback
 ) -> None:
-    """Write every version that the catalogue lacks, as they were made elsewhere, in their order.
+    """Write the versions that continue the history of a record, or make up a new one, in their order.
 
-    So it is of a record that is not there, and of one that is now what it was once in the file. What the last version
-    of any other says waits from then on like any record.
+    The last version of any other record is staged like a record without history.
     """
     if not stage.history:
         return
     for record_ids in stage.history.iter_ids(BATCH_SIZE):
-        stage.history.mark_missing(_find_missing_versions(transaction, stage, record_ids))
-    invalid_merges = _find_invalid_merges(transaction, stage, report)
+        stage.history.mark_missing(_find_last_versions(transaction, stage, record_ids))
+    merges = list(stage.history.iter_merges())
+    invalid_merges = report_invalid_merges(transaction.connection, stage, report, merges)
     done, total = 0, stage.history.count_missing()
-    write_key = (-1, -1)
+    previous_write: tuple[int, int] | None = None
     for batch in stage.history.iter_missing(BATCH_SIZE):
-        imported_versions = []
+        versions = []
         for item in batch:
-            starts_write, write_key = (
-                write_key != (item.version.source, item.version.write),
-                (item.version.source, item.version.write),
-            )
-            imported_version = _to_imported_version(item, starts_write=starts_write)
-            imported_versions.append(
-                _to_retired(imported_version, invalid_merges[imported_version.record.id])
-                if imported_version.is_current and imported_version.record.id in invalid_merges
-                else imported_version
-            )
-        change_log.insert_history(transaction, imported_versions)
-        _write_relations(transaction, stage, report, [item for item in imported_versions if item.is_current])
+            write = item.version.source, item.version.write
+            version = _to_imported_version(item, starts_write=write != previous_write)
+            if version.is_current and version.record.id in invalid_merges:
+                version = _to_retired(version, invalid_merges[version.record.id])
+            versions.append(version)
+            previous_write = write
+        change_log.insert_history(transaction, versions)
+        _write_current(transaction, stage, report, [version for version in versions if version.is_current])
         done += len(batch)
         progress("writing", done, total)
-    # What the import itself writes is a write of its own.
+    # The import proper is a write of its own.
     transaction.write_id = transaction.revision + 1
-    for version in stage.history.iter_latest():
-        _stage_latest(stage, version)
+    for latest in stage.history.iter_latest():
+        _stage_latest(stage, latest)
 
 
-def _find_missing_versions(transaction: Transaction, stage: ImportStage, record_ids: Sequence[str]) -> dict[str, int]:
-    """Those of these records of which the catalogue lacks versions, and the last that it has: 0, where it has none."""
+def _find_last_versions(transaction: Transaction, stage: ImportStage, record_ids: Sequence[str]) -> dict[str, int]:
+    """Return the current version of records that the staged history continues; 0 for missing records."""
     latest = change_log.find_latest(transaction.connection, record_ids)
     missing = {record_id: 0 for record_id in record_ids if record_id not in latest}
     return missing | {
@@ -112,35 +124,15 @@ def _find_missing_versions(transaction: Transaction, stage: ImportStage, record_
     }
 
 
-def _find_invalid_merges(transaction: Transaction, stage: ImportStage, report: ImportReport) -> dict[str, str]:
-    """Those records that are told to have been merged into what they cannot be, and why: each is only retired."""
-    merges = list(stage.history.iter_merges())
-    target_ids = sorted({merge.survivor_id for merge in merges})
-    target_collections = records.find_collections(transaction.connection, target_ids) | dict(
-        stage.find_collections(target_ids)
-    )
-    target_collections |= dict(stage.history.find_collections(target_ids))
-    targets = {merge.id: merge.survivor_id for merge in merges}
-    source_collections = {merge.id: merge.collection for merge in merges}
-    reasons = find_invalid_merges(transaction.connection, targets, source_collections, target_collections)
-    for merge in merges:
-        if merge.id in reasons:
-            report.warnings.add(
-                stage.format_location(merge.source, merge.line), format_invalid_merge(merge.id, reasons[merge.id])
-            )
-    return reasons
+def _to_retired(version: ImportedVersion, reason: str) -> ImportedVersion:
+    replacement = None if reason == CYCLE_REASON else version.record.replaced_by
+    record = replace(version.record, state=RecordState.RETIRED, replaced_by=replacement)
+    return replace(version, record=record, document=record.to_document(), action=Action.RETIRE)
 
 
-def _to_retired(imported_version: change_log.ImportedVersion, reason: str) -> change_log.ImportedVersion:
-    """A version that is told as merged, and cannot be."""
-    replacement = None if reason == CYCLE_REASON else imported_version.record.replaced_by
-    record = replace(imported_version.record, state=RecordState.RETIRED, replaced_by=replacement)
-    return replace(imported_version, record=record, document=record.to_document(), action=Action.RETIRE)
-
-
-def _to_imported_version(missing: MissingVersion, *, starts_write: bool) -> change_log.ImportedVersion:
+def _to_imported_version(missing: MissingVersion, *, starts_write: bool) -> ImportedVersion:
     version = missing.version
-    return change_log.ImportedVersion(
+    return ImportedVersion(
         record=parse_record(version.collection, version.document),
         version=version.number,
         action=Action(version.action),
@@ -153,41 +145,35 @@ def _to_imported_version(missing: MissingVersion, *, starts_write: bool) -> chan
     )
 
 
-def _write_relations(
-    transaction: Transaction,
-    stage: ImportStage,
-    report: ImportReport,
-    imported_versions: Sequence[change_log.ImportedVersion],
+def _write_current(
+    transaction: Transaction, stage: ImportStage, report: ImportReport, versions: Sequence[ImportedVersion]
 ) -> None:
-    """Write the relations of records that are there now, and count them."""
-    # Others may have told of some before the record came.
-    existing_relations = relations.find_by_sources(
-        transaction.connection, [imported_version.record.id for imported_version in imported_versions]
-    )
+    """Report records, write their relations, and save that they differ from the last import."""
+    record_ids = [version.record.id for version in versions]
+    # A new record has relations if others stated them before.
+    relations_by_source = relations.find_by_sources(transaction.connection, record_ids)
     added: list[Relation] = []
     removed: list[Relation] = []
-    for imported_version in imported_versions:
-        is_retired = imported_version.action == Action.RETIRE
-        kind = "created" if imported_version.is_new_record else "retired" if is_retired else "updated"
-        collection = imported_version.record.collection.name
-        {"created": report.created, "retired": report.retired, "updated": report.updated}[kind][collection] += 1
-        report.add_record(kind, imported_version.record.id, collection, imported_version.record.fields["name"])
-        existing = existing_relations.get(imported_version.record.id, frozenset())
-        added += imported_version.record.relations - existing
-        if imported_version.is_new_record:
-            stage.add_relations(imported_version.record.id, existing - imported_version.record.relations, ())
+    unapplied: dict[str, dict[str, int]] = {}
+    for version in versions:
+        record = version.record
+        kind: AffectedKind = "retired" if version.action == Action.RETIRE else "updated"
+        report.add_record(
+            "created" if version.is_new_record else kind, record.id, record.collection.name, record.fields["name"]
+        )
+        existing = relations_by_source.get(record.id, frozenset())
+        added += record.relations - existing
+        if version.is_new_record:
+            stage.add_relations(record.id, existing - record.relations, ())
         else:
-            removed += existing - imported_version.record.relations
+            removed += existing - record.relations
+        if version.actor != SYSTEM_USER_ID:
+            unapplied[record.id] = {base_values.IMPORTED_VERSION_KEY: version.version}
+        elif not version.is_new_record:
+            unapplied[record.id] = {}
     change_log.update_relations(transaction, added, removed)
-    report.count_relations(added, removed)
-    edited = {
-        imported_version.record.id: {base_values.IMPORTED_VERSION_KEY: imported_version.version}
-        if imported_version.actor != SYSTEM_USER_ID
-        else {}
-        for imported_version in imported_versions
-        if imported_version.actor != SYSTEM_USER_ID or not imported_version.is_new_record
-    }
-    base_values.save_unapplied(transaction.connection, edited)
+    report.add_relations(added, removed)
+    base_values.save_unapplied(transaction.connection, unapplied)
 
 
 def _stage_latest(stage: ImportStage, version: StagedVersion) -> None:

@@ -1,4 +1,4 @@
-"""Which records are meant that files call by names of their own: the same ones at every import."""
+"""Match foreign ids of an import with records, or mint new ids."""
 
 from collections.abc import Sequence
 
@@ -16,40 +16,34 @@ from lexarium.store.records import BATCH_SIZE
 
 
 def may_be_foreign_id(text: str) -> bool:
-    """Whether a text that names a record may be no id of ours, but an IRI or a CURIE, or stands for its name."""
+    """Return whether a text may be an IRI, a CURIE or a name reference, and not an id of the catalogue."""
     return ":" in text or parse_name_reference(text) is not None
 
 
 def match_foreign_ids(snapshot: Snapshot, stage: ImportStage, report: ImportReport) -> None:
-    """Put ids in place of names in a stage: of the records that are known by them, else new ones.
+    """Replace foreign ids in a stage by the ids of matching records, or by new ids.
 
-    Records that have to be left out, and edges to what nobody knows, are told of.
+    Warn of records that match the same record as another, and of relations without a known target.
     """
     warnings = report.warnings
     for batch in stage.iter_foreign_ids(BATCH_SIZE):
-        stage.set_record_ids(_match_batch(snapshot, stage, batch, warnings))
+        stage.set_record_ids(_match_batch(snapshot, batch, warnings))
     duplicates = (
         foreign_id
         for record_id, foreign_ids in stage.iter_shared_ids()
         for foreign_id in _list_duplicate_ids(snapshot, record_id, foreign_ids)
     )
     for foreign_id, record_id, location in stage.exclude(duplicates):
-        message = (
-            f"{foreign_id} is {record_id} in the catalogue, and so is another of this import; this one is left out"
-        )
-        warnings.add(location, message)
-        report.skipped += 1
-        report.add_record(
-            "refused", record_id, (parse_name_reference(foreign_id) or ("", ""))[0], _format_foreign_id(foreign_id)
-        )
+        match = f"{foreign_id} is {record_id} in the catalogue"
+        warnings.add(location, f"{match}, and so is another of this import; this one is left out")
+        collection, _ = parse_name_reference(foreign_id) or ("", "")
+        report.add_record("refused", record_id, collection, _format_foreign_id(foreign_id))
     for relation, location, is_manual in stage.resolve_foreign_ids(EXACT_MATCH.name):
         message = f"{_format_relation(relation)} is left out: one of the two is in neither the import nor the catalogue"
         warnings.add(location, f"{message}; those of this kind that are there stay" if is_manual else message)
 
 
-def _match_batch(
-    snapshot: Snapshot, stage: ImportStage, batch: Sequence[ForeignId], warnings: ProblemList
-) -> dict[str, str]:
+def _match_batch(snapshot: Snapshot, batch: Sequence[ForeignId], warnings: ProblemList) -> dict[str, str]:
     foreign_ids = [item.foreign_id for item in batch if item.name_key is None]
     record_ids = {foreign_id: foreign_id for foreign_id in records.find_existing_ids(snapshot, foreign_ids)}
     collections = {item.foreign_id: item.collection for item in batch}
@@ -59,50 +53,49 @@ def _match_batch(
         if matching_ids:
             record_ids.setdefault(foreign_id, matching_ids[0])
         if len(matching_ids) > 1:
-            warnings.add(
-                foreign_id, f"is an exact match of {', '.join(matching_ids)}; {record_ids[foreign_id]} is taken for it"
-            )
+            message = f"is an exact match of {', '.join(matching_ids)}; {record_ids[foreign_id]} is taken for it"
+            warnings.add(foreign_id, message)
         for match in matches:
             if match.collection != expected_collection:
-                warnings.add(
-                    foreign_id,
-                    f"is an exact match of {match.id}, which is a {match.collection}, not a {expected_collection}",
-                )
-    for collection in COLLECTIONS:
-        labels = {
-            key: item.foreign_id
-            for item in batch
-            for kind, key in [parse_name_reference(item.foreign_id) or ("", "")]
-            if kind == collection
-        }
-        ids_by_label = records.find_ids_by_name_key(snapshot, collection, list(labels)) if labels else {}
-        record_ids |= {labels[label]: record_id for label, record_id in ids_by_label.items()}
+                mismatch = f"which is a {match.collection}, not a {expected_collection}"
+                warnings.add(foreign_id, f"is an exact match of {match.id}, {mismatch}")
+    record_ids |= _match_names(snapshot, batch)
     for item in batch:
         if item.collection is not None and item.foreign_id not in record_ids:
             record_ids[item.foreign_id] = mint_id(COLLECTIONS[item.collection].id_prefixes[0])
     return record_ids
 
 
-def _list_duplicate_ids(snapshot: Snapshot, record_id: str, foreign_ids: Sequence[str]) -> list[str]:
-    """Of names that are all one record: those that it did not have from an import, but from a merge or a curator.
+def _match_names(snapshot: Snapshot, batch: Sequence[ForeignId]) -> dict[str, str]:
+    foreign_ids: dict[str, dict[str, str]] = {}
+    for item in batch:
+        if reference := parse_name_reference(item.foreign_id):
+            collection, key = reference
+            foreign_ids.setdefault(collection, {})[key] = item.foreign_id
+    return {
+        by_key[key]: record_id
+        for collection, by_key in foreign_ids.items()
+        for key, record_id in records.find_ids_by_name_key(snapshot, collection, list(by_key)).items()
+    }
 
-    All but the first where that does not tell them apart.
+
+def _list_duplicate_ids(snapshot: Snapshot, record_id: str, foreign_ids: Sequence[str]) -> list[str]:
+    """Return all but one of the foreign ids that match a record.
+
+    The one that stays is preferably one that an import gave the record, and not a merge or a curator.
     """
     change = base_values.find_last_imports(snapshot, [record_id]).get(record_id)
     imported_targets = base_values.find_unapplied(snapshot, [record_id]).get(record_id, {}).get("relations")
     if imported_targets is None:
         imported_targets = {} if change is None else change.to_record().relation_targets
-    imported_ids = [
-        foreign_id for foreign_id in foreign_ids if foreign_id in imported_targets.get(EXACT_MATCH.name, ())
-    ] or list(foreign_ids)
-    return [foreign_id for foreign_id in foreign_ids if foreign_id != imported_ids[0]]
+    imported_ids = imported_targets.get(EXACT_MATCH.name, ())
+    kept_id = next((foreign_id for foreign_id in foreign_ids if foreign_id in imported_ids), foreign_ids[0])
+    return [foreign_id for foreign_id in foreign_ids if foreign_id != kept_id]
 
 
 def _format_relation(relation: Relation) -> str:
-    return (
-        f"{_format_foreign_id(relation.source)} {RELATION_TYPES[relation.relation].label}"
-        f" {_format_foreign_id(relation.target)}"
-    )
+    source, target = _format_foreign_id(relation.source), _format_foreign_id(relation.target)
+    return f"{source} {RELATION_TYPES[relation.relation].label} {target}"
 
 
 def _format_foreign_id(foreign_id: str) -> str:

@@ -1,32 +1,48 @@
-"""What an import tells of itself."""
+"""Report of an import: counts, affected records, conflicts and warnings."""
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Generic, Literal, TypeVar
 
 from lexarium.domain.errors import FieldProblem, ImportRejected
 from lexarium.domain.record import Relation
 
+T = TypeVar("T")
+
 MAX_KEPT = 1_000
-"""How many warnings and problems are kept word by word; past that they are only counted."""
+# Records and relations of each kind.
 MAX_LISTED = 100
-"""How many records and relations of each kind are shown one by one; past that they are only counted."""
-_KINDS = ("created", "updated", "retired", "refused")
+
+AffectedKind = Literal["created", "updated", "retired", "refused"]
 
 
 @dataclass
-class ProblemList:
-    """Things to tell, the first of them word by word."""
+class BoundedList(Generic[T]):
+    """A list that keeps its first items and counts all."""
 
-    items: list[FieldProblem] = field(default_factory=list)
+    items: list[T] = field(default_factory=list)
     count: int = 0
 
-    def add(self, location: str, message: str) -> None:
-        """Note something about a place."""
+    def append(self, item: T) -> None:
+        """Count an item, and keep it if there is room."""
         self.count += 1
         if len(self.items) < MAX_KEPT:
-            self.items.append(FieldProblem(location, message))
+            self.items.append(item)
+
+
+class ProblemList(BoundedList[FieldProblem]):
+    """Problems or warnings, each with its location in a file."""
+
+    def add(self, location: str, message: str) -> None:
+        """Append a problem."""
+        self.append(FieldProblem(location, message))
+
+    def raise_if_any(self) -> None:
+        """Raise ImportRejected if there are problems."""
+        if self.count:
+            count = "1 problem" if self.count == 1 else f"{self.count:,} problems"
+            raise ImportRejected(f"Nothing was imported: {count}.", self.items)
 
 
 @dataclass(frozen=True)
@@ -37,73 +53,61 @@ class ImportConflict:
     record: str
     field: str
     ours: Any
-    """What it is, and stays unless the file's is preferred."""
     theirs: Any
-
-
-@dataclass
-class ConflictList:
-    """Conflicts, the first of them one by one."""
-
-    items: list[ImportConflict] = field(default_factory=list)
-    count: int = 0
-
-    def add(self, conflict: ImportConflict) -> None:
-        """Note one."""
-        self.count += 1
-        if len(self.items) < MAX_KEPT:
-            self.items.append(conflict)
 
 
 @dataclass(frozen=True)
 class AffectedRecord:
-    """A record that an import creates, changes, retires or leaves out."""
+    """A record that an import creates, changes, retires or skips."""
 
     id: str
     collection: str
     name: str
     fields: Sequence[str] = ()
-    """What of it changes."""
 
 
 @dataclass
 class ImportReport:
-    """What an import did, or with `dry_run` would do."""
+    """Result of an import or a dry run. The changes after `base_revision`, up to `last_revision`, are the import's."""
 
     dry_run: bool
     base_revision: int = 0
-    """Of the catalogue that it was compared with."""
     last_revision: int = 0
-    """The revision that it came to: the changes after the other, up to this one, are the import's."""
     created: Counter[str] = field(default_factory=Counter)
     updated: Counter[str] = field(default_factory=Counter)
     retired: Counter[str] = field(default_factory=Counter)
     unchanged: Counter[str] = field(default_factory=Counter)
+    # Each one has a warning.
     skipped: int = 0
-    """Records that were left out, each with a warning."""
     relations_added: int = 0
     relations_removed: int = 0
-    affected: dict[str, list[AffectedRecord]] = field(default_factory=lambda: {name: [] for name in _KINDS})
-    """The first records of those counts, by what these are called."""
+    affected: dict[AffectedKind, list[AffectedRecord]] = field(
+        default_factory=lambda: {"created": [], "updated": [], "retired": [], "refused": []}
+    )
     added_relations: list[Relation] = field(default_factory=list)
-    """The first relations that were added, and those that were removed."""
     removed_relations: list[Relation] = field(default_factory=list)
+    # Names of the records that the listed relations connect, by id.
     names: dict[str, str] = field(default_factory=dict)
-    """What the records at their ends are called, by id."""
     warnings: ProblemList = field(default_factory=ProblemList)
-    conflicts: ConflictList = field(default_factory=ConflictList)
+    conflicts: BoundedList[ImportConflict] = field(default_factory=BoundedList)
 
-    def has_room(self, kind: str) -> bool:
-        """Whether one more record of a kind would be shown."""
+    def has_room(self, kind: AffectedKind) -> bool:
+        """Return whether another record of a kind would be listed."""
         return len(self.affected[kind]) < MAX_LISTED
 
-    def add_record(self, kind: str, record_id: str, collection: str, name: str, fields: Sequence[str] = ()) -> None:
-        """Have a record shown, with what of it changes, as long as few are."""
+    def add_record(
+        self, kind: AffectedKind, record_id: str, collection: str, name: str, fields: Sequence[str] = ()
+    ) -> None:
+        """Count a record, and list it with its changed fields if there is room."""
+        if kind == "refused":
+            self.skipped += 1
+        else:
+            getattr(self, kind)[collection] += 1
         if self.has_room(kind):
             self.affected[kind].append(AffectedRecord(record_id, collection, name, fields))
 
-    def count_relations(self, added: Sequence[Relation], removed: Sequence[Relation]) -> None:
-        """Count relations that come and go, and have the first shown."""
+    def add_relations(self, added: Sequence[Relation], removed: Sequence[Relation]) -> None:
+        """Count relations, and list those for which there is room."""
         self.relations_added += len(added)
         self.relations_removed += len(removed)
         self.added_relations += added[: MAX_LISTED - len(self.added_relations)]
@@ -111,19 +115,12 @@ class ImportReport:
 
     @property
     def has_changes(self) -> bool:
-        """Whether anything is other than before."""
+        """Whether the import changes the catalogue."""
         return bool(self.created or self.updated or self.retired or self.relations_added or self.relations_removed)
 
 
-def raise_if_problems(problems: ProblemList) -> None:
-    """Raise every problem there is."""
-    if problems.count:
-        count = "1 problem" if problems.count == 1 else f"{problems.count:,} problems"
-        raise ImportRejected(f"Nothing was imported: {count}.", problems.items)
-
-
 def serialize_report(report: ImportReport) -> dict[str, object]:
-    """What an import did, for scripts."""
+    """Return the JSON of a report."""
     return {
         "dry_run": report.dry_run,
         "changed": report.has_changes,
@@ -150,9 +147,9 @@ def serialize_report(report: ImportReport) -> dict[str, object]:
 
 def _serialize_relation(report: ImportReport, relation: Relation) -> dict[str, str | None]:
     names = {"source_name": report.names.get(relation.source), "target_name": report.names.get(relation.target)}
-    return {**asdict(relation), **names}
+    return {**relation._asdict(), **names}
 
 
 def serialize_problems(problems: Sequence[FieldProblem]) -> list[dict[str, str]]:
-    """Warnings or problems, for scripts."""
+    """Return the JSON of problems or warnings."""
     return [{"where": problem.field, "what": problem.detail} for problem in problems]

@@ -1,4 +1,4 @@
-"""What codecs read, checked and put where it waits."""
+"""Validate parsed records and add them to the import stage."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -24,7 +24,7 @@ _NUL = b"\\u0000"
 
 
 class RecordStager:
-    """Takes records, whichever codec made them, and notes what is wrong or odd."""
+    """Validate and stage parsed records; collect problems and warnings."""
 
     def __init__(self, stage: ImportStage, problems: ProblemList, warnings: ProblemList) -> None:
         self._stage = stage
@@ -32,14 +32,13 @@ class RecordStager:
         self._warnings = warnings
         self._source = 0
         self.staged_count = 0
-        """How many records have been put there."""
 
     def set_source(self, source: str) -> None:
-        """From now on records come from there."""
+        """Set the source of the records that follow."""
         self._source = self._stage.add_source(source)
 
     def stage(self, parsed: ParsedRecord) -> None:
-        """Put a record where it waits; one that has problems is only told of."""
+        """Stage a record, or report its problems."""
         problems, fields = parsed.problems, parsed.fields
         key, data, extras = "", b"", b""
         filter_columns = NO_FILTER_COLUMNS
@@ -48,24 +47,25 @@ class RecordStager:
             if not is_complete:
                 self._drop_unknown_fields(parsed)
             _retire_without_target(parsed)
-            name = fields.get("name")
-            key = (
-                fields.get("id") or parsed.foreign_id or (build_name_reference(parsed.collection, name) if name else "")
-            )
+            key = fields.get("id") or parsed.foreign_id
+            if not key and fields.get("name"):
+                key = build_name_reference(parsed.collection, fields["name"])
             data = _to_json(fields, problems)
             extras = _extras_to_json(parsed, problems)
             if is_complete and not extras:
                 filter_columns = fields["name"], *get_filter_columns(fields)
             _validate_key(fields.get("id"), parsed.foreign_id, key, problems)
-            # Most records cannot contain such characters, neither as they are nor as `&#8238;`.
+            # ASCII without character references cannot hold such characters: most records are checked no further.
             if b"&#" in data or not data.isascii() or not extras.isascii():
                 _warn_direction_controls(parsed)
         if problems or parsed.warnings:
             self._report_issues(parsed)
         self.staged_count += key != ""
-        if key and not problems and parsed.version is not None:
+        if not key or problems:
+            return
+        if parsed.version is not None:
             import_history.stage_version(self._stage, self._source, parsed, parsed.version)
-        elif key and not problems:
+        else:
             self._stage.add_record(key, parsed.collection, self._source, parsed.line, data, extras, filter_columns)
             self._stage_foreign_ids(key, parsed)
             if parsed.relations or parsed.complete_relations:
@@ -94,42 +94,32 @@ class RecordStager:
 
     def _stage_relations(self, key: str, parsed: ParsedRecord) -> None:
         resolved: list[Relation] = []
-        # Where nothing but ids is told, no end can be anything else.
-        ids_only = parsed.targets_are_ids and "id" in parsed.fields
+        has_id = "id" in parsed.fields
         for relation in parsed.relations:
-            if ids_only and RELATION_TYPES[relation.relation].target_collection is not None:
-                resolved.append(relation)
-                continue
             is_external = RELATION_TYPES[relation.relation].target_collection is None
             if is_external and (reason := find_target_problem(relation.target)):
                 location = self._stage.format_location(self._source, parsed.line)
                 self._warnings.add(location, f"{relation.relation} to {relation.target!r} was left out: it {reason}")
                 continue
-            foreign_ids = [
-                endpoint
-                for endpoint in (relation.source, *(() if is_external else (relation.target,)))
-                if _is_unresolved(parsed, endpoint) or endpoint == key
-            ]
-            if "id" in parsed.fields and not any(_is_unresolved(parsed, foreign_id) for foreign_id in foreign_ids):
+            endpoints = (relation.source,) if is_external else (relation.source, relation.target)
+            if has_id and (parsed.targets_are_ids or not any(map(may_be_foreign_id, endpoints))):
                 resolved.append(relation)
                 continue
-            for foreign_id in foreign_ids:
-                self._stage.add_reference(foreign_id)
+            for endpoint in endpoints:
+                if endpoint == key or _is_unresolved(parsed, endpoint):
+                    self._stage.add_reference(endpoint)
             self._stage.add_unresolved_relation(relation, self._source, parsed.line, by_hand=parsed.is_manual)
         self._stage.add_relations(key, resolved, parsed.complete_relations)
 
 
 def _retire_without_target(parsed: ParsedRecord) -> None:
-    """A record that is merged into nothing, or itself, is only retired."""
-    if parsed.state is None or parsed.state != RecordState.MERGED:
-        return
-    if parsed.replaced_by in (None, parsed.fields.get("id"), parsed.foreign_id):
+    """Retire a record that is merged into nothing or itself."""
+    if parsed.state == RecordState.MERGED and parsed.replaced_by in (None, parsed.fields.get("id"), parsed.foreign_id):
         parsed.state, parsed.replaced_by = RecordState.RETIRED, None
         parsed.warnings.append("it is told as merged, but into no other record; it is retired")
 
 
 def _is_unresolved(parsed: ParsedRecord, foreign_id: str) -> bool:
-    """Whether what a record names another by may be no id of ours."""
     return may_be_foreign_id(foreign_id) and not parsed.targets_are_ids
 
 
@@ -144,7 +134,7 @@ def _validate_key(record_id: str | None, foreign_id: str, key: str, problems: li
 
 
 def _warn_direction_controls(parsed: ParsedRecord) -> None:
-    """Warn of names that people could not have written because of a bidirectional control character."""
+    """Warn of labels with bidirectional control characters, which forms do not accept."""
     fields = parsed.fields
     names = {
         "name": [fields.get("name", "")],
@@ -162,20 +152,17 @@ def _to_json(values: Fields, problems: list[str]) -> bytes:
         data = orjson.dumps(values)
     except TypeError:
         data = _NUL
-    # The one sign is found sooner than all six, and few have it.
+    # A search for one byte is faster, and few records have it.
     if b"\\" in data and _NUL in data:
-        # It may also be the text \\u0000 itself.
+        record = values.get("id", "the record")
         for name, value in values.items():
-            char = find_unstorable_char("".join(_iter_texts(value)))
-            if char:
-                problems.append(
-                    f"{name} of {values.get('id', 'the record')} holds the character {char}, which cannot be stored"
-                )
+            # The match may also be an escaped backslash before u0000.
+            if char := find_unstorable_char("".join(_iter_texts(value))):
+                problems.append(f"{name} of {record} holds the character {char}, which cannot be stored")
     return data
 
 
 def _iter_texts(value: Any) -> Iterator[str]:
-    """All text within a value."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list | tuple):
@@ -184,9 +171,7 @@ def _iter_texts(value: Any) -> Iterator[str]:
 
 
 def _extras_to_json(parsed: ParsedRecord, problems: list[str]) -> bytes:
-    """What is told besides fields, as JSON; empty where nothing is."""
-    if parsed.aliases is None and parsed.sources is None and parsed.state is None:
-        return b""
+    """Return aliases, sources and state as JSON; nothing if the file has none."""
     extras: dict[str, Any] = {}
     if parsed.aliases is not None:
         extras["aliases"] = [{"text": alias.text, "lang": alias.lang, "scope": alias.scope} for alias in parsed.aliases]
@@ -195,4 +180,4 @@ def _extras_to_json(parsed: ParsedRecord, problems: list[str]) -> bytes:
     if parsed.state is not None:
         extras |= {"state": parsed.state, "replaced_by": parsed.replaced_by}
         extras["loosely"] = parsed.replaced_by is not None and _is_unresolved(parsed, parsed.replaced_by)
-    return _to_json(extras, problems)
+    return _to_json(extras, problems) if extras else b""

@@ -1,4 +1,4 @@
-"""Taking back all that one import wrote, together."""
+"""Undo all changes of one import."""
 
 from lexarium.domain.errors import Conflict
 from lexarium.domain.identifiers import SYSTEM_USER_ID
@@ -8,30 +8,26 @@ from lexarium.store import change_log, revisions
 from lexarium.store.position import Snapshot
 from lexarium.store.transaction import Transaction
 
+# Other writes wait while an import is undone.
 MAX_CHANGES = 5_000
-"""How many changes are taken back together: others who write wait meanwhile."""
 _MAX_LISTED = 5
 
 
 def is_single_import(snapshot: Snapshot, after_seq: int, last_seq: int) -> bool:
-    """Whether the changes after one, up to another, are exactly what one import wrote."""
+    """Return whether the changes after one, up to another, are all changes of one import, and no others."""
     if not after_seq < last_seq:
         return False
-    boundary_changes = [*revisions.list_since(snapshot, after_seq, 1), *revisions.list_since(snapshot, last_seq - 1, 1)]
-    matches = [
-        change.seq <= last_seq and change.actor == SYSTEM_USER_ID and change.write_id == after_seq + 1
-        for change in boundary_changes
-    ]
-    return matches == [True, True] and all(
-        change.write_id != after_seq + 1 for change in revisions.list_since(snapshot, last_seq, 1)
-    )
+    first, last, following = (revisions.list_since(snapshot, seq, 1) for seq in (after_seq, last_seq - 1, last_seq))
+    write_id = after_seq + 1
+    is_import = [change.actor == SYSTEM_USER_ID and change.write_id == write_id for change in (*first, *last)]
+    return is_import == [True, True] and all(change.write_id != write_id for change in following)
 
 
 def undo_import(transaction: Transaction, caller: Caller, after_seq: int, last_seq: int) -> tuple[int, int]:
-    """Make every record that an import changed what it was; what it made is retired.
+    """Restore the records that an import updated, and retire those it created; return the range of the new changes.
 
-    The log names the system, as for the import: so a later import does not take it for something that people did.
-    Returns which changes that are, likewise. Raises `Conflict` where some record has changed since.
+    The system is the actor, as for the import, so that a later import does not take this for an edit by people. Raise
+    Conflict if a record has changed since.
     """
     connection = transaction.connection
     if last_seq - after_seq > MAX_CHANGES or not is_single_import(connection, after_seq, last_seq):
@@ -40,13 +36,12 @@ def undo_import(transaction: Transaction, caller: Caller, after_seq: int, last_s
     latest = change_log.find_latest(connection, [change.record_id for change in changes])
     changed_ids = sorted(record_id for record_id, change in latest.items() if change.seq > last_seq)
     if changed_ids:
-        listed = ", ".join(changed_ids[:_MAX_LISTED]) + (
-            f" and {len(changed_ids) - _MAX_LISTED:,} more" if len(changed_ids) > _MAX_LISTED else ""
-        )
+        listed = ", ".join(changed_ids[:_MAX_LISTED])
+        if len(changed_ids) > _MAX_LISTED:
+            listed += f" and {len(changed_ids) - _MAX_LISTED:,} more"
         raise Conflict(f"Nothing was undone: {listed} changed since. The history of each record has its way back.")
-    previous = revisions.find_versions(
-        connection, [(change.record_id, change.version - 1) for change in changes if change.version > 1]
-    )
+    previous_keys = [(change.record_id, change.version - 1) for change in changes if change.version > 1]
+    previous = revisions.find_versions(connection, previous_keys)
     first_revision = transaction.revision
     writer = RecordWriter(transaction, caller, actor=SYSTEM_USER_ID)
     writer.restore_versions((latest[change.record_id], previous.get(change.record_id)) for change in changes)

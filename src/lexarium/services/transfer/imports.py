@@ -1,32 +1,23 @@
-"""Bringing files into the catalogue: all of them or nothing."""
+"""Import files or parsed records in one transaction, or try it in a dry run."""
 
 import io
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext, suppress
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing, nullcontext, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Self
 
-from lexarium.domain.errors import VersionConflict
 from lexarium.domain.import_merge import ConflictPreference
 from lexarium.domain.progress import ProgressCallback, ignore_progress
 from lexarium.domain.schema.collections import COLLECTIONS, Collection
 from lexarium.domain.vocabulary import Vocabulary
+from lexarium.formats import reading
 from lexarium.formats.detection import SNIFF_BYTES, UnknownFormatError, detect_format, has_known_extension
 from lexarium.formats.parsed import ParsedRecord, ParseError, ReadOptions
-from lexarium.formats.reading import (
-    STANDARD_INPUT,
-    SourceDocument,
-    UnreadableFileError,
-    UnsupportedFileError,
-    open_documents,
-    reject_unsupported,
-)
 from lexarium.formats.registry import FORMATS, Format
 from lexarium.formats.text_encoding import Utf8Stream
 from lexarium.services.transfer import import_history
 from lexarium.services.transfer.import_apply import ImportApplier
-from lexarium.services.transfer.import_report import ImportReport, ProblemList, raise_if_problems
+from lexarium.services.transfer.import_report import ImportReport, ProblemList
 from lexarium.services.transfer.import_staging import RecordStager
 from lexarium.store.database import Database
 from lexarium.store.imports.stage import ImportStage
@@ -35,14 +26,13 @@ from lexarium.store.records import BATCH_SIZE
 _DEFAULT_VOCABULARY = Vocabulary()
 _NO_MAPPING: Mapping[str, str] = {}
 _PROGRESS_INTERVAL = 100
-"""After how many records progress is told."""
 
 
 class _RollBackDryRun(Exception):
-    """Undoes the transaction of a dry run."""
+    """Roll back the transaction of a dry run."""
 
 
-def import_files(  # noqa: PLR0913 (files, how they are to be read, and what is to be done with them)
+def import_files(  # noqa: PLR0913
     database: Database,
     files: Sequence[Path],
     *,
@@ -55,32 +45,31 @@ def import_files(  # noqa: PLR0913 (files, how they are to be read, and what is 
     previewed_revision: int | None = None,
     progress: ProgressCallback = ignore_progress,
 ) -> ImportReport:
-    """Import files, in any order, together. Raises `ImportRefused` with every problem, all files' alike.
+    """Import files together, in any order; raise ImportRejected with the problems of all files.
 
-    `looked_at` is the revision that a dry run was held against: it raises `Stale` where what that has shown is no
-    longer what it would do to records that were there.
+    The files are read and validated before the catalogue is locked. Records that are equal stay untouched, and so do
+    values that people have changed since the last import.
 
-    The files are read and checked before the catalogue is locked; records are compared with those that are there,
-    so that what is the same already stays untouched, and so does what people have changed since the last import.
+    `previewed_revision` is the base revision of a dry run: raise VersionConflict if the import would now do something
+    else to existing records.
     """
     options = ReadOptions(format or FORMATS["v-alpha"], vocabulary, collection, column_mapping=column_mapping)
-    with _ImportRun(database, prefer, dry_run, progress, previewed_revision) as run:
-        total = sum(_size(file) for file in files)
-        bytes_done = 0
+    with closing(_ImportRun(database, prefer, dry_run, progress, previewed_revision)) as run:
+        run.total_bytes = sum(map(_size, files))
         for file in files:
             try:
-                for document in open_documents(file):
-                    run.read_document(document, options, format, bytes_done, total)
+                for document in reading.open_documents(file):
+                    run.read_document(document, options, format)
             except OSError as error:
                 run.problems.add(str(file), f"cannot be read: {error.strerror or error}")
-            except UnreadableFileError as error:
-                run.problems.add("standard input" if file == STANDARD_INPUT else str(file), str(error))
+            except reading.UnreadableFileError as error:
+                run.problems.add("standard input" if file == reading.STANDARD_INPUT else str(file), str(error))
             run.report_skipped()
-            bytes_done += _size(file)
+            run.bytes_done += _size(file)
         return run.apply()
 
 
-def import_records(  # noqa: PLR0913 (the same, for records that come from elsewhere)
+def import_records(  # noqa: PLR0913
     database: Database,
     source: str,
     records: Iterable[ParsedRecord],
@@ -89,76 +78,57 @@ def import_records(  # noqa: PLR0913 (the same, for records that come from elsew
     dry_run: bool = False,
     progress: ProgressCallback = ignore_progress,
 ) -> ImportReport:
-    """Import records that are no file's, all of them or nothing, as `import_files` does. `source` names where from.
-
-    `Malformed`, where `records` raises it, is a problem like any other.
-    """
-    with _ImportRun(database, prefer, dry_run, progress) as run:
+    """Import records from a source other than files, as `import_files` does. They may raise ParseError."""
+    with closing(_ImportRun(database, prefer, dry_run, progress)) as run:
         run.stage_records(source, records)
         return run.apply()
 
 
+@dataclass
 class _ImportRun:
-    """One import: what has been read of it so far, and what there is to tell."""
+    database: Database
+    prefer: ConflictPreference | None
+    dry_run: bool
+    progress: ProgressCallback
+    previewed_revision: int | None = None
 
-    def __init__(
-        self,
-        database: Database,
-        prefer: ConflictPreference | None,
-        dry_run: bool,
-        progress: ProgressCallback,
-        previewed_revision: int | None = None,
-    ) -> None:
-        self.report = ImportReport(dry_run)
+    def __post_init__(self) -> None:
+        self.report = ImportReport(self.dry_run)
         self.problems = ProblemList()
-        self._database = database
-        self._prefer = prefer
-        self._progress = progress
-        self._previewed_revision = previewed_revision
+        self.bytes_done = self.total_bytes = 0
         self._stage = ImportStage()
         self._stager = RecordStager(self._stage, self.problems, self.report.warnings)
+        # Documents of the current file that were not read, with the reason.
         self._skipped: list[tuple[str, str]] = []
-        """What of the present file was not read, and why."""
         self._has_read_any = False
-        """Whether anything else of it was."""
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
+    def close(self) -> None:
         self._stage.close()
 
-    def read_document(
-        self, document: SourceDocument, defaults: ReadOptions, format: Format | None, bytes_before: int, total: int
-    ) -> None:
-        """Take all that a document holds. So many bytes have been read before it, of so many in all."""
+    def read_document(self, document: reading.SourceDocument, defaults: ReadOptions, format: Format | None) -> None:
         text = Utf8Stream(document.stream)
         stream = io.BufferedReader(text, SNIFF_BYTES)
         try:
-            reject_unsupported(document.head)
+            reading.reject_unsupported(document.head)
             file_format = _detect_format(document, stream.peek(SNIFF_BYTES), format)
-        except (UnsupportedFileError, UnknownFormatError) as error:
+        except (reading.UnsupportedFileError, UnknownFormatError) as error:
             self._skipped.append((document.display_name, str(error)))
             return
         except ParseError as error:
             self._add_problem(document.display_name, error)
             return
         self._has_read_any = True
-        options = replace(
-            defaults, format=file_format, default_collection=COLLECTIONS.get(document.file_name.split(".")[0])
-        )
+        default_collection = COLLECTIONS.get(document.file_name.split(".")[0])
+        options = replace(defaults, format=file_format, default_collection=default_collection)
         counts_before = self._stager.staged_count, self.problems.count
-        self.stage_records(
-            document.display_name,
-            self._with_progress(file_format.codec.read(stream, options), document, bytes_before, total),
-        )
+        self.stage_records(document.display_name, file_format.codec.read(stream, options), document)
         if counts_before == (self._stager.staged_count, self.problems.count):
             self.report.warnings.add(document.display_name, f"holds no records, read as {file_format.name}")
         if text.warning is not None:
             self.report.warnings.add(document.display_name, text.warning)
 
     def report_skipped(self) -> None:
-        """What was not read of a file is only told of where something else of it was; else it is a mistake."""
+        """Warn of skipped documents of an archive. If nothing of a file was read, they are problems."""
         for location, reason in self._skipped:
             if self._has_read_any:
                 self.report.warnings.add(location, f"was passed over: it {reason}")
@@ -167,59 +137,44 @@ class _ImportRun:
         self._skipped.clear()
         self._has_read_any = False
 
-    def stage_records(self, source: str, records: Iterable[ParsedRecord]) -> None:
-        """Put records where they wait."""
+    def stage_records(
+        self, source: str, records: Iterable[ParsedRecord], document: reading.SourceDocument | None = None
+    ) -> None:
         self._stager.set_source(source)
         try:
-            for parsed in records:
+            for number, parsed in enumerate(records):
+                if number % _PROGRESS_INTERVAL == 0 and document is not None:
+                    self.progress("reading", self.bytes_done + document.bytes_read(), self.total_bytes)
                 self._stager.stage(parsed)
         except ParseError as error:
             self._add_problem(source, error)
 
     def apply(self) -> ImportReport:
-        """Apply all that was taken."""
         import_history.validate_versions(self._stage, self.problems)
-        raise_if_problems(self.problems)
+        self.problems.raise_if_any()
         is_large = self._stage.added_count > BATCH_SIZE
         with (
-            self._database.initial_load() if is_large else nullcontext(),
+            self.database.initial_load() if is_large else nullcontext(),
             suppress(_RollBackDryRun),
-            self._database.write() as transaction,
+            self.database.write() as transaction,
         ):
             self.report.base_revision = transaction.revision
+            import_history.apply_history(transaction, self._stage, self.report, self.progress)
             applier = ImportApplier(
-                self._database,
-                transaction,
-                self._stage,
-                self.report,
-                self._prefer,
-                previewed_revision=self._previewed_revision,
+                self.database, transaction, self._stage, self.report, self.prefer, self.previewed_revision
             )
-            applier.apply(self._progress)
-            raise_if_problems(applier.problems)
+            applier.apply(self.progress)
             self.report.last_revision = transaction.revision
-            if applier.changed_since_preview:
-                raise VersionConflict(
-                    f"{applier.changed_since_preview} was changed after this was looked at. Nothing was imported."
-                )
-            if self.report.dry_run:
+            if self.dry_run:
                 raise _RollBackDryRun
         return self.report
 
     def _add_problem(self, source: str, error: ParseError) -> None:
         self.problems.add(f"{source}, line {error.line}, column {error.column}", error.reason)
 
-    def _with_progress(
-        self, records: Iterator[ParsedRecord], document: SourceDocument, bytes_before: int, total: int
-    ) -> Iterator[ParsedRecord]:
-        for number, parsed in enumerate(records):
-            if number % _PROGRESS_INTERVAL == 0:
-                self._progress("reading", bytes_before + document.bytes_read(), total)
-            yield parsed
 
-
-def _detect_format(document: SourceDocument, head: bytes, format: Format | None) -> Format:
-    """How a document that begins so is to be read. Raises `Unrecognised`."""
+def _detect_format(document: reading.SourceDocument, head: bytes, format: Format | None) -> Format:
+    """Return the format of a document; raise UnknownFormatError."""
     siblings_match = any(has_known_extension(name, format) for name in document.sibling_names)
     if format is None:
         return detect_format(document.file_name, head, allow_tables=not siblings_match)

@@ -1,4 +1,4 @@
-"""The sample catalogue that comes with Lexarium."""
+"""Load the sample catalogue of the distribution."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,13 +13,13 @@ from lexarium.store.database import Database
 
 @contextmanager
 def sample_files() -> Iterator[list[Path]]:
-    """The files of the sample."""
+    """Return the paths of the sample files, extracted if the package is an archive."""
     with as_file(files("lexarium") / "sample") as folder:
         yield sorted(folder.glob("*.json"))
 
 
 def load_sample(database: Database) -> ImportReport | None:
-    """Load the sample into a new catalogue. None, and nothing done, where records were ever in it."""
+    """Load the sample into a new catalogue; return None if the catalogue has ever held records."""
     with open_valpha_reader(database) as reader:
         if reader.position.revision:
             return None

@@ -1,4 +1,4 @@
-"""Where webhooks are sent: which addresses may be, and the sending itself."""
+"""Resolve webhook URLs to permitted addresses (SSRF guard) and POST to them."""
 
 import http.client
 import socket
@@ -16,21 +16,20 @@ from urllib.parse import SplitResult, urlsplit
 
 from lexarium.domain.errors import LexariumError
 
+# Limit for one delivery, from the lookup of the host to the status line.
 TIMEOUT_SECONDS = 10
-"""How long a delivery may take, from looking its host up to the status of the answer."""
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _Address = tuple[socket.AddressFamily, Any]
-"""A kind of network, and an address and port in it."""
 
 
 class DeliveryFailed(LexariumError):
-    """A receiver that may not be sent to, or that does not answer."""
+    """The URL is not permitted, or its server does not answer."""
 
 
 @dataclass(frozen=True)
 class ResolvedTarget:
-    """An address whose host was looked up, and where it was found: nothing else is ever connected to."""
+    """A URL with the addresses of its host, which are the only ones connected to."""
 
     url: SplitResult
     host: str
@@ -39,15 +38,15 @@ class ResolvedTarget:
 
 
 def start_deadline() -> float:
-    """When a delivery that begins now must have ended, by the monotonic clock."""
+    """Return the deadline of a delivery that begins now, by the monotonic clock."""
     return time.monotonic() + TIMEOUT_SECONDS
 
 
 def resolve_target(url: str, *, allow_private: bool, deadline: float) -> ResolvedTarget:
-    """Look an address up. Raises `Unreachable` where it is not one to send to, or cannot be found in time.
+    """Parse a URL and resolve its host; raise DeliveryFailed if it is invalid, not permitted or not found in time.
 
-    Unless `private` allows them, every address that the host has must be one of the public internet: a server
-    must not lend its place in a network to whoever may name an address.
+    Without `allow_private`, all addresses of the host must be public: otherwise an admin of the catalogue could reach
+    services of the server's own network.
     """
     parts, host, port = _parse_url(url)
     try:
@@ -62,14 +61,11 @@ def resolve_target(url: str, *, allow_private: bool, deadline: float) -> Resolve
     return ResolvedTarget(parts, host, port, addresses)
 
 
-def send(resolved: ResolvedTarget, body: bytes, headers: Mapping[str, str], *, deadline: float) -> int:
-    """POST a body and give the status that is answered; redirects are not followed.
-
-    Raises `Unreachable` where there is no answer in time.
-    """
+def send(target: ResolvedTarget, body: bytes, headers: Mapping[str, str], *, deadline: float) -> int:
+    """POST a body and return the status, without following redirects; raise DeliveryFailed if there is none in time."""
     try:
-        with _connect(resolved, deadline) as connection, _abort_at_deadline(connection, deadline):
-            return _post(resolved, connection, body, headers)
+        with _connect(target, deadline) as connection, _abort_at_deadline(connection, deadline):
+            return _post(target, connection, body, headers)
     except (OSError, http.client.HTTPException) as error:
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         raise DeliveryFailed(f"no answer: {reason}") from None
@@ -91,7 +87,7 @@ def _parse_url(url: str) -> tuple[SplitResult, str, int]:
 
 
 def _resolve_host(host: str, port: int, deadline: float) -> list[Any]:
-    """What the system's resolver finds; it has no time limit of its own, and is left behind where it takes too long."""
+    # The system's resolver has no timeout. A thread that takes too long is left behind.
     future: Future[list[Any]] = Future()
 
     def resolve() -> None:
@@ -105,7 +101,6 @@ def _resolve_host(host: str, port: int, deadline: float) -> list[Any]:
 
 
 def _remaining(deadline: float) -> float:
-    """How many seconds are left. Raises `TimeoutError` where there are none."""
     remaining = deadline - time.monotonic()
     if remaining <= 0:
         raise TimeoutError("timed out")
@@ -116,17 +111,17 @@ def _is_public(text: str) -> bool:
     address = ip_address(text)
     if address.is_multicast or address.is_reserved or not address.is_global:
         return False
-    # Tunnels to an IPv4 address, which may be any; and a range that was private once.
+    # 6to4 wraps any IPv4 address; site-local addresses are deprecated private ones.
     return not (isinstance(address, IPv6Address) and (address.sixtofour or address.is_site_local))
 
 
-def _connect(resolved: ResolvedTarget, deadline: float) -> socket.socket:
-    """A connection to the first of the places found that takes one; each has its share of the time that is left."""
+def _connect(target: ResolvedTarget, deadline: float) -> socket.socket:
+    """Connect to the first address that accepts. Each gets an equal share of the remaining time."""
     error = OSError("nothing to connect to")
-    for attempt, (family, address) in enumerate(resolved.addresses):
+    for attempt, (family, address) in enumerate(target.addresses):
         connection = socket.socket(family, socket.SOCK_STREAM)
         try:
-            connection.settimeout(_remaining(deadline) / (len(resolved.addresses) - attempt))
+            connection.settimeout(_remaining(deadline) / (len(target.addresses) - attempt))
             connection.connect(address)
             connection.settimeout(_remaining(deadline))
         except OSError as refused:
@@ -137,16 +132,14 @@ def _connect(resolved: ResolvedTarget, deadline: float) -> socket.socket:
     raise error
 
 
-def _post(resolved: ResolvedTarget, raw_socket: socket.socket, body: bytes, headers: Mapping[str, str]) -> int:
-    client: http.client.HTTPConnection
-    if resolved.url.scheme == "https":
-        client = http.client.HTTPSConnection(resolved.host, resolved.port, context=_get_ssl_context())
-        # The name is what the certificate must be for, though it is not looked up again.
-        client.sock = _get_ssl_context().wrap_socket(raw_socket, server_hostname=resolved.host)
-    else:
-        client = http.client.HTTPConnection(resolved.host, resolved.port)
-        client.sock = raw_socket
-    request_target = (resolved.url.path or "/") + (f"?{resolved.url.query}" if resolved.url.query else "")
+def _post(target: ResolvedTarget, connection: socket.socket, body: bytes, headers: Mapping[str, str]) -> int:
+    client = http.client.HTTPConnection(target.host, target.port)
+    client.default_port = _DEFAULT_PORTS[target.url.scheme]  # It is left out of the Host header.
+    client.sock = connection
+    if target.url.scheme == "https":
+        # The certificate must be for the host, although only its address is used.
+        client.sock = _get_ssl_context().wrap_socket(connection, server_hostname=target.host)
+    request_target = (target.url.path or "/") + (f"?{target.url.query}" if target.url.query else "")
     try:
         client.request("POST", request_target, body, dict(headers))
         return client.getresponse().status
@@ -161,14 +154,20 @@ def _get_ssl_context() -> ssl.SSLContext:
 
 @contextmanager
 def _abort_at_deadline(connection: socket.socket, deadline: float) -> Iterator[None]:
-    """End a connection when its time is up.
+    """Shut down a connection at the deadline.
 
-    Time-outs of a socket are a step each: a receiver that sends a byte now and then would never run into one.
+    A socket's timeout is one per operation: a server that sends a byte now and then would never exceed it.
     """
-    # A handle of its own: encryption takes over the one that is given.
+    expired = threading.Event()
+    # A duplicate, since TLS detaches the original handle.
     with connection.dup() as handle:
-        expired = threading.Event()
-        timer = threading.Timer(_remaining(deadline), _shut_down, [handle, expired])
+
+        def abort() -> None:
+            expired.set()
+            with suppress(OSError):  # It may be closed already.
+                handle.shutdown(socket.SHUT_RDWR)
+
+        timer = threading.Timer(_remaining(deadline), abort)
         timer.start()
         try:
             yield
@@ -176,11 +175,5 @@ def _abort_at_deadline(connection: socket.socket, deadline: float) -> Iterator[N
             timer.cancel()
             timer.join()
             if expired.is_set():
-                # Whatever was read of an answer that was cut off, and whatever was raised about it.
+                # Replaces a partial response, or any error it caused.
                 raise TimeoutError("timed out")
-
-
-def _shut_down(connection: socket.socket, expired: threading.Event) -> None:
-    expired.set()
-    with suppress(OSError):  # it may have ended by itself
-        connection.shutdown(socket.SHUT_RDWR)

@@ -1,8 +1,7 @@
-"""Webhooks as an admin keeps them. `deliverer` sends to them."""
+"""Manage webhook subscriptions."""
 
 import base64
 import secrets
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,12 +17,13 @@ from lexarium.store.position import Snapshot
 from lexarium.store.transaction import Transaction
 
 MAX_DELIVERIES = webhooks.MAX_DELIVERIES
-"""How many deliveries of a webhook are kept, the newest."""
+list_webhooks = webhooks.list_all
+count_backlog = webhooks.count_backlog
 
 
 @dataclass(frozen=True)
 class WebhookSettings:
-    """What someone wants told, and where."""
+    """URL of a webhook, and the changes it receives."""
 
     url: str
     collections: tuple[str, ...]
@@ -31,7 +31,7 @@ class WebhookSettings:
 
 
 def find_url_problems(url: str, *, allow_private: bool) -> list[FieldProblem]:
-    """What is wrong with an address to send to. Unless `private` allows them, those in private ranges are."""
+    """Return the reason why a URL cannot receive deliveries, if there is one."""
     try:
         resolve_target(url, allow_private=allow_private, deadline=start_deadline())
     except DeliveryFailed as error:
@@ -40,7 +40,7 @@ def find_url_problems(url: str, *, allow_private: bool) -> list[FieldProblem]:
 
 
 def create_webhook(transaction: Transaction, settings: WebhookSettings) -> Webhook:
-    """Make a webhook, which begins with the next change. Its address was looked at by `unsendable`."""
+    """Create a webhook that starts at the next change. Its URL must have passed `find_url_problems`."""
     webhook = Webhook(
         id=mint_id("whk"),
         url=settings.url,
@@ -54,13 +54,8 @@ def create_webhook(transaction: Transaction, settings: WebhookSettings) -> Webho
     return webhook
 
 
-def list_webhooks(snapshot: Snapshot) -> list[Webhook]:
-    """Every webhook."""
-    return webhooks.list_all(snapshot)
-
-
 def get_webhook(snapshot: Snapshot, webhook_id: str) -> Webhook:
-    """The webhook of this id. Raises `NotFound` where there is none."""
+    """Return the webhook with an id; raise NotFound."""
     webhook = None if find_unstorable_char(webhook_id) else webhooks.find(snapshot, webhook_id)
     if webhook is None:
         raise NotFound(f"There is no webhook with the id {webhook_id!r}.")
@@ -68,40 +63,39 @@ def get_webhook(snapshot: Snapshot, webhook_id: str) -> Webhook:
 
 
 def list_deliveries(snapshot: Snapshot, webhook_id: str, limit: int) -> list[WebhookDelivery]:
-    """The deliveries of a webhook, the newest first; of old ones no log is kept."""
+    """Return the logged deliveries of a webhook, newest first; raise NotFound."""
     return webhooks.list_deliveries(snapshot, get_webhook(snapshot, webhook_id).id, limit)
 
 
 def update_webhook(transaction: Transaction, webhook_id: str, settings: WebhookSettings) -> Webhook:
-    """Tell something else from now on, or elsewhere. Its address was looked at by `unsendable`."""
-
-    def apply_settings(webhook: Webhook) -> Webhook:
-        return replace(webhook.with_url(settings.url), collections=settings.collections, actions=settings.actions)
-
-    return _update(transaction, webhook_id, apply_settings)
+    """Replace the settings of a webhook. Its URL must have passed `find_url_problems`."""
+    webhook = get_webhook(transaction.connection, webhook_id).with_url(settings.url)
+    return _save(transaction, replace(webhook, collections=settings.collections, actions=settings.actions))
 
 
 def enable_webhook(transaction: Transaction, webhook_id: str) -> Webhook:
-    """Try again at once, with the change where it stopped; also where it was not disabled."""
-    return _update(transaction, webhook_id, Webhook.with_enabled)
+    """Retry at once, from the change at which deliveries stopped. The webhook need not be disabled."""
+    return _save(transaction, get_webhook(transaction.connection, webhook_id).with_enabled())
 
 
 def disable_webhook(transaction: Transaction, webhook_id: str) -> Webhook:
-    """Send nothing until it is enabled; one that is disabled stays as it was."""
-    return _update(
-        transaction,
-        webhook_id,
-        lambda webhook: replace(webhook, disabled=now_ms() if webhook.disabled is None else webhook.disabled),
-    )
+    """Stop deliveries until the webhook is enabled. One that is disabled keeps its date."""
+    webhook = get_webhook(transaction.connection, webhook_id)
+    return _save(transaction, webhook if webhook.disabled is not None else replace(webhook, disabled=now_ms()))
 
 
 def rotate_secret(transaction: Transaction, webhook_id: str) -> Webhook:
-    """Give it a new secret; until the next time, deliveries are signed with the last one too."""
-    return _update(transaction, webhook_id, lambda webhook: webhook.with_secret(_new_secret()))
+    """Give a webhook a new secret. Deliveries are also signed with the previous one until the next rotation."""
+    return _save(transaction, get_webhook(transaction.connection, webhook_id).with_secret(_new_secret()))
+
+
+def delete_webhook(transaction: Transaction, webhook_id: str) -> None:
+    """Delete a webhook and its delivery log; raise NotFound."""
+    webhooks.delete_webhook(transaction, get_webhook(transaction.connection, webhook_id).id)
 
 
 def serialize_webhook(webhook: Webhook) -> dict[str, Any]:
-    """A webhook, without its secrets."""
+    """Return the JSON of a webhook, without its secrets."""
     return {
         "id": webhook.id,
         "url": webhook.url,
@@ -117,7 +111,7 @@ def serialize_webhook(webhook: Webhook) -> dict[str, Any]:
 
 
 def serialize_delivery(delivery: WebhookDelivery) -> dict[str, Any]:
-    """What came of a delivery."""
+    """Return the JSON of a delivery."""
     return {
         "seq": delivery.seq,
         "at": format_timestamp(delivery.at),
@@ -126,16 +120,10 @@ def serialize_delivery(delivery: WebhookDelivery) -> dict[str, Any]:
     }
 
 
-def _update(transaction: Transaction, webhook_id: str, transform: Callable[[Webhook], Webhook]) -> Webhook:
-    updated = transform(get_webhook(transaction.connection, webhook_id))
-    webhooks.save(transaction, updated)
-    return updated
+def _save(transaction: Transaction, webhook: Webhook) -> Webhook:
+    webhooks.save(transaction, webhook)
+    return webhook
 
 
 def _new_secret() -> str:
     return f"whsec_{base64.b64encode(secrets.token_bytes(32)).decode()}"
-
-
-def delete_webhook(transaction: Transaction, webhook_id: str) -> None:
-    """Remove a webhook and the log of its deliveries. Raises `NotFound` where there is none."""
-    webhooks.delete_webhook(transaction, get_webhook(transaction.connection, webhook_id).id)

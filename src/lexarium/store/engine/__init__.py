@@ -1,1 +1,1 @@
-"""SQLite and PostgreSQL."""
+"""SQLite and PostgreSQL, and the position that both keep."""

@@ -1,7 +1,7 @@
-"""What the two engines do differently: the narrow contract that `sqlite` and `postgres` fulfil."""
+"""Interface of the database engines, with defaults for what an engine does not need."""
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Protocol
 
@@ -12,22 +12,21 @@ from lexarium.domain.errors import DatabaseDamaged, DatabaseUnavailable, StoreEr
 from lexarium.store.migrations import SCHEMA_VERSION
 from lexarium.store.position import Position
 
+# Schema version of the tables, selected together with the lock of the catalogue.
 SCHEMA_VERSION_COLUMN: ColumnElement[str] = literal_column("(SELECT version_num FROM alembic_version)")
-"""The version of the tables, for whoever locks the catalogue to write: it costs no statement of its own."""
 
 
 def require_schema_version(schema_version: str, location: str) -> None:
-    """Raise where the tables are not those that this process knows: what it wrote could be wrong in them."""
+    """Raise DatabaseUnavailable unless the tables have the schema that this process knows."""
     if schema_version != SCHEMA_VERSION:
         raise DatabaseUnavailable(
-            f"The schema of {location} is {schema_version} now, and this process knows"
-            f" {SCHEMA_VERSION}: nothing can be written. "
-            "Restart it with the Lexarium that has upgraded the database."
+            f"The schema of {location} is {schema_version} now, and this process knows {SCHEMA_VERSION}: nothing can be"
+            " written. Restart it with the Lexarium that has upgraded the database."
         )
 
 
 def require_undamaged(reason: str | None, location: str) -> None:
-    """Raise `Damaged` where a database is marked as damaged, for this reason."""
+    """Raise DatabaseDamaged if there is a reason why a database is marked as damaged."""
     if reason is not None:
         raise DatabaseDamaged(
             f"The database {location} is marked as damaged: {reason.rstrip('.')}. Run `lexarium check`; it removes the"
@@ -37,98 +36,107 @@ def require_undamaged(reason: str | None, location: str) -> None:
 
 
 class PositionWatcher(Protocol):
-    """Tells the catalogue's position, cheaply enough to be asked at every request, from one thread."""
+    """Source of the current position, cheap enough for every request. Used from one thread."""
 
     def get_position(self) -> Position:
-        """The position that a read begun now may expect to see, at least."""
+        """Return the position that a read starting now sees at least."""
 
     def advance(self, position: Position) -> None:
-        """Hear of a position that this process has read or committed."""
+        """Take note of a position that this process has read or committed."""
 
     def close(self) -> None:
-        """Stop watching. Closing twice does no harm."""
+        """Stop watching. May be called twice."""
 
 
 class Backend(Protocol):
-    """One database engine."""
+    """Database engine. Engines inherit the defaults."""
 
     engine: Engine
+    # Address of the database for people, without a password.
     location: str
-    """Where the database is, as a person may read it: no password."""
+    # Whether the database runs in this process, so that a short query need not move to another thread.
     is_embedded: bool
-    """Whether it is in this process, so that a short look takes no longer than a thread would."""
-    path: Path | None
-    """Its file, where it is one."""
+    # Database file, if it is one.
+    path: Path | None = None
 
     def exists(self) -> bool:
-        """Whether there is anything at its place."""
+        """Return whether there may be a database; connecting to a missing one raises."""
+        return True
 
     def connect_read(self) -> Connection:
-        """A connection in a transaction that sees one unchanging state."""
+        """Return a connection in a transaction that sees one unchanging state."""
 
     def connect_autocommit(self) -> Connection:
-        """A connection for one statement that reads: without any other, where each is a trip to a server."""
+        """Return a connection for a single read statement, without round trips for a transaction."""
 
     def connect_write(self) -> Connection:
-        """A connection whose transaction may write."""
+        """Return a connection whose transaction may write."""
 
     def configure(self) -> None:
-        """Set up what outlives a connection. Called once the database is known to be a catalogue."""
+        """Apply settings that outlive a connection. Called once the database is known to be a catalogue."""
+        return
 
     def check_integrity(self, connection: Connection) -> list[str]:
-        """What the engine itself finds wrong with what it keeps."""
+        """Return the problems that the engine finds in its own storage."""
+        return []
 
     def quick_check(self) -> Iterator[str | None]:
-        """Check in short steps, each in a transaction of its own, what the engine can check at little cost.
+        """Run the engine's cheap checks in short steps, each in its own transaction.
 
-        Yields after each step: what is damaged, or None. Raises where that cannot even be read.
+        Yields a problem or None after each step. Raises if something cannot be read at all.
         """
 
     def find_damage(self) -> str | None:
-        """Return why the database is marked as damaged, or None. Any process of any node may have marked it."""
+        """Return the reason why the database is marked as damaged, by any process of any node, or None."""
 
     def record_damage(self, reason: str) -> None:
-        """Mark the database as damaged, for every process and across restarts."""
+        """Mark the database as damaged, for all processes and across restarts."""
 
     def clear_damage(self) -> None:
-        """Remove the mark, once a check has passed."""
+        """Remove the damage mark, after a check has passed."""
 
     def has_disk_space(self) -> bool:
-        """Return whether the disk has room for a write, as far as that can be seen without one."""
+        """Return whether the disk has room for a write, as far as that is visible without one."""
+        return True
 
     def initial_load(self) -> AbstractContextManager[None]:
-        """A block in which much is written to a new database that, as it seems, nobody else uses."""
+        """Return a context for loading many records into a new database that nobody else seems to use."""
+        return nullcontext()
 
     def bulk_load(self, connection: Connection) -> AbstractContextManager[None]:
-        """Within a writing transaction, a block that adds more records than there were before it."""
+        """Return a context, within a write transaction, that more than doubles the number of records."""
 
     def begin_upgrade(self) -> AbstractContextManager[Connection]:
-        """A writing transaction that may change the tables, once no other does. Others can tell: see `is_upgraded`."""
+        """Begin a write transaction that may change the tables, after waiting for other upgrades."""
 
     def lock_out_writers(self, connection: Connection) -> None:
-        """Have whoever is about to write wait until this transaction, which changes the tables, has ended."""
+        """Make writers wait until this transaction, which changes the tables, has ended."""
+        return
 
     def is_upgrading(self, connection: Connection) -> bool:
-        """Whether a process is about to change the tables; once it has ended, however it did, none is."""
+        """Return whether a running process is changing the tables."""
 
     def lock_catalogue(self, connection: Connection) -> Position:
-        """Wait until no other transaction writes, and keep others from it until this one ends: the position then.
+        """Lock the catalogue against other writers until the transaction ends; return its position.
 
-        Its timeline is the present one, whatever the last write was made on. Raises `Unavailable` where the tables were
-        upgraded since, `Damaged` where the database is marked as damaged.
+        The timeline of the position is the current one, not that of the last write. Raises DatabaseUnavailable if the
+        tables were upgraded meanwhile, DatabaseDamaged if the database is marked as damaged.
         """
 
     def with_notify(self, statement: Update) -> Executable:
-        """The statement that moves the catalogue, such that other nodes hear of it when it is committed."""
+        """Return the statement that sets the position, extended to notify other nodes on commit."""
+        return statement
 
     def finish_copy(self, connection: Connection) -> None:
-        """Be ready for more, after rows were written with numbers of their own, and many."""
+        """Update sequences and statistics after many rows were copied with their ids."""
+        return
 
     def start_watcher(self) -> PositionWatcher:
-        """Start to watch the catalogue's position."""
+        """Start to watch the position."""
 
     def abort_connections(self) -> None:
-        """Let nobody wait any longer for an answer to what was read or written: they get an error."""
+        """Make all threads that wait for the database fail with an error."""
+        return
 
     def translate_error(self, error: DBAPIError) -> StoreError | None:
-        """The error as a sentence for people, or None where it is a fault of ours."""
+        """Return the error as one for people, or None if it is a bug."""

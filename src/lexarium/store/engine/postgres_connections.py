@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL: which of the servers that an address names, and how long one is waited for."""
+"""Connections to the PostgreSQL servers that an address names."""
 
 import logging
 import os
@@ -15,16 +15,16 @@ from lexarium.domain.errors import SettingError
 
 logger = logging.getLogger(__name__)
 
+# Timeline that a server writes on. A promotion begins a new one.
 TIMELINE_SQL = "('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint"
-"""The timeline that a server writes on: a promotion begins a new one."""
 _SELECT_TIMELINE = f"SELECT CASE WHEN pg_is_in_recovery() THEN 0 ELSE {TIMELINE_SQL} END"
 _REQUIRED_ENCODING = "UTF8"
+# Parameters of an address that may have one value per host.
 _PER_HOST_KEYS = ("host", "hostaddr", "port")
-"""The parts of an address that may name several, one for each host."""
 
 
 class _BinaryCursorMixin:
-    """A cursor whose rows come as the server keeps them: spelt out, bytes would be twice as long, and slow to read."""
+    """Fetch rows in binary: as text, bytes would be twice as long and slow to parse."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -40,11 +40,11 @@ class _ServerCursor(_BinaryCursorMixin, psycopg.ServerCursor[Any]):
 
 
 class PostgresConnection(psycopg.Connection[Any]):
-    """A connection that is given up where its server does not answer in time. It begins no transaction by itself."""
+    """Connection with a timeout for the server's response, and without implicit transactions."""
 
     timeout: float | None = None
+    # Timeline of the server when the connection was made; 0 for a standby.
     timeline = 0
-    """That which its server wrote on when it was made; 0 for a standby."""
 
     def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:
         if timeout is not None or self.timeout is None:
@@ -52,21 +52,21 @@ class PostgresConnection(psycopg.Connection[Any]):
         try:
             return super().wait(gen, interval, self.timeout)
         except psycopg.errors._WaitTimeout:
-            # Not cancelled: whether a commit that hangs comes to be is the server's to decide, and must stay so.
+            # Not cancelled: only the server may decide whether a pending commit succeeds.
             self.pgconn.finish()
             raise psycopg.OperationalError(f"the server did not answer within {self.timeout:g} s") from None
 
     def abort(self) -> None:
-        """Let whoever waits for it, in whatever thread, wait no longer: they get an error."""
+        """Make all threads that wait for this connection fail with an error."""
         with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(self.fileno())) as sock:
             sock.shutdown(socket.SHUT_RDWR)
 
 
 class PostgresConnector:
-    """Makes connections to a primary, or to any standby. For any thread.
+    """Connect to the primary, or to any standby. Thread-safe.
 
-    Of servers that take writes, one is passed by that is on an older timeline than one seen before: another was
-    promoted in its place, and whatever is written to it is lost.
+    Servers that accept writes on an older timeline than one seen before are rejected: another was promoted in their
+    place, and writes to them are lost.
     """
 
     def __init__(self, conninfo: str, timeout: float | None, *, standby: bool) -> None:
@@ -78,23 +78,23 @@ class PostgresConnector:
         self._connections: WeakSet[PostgresConnection] = WeakSet()
 
     def connect(self) -> PostgresConnection:
-        """A connection to the first server that is there."""
-        # The first time, and when the watch begins anew, every server is looked at: then it is known which is meant.
+        """Connect to the first available server."""
+        # The first connection looks at all servers, to find the newest timeline.
         connection = self._connect_any(try_all=self._newest_timeline == 0)
         self._connections.add(connection)
         return connection
 
     def connect_newest(self) -> PostgresConnection:
-        """A connection to the newest of all."""
+        """Connect to the server with the newest timeline."""
         return self._connect_any(try_all=True)
 
     def abort_all(self) -> None:
-        """Let nobody wait any longer for an answer to what was asked by `new` connections."""
+        """Make all threads that wait for connections made by `connect` fail with an error."""
         for connection in list(self._connections):
             connection.abort()
 
     def is_outdated(self, connection: PostgresConnection) -> bool:
-        """Whether another server has been promoted since this connection was made."""
+        """Return whether another server was promoted since this connection was made."""
         return not self._is_standby and connection.timeline < self._newest_timeline
 
     def _connect_any(self, *, try_all: bool) -> PostgresConnection:
@@ -118,7 +118,6 @@ class PostgresConnector:
         return newest
 
     def _open(self, host: str) -> PostgresConnection:
-        """A connection to this one, unless it is older than what was seen."""
         connection = PostgresConnection.connect(host, autocommit=True)
         connection.timeout = self._timeout
         connection.cursor_factory, connection.server_cursor_factory = _Cursor, _ServerCursor
@@ -131,14 +130,14 @@ class PostgresConnector:
             )
         if self._is_standby:
             return connection
-        connection.timeline = _read_timeline(connection)
+        (connection.timeline,) = connection.execute(_SELECT_TIMELINE).fetchone() or (0,)
         if 0 < connection.timeline < self._newest_timeline:
             raise psycopg.OperationalError(self._reject_old_primary(connection))
         self._newest_timeline = max(self._newest_timeline, connection.timeline)
         return connection
 
     def _reject_old_primary(self, connection: PostgresConnection) -> str:
-        """Leave a server alone: why. The log is told once."""
+        """Close the connection and return the reason. Logged once per host."""
         host = f"{connection.info.host}:{connection.info.port}"
         message = f"{host} is an old primary, in whose place another was promoted. Make it a standby of that one"
         connection.close()
@@ -148,13 +147,7 @@ class PostgresConnector:
         return message
 
 
-def _read_timeline(connection: PostgresConnection) -> int:
-    (timeline,) = connection.execute(_SELECT_TIMELINE).fetchone() or (0,)
-    return int(timeline)
-
-
 def _split_hosts(conninfo: str) -> Iterator[str]:
-    """The address of each server that an address names."""
     parts: dict[str, Any] = conninfo_to_dict(conninfo)
     values_by_key = {name: str(parts[name]).split(",") for name in _PER_HOST_KEYS if parts.get(name)}
     for index in range(max(map(len, values_by_key.values()), default=1)):

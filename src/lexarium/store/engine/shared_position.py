@@ -1,4 +1,4 @@
-"""Where a node stands: told by each of its processes to the others, through memory that they share."""
+"""Latest known position, shared between the processes of a node through mmap."""
 
 import fcntl
 import mmap
@@ -13,14 +13,13 @@ _LAYOUT = struct.Struct("<64sqqqqq")
 _CHECKSUM = struct.Struct("<I")
 _SIZE = _LAYOUT.size + _CHECKSUM.size
 _DISK_FULL_OFFSET = _SIZE
-"""Offset of the byte that says whether the disk of the database is full."""
 
 
 class SharedPosition:
-    """The newest position that any process of a node has read, written or heard of. For any thread."""
+    """Newest position that any process of a node has read or written. Thread-safe."""
 
     def __init__(self, path: Path) -> None:
-        """The file may be new and empty; it is its maker's to remove."""
+        """Open the file, which may be empty. The caller removes it."""
         self._file = path.open("r+b")
         self._file.truncate(_SIZE + 1)
         self._memory = mmap.mmap(self._file.fileno(), _SIZE + 1)
@@ -29,19 +28,19 @@ class SharedPosition:
         self._position: Position | None = None
 
     def read(self) -> Position | None:
-        """The position; None where there is none yet, or it is being written at this moment."""
+        """Return the position, or None if there is none yet."""
         raw = self._memory[:_SIZE]
         if raw != self._last_raw:
             position = _unpack(raw)
             if position is None:
                 return self._position
-            # In this order: another thread that sees the new bytes must find the new position.
+            # In this order: a thread that sees the new bytes must also see the new position.
             self._position, self._last_raw = position, raw
         return self._position
 
     @property
     def is_disk_full(self) -> bool:
-        """Whether a write of any process found the disk of the database full, and none has been tried since."""
+        """True if the last write of any process found the disk full."""
         return self._memory[_DISK_FULL_OFFSET] != 0
 
     @is_disk_full.setter
@@ -49,12 +48,12 @@ class SharedPosition:
         self._memory[_DISK_FULL_OFFSET] = full
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._memory.close()
         self._file.close()
 
     def advance(self, position: Position) -> None:
-        """Tell of a position; an older one changes nothing."""
+        """Set the position, unless it is an older one."""
         with self._lock:
             fcntl.flock(self._file, fcntl.LOCK_EX)
             try:

@@ -1,4 +1,4 @@
-"""SQLite in WAL mode: the embedded engine."""
+"""SQLite in WAL mode, for a single node."""
 
 import fcntl
 import logging
@@ -10,32 +10,28 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, Connection, Engine, Executable, Update, create_engine, event, text
+from sqlalchemy import URL, Connection, Engine, create_engine, event, text
 from sqlalchemy.dialects.sqlite.base import SQLiteDialect
 from sqlalchemy.engine import ExceptionContext
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from lexarium.domain.errors import (
-    DatabaseDamaged,
-    DatabaseUnavailable,
-    DiskFull,
-    InvalidDatabase,
-    SettingError,
-    StoreError,
-)
-from lexarium.store.engine.base import SCHEMA_VERSION_COLUMN, PositionWatcher, require_schema_version, require_undamaged
-from lexarium.store.position import SELECT_POSITION, Position
+from lexarium.domain import errors
+from lexarium.domain.errors import DatabaseDamaged, DatabaseUnavailable, StoreError
+from lexarium.store.engine import base
+from lexarium.store.engine.base import PositionWatcher
+from lexarium.store.engine.catalogue import SELECT_POSITION
+from lexarium.store.position import Position
 from lexarium.store.schema import change_table, metadata, record_table
 
 logger = logging.getLogger(__name__)
 
+# Execution options of a connection whose transaction begins with the write lock.
 _WRITE_OPTIONS = {"lexarium_write": True}
-"""Execution options of a connection whose transaction begins as a writer's."""
 
+# Longest wait for the lock and for a connection.
 _LOCK_TIMEOUT_SECONDS = 10
-"""How long a writer waits for its turn, and anyone for a connection, before giving up."""
 
-_SELECT_POSITION_AND_SCHEMA = SELECT_POSITION.add_columns(SCHEMA_VERSION_COLUMN)
+_SELECT_POSITION_AND_SCHEMA = SELECT_POSITION.add_columns(base.SCHEMA_VERSION_COLUMN)
 _POLL_SECONDS = 0.02
 
 _POSITION_SQL = str(SELECT_POSITION.compile(dialect=SQLiteDialect()))
@@ -43,20 +39,20 @@ _POSITION_SQL = str(SELECT_POSITION.compile(dialect=SQLiteDialect()))
 _CACHE_KB = 4_000
 _BULK_LOAD_CACHE_KB = 64_000
 
+# A disk with less space than this counts as full.
 _MIN_FREE_BYTES = 1 << 20
-"""In bytes: a disk with less than this left counts as full."""
 
+# More than there are threads.
 _POOL_SIZE = 64
-"""More than there are threads to use them."""
 
 
 def build_url(path: Path) -> str:
-    """The address of a database file, whatever signs are in its path."""
+    """Return the address of a database file, with special characters in its path escaped."""
     return URL.create("sqlite", database=str(path)).render_as_string()
 
 
 class SqlitePositionWatcher:
-    """Asks SQLite's own counter of commits, on a connection that does nothing else: microseconds a call."""
+    """Watch SQLite's counter of commits through a separate connection. A call takes microseconds."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -65,16 +61,14 @@ class SqlitePositionWatcher:
 
     def _connect(self) -> None:
         self._connection = self._engine.connect()
-        driver = self._connection.connection.driver_connection
-        assert isinstance(driver, sqlite3.Connection)
-        self._execute = driver.execute
+        self._execute = _driver_connection(self._connection).execute
         self._data_version = -1
 
     def get_position(self) -> Position:
         try:
             data_version = self._execute("PRAGMA data_version").fetchone()[0]
             if data_version != self._data_version:
-                # Not through SQLAlchemy: this one statement is a transaction of its own, and is run after every commit.
+                # Not through SQLAlchemy: this runs after every commit, as a transaction of its own.
                 self._position = Position._make(self._execute(_POSITION_SQL).fetchone())
                 self._data_version = data_version
         except sqlite3.Error as error:
@@ -87,40 +81,42 @@ class SqlitePositionWatcher:
         return self._position
 
     def _reconnect(self) -> None:
-        """Drop the connection: it keeps the damaged page in its cache, also when the file is whole again."""
+        """Replace the connection: its cache keeps a damaged page even after the file is repaired."""
         if not self._connection.closed:
             self._connection.invalidate()
             self._connection.close()
-        with suppress(SQLAlchemyError):  # The next call tries again.
+        with suppress(SQLAlchemyError):  # the next call tries again
             self._connect()
 
     def advance(self, position: Position) -> None:
-        """Nothing to hear: this connection sees commits of every other."""
+        """Do nothing: the connection sees all commits."""
 
     def close(self) -> None:
         self._connection.close()
 
 
-class SqliteBackend:
-    """A database file."""
+class SqliteBackend(base.Backend):
+    """Database file."""
 
     is_embedded = True
 
     def __init__(self, url: URL) -> None:
         if not url.database or url.database == ":memory:":
-            raise SettingError("The database must be a file: sqlite:///PATH (a whole path begins with four slashes).")
+            raise errors.SettingError(
+                "The database must be a file: sqlite:///PATH (a whole path begins with four slashes)."
+            )
         self.location = url.database
         if not Path(self.location).absolute().parent.is_dir():
             raise DatabaseUnavailable(f"The folder of the database {self.location} does not exist.")
         self.engine = create_engine(
             url,
             connect_args={"timeout": _LOCK_TIMEOUT_SECONDS, "check_same_thread": False},
-            hide_parameters=True,  # An error that is logged must not tell what people wrote.
+            hide_parameters=True,  # logged errors must not contain user data
             pool_size=_POOL_SIZE,
             max_overflow=0,
             pool_timeout=_LOCK_TIMEOUT_SECONDS,
         )
-        self.path: Path | None = Path(self.location)
+        self.path = Path(self.location)
         self._upgrade_marker = Path(f"{self.location}-upgrading")
         self._damage_marker = Path(f"{self.location}-damaged")
         self._opened_identity: tuple[int, int] | None = None
@@ -150,14 +146,12 @@ class SqliteBackend:
 
     def configure(self) -> None:
         with self.engine.connect() as connection:
-            # It cannot be changed within a transaction, and it stays in the file: not before the file is ours.
-            driver = connection.connection.driver_connection
-            assert isinstance(driver, sqlite3.Connection)
-            self._enable_wal(driver)
+            # Not within a transaction, and only once the file is ours: the mode is part of the file.
+            self._enable_wal(_driver_connection(connection))
         self._opened_identity = self._file_identity()
 
     def _enable_wal(self, driver: sqlite3.Connection) -> None:
-        """Turn the write-ahead log on. Where another process is about to write, SQLite does not wait by itself."""
+        # SQLite itself does not wait here for another process that is about to write.
         deadline = time.monotonic() + _LOCK_TIMEOUT_SECONDS
         while True:
             try:
@@ -179,7 +173,7 @@ class SqliteBackend:
             yield None if messages == ["ok"] else f"the database file is damaged: {messages[0]}"
 
     def find_damage(self) -> str | None:
-        # In a file of its own: a damaged database may not be writable.
+        # In a separate file, since a damaged database may not be writable.
         try:
             return self._damage_marker.read_text()
         except FileNotFoundError:
@@ -198,14 +192,14 @@ class SqliteBackend:
         try:
             disk = os.statvfs(Path(self.location).absolute().parent)
         except OSError:
-            return True  # That it cannot be reached is told elsewhere.
+            return True  # reported elsewhere
         return disk.f_bavail * disk.f_frsize >= _MIN_FREE_BYTES
 
     @contextmanager
     def initial_load(self) -> Iterator[None]:
-        """Without the write-ahead log, if no one else has the file open: rows are written once, and found sooner.
+        """Turn the write-ahead log off if no one else has the file open, so that rows are written once.
 
-        A crash undoes all of it, as ever: the journal then holds how the file was before.
+        A crash rolls everything back as usual, from the rollback journal.
         """
         self.engine.dispose()
         self._try_journal_mode("TRUNCATE")
@@ -216,19 +210,18 @@ class SqliteBackend:
 
     def _try_journal_mode(self, mode: str) -> None:
         with self.engine.connect() as connection:
-            driver = connection.connection.driver_connection
-            assert isinstance(driver, sqlite3.Connection)
+            driver = _driver_connection(connection)
             driver.execute("PRAGMA busy_timeout=0").close()
-            # Where others have it open it cannot be changed, and need not be: whoever opens it sets it right.
+            # The mode cannot change while others have the file open. The next process to open it sets it.
             with suppress(sqlite3.OperationalError):
                 driver.execute(f"PRAGMA journal_mode={mode}").close()
             driver.execute(f"PRAGMA busy_timeout={_LOCK_TIMEOUT_SECONDS * 1000}").close()
 
     @contextmanager
     def bulk_load(self, connection: Connection) -> Iterator[None]:
-        """Indexes by name are made once at the end, sorted, and not row by row. Readers go on in the state before.
+        """Create the indexes by name once at the end, sorted. Readers see the state before.
 
-        But for that of flagged records, which are few.
+        The index of flagged records is small and stays.
         """
         indexes = [
             index
@@ -251,17 +244,11 @@ class SqliteBackend:
         with _hold_marker(self._upgrade_marker), self.connect_write() as connection, connection.begin():
             yield connection
 
-    def lock_out_writers(self, connection: Connection) -> None:
-        """Nothing to do: there is one writer at a time."""
-
     def is_upgrading(self, connection: Connection) -> bool:
         return _is_marker_held(self._upgrade_marker)
 
     def _create_private_file(self, *_: Any) -> None:
-        """Make the file, where there is none, such that only its owner can read it; SQLite makes those beside it alike.
-
-        Where it cannot be made, SQLite says so.
-        """
+        """Create the file, if missing, readable by its owner only. SQLite reports errors itself."""
         with suppress(OSError):
             os.close(os.open(self.location, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
 
@@ -273,53 +260,45 @@ class SqliteBackend:
         return status.st_dev, status.st_ino
 
     def _require_same_file(self) -> None:
-        # What is written to a file that has no name any more is lost when it is closed.
+        # Writes to a deleted file are lost when it is closed.
         if self._opened_identity is not None and self._opened_identity != self._file_identity():
             raise DatabaseUnavailable(f"The database file {self.location} was removed or replaced while it was in use.")
 
     def lock_catalogue(self, connection: Connection) -> Position:
-        require_undamaged(self.find_damage(), self.location)
-        *position, schema_version = connection.execute(
-            _SELECT_POSITION_AND_SCHEMA
-        ).one()  # a writing transaction begins with the lock
-        require_schema_version(schema_version, self.location)
+        base.require_undamaged(self.find_damage(), self.location)
+        # A write transaction begins with the lock.
+        *position, schema_version = connection.execute(_SELECT_POSITION_AND_SCHEMA).one()
+        base.require_schema_version(schema_version, self.location)
         return Position._make(position)
-
-    def with_notify(self, statement: Update) -> Executable:
-        return statement  # SQLite counts commits for every reader
-
-    def finish_copy(self, connection: Connection) -> None:
-        """Nothing to do: SQLite counts on from the largest number."""
 
     def start_watcher(self) -> PositionWatcher:
         return SqlitePositionWatcher(self.engine)
-
-    def abort_connections(self) -> None:
-        """Nothing to do: a file answers."""
 
     def translate_error(self, error: DBAPIError) -> StoreError | None:
         reason = str(error.orig)
         if _is_damage_message(reason):
             if _NOT_UTF8_MESSAGE in reason:
-                reason = "a text is not UTF-8"  # SQLite's own words hold the text
+                reason = "a text is not UTF-8"  # SQLite's message contains the text
             message = f"{self.location} is not an SQLite database, or it is damaged: {reason}."
-            return (
-                InvalidDatabase(message)
-                if _NOT_A_DATABASE_MESSAGE in reason and self._opened_identity is None
-                else DatabaseDamaged(message)
-            )
+            is_foreign = _NOT_A_DATABASE_MESSAGE in reason and self._opened_identity is None
+            return errors.InvalidDatabase(message) if is_foreign else DatabaseDamaged(message)
         if "full" in reason or ("disk I/O" in reason and not self.has_disk_space()):
-            return DiskFull(f"The disk of the database {self.location} is full: {reason}.")
-        if isinstance(error.orig, sqlite3.OperationalError) and any(
-            fragment in reason for fragment in _UNAVAILABLE_MESSAGES
-        ):
+            return errors.DiskFull(f"The disk of the database {self.location} is full: {reason}.")
+        is_unavailable = any(fragment in reason for fragment in _UNAVAILABLE_MESSAGES)
+        if isinstance(error.orig, sqlite3.OperationalError) and is_unavailable:
             return DatabaseUnavailable(f"The database {self.location} cannot be used now: {reason}.")
         return None
 
 
+def _driver_connection(connection: Connection) -> sqlite3.Connection:
+    driver = connection.connection.driver_connection
+    assert isinstance(driver, sqlite3.Connection)
+    return driver
+
+
 @contextmanager
 def _hold_marker(marker: Path) -> Iterator[None]:
-    """Show a sign, which vanishes with the process. Where it cannot be written, there is none."""
+    """Hold a marker file, which counts only while the process lives. Without write access there is none."""
     try:
         file = marker.open("w")
     except OSError:
@@ -334,7 +313,7 @@ def _hold_marker(marker: Path) -> Iterator[None]:
 
 
 def _is_marker_held(marker: Path) -> bool:
-    """Whether a process shows a sign. A file that a process has left which was killed is none."""
+    """Return whether a process holds a marker. A file left by a killed process does not count."""
     try:
         with marker.open() as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -350,7 +329,6 @@ _NOT_UTF8_MESSAGE = "not decode to UTF-8"
 
 
 def _is_damage_message(reason: str) -> bool:
-    """Whether SQLite's words for an error tell of a damaged file."""
     return any(fragment in reason for fragment in ("malformed", _NOT_A_DATABASE_MESSAGE, _NOT_UTF8_MESSAGE))
 
 
@@ -358,25 +336,25 @@ _UNAVAILABLE_MESSAGES = ("locked", "unable to open", "readonly", "disk I/O")
 
 
 def _configure_connection(connection: sqlite3.Connection, _record: Any) -> None:
-    # The driver would begin transactions by itself, and too late; `_begin` does.
+    # The driver would begin transactions implicitly, and too late; `_begin` does it.
     connection.isolation_level = None
-    # What is erased is overwritten, where that costs no reading and no writing of its own.
+    # Deleted content is overwritten where that needs no extra I/O.
     try:
         for pragma in ("synchronous=FULL", "foreign_keys=ON", "secure_delete=FAST", f"cache_size=-{_CACHE_KB}"):
             connection.execute(f"PRAGMA {pragma}").close()
     except UnicodeDecodeError:
-        # SQLite names what it cannot read of the schema, and the driver cannot spell a name that is no text.
+        # SQLite quotes the broken schema, and the driver cannot decode it.
         raise sqlite3.DatabaseError("malformed database schema") from None
 
 
 def _drop_readonly_connection(context: ExceptionContext) -> None:
-    # A connection that was opened while the file could not be written stays so; new ones can be had once it can be.
+    # A connection opened while the file was read-only stays read-only, so it is replaced.
     if "readonly" in str(context.original_exception):
         logger.warning("The database file cannot be written: %s.", context.original_exception)
         context.is_disconnect = True
 
 
 def _begin(connection: Connection) -> None:
-    # A writer takes the lock at once: one that began by reading could not wait for another's commit.
+    # Writers take the lock at once: a transaction that began as a reader could not wait for another's commit.
     is_write = connection.get_execution_options().items() >= _WRITE_OPTIONS.items()
     connection.exec_driver_sql("BEGIN IMMEDIATE" if is_write else "BEGIN")

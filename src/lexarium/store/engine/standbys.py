@@ -1,4 +1,4 @@
-"""Hot standbys: servers that have what the primary has, perhaps a little later, and can be read from."""
+"""Reads from hot standbys, which may lag behind the primary."""
 
 import logging
 import threading
@@ -10,19 +10,20 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from lexarium.domain.errors import DatabaseUnavailable
 from lexarium.store.engine.base import Backend
-from lexarium.store.position import Position, read_position
+from lexarium.store.engine.catalogue import read_position
+from lexarium.store.position import Position
 
 logger = logging.getLogger(__name__)
 
+# Time between attempts to reach standbys that failed.
 _RETRY_SECONDS = 2.0
-"""How long standbys that could not be read are left alone before they are looked for."""
 _FAILURES = (DBAPIError, PoolTimeout, DatabaseUnavailable)
 
 
 class StandbyPool:
-    """Gives transactions on a standby, where one has all that a node has seen. For any thread.
+    """Provide read transactions on standbys that have all writes this node has seen. Thread-safe.
 
-    Standbys that failed once are set aside until a thread of its own finds them well: nobody else waits for them.
+    Standbys that fail are suspended until a thread finds them available again, so that no reader waits for them.
     """
 
     def __init__(self, backend: Backend) -> None:
@@ -31,13 +32,9 @@ class StandbyPool:
         self._closed = threading.Event()
         self._suspend_lock = threading.Lock()
         self._is_other_catalogue = False
-        """Whether what was read there last was another catalogue."""
 
     def connect_read(self, min_position: Position | None) -> Connection | None:
-        """A connection, in a transaction that sees one state with all that was written up to a position.
-
-        None where no standby can give that now.
-        """
+        """Return a connection in a read transaction that includes a position, or None if no standby can."""
         if self._suspended.is_set() or self._closed.is_set():
             return None
         try:
@@ -71,7 +68,7 @@ class StandbyPool:
     def _suspend(self, error: Exception) -> None:
         with self._suspend_lock:
             if self._suspended.is_set():
-                return  # by another that failed at the same time
+                return  # by another thread
             self._suspended.set()
         reason = self._backend.translate_error(error) or error.orig if isinstance(error, DBAPIError) else error
         logger.warning("The standbys cannot be read now: %s", reason)
@@ -86,11 +83,11 @@ class StandbyPool:
                 return
 
     def stop(self) -> None:
-        """Read there no more, also what is being read now: one that is silent could be waited for for long."""
+        """Stop using standbys, and abort running reads: an unreachable standby could block for long."""
         self._closed.set()
         self._backend.abort_connections()
 
     def close(self) -> None:
-        """Let go of every connection."""
+        """Close all connections."""
         self.stop()
         self._backend.engine.dispose()

@@ -1,4 +1,4 @@
-"""What imports told of records where people have made something else of them: what the next import is compared with."""
+"""Queries for base values: imported values that were not applied, with which the next import is compared."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,47 +8,45 @@ from sqlalchemy import Connection, delete, func, insert, select
 
 from lexarium.domain.change import Change
 from lexarium.domain.identifiers import SYSTEM_USER_ID
-from lexarium.store.records import BATCH_SIZE
+from lexarium.store.records import batched
 from lexarium.store.revisions import to_change
 from lexarium.store.schema import change_table, import_base_table
 
+# Key among the unapplied values: the version that an import of history brought.
 IMPORTED_VERSION_KEY = "version"
-"""Among what was told: which version an import brought that others, elsewhere, had made."""
+
+_base, _change = import_base_table.c, change_table.c
 
 
 def find_unapplied(connection: Connection, record_ids: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """What imports told of these (at most BATCH) and was not taken, by record and field."""
-    rows = connection.execute(select(import_base_table).where(import_base_table.c.record.in_(record_ids)))
+    """Return the unapplied values of records (at most BATCH_SIZE ids), by id and field."""
+    rows = connection.execute(select(import_base_table).where(_base.record.in_(record_ids)))
     return {row.record: orjson.loads(row.untaken) for row in rows}
 
 
 def has_unapplied(connection: Connection) -> bool:
-    """Whether there is any such record."""
-    return connection.execute(select(import_base_table.c.record).limit(1)).first() is not None
+    """Return whether any record has unapplied values."""
+    return connection.execute(select(_base.record).limit(1)).first() is not None
 
 
 def find_last_imports(connection: Connection, record_ids: Sequence[str]) -> dict[str, Change]:
-    """The last change that an import made of each of these; one that none ever touched is left out."""
+    """Return the last change of each record that an import made, by id."""
     changes: dict[str, Change] = {}
-    for start in range(0, len(record_ids), BATCH_SIZE):
-        batch = record_ids[start : start + BATCH_SIZE]
-        last_versions = select(change_table.c.record, func.max(change_table.c.version).label("version"))
-        last_versions = last_versions.where(
-            change_table.c.record.in_(batch), change_table.c.actor == SYSTEM_USER_ID
-        ).group_by(change_table.c.record)
-        latest = last_versions.subquery()
-        query = select(change_table).join(
-            latest, (latest.c.record == change_table.c.record) & (latest.c.version == change_table.c.version)
-        )
-        changes |= {row.record: to_change(row) for row in connection.execute(query)}
+    for batch in batched(record_ids):
+        is_import = _change.record.in_(batch) & (_change.actor == SYSTEM_USER_ID)
+        last_versions = select(_change.record, func.max(_change.version).label("version")).where(is_import)
+        last = last_versions.group_by(_change.record).subquery()
+        is_last = (last.c.record == _change.record) & (last.c.version == _change.version)
+        rows = connection.execute(select(change_table).join(last, is_last))
+        changes |= {row.record: to_change(row) for row in rows}
     return changes
 
 
 def save_unapplied(connection: Connection, unapplied: Mapping[str, Mapping[str, Any]]) -> None:
-    """Set what was told of each of these and was not taken; a record of which all was taken has no row."""
+    """Set the unapplied values of records. A record without any has no row."""
     if not unapplied:
         return
-    connection.execute(delete(import_base_table).where(import_base_table.c.record.in_(list(unapplied))))
+    connection.execute(delete(import_base_table).where(_base.record.in_(list(unapplied))))
     rows = [{"record": record_id, "untaken": orjson.dumps(values)} for record_id, values in unapplied.items() if values]
     if rows:
         connection.execute(insert(import_base_table), rows)

@@ -1,4 +1,4 @@
-"""Where the history of records waits while an import is read: a table of its stage, in constant memory."""
+"""Imported history of records, staged in the database of an import stage."""
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
@@ -6,16 +6,16 @@ from typing import NamedTuple
 
 _TABLES = """
 CREATE TABLE version (
-    place INTEGER PRIMARY KEY, id TEXT, number INTEGER, collection TEXT, source INTEGER, line INTEGER,
+    position INTEGER PRIMARY KEY, id TEXT, number INTEGER, collection TEXT, source INTEGER, line INTEGER,
     write INTEGER, at INTEGER, actor TEXT, action TEXT, document BLOB
 );
-CREATE TABLE lacking (id TEXT PRIMARY KEY, after INTEGER) WITHOUT ROWID;
+CREATE TABLE missing (id TEXT PRIMARY KEY, after INTEGER) WITHOUT ROWID;
 """
 _BATCH_SIZE = 1_000
 
 
 class StagedVersion(NamedTuple):
-    """A version of a record as a file tells it, and where."""
+    """Version of a record in a file, and its location."""
 
     id: str
     number: int
@@ -30,17 +30,17 @@ class StagedVersion(NamedTuple):
 
 
 class MissingVersion(NamedTuple):
-    """A version that the catalogue lacks."""
+    """Version that the catalogue does not have."""
 
     version: StagedVersion
+    # Whether it is the last version of the record.
     is_current: bool
-    """Whether it is what the record came to be."""
+    # Whether the catalogue does not have the record at all.
     is_new_record: bool
-    """Whether the catalogue lacks the record altogether."""
 
 
 class StagedMerge(NamedTuple):
-    """A record that came to be merged, and where that is told."""
+    """Record that was merged, with the location of that version."""
 
     id: str
     survivor_id: str
@@ -50,18 +50,25 @@ class StagedMerge(NamedTuple):
 
 
 class VersionMismatch(NamedTuple):
-    """A version that does not go with those before it."""
+    """Version that does not follow from those before it."""
 
     id: str
     version: int
     source: int
     line: int
+    # Expected version; its own number if another version with this number came before.
     expected_version: int
-    """Which version should have come there; its own where that came before, and was another."""
+
+
+def iter_ids(db: sqlite3.Connection, query: str, size: int) -> Iterator[list[str]]:
+    """Yield batches of the first column of a query."""
+    cursor = db.execute(query)
+    while rows := cursor.fetchmany(size):
+        yield [row[0] for row in rows]
 
 
 class HistoryStage:
-    """The versions of records, in the order of reading."""
+    """Versions of records, in the order of reading."""
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
@@ -80,38 +87,36 @@ class HistoryStage:
         return self._has_versions
 
     def finish(self) -> Iterator[VersionMismatch]:
-        """Make what was added ready to be asked for; what several files tell alike counts once.
+        """Index what was added; versions that are the same in several files count once.
 
-        Yields what does not go together: then nothing of it may be asked for.
+        Yields the versions that do not fit together. The other methods need a history without any.
         """
         self._flush()
-        self._db.execute("CREATE INDEX version_of_record ON version (id, number, place)")
-        is_same_version = "v.id = version.id AND v.number = version.number AND v.place < version.place"
+        self._db.execute("CREATE INDEX version_of_record ON version (id, number, position)")
+        is_same_version = "v.id = version.id AND v.number = version.number AND v.position < version.position"
         is_identical = "v.document = version.document AND v.collection = version.collection AND v.actor = version.actor"
         self._db.execute(
             f"DELETE FROM version WHERE EXISTS (SELECT 1 FROM version v WHERE {is_same_version} AND {is_identical})"
         )
-        expected = "row_number() OVER (PARTITION BY id ORDER BY place) AS expected"
-        previous_collection = "lag(collection, 1, collection) OVER (PARTITION BY id ORDER BY place) AS before"
+        expected = "row_number() OVER (PARTITION BY id ORDER BY position) AS expected"
+        previous_collection = "lag(collection, 1, collection) OVER (PARTITION BY id ORDER BY position) AS before"
         query = f"""
             SELECT id, number, source, line, expected FROM (SELECT *, {expected}, {previous_collection} FROM version)
-            WHERE number != expected OR collection != before ORDER BY place
+            WHERE number != expected OR collection != before ORDER BY position
         """
         for row in self._db.execute(query):
             yield VersionMismatch._make(row)
 
     def iter_ids(self, size: int) -> Iterator[list[str]]:
-        """The records, some at a time."""
-        cursor = self._db.execute("SELECT DISTINCT id FROM version ORDER BY id")
-        while rows := cursor.fetchmany(size):
-            yield [row[0] for row in rows]
+        """Yield batches of the record ids."""
+        return iter_ids(self._db, "SELECT DISTINCT id FROM version ORDER BY id", size)
 
     def mark_missing(self, after: Mapping[str, int]) -> None:
-        """Note that the catalogue lacks the versions of these after one; after 0, it lacks the record."""
-        self._db.executemany("INSERT INTO lacking VALUES (?, ?)", after.items())
+        """Mark the versions of records after a version as missing; after 0, the record is missing too."""
+        self._db.executemany("INSERT INTO missing VALUES (?, ?)", after.items())
 
     def continues_from(self, record_id: str, version: int, document: bytes) -> bool:
-        """Whether a version of a record is just this, and others come after it."""
+        """Return whether a version of a record has this document, and is not the last."""
         query = """
             SELECT 1 FROM version JOIN version later ON later.id = version.id AND later.number = version.number + 1
             WHERE version.id = ? AND version.number = ? AND version.document = ?
@@ -119,35 +124,35 @@ class HistoryStage:
         return self._db.execute(query, (record_id, version, document)).fetchone() is not None
 
     def count_missing(self) -> int:
-        """How many versions there are that the catalogue lacks."""
+        """Return the number of missing versions."""
         total: int = self._db.execute(f"SELECT count(*) FROM {_MISSING}").fetchone()[0]
         return total
 
     def iter_missing(self, size: int) -> Iterator[list[MissingVersion]]:
-        """All versions that the catalogue lacks, in order, some at a time."""
-        cursor = self._db.execute(f"SELECT {_COLUMNS}, {_IS_LAST}, after = 0 FROM {_MISSING} ORDER BY place")
+        """Yield batches of the missing versions, in order."""
+        cursor = self._db.execute(f"SELECT {_COLUMNS}, {_IS_LAST}, after = 0 FROM {_MISSING} ORDER BY position")
         while rows := cursor.fetchmany(size):
             yield [MissingVersion(StagedVersion._make(row[:-2]), bool(row[-2]), bool(row[-1])) for row in rows]
 
     def iter_merges(self) -> Iterator[StagedMerge]:
-        """Those of the records whose versions the catalogue lacks that came to be merged."""
+        """Yield the records with missing versions that end up merged."""
         survivor_id = "json_extract(CAST(document AS TEXT), '$.replaced_by')"
         is_merged = "json_extract(CAST(document AS TEXT), '$.state') = 'merged'"
         query = (
             f"SELECT version.id, {survivor_id}, collection, source, line FROM {_MISSING} AND {_IS_LAST} AND {is_merged}"
         )
-        return map(StagedMerge._make, self._db.execute(f"{query} ORDER BY place"))
+        return map(StagedMerge._make, self._db.execute(f"{query} ORDER BY position"))
 
     def find_collections(self, record_ids: Iterable[str]) -> Iterator[tuple[str, str]]:
-        """Those of these records that there are versions of, with their collections."""
+        """Yield the ids of the records that have versions here, with their collections."""
         query = "SELECT id, collection FROM version WHERE id = ? LIMIT 1"
         for record_id in record_ids:
             yield from self._db.execute(query, (record_id,))
 
     def iter_latest(self) -> Iterator[StagedVersion]:
-        """The last version of each of the records of which the catalogue lacks none, or has others."""
-        is_not_missing = "id NOT IN (SELECT id FROM lacking)"
-        query = f"SELECT {_COLUMNS} FROM version WHERE {is_not_missing} AND {_IS_LAST} ORDER BY place"
+        """Yield the last version of each record that has no missing versions."""
+        is_not_missing = "id NOT IN (SELECT id FROM missing)"
+        query = f"SELECT {_COLUMNS} FROM version WHERE {is_not_missing} AND {_IS_LAST} ORDER BY position"
         return (StagedVersion._make(row) for row in self._db.execute(query))
 
     def _flush(self) -> None:
@@ -158,5 +163,5 @@ class HistoryStage:
 
 
 _COLUMNS = ", ".join(StagedVersion._fields).replace("id", "version.id", 1)
-_MISSING = "version JOIN lacking ON lacking.id = version.id WHERE number > after"
+_MISSING = "version JOIN missing ON missing.id = version.id WHERE number > after"
 _IS_LAST = "NOT EXISTS (SELECT 1 FROM version v WHERE v.id = version.id AND v.number = version.number + 1)"

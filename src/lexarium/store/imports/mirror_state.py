@@ -1,11 +1,10 @@
-"""What was fetched of another server, kept from run to run in a small file of its own; belongs to one catalogue."""
+"""State of a mirror: what was fetched from another server, kept between runs in a file of its own."""
 
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from lexarium.domain.errors import DatabaseUnavailable, StoreError
 
@@ -36,7 +35,7 @@ ON CONFLICT DO UPDATE SET listed = 1,
 
 
 class ListedRecord(NamedTuple):
-    """A record as a list has it."""
+    """Record in a list of the source."""
 
     id: str
     digest: bytes
@@ -44,7 +43,7 @@ class ListedRecord(NamedTuple):
 
 
 class MirrorState:
-    """What was fetched of one source. What is told to it is kept at once, whatever happens next."""
+    """Records and changes fetched from one source, for one catalogue. Each method commits."""
 
     def __init__(self, path: Path, epoch: str, source: str) -> None:
         self._path = path
@@ -52,7 +51,7 @@ class MirrorState:
         self._source = source
 
     def __enter__(self) -> Self:
-        """Raises `Unavailable` while another process has the file."""
+        """Open the file. Raises DatabaseUnavailable while another process has it open."""
         try:
             self._db = _open(self._path, self._epoch)
         except sqlite3.OperationalError as error:
@@ -63,107 +62,105 @@ class MirrorState:
             raise StoreError(f"{self._path} is damaged. Delete it, and all is fetched anew.") from None
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._db.close()
+
+    def _execute(self, query: str, *values: Any) -> sqlite3.Cursor:
+        """Run a query whose first parameter is the source."""
+        return self._db.execute(query, (self._source, *values))
 
     # Lists, and records by their id
 
     def get_list_etag(self, name: str) -> str | None:
-        """The ETag that a list had when it was read."""
-        row = self._db.execute("SELECT etag FROM list WHERE source = ? AND name = ?", (self._source, name)).fetchone()
+        """Return the ETag of a list when it was last read."""
+        row = self._execute("SELECT etag FROM list WHERE source = ? AND name = ?", name).fetchone()
         return row[0] if row else None
 
     def set_list_etag(self, name: str, etag: str | None) -> None:
-        """Remember the ETag of a list that is read."""
-        self._db.execute("REPLACE INTO list VALUES (?, ?, ?)", (self._source, name, etag))
+        """Save the ETag of a list."""
+        self._execute("REPLACE INTO list VALUES (?, ?, ?)", name, etag)
 
     def save_list(self, collection: str, etag: str | None, records: Iterable[ListedRecord]) -> None:
-        """Take a whole list in; records whose list form has changed are to be asked for."""
-        key = (self._source, collection)
-        self._db.execute("BEGIN")
-        try:
-            self._db.execute("UPDATE record SET listed = 0 WHERE source = ? AND collection = ?", key)
+        """Save a whole list; records whose list form changed are to be fetched."""
+        with self._db:
+            self._db.execute("BEGIN")
+            self._execute("UPDATE record SET listed = 0 WHERE source = ? AND collection = ?", collection)
             for record in records:
-                self._db.execute(_UPSERT_RECORD, (*key, *record))
-            self._db.execute("DELETE FROM record WHERE source = ? AND collection = ? AND NOT listed AND NOT taken", key)
+                self._execute(_UPSERT_RECORD, collection, *record)
+            query = "DELETE FROM record WHERE source = ? AND collection = ? AND NOT listed AND NOT taken"
+            self._execute(query, collection)
             self.set_list_etag(collection, etag)
-        except BaseException:
-            self._db.execute("ROLLBACK")
-            raise
-        self._db.execute("COMMIT")
 
     def mark_all_unfetched(self) -> None:
-        """Have every record asked for."""
-        self._db.execute("UPDATE record SET asked = 0 WHERE source = ?", (self._source,))
+        """Mark all records as to be fetched."""
+        self._execute("UPDATE record SET asked = 0 WHERE source = ?")
 
     def list_unfetched(self) -> list[tuple[str, str, str | None]]:
-        """The records to ask for: collection, id and the ETag that it had."""
+        """Return collection, id and last ETag of the records to fetch."""
         query = "SELECT collection, id, etag FROM record WHERE source = ? AND listed AND NOT asked"
-        return self._db.execute(query, (self._source,)).fetchall()
+        return self._execute(query).fetchall()
 
     def save_fetched(self, collection: str, record_id: str, etag: str | None, body: bytes | None) -> None:
-        """Note that a record was asked for. Without a body what is known of it holds."""
-        self._db.execute(
-            "UPDATE record SET asked = 1, etag = ?, body = coalesce(?, body)"
-            " WHERE source = ? AND collection = ? AND id = ?",
-            (etag, body, self._source, collection, record_id),
-        )
+        """Mark a record as fetched. Without a body, the previous one stays."""
+        query = """
+            UPDATE record SET asked = 1, etag = ?4, body = coalesce(?5, body)
+            WHERE source = ?1 AND collection = ?2 AND id = ?3
+        """
+        self._execute(query, collection, record_id, etag, body)
 
     def mark_all_fetched(self) -> None:
-        """Note that records cannot be asked for: their list forms are all there is."""
-        self._db.execute("UPDATE record SET asked = 1 WHERE source = ?", (self._source,))
+        """Mark all records as fetched: the source has only list forms."""
+        self._execute("UPDATE record SET asked = 1 WHERE source = ?")
 
     def is_listed(self, record_id: str) -> bool:
-        """Whether some list has this record."""
+        """Return whether a list contains a record."""
         query = "SELECT 1 FROM record WHERE source = ? AND id = ? AND listed"
-        return self._db.execute(query, (self._source, record_id)).fetchone() is not None
+        return self._execute(query, record_id).fetchone() is not None
 
     def iter_pending_records(self) -> Iterator[tuple[str, bytes]]:
-        """What waits to be imported: collection and JSON."""
+        """Yield collection and JSON of the records to import."""
         query = "SELECT collection, body FROM record WHERE source = ? AND listed AND body IS NOT NULL"
-        return iter(self._db.execute(query, (self._source,)))
+        return iter(self._execute(query))
 
     def list_removed(self) -> list[tuple[str, str]]:
-        """Records that were imported and that no list has any more: collection and id."""
+        """Return collection and id of imported records that are no longer in any list."""
         query = "SELECT collection, id FROM record WHERE source = ? AND NOT listed"
-        return self._db.execute(query, (self._source,)).fetchall()
+        return self._execute(query).fetchall()
 
     def find_emptied_collections(self) -> set[str]:
-        """Collections that have no records any more, where they had some."""
+        """Return the collections that had records and have none left."""
         query = "SELECT collection FROM record WHERE source = ? GROUP BY collection HAVING max(listed) = 0"
-        return {row[0] for row in self._db.execute(query, (self._source,))}
+        return {row[0] for row in self._execute(query)}
 
     # Changes
 
     def get_last_change(self) -> str | None:
-        """The last change that was fetched."""
-        row = self._db.execute("SELECT last FROM feed WHERE source = ?", (self._source,)).fetchone()
+        """Return the last change that was fetched."""
+        row = self._execute("SELECT last FROM feed WHERE source = ?").fetchone()
         return row[0] if row else None
 
     def save_changes(self, records: Iterable[tuple[str, bytes]], last: str) -> None:
-        """Take changes in: ids and what the records have become."""
+        """Save changed records (id and JSON) and the last change."""
         self._db.execute("BEGIN")
         self._db.executemany("REPLACE INTO change VALUES (?, ?, ?)", [(self._source, *record) for record in records])
-        self._db.execute("REPLACE INTO feed VALUES (?, ?)", (self._source, last))
+        self._execute("REPLACE INTO feed VALUES (?, ?)", last)
         self._db.execute("COMMIT")
 
     def reset_changes(self) -> None:
-        """Begin anew with the first change of all."""
-        self._db.execute("DELETE FROM feed WHERE source = ?", (self._source,))
+        """Start again from the first change."""
+        self._execute("DELETE FROM feed WHERE source = ?")
 
     def iter_pending_changes(self) -> Iterator[bytes]:
-        """The changed records that wait to be imported, as JSON."""
-        return (row[0] for row in self._db.execute("SELECT body FROM change WHERE source = ?", (self._source,)))
+        """Yield the JSON of the changed records to import."""
+        return (row[0] for row in self._execute("SELECT body FROM change WHERE source = ?"))
 
     # Both
 
     def mark_imported(self, pruned: Iterable[tuple[str, str]]) -> None:
-        """Note that all that waited is imported, and that these records are retired."""
+        """Mark everything as imported, and forget records that were retired."""
         self._db.execute("BEGIN")
-        self._db.execute("UPDATE record SET body = NULL, taken = 1 WHERE source = ? AND listed", (self._source,))
-        self._db.execute("DELETE FROM change WHERE source = ?", (self._source,))
+        self._execute("UPDATE record SET body = NULL, taken = 1 WHERE source = ? AND listed")
+        self._execute("DELETE FROM change WHERE source = ?")
         self._db.executemany(
             "DELETE FROM record WHERE source = ? AND collection = ? AND id = ?",
             [(self._source, *key) for key in pruned],
@@ -172,10 +169,10 @@ class MirrorState:
 
 
 def _open(path: Path, epoch: str) -> sqlite3.Connection:
-    """The file, held by this process alone; made anew where it is another catalogue's, or of another format."""
+    """Open the file exclusively; recreate it if it is of another catalogue or format."""
     db = sqlite3.connect(path, isolation_level=None, timeout=1)
     try:
-        # Power that fails may take the last few records along, never the file; they are fetched again.
+        # A power failure may lose the last records, never the file; they are fetched again.
         db.executescript(
             "PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; BEGIN EXCLUSIVE;"
         )

@@ -1,4 +1,4 @@
-"""How a database comes to the present schema, one step a version."""
+"""Migrations of the schema."""
 
+# Newest version, kept here so that an up-to-date database needs no Alembic.
 SCHEMA_VERSION = "0011"
-"""The newest step. Known here, so that a database which has it needs no machinery for steps to be loaded."""

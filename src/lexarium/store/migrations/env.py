@@ -1,4 +1,4 @@
-"""Alembic's entry: runs the steps on the connection that `lexarium.store.migrate` hands over."""
+"""Alembic environment: run migrations on the connection of `lexarium.store.upgrade`."""
 
 from alembic import context
 

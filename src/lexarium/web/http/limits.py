@@ -1,8 +1,9 @@
-"""How much a client may send: how large a body, how slowly, and how many writes a second."""
+"""Limits of one worker: size and speed of request bodies, rates, and heavy work."""
 
 import asyncio
+import math
 from collections.abc import AsyncGenerator, MutableMapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 from starlette.requests import Request
@@ -12,28 +13,26 @@ from lexarium.web.http.problems import HTTPProblem
 from lexarium.web.http.rate_limits import RateLimiter, SignInLimiter
 
 _MEBIBYTE = 1 << 20
+# Bytes of every body and of its headers that are not counted: an ordinary write is accepted whatever others hold.
 FREE_BODY_BYTES = 16_384
-"""How many bytes of every body, and of the headers, count for nothing: however much others hold, an ordinary write is
-taken."""
+# Key in the state of a request: how many bytes of its body are reserved.
 _RESERVED_KEY = "held"
-"""Where a request says how much of its body is held."""
 
 
 class BodyMemory:
-    """The bodies and large headers that a worker holds, of requests that are not answered yet.
+    """Memory for bodies and large headers of unanswered requests, with one limit in bytes.
 
-    They have a limit in bytes, all together. Else clients who send slowly could take all the memory there is.
+    Without it, clients that send slowly could exhaust the memory.
     """
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
         self.reserved_bytes = 0
-        """In bytes."""
 
     def reserve(self, state: MutableMapping[str, Any], size: int) -> None:
-        """Hold a body of which so much is there by now. Raises a 503 where that is too much, with all others.
+        """Reserve memory for the part of a body received so far; raise a 503 where the limit is exceeded.
 
-        The size is kept in `state`, for the next call and for `let_go`.
+        The size is kept in `state`, for the next call and for `release`.
         """
         counted_bytes = max(0, size - FREE_BODY_BYTES)
         additional_bytes = counted_bytes - state.get(_RESERVED_KEY, 0)
@@ -43,43 +42,47 @@ class BodyMemory:
         state[_RESERVED_KEY] = counted_bytes
 
     def release(self, state: MutableMapping[str, Any]) -> None:
-        """Hear that a request has been answered."""
+        """Release the memory of a request that was answered."""
         self.reserved_bytes -= state.pop(_RESERVED_KEY, 0)
 
 
-class HeavyWorkLimiter:
-    """Turns for work that keeps a thread busy for long: few at a time, so that however many ask, others find threads.
+@asynccontextmanager
+async def hold_slot(semaphore: asyncio.Semaphore, timeout: float, error: Exception) -> AsyncGenerator[None, None]:
+    """Hold a semaphore until the block ends; raise the error where it is not free in time."""
+    try:
+        async with asyncio.timeout(timeout):
+            await semaphore.acquire()
+    except TimeoutError:
+        raise error from None
+    try:
+        yield
+    finally:
+        semaphore.release()
 
-    Nobody holds a turn while a client is waited for.
+
+class HeavyWorkLimiter:
+    """Slots for work that keeps a thread busy for long, so that other requests find threads.
+
+    No slot is held while waiting for a client.
     """
 
     def __init__(self, max_parallel: int, timeout_seconds: int) -> None:
         self._semaphore = asyncio.Semaphore(max_parallel)
         self._timeout_seconds = timeout_seconds
 
-    @asynccontextmanager
-    async def acquire_slot(self) -> AsyncGenerator[None, None]:
-        """Hold a turn until the block ends. Raises a 503 where none comes in time."""
-        try:
-            async with asyncio.timeout(self._timeout_seconds):
-                await self._semaphore.acquire()
-        except TimeoutError:
-            detail = "Too many requests to annotate, export or reconcile wait before this one. Try again later."
-            raise HTTPProblem(503, detail, {"Retry-After": str(self._timeout_seconds)}) from None
-        try:
-            yield
-        finally:
-            self._semaphore.release()
+    def acquire_slot(self) -> AbstractAsyncContextManager[None]:
+        """Hold a slot until the block ends; raise a 503 where none becomes free in time."""
+        detail = "Too many requests to annotate, export or reconcile wait before this one. Try again later."
+        problem = HTTPProblem(503, detail, {"Retry-After": str(self._timeout_seconds)})
+        return hold_slot(self._semaphore, self._timeout_seconds, problem)
 
-    @asynccontextmanager
-    async def wait_for_slot(self) -> AsyncGenerator[None, None]:
-        """Hold a turn until the block ends, however long it takes to come: for an answer that has begun."""
-        async with self._semaphore:
-            yield
+    def wait_for_slot(self) -> AbstractAsyncContextManager[None]:
+        """Hold a slot until the block ends, waiting without limit: for a response that has started."""
+        return self._semaphore
 
 
 class Limits:
-    """The limits of one worker."""
+    """Limits of one worker."""
 
     def __init__(self, settings: Settings) -> None:
         self.body_bytes = settings.body_kb * 1024
@@ -90,33 +93,33 @@ class Limits:
         self.body_memory = BodyMemory(settings.bodies_mb * _MEBIBYTE)
         self.write_limiter = RateLimiter(settings.write_rate, settings.write_burst)
         self.sign_in_limiter = SignInLimiter(settings.sign_in_rate)
+        # One batch is written at a time, and those that wait occupy no thread.
         self.batch_semaphore = asyncio.Semaphore(1)
-        """To be held while a batch is written: only one can be, and those that wait take no thread from others."""
         self.heavy_work = HeavyWorkLimiter(settings.heavy_at_once, settings.heavy_seconds)
 
     async def read_body(self, request: Request) -> bytes:
-        """The whole body; raises where it is too large or too slow. The request keeps it, so it may be asked again."""
+        """Return the whole body, which the request caches; raise where it is too large or too slow."""
         if not hasattr(request, "_body"):
             request._body = b"".join([chunk async for chunk in self.iter_body(request, self.body_bytes)])
         return request._body
 
     async def iter_body(
-        self, request: Request, max_bytes: int, max_in_memory: int | None = None
+        self, request: Request, max_bytes: int, max_in_memory: float = math.inf
     ) -> AsyncGenerator[bytes, None]:
-        """A body of at most so many bytes as it comes; raises where it is too large or too slow.
+        """Yield a body as it arrives; raise where it is too large or too slow.
 
-        `kept` is how much of it stays in memory, where that is not all.
+        At most `max_in_memory` bytes of it are counted as held in memory.
         """
         too_large = HTTPProblem(413, f"The body must have at most {max_bytes} bytes.")
         length = request.headers.get("content-length", "")
         if length.isdecimal() and int(length) > max_bytes:
             raise too_large
         start = asyncio.get_running_loop().time()
-        size = 0
-        more = True
+        state = request.scope.setdefault("state", {})
+        size, more = 0, True
         try:
             while more:
-                # What is larger may take longer, in proportion.
+                # A larger body may take longer, in proportion.
                 async with asyncio.timeout_at(start + self.body_seconds * max(1.0, size / _MEBIBYTE)):
                     message = await request.receive()
                 if message["type"] == "http.disconnect":
@@ -125,9 +128,7 @@ class Limits:
                 size += len(chunk)
                 if size > max_bytes:
                     raise too_large
-                self.body_memory.reserve(
-                    request.scope.setdefault("state", {}), size if max_in_memory is None else min(size, max_in_memory)
-                )
+                self.body_memory.reserve(state, int(min(size, max_in_memory)))
                 yield chunk
         except TimeoutError:
             raise HTTPProblem(408, "The body took too long.", {"Connection": "close"}) from None

@@ -1,40 +1,34 @@
-"""Which of the media types there are suits a client best, by its `Accept` header."""
+"""Content negotiation: `Accept` headers and their quality values."""
 
 from collections.abc import Iterator, Sequence
 
+# The rest of a longer header is ignored.
 _MAX_ACCEPT_CHARS = 4_000
-"""In characters; of a longer header the rest is not looked at."""
 
 
 def choose_media_type(accept: str, offered: Sequence[str]) -> str | None:
-    """The media type that a client likes best; of those it likes alike the first. None where it takes none of them.
+    """Return the media type that an `Accept` header prefers, the first among equals; None where it takes none.
 
-    A client that says nothing takes all. Of several ranges that hold a type, the one that says most counts.
+    An empty header takes all. Of several ranges that contain a type, the most specific counts.
     """
     if not accept.strip():
         return offered[0]
-    ranges = dict(_parse_ranges(accept[:_MAX_ACCEPT_CHARS]))
-    best, best_weight = None, 0.0
-    for media_type in offered:
-        weight = next(
-            (
-                ranges[media_range]
-                for media_range in (media_type, f"{media_type.partition('/')[0]}/*", "*/*")
-                if media_range in ranges
-            ),
-            0.0,
-        )
-        if weight > best_weight:
-            best, best_weight = media_type, weight
-    return best
+    weights = dict(parse_quality_values(accept[:_MAX_ACCEPT_CHARS]))
+
+    def find_weight(media_type: str) -> float:
+        ranges = (media_type, f"{media_type.partition('/')[0]}/*", "*/*")
+        return next((weights[media_range] for media_range in ranges if media_range in weights), 0.0)
+
+    best = max(offered, key=find_weight)
+    return best if find_weight(best) > 0 else None
 
 
-def _parse_ranges(accept: str) -> Iterator[tuple[str, float]]:
-    """Each range with how much it is liked; parameters other than that say nothing here."""
-    for part in accept.lower().split(","):
+def parse_quality_values(header: str) -> Iterator[tuple[str, float]]:
+    """Yield the values of a header with their weights: 1 where none is given, 0 where it is not a number."""
+    for part in header.lower().split(","):
         name, *parameters = (item.strip() for item in part.split(";"))
         weight = next((item[2:] for item in parameters if item.startswith("q=")), "1")
         try:
-            yield name, float(weight)
+            yield name, max(0.0, float(weight))
         except ValueError:
             yield name, 0.0

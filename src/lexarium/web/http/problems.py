@@ -1,4 +1,4 @@
-"""Errors as answers: `application/problem+json`, everywhere (RFC 9457). One table maps the domain's errors."""
+"""Problem documents (RFC 9457): one table maps domain errors to HTTP statuses."""
 
 import logging
 from collections.abc import Mapping
@@ -12,35 +12,22 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from lexarium.domain.errors import (
-    Conflict,
-    DatabaseDamaged,
-    DiskFull,
-    IndexNotReady,
-    InvalidInput,
-    LexariumError,
-    NotFound,
-    PermissionDenied,
-    RecordMerged,
-    RecordRetired,
-    StoreError,
-    Unauthenticated,
-    VersionConflict,
-)
+from lexarium.domain import errors
+from lexarium.domain.errors import LexariumError, RecordMerged, StoreError
 
 logger = logging.getLogger(__name__)
 
 _STATUS_BY_ERROR: dict[type[LexariumError], int] = {
-    InvalidInput: 422,
-    RecordRetired: 410,
+    errors.InvalidInput: 422,
+    errors.RecordRetired: 410,
     RecordMerged: 409,
-    NotFound: 404,
-    VersionConflict: 412,
-    Unauthenticated: 401,
-    PermissionDenied: 403,
-    Conflict: 409,
+    errors.NotFound: 404,
+    errors.VersionConflict: 412,
+    errors.Unauthenticated: 401,
+    errors.PermissionDenied: 403,
+    errors.Conflict: 409,
     StoreError: 503,
-    IndexNotReady: 503,
+    errors.IndexNotReady: 503,
 }
 DAMAGED_MESSAGE = (
     "The catalogue's database is damaged. Nothing is read or written until its operator has run `lexarium check` and"
@@ -53,7 +40,7 @@ _HEADERS_BY_STATUS = {401: {"WWW-Authenticate": 'Bearer realm="lexarium"'}, 503:
 
 
 class HTTPProblem(Exception):
-    """A request that HTTP itself has a name for refusing."""
+    """A request refused with an HTTP status of its own; raised by web code."""
 
     def __init__(self, status: int, detail: str, headers: Mapping[str, str] | None = None, **extensions: Any) -> None:
         super().__init__(detail)
@@ -64,22 +51,21 @@ class HTTPProblem(Exception):
 
 @dataclass(frozen=True)
 class ErrorDescription:
-    """An error as an answer tells it."""
+    """Status, detail, extension members and headers of an error response."""
 
     status: int
     detail: str
     extensions: Mapping[str, Any]
-    """What else there is to tell of it, by name."""
     headers: Mapping[str, str]
 
     @property
     def title(self) -> str:
-        """What HTTP calls it."""
+        """Return the reason phrase of the status."""
         return HTTPStatus(self.status).phrase
 
 
 def describe_error(error: Exception) -> ErrorDescription:
-    """What an error is to a client, whatever raised it."""
+    """Describe any error for a client."""
     own_headers: Mapping[str, str] = {}
     extensions: dict[str, Any] = {}
     if isinstance(error, HTTPException):
@@ -95,55 +81,46 @@ def describe_error(error: Exception) -> ErrorDescription:
 
 
 def problem_response(error: Exception, headers: Mapping[str, str] | None = None) -> Response:
-    """The answer to an error; `headers` are added to those that its status asks for."""
+    """Return the problem document of an error; `headers` are added to those of its status."""
     description = describe_error(error)
-    body = {
-        "type": "about:blank",
-        "title": description.title,
-        "status": description.status,
-        "detail": description.detail,
-        **description.extensions,
-    }
-    return Response(
-        orjson.dumps(body),
-        description.status,
-        {**(headers or {}), **description.headers},
-        media_type="application/problem+json",
-    )
+    status = description.status
+    body = {"type": "about:blank", "title": description.title, "status": status, "detail": description.detail}
+    all_headers = {**(headers or {}), **description.headers}
+    return Response(orjson.dumps({**body, **description.extensions}), status, all_headers, "application/problem+json")
+
+
+def redirect_merged(error: RecordMerged, url: str, headers: Mapping[str, str], **extensions: Any) -> Response:
+    """Return a permanent redirect from a merged record to the URL of its survivor."""
+    return problem_response(HTTPProblem(308, str(error), {"location": url}, **extensions), headers)
 
 
 def _describe_domain_error(error: LexariumError) -> tuple[int, str, dict[str, Any]]:
-    """The status of an error of the domain, what is wrong, and what else there is to tell of it."""
     status = next((status for error_type, status in _STATUS_BY_ERROR.items() if isinstance(error, error_type)), 500)
     detail, extensions = str(error), dict[str, Any]()
-    if isinstance(error, DatabaseDamaged):
-        detail = DAMAGED_MESSAGE  # The log has the reason, once.
+    if isinstance(error, errors.DatabaseDamaged):
+        detail = DAMAGED_MESSAGE  # The reason is logged once.
     elif isinstance(error, StoreError):
-        # Where the database is, and what its driver says, is for the log.
+        # Clients must not see addresses and driver messages.
         logger.warning("%s", error)
         unavailable = "The catalogue's database cannot be used at this moment. Try again."
-        detail = DISK_FULL_MESSAGE if isinstance(error, DiskFull) else unavailable
-    if isinstance(error, RecordRetired):
+        detail = DISK_FULL_MESSAGE if isinstance(error, errors.DiskFull) else unavailable
+    if isinstance(error, errors.RecordRetired):
         extensions["replaced_by"] = error.replaced_by
     if isinstance(error, RecordMerged):
         extensions["merged_into"] = error.survivor_id
-    if isinstance(error, Conflict):
+    if isinstance(error, errors.Conflict):
         extensions |= error.details
-    if isinstance(error, InvalidInput):
+    if isinstance(error, errors.InvalidInput):
+        # A `/` in a field separates the parts of its path, so it is not escaped.
         extensions["errors"] = [
-            {"pointer": _to_json_pointer(problem.field), "detail": problem.message} for problem in error.problems
+            {"pointer": "/" + problem.field.replace("~", "~0"), "detail": problem.message} for problem in error.problems
         ]
-        detail = " ".join([detail, *(problem["detail"] for problem in extensions["errors"])])
+        detail = " ".join([detail, *(problem.message for problem in error.problems)])
     return status, detail, extensions
 
 
-def _to_json_pointer(field: str) -> str:
-    """A field's place as a JSON pointer; a `/` stands between the parts of a place, so it cannot stand for itself."""
-    return "/" + field.replace("~", "~0")
-
-
 async def handle_error(request: Request, error: Exception) -> Response:
-    """The framework's handler for every error that reached it."""
+    """Handle an error that reached the framework."""
     return problem_response(error)
 
 
@@ -151,7 +128,7 @@ CORS_HEADERS = {"access-control-allow-origin": "*"}
 
 
 class NotFoundApp:
-    """Answers, to every method, that there is nothing, and what there is instead."""
+    """ASGI application that answers every request with 404."""
 
     def __init__(self, detail: str) -> None:
         self._detail = detail

@@ -7,45 +7,33 @@ import math
 import threading
 import time
 from collections import OrderedDict
-from dataclasses import dataclass
 
 from starlette.requests import Request
 
 from lexarium.web.http.problems import HTTPProblem
 
+# Buckets kept; the least recently used is dropped, and its client starts with a full one.
 _MAX_CLIENTS = 100_000
-"""How many clients' rates are kept; one that has not been heard of longest is forgotten, and so begins anew."""
-
-
+# Sign-in attempts of one network to any accounts, as a multiple of the rate of one account from one network.
 _NETWORK_FACTOR = 10
-"""How many times the rate of one account an address may try to sign in, to whichever accounts."""
-
-
+# Attempts on one account from networks that it has not signed in from, likewise.
 _ACCOUNT_FACTOR = 20
-"""How many times that rate an account may be tried, from whichever addresses it has not signed in from of late."""
-
-
+# Each password hash takes 64 MiB while it is computed.
 _MAX_PARALLEL_HASHES = 2
-"""How many passwords are looked at at a time: each takes 64 MiB while it is."""
-
-
-@dataclass
-class _Bucket:
-    tokens: float
-    updated: float
 
 
 class RateLimiter:
-    """So many a second for each client, saved up to so many at once. A worker's own: others count for themselves."""
+    """Token bucket per client. Each worker process counts for itself."""
 
     def __init__(self, per_second: float, burst: int) -> None:
         self._per_second = per_second
         self._burst = burst
-        self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
+        # Tokens left, and when that was.
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
         self._lock = threading.Lock()
 
     def acquire(self, client: str) -> dict[str, str]:
-        """Take one, and return what to tell the client in headers. Raises a 429 where there is none left."""
+        """Take a token and return the rate limit headers; raise a 429 where none is left."""
         with self._lock:
             left = self._take_token(client)
         if left < 0:
@@ -55,18 +43,14 @@ class RateLimiter:
         return self._build_headers(int(left), 1)
 
     def _take_token(self, client: str) -> float:
-        """What is left after one was taken; less than nothing where there was none, and none was taken."""
+        """Take a token and return how many are left; below 0 where there was none to take."""
         now = time.monotonic()
-        bucket = self._buckets.pop(client, None) or _Bucket(self._burst, now)
-        bucket.tokens = min(self._burst, bucket.tokens + (now - bucket.updated) * self._per_second)
-        bucket.updated = now
-        self._buckets[client] = bucket
+        tokens, updated = self._buckets.pop(client, (self._burst, now))
+        tokens = min(self._burst, tokens + (now - updated) * self._per_second)
+        self._buckets[client] = (tokens - 1 if tokens >= 1 else tokens, now)
         if len(self._buckets) > _MAX_CLIENTS:
             self._buckets.popitem(last=False)
-        left = bucket.tokens - 1
-        if left >= 0:
-            bucket.tokens = left
-        return left
+        return tokens - 1
 
     def _build_headers(self, remaining: int, reset: int) -> dict[str, str]:
         window = max(1, round(self._burst / self._per_second))
@@ -77,12 +61,12 @@ class RateLimiter:
 
 
 def client_address(request: Request) -> str:
-    """The address that a request comes from; a proxy's own, where there is one in front that is not trusted."""
+    """Return the address that a request comes from: that of the proxy, where one in front is not trusted."""
     return request.client.host if request.client else ""
 
 
 def normalize_network(address: str) -> str:
-    """What counts as one address: of IPv6 the 64 bits in front, since one line has all that begin with them."""
+    """Return the network that is limited as one: an IPv4 address, or the /64 of an IPv6 address."""
     try:
         ip = ipaddress.ip_address(address)
     except ValueError:
@@ -93,7 +77,7 @@ def normalize_network(address: str) -> str:
 
 
 class SignInLimiter:
-    """How often, and how many at a time, people may try to sign in."""
+    """Limit sign-in attempts by account and network, and how many passwords are hashed at a time."""
 
     def __init__(self, per_minute: int) -> None:
         self._by_account_and_network = _per_minute(per_minute)
@@ -101,13 +85,11 @@ class SignInLimiter:
         self._by_account = _per_minute(_ACCOUNT_FACTOR * per_minute)
         self._trusted_pairs: OrderedDict[str, None] = OrderedDict()
         self.hash_semaphore = asyncio.Semaphore(_MAX_PARALLEL_HASHES)
-        """To be held while a password is looked at."""
 
     def acquire(self, account: str, address: str) -> None:
-        """Count one try. Raises a 429 past a rate: of an address, of it with an account, or of an account.
+        """Count an attempt; raise a 429 past the rate of a network, of an account, or of both together.
 
-        Where an account has signed in from an address, only those of that address count: who tries someone else's
-        account does not lock them out.
+        The rate of an account does not apply to networks it has signed in from: others cannot lock its owner out.
         """
         network = normalize_network(address)
         pair = _hash_key(account, network)
@@ -117,7 +99,7 @@ class SignInLimiter:
             self._by_account.acquire(_hash_key(account))
 
     def record_success(self, account: str, address: str) -> None:
-        """Remember that an account has signed in from an address."""
+        """Remember that an account has signed in from a network."""
         pair = _hash_key(account, normalize_network(address))
         self._trusted_pairs[pair] = None
         self._trusted_pairs.move_to_end(pair)
@@ -130,5 +112,5 @@ def _per_minute(number: int) -> RateLimiter:
 
 
 def _hash_key(account: str, network: str = "") -> str:
-    """A hash, to count by: what someone types as a name may be long, and is kept."""
+    # Hashed, because the name that a client sends may be long, and is kept.
     return hashlib.sha256(f"{network} {account}".encode(errors="replace")).hexdigest()

@@ -1,4 +1,4 @@
-"""Request bodies: JSON or form fields, within a limit."""
+"""Read request bodies: JSON objects and form fields, within a limit."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,12 +14,17 @@ from lexarium.domain.text.characters import format_json_error
 from lexarium.web.http.limits import Limits
 from lexarium.web.http.problems import HTTPProblem
 
-_FORM_TYPES = ("application/x-www-form-urlencoded", "multipart/form-data")
+_URLENCODED, _MULTIPART = _FORM_TYPES = ("application/x-www-form-urlencoded", "multipart/form-data")
+
+
+def get_media_type(request: Request) -> str:
+    """Return the media type of a request's body, without parameters."""
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
 async def read_fields(request: Request, limits: Limits) -> tuple[Mapping[str, Any], bool]:
-    """The fields of a body, and whether they came from a form, where every value is text."""
-    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    """Return the fields of a body, and whether they came from a form, where every value is text."""
+    media_type = get_media_type(request)
     if media_type not in ("application/json", *_FORM_TYPES):
         raise HTTPProblem(415, f"The body must be application/json or a form ({' or '.join(_FORM_TYPES)}).")
     body = await limits.read_body(request)
@@ -27,11 +32,18 @@ async def read_fields(request: Request, limits: Limits) -> tuple[Mapping[str, An
         return parse_json_object(body), False
     if body.lstrip().startswith(b"{"):
         raise HTTPProblem(415, "The body looks like JSON: send it with `Content-Type: application/json`.")
-    return await _parse_form(request, media_type, body), True
+    try:
+        if media_type == _URLENCODED:
+            return dict(parse_qsl(body.decode(), keep_blank_values=True, errors="strict")), True
+        return await _parse_multipart(request, body), True
+    except UnicodeDecodeError:
+        raise HTTPProblem(400, "The form is not UTF-8.") from None
+    except (HTTPException, MultiPartException):
+        raise HTTPProblem(400, "The form cannot be read: it is malformed, or holds a file.") from None
 
 
 def parse_json_object(body: bytes) -> dict[str, Any]:
-    """The JSON object that a body is. Raises a 400 that says where it is none."""
+    """Return the JSON object in a body; raise a 400 where it is none."""
     try:
         data = orjson.loads(body)
     except orjson.JSONDecodeError as error:
@@ -39,17 +51,6 @@ def parse_json_object(body: bytes) -> dict[str, Any]:
     if not isinstance(data, dict):
         raise HTTPProblem(400, "The body must be a JSON object.")
     return data
-
-
-async def _parse_form(request: Request, media_type: str, body: bytes) -> Mapping[str, Any]:
-    try:
-        if media_type == "application/x-www-form-urlencoded":
-            return dict(parse_qsl(body.decode(), keep_blank_values=True, errors="strict"))
-        return await _parse_multipart(request, body)
-    except UnicodeDecodeError:
-        raise HTTPProblem(400, "The form is not UTF-8.") from None
-    except (HTTPException, MultiPartException):
-        raise HTTPProblem(400, "The form cannot be read: it is malformed, or holds a file.") from None
 
 
 async def _parse_multipart(request: Request, body: bytes) -> Mapping[str, Any]:

@@ -1,9 +1,9 @@
-"""Finished answers: bytes and headers, kept until a change touches what they rest on."""
+"""Cache of complete responses, invalidated by tag."""
 
 import asyncio
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import AsyncIterator, Sequence, Set
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Sequence, Set
+from contextlib import AbstractAsyncContextManager, suppress
 
 from starlette.concurrency import run_in_threadpool
 
@@ -13,123 +13,94 @@ from lexarium.store.database import Database
 from lexarium.store.position import Position, RevisionChange
 from lexarium.web.http.conditional import RawResponse, build_etag, etag_matches
 from lexarium.web.http.encodings import Header, encoding_headers
+from lexarium.web.http.limits import hold_slot
 
+# Resource, parameter and its value.
 RequestKey = tuple[str, str, str]
-"""What a request asks for, however it is spelt: the resource, the parameter that counts, its value."""
+# Request key and content encoding.
 CacheKey = tuple[RequestKey, str]
-"""What is asked for, and the encoding."""
 
+# Rough memory cost of an entry beside its body.
 _ENTRY_OVERHEAD_BYTES = 2_000
-"""What an answer costs in memory beside its body, roughly, in bytes."""
 _MAX_URL_ALIASES = 10_000
-"""How many spellings of requests are remembered."""
 _MAX_URL_BYTES = 500
 _RENDER_TIMEOUT_SECONDS = 10
-"""How long the making of an answer waits for its turn."""
+# Changes remembered to check responses that were read before them and are stored after.
 _RECENT_CHANGES = 100
-"""How many moves of the catalogue are remembered, for answers that were read before them and come to be kept after."""
 _POLL_SECONDS = 0.25
-"""How long answers may be behind what other nodes have written, where nobody asks for any."""
 
 
 class CachedResponse:
-    """An answer to GET, with the reply a client gets instead that has it already."""
+    """A 200 response to GET, and its 304 form."""
 
     __slots__ = ("_encoding", "_headers", "cache_tags", "etag", "full", "not_modified", "position", "size")
 
     def __init__(
-        self,
-        position: Position,
-        body: bytes,
-        headers: Sequence[Header],
-        encoding: str,
-        cache_tags: Set[CacheTag] = frozenset(),
+        self, position: Position, body: bytes, headers: Sequence[Header], encoding: str, cache_tags: Set[CacheTag]
     ) -> None:
         self._headers = headers
         self._encoding = encoding
         self.position = position
         self.cache_tags = cache_tags
-        """What it rests on: it holds until a change shakes one of these."""
         self.etag = build_etag(position, encoding)
         self.size = len(body) + _ENTRY_OVERHEAD_BYTES
         own_headers = [*headers, (b"etag", self.etag)]
         self.not_modified = RawResponse(304, own_headers, b"")
-        self.full = RawResponse(
-            200, [*own_headers, *encoding_headers(encoding), (b"content-length", b"%d" % len(body))], body
-        )
+        content_length = (b"content-length", b"%d" % len(body))
+        self.full = RawResponse(200, [*own_headers, *encoding_headers(encoding), content_length], body)
 
     def select_response(self, if_none_match: bytes | None) -> RawResponse:
-        """What a client gets that sent this `If-None-Match`."""
-        if if_none_match is not None and etag_matches(self.etag, if_none_match):
-            return self.not_modified
-        return self.full
+        """Return the 304 form where `If-None-Match` names the ETag, else the full response."""
+        return self.not_modified if etag_matches(self.etag, if_none_match) else self.full
 
     def at_position(self, position: Position) -> "CachedResponse":
-        """The same answer for another position, at which it holds too."""
+        """Return a copy that is valid at another position."""
         return CachedResponse(position, self.full.body, self._headers, self._encoding, self.cache_tags)
 
 
 class ResponseCache:
-    """The answers of one worker, up to a size, all of which hold at one position."""
+    """LRU cache of one worker, bounded in bytes. All entries are valid at one position."""
 
     def __init__(self, limit: int, database: Database) -> None:
         self._limit = limit
         self._database = database
         self._position: Position | None = None
-        """Where the catalogue stood when the answers were last held against it."""
         self._entries: OrderedDict[CacheKey, CachedResponse] = OrderedDict()
         self._keys_by_tag: defaultdict[CacheTag, set[CacheKey]] = defaultdict(set)
-        """Which answers rest on what; nothing stands here that has none."""
         self._size = 0
         self._recent_changes: deque[RevisionChange] = deque(maxlen=_RECENT_CHANGES)
-        """The last moves that were followed."""
         self._url_aliases: OrderedDict[tuple[bytes, bytes], RequestKey] = OrderedDict()
         self._render_semaphore = asyncio.Semaphore(2)
         self.hits = 0
-        """How often an answer that was asked for was there."""
         self.misses = 0
-        """How often one had to be made."""
 
-    @property
-    def size(self) -> int:
-        """How many bytes are kept."""
-        return self._size
-
-    @asynccontextmanager
-    async def render_slot(self) -> AsyncIterator[None]:
-        """To be held while a body is made: however many ask, few are in the making at a time."""
-        try:
-            async with asyncio.timeout(_RENDER_TIMEOUT_SECONDS):
-                await self._render_semaphore.acquire()
-        except TimeoutError:
-            raise DatabaseUnavailable("Too many answers are waiting to be made.") from None
-        try:
-            yield
-        finally:
-            self._render_semaphore.release()
+    def render_slot(self) -> AbstractAsyncContextManager[None]:
+        """Hold one of the few slots for rendering until the block ends; raise where none becomes free in time."""
+        error = DatabaseUnavailable("Too many answers are waiting to be made.")
+        return hold_slot(self._render_semaphore, _RENDER_TIMEOUT_SECONDS, error)
 
     @property
     def usage(self) -> tuple[int, int]:
-        """How many there are, and how many bytes of memory they take."""
+        """Return the number of entries, and the bytes of memory that they take."""
         return len(self._entries), self._size
 
     def can_store(self, size: int) -> bool:
-        """Whether a body of so many bytes can be kept at all."""
+        """Return whether a body of this size fits at all."""
         return size + _ENTRY_OVERHEAD_BYTES <= self._limit
 
     def find_by_url(self, path: bytes, query: bytes, encoding: str) -> CachedResponse | None:
-        """The answer to a request spelt like this, if that is known and it is finished."""
+        """Return the cached response for a URL that was seen before, or None."""
         request_key = self._url_aliases.get((path, query))
         return None if request_key is None else self.get((request_key, encoding))
 
     def get(self, key: CacheKey) -> CachedResponse | None:
-        """The answer, if it is kept and known to hold still."""
+        """Return the cached response if it is known to be valid, else None."""
         response = self._entries.get(key)
         if response is None or self._position is None:
             return None
         if self._is_behind():
             if not self._database.is_embedded:
-                return None  # To ask what has changed could take long, and every other request would wait.
+                return None  # A query for the changes could take long, and would block the event loop.
             self._apply_change(self._database.get_revision_change(self._position))
             return self.get(key)
         if response.position != self._position:
@@ -139,7 +110,7 @@ class ResponseCache:
         return response
 
     async def put(self, key: CacheKey, response: CachedResponse) -> None:
-        """Keep an answer, unless it may hold no longer, or is too large."""
+        """Store a response, unless it is too large or may be outdated."""
         await self.apply_invalidations()
         if self._position is None or response.position.epoch != self._position.epoch:
             self._reset(response.position)
@@ -153,18 +124,19 @@ class ResponseCache:
             self._evict(next(iter(self._entries)))
 
     async def apply_invalidations(self) -> None:
-        """Find out which answers still hold, where `get` leaves that to whoever can wait."""
+        """Evict what changes have invalidated since the last call."""
         if self._position is None or not self._is_behind():
             return
+        read_change = self._database.get_revision_change
         if self._database.is_embedded:
-            self._apply_change(self._database.get_revision_change(self._position))
+            self._apply_change(read_change(self._position))
         else:
-            self._apply_change(await run_in_threadpool(self._database.get_revision_change, self._position))
+            self._apply_change(await run_in_threadpool(read_change, self._position))
 
     async def run_invalidation_loop(self) -> None:
-        """Catch up whenever the catalogue moves, until cancelled, where `get` does not do so by itself.
+        """Apply invalidations until cancelled, where `get` does not do so.
 
-        Else, should the database go before anyone has asked again, nothing of what still holds could be served.
+        Otherwise valid entries could not be served if the database failed before the next request.
         """
         while not self._database.is_embedded:
             await asyncio.sleep(_POLL_SECONDS)
@@ -172,15 +144,10 @@ class ResponseCache:
                 await self.apply_invalidations()
 
     def _is_behind(self) -> bool:
-        current_position, cached_position = self._database.get_position(), self._position
-        return (
-            cached_position is None
-            or current_position.epoch != cached_position.epoch
-            or current_position.revision > cached_position.revision
-        )
+        current, cached = self._database.get_position(), self._position
+        return cached is None or current.epoch != cached.epoch or current.revision > cached.revision
 
     def _apply_change(self, change: RevisionChange) -> None:
-        """Drop what holds no longer."""
         cached_position = self._position
         if cached_position is None or change.invalidated_tags is None or change.after.epoch != cached_position.epoch:
             self._reset(change.after)
@@ -192,7 +159,7 @@ class ResponseCache:
             self._position = change.after
 
     def _is_invalidated(self, response: CachedResponse) -> bool:
-        """Whether a change since it was read may have shaken an answer."""
+        """Return whether a change since it was read may have invalidated a response."""
         revision = response.position.revision
         missed_changes = [change for change in self._recent_changes if change.after.revision > revision]
         assert self._position is not None
@@ -203,7 +170,6 @@ class ResponseCache:
         )
 
     def _reset(self, position: Position) -> None:
-        """Begin anew at a position."""
         self._entries.clear()
         self._keys_by_tag.clear()
         self._recent_changes.clear()
@@ -219,7 +185,7 @@ class ResponseCache:
                 del self._keys_by_tag[tag]
 
     def add_url_alias(self, path: bytes, query: bytes, request_key: RequestKey) -> None:
-        """Remember what a request spelt like this asks for."""
+        """Remember the request key of a URL."""
         if len(path) + len(query) <= _MAX_URL_BYTES:
             self._url_aliases[path, query] = request_key
             if len(self._url_aliases) > _MAX_URL_ALIASES:

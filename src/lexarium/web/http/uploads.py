@@ -1,4 +1,4 @@
-"""Forms with files: read as they come, past a size onto the disk, and never past the limit."""
+"""Read forms with files: spooled to disk past a size, and limited in size and number."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -11,6 +11,7 @@ from starlette.requests import Request
 
 from lexarium.web.http.limits import Limits
 from lexarium.web.http.problems import HTTPProblem
+from lexarium.web.http.request_body import get_media_type
 
 _MAX_FILES = 50
 _MAX_FIELDS = 50
@@ -19,17 +20,16 @@ _MULTIPART = "multipart/form-data"
 
 @dataclass(frozen=True)
 class UploadedForm:
-    """A form that came with files."""
+    """Fields and files of a multipart form; each file with the name it has at the client."""
 
     fields: Mapping[str, str]
     files: list[tuple[str, BinaryIO]]
-    """Each under the name that it has where it comes from."""
 
 
 @asynccontextmanager
 async def read_upload(request: Request, limits: Limits) -> AsyncIterator[UploadedForm]:
-    """The fields and files of a form, for as long as the block takes."""
-    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _MULTIPART:
+    """Read a form, whose files are open until the block ends."""
+    if get_media_type(request) != _MULTIPART:
         raise HTTPProblem(415, f"Files are sent as a form of the kind {_MULTIPART}.")
     chunks = limits.iter_body(request, limits.upload_bytes, max_in_memory=_MAX_FILES * MultiPartParser.spool_max_size)
     parser = MultiPartParser(request.headers, chunks, max_files=_MAX_FILES, max_fields=_MAX_FIELDS)
@@ -39,7 +39,7 @@ async def read_upload(request: Request, limits: Limits) -> AsyncIterator[Uploade
         raise HTTPProblem(400, f"The form cannot be read: it is malformed, or has over {_MAX_FILES} files.") from None
     try:
         values = list(form.multi_items())
-        # A browser sends a file without a name where none was chosen.
+        # A browser sends a file without a name where the user chose none.
         files = [
             (upload.filename, upload.file) for _, upload in values if isinstance(upload, UploadFile) and upload.filename
         ]

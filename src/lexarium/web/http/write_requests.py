@@ -1,4 +1,4 @@
-"""What every write asks of the service, without keeping a thread waiting."""
+"""Steps of every write: authenticate, make idempotent, and await the commit without occupying a thread."""
 
 import asyncio
 
@@ -16,18 +16,18 @@ _MAX_KEY_CHARS = 200
 
 
 async def authenticate_request(request: Request, authenticator: Authenticator) -> Caller:
-    """Who sends a request. Raises `Unauthenticated` where it does not say, or says wrongly."""
+    """Return the caller of a request; raise `Unauthenticated`."""
     return await authenticate_header(request.headers.get("authorization"), authenticator)
 
 
 async def authenticate_header(authorization: str | None, authenticator: Authenticator) -> Caller:
-    """The caller that an `Authorization` header names."""
+    """Return the caller that an `Authorization` header names; raise `Unauthenticated`."""
     caller = authenticator.get_cached(authorization)
     return await run_in_threadpool(authenticator.authenticate, authorization) if caller is None else caller
 
 
 def build_idempotency_request(request: Request, key: str | None, *body: bytes) -> IdempotencyRequest:
-    """A request as its `Idempotency-Key` knows it."""
+    """Return what an `Idempotency-Key` is bound to; raise a 400 where the key is invalid."""
     if key is not None and not 0 < len(key) <= _MAX_KEY_CHARS:
         raise HTTPProblem(400, f"An Idempotency-Key must have from 1 to {_MAX_KEY_CHARS} characters.")
     url = request.scope["raw_path"] + b"?" + request.scope["query_string"]
@@ -35,5 +35,5 @@ def build_idempotency_request(request: Request, key: str | None, *body: bytes) -
 
 
 async def await_write(database: Database, task: WriteTask[Result]) -> Result:
-    """The result of a piece of work, once it is committed."""
+    """Return the result of a write task once it is committed."""
     return await asyncio.wrap_future(database.submit_write(task))

@@ -1,4 +1,4 @@
-"""The gate of a closed catalogue (the setting `read`): who is not known reads nothing, at no address."""
+"""Access control of a private catalogue (the setting `read`): only authenticated callers may read."""
 
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import MutableHeaders
@@ -14,29 +14,27 @@ from lexarium.web.pages import session
 from lexarium.web.pages.page_routes import handle_expired_session, redirect_to_sign_in
 from lexarium.web.pages.site import SIGN_IN_PATH, Site, accepts_html
 
+# Probes, which reveal nothing of the catalogue, and the ways to sign in.
 PUBLIC_PATHS = frozenset({"/healthz", "/readyz", "/api/v1/sign-in", SIGN_IN_PATH})
-"""What answers everyone: the probes, which tell nothing of the catalogue, and where a token is had."""
 _STATIC_PREFIX = "/static/"
-"""The files of ours that pages load; they are the same in every catalogue."""
 
 
 class AccessGate:
-    """Tells whether a request may read."""
+    """Decide whether a request may read."""
 
     def __init__(self, authenticator: Authenticator, is_private: bool) -> None:
         self._authenticator = authenticator
         self.is_private = is_private
 
     async def require_reader(self, request: Request) -> None:
-        """Raise `Unauthenticated` where the catalogue is closed and neither a token nor a session says who asks."""
+        """Raise `Unauthenticated` where the catalogue is private and the request has neither token nor session."""
         if self.is_private:
-            await authenticate_header(
-                request.headers.get("authorization") or session.get_authorization(request), self._authenticator
-            )
+            authorization = request.headers.get("authorization") or session.get_authorization(request)
+            await authenticate_header(authorization, self._authenticator)
 
 
 class AccessGateMiddleware:
-    """An ASGI application behind the gate of a closed catalogue."""
+    """Let only requests through that may read, and mark all responses as private."""
 
     def __init__(self, app: ASGIApp, gate: AccessGate, site: Site) -> None:
         self._app = app
@@ -58,21 +56,22 @@ class AccessGateMiddleware:
         await app(scope, receive, _mark_private(send))
 
     async def _respond_unauthenticated(self, request: Request, error: Unauthenticated) -> Response:
-        """A person who wants to see a page, or sent a form, is shown where to sign in; everyone else is told."""
+        """Redirect browsers to the sign-in page, keep the fields of a form sent, and refuse everyone else."""
         shown_error: LexariumError | HTTPProblem = error
-        has_files = request.headers.get("content-type", "").startswith("multipart/")  # to be chosen again
-        if accepts_html(request) and (request.method == "GET" or (request.method == "POST" and has_files)):
-            return redirect_to_sign_in(request)
-        if accepts_html(request) and request.method == "POST":
-            try:
-                return await handle_expired_session(self._site, request)
-            except HTTPProblem as problem:
-                shown_error = problem
+        if accepts_html(request):
+            has_files = request.headers.get("content-type", "").startswith("multipart/")  # must be chosen again
+            if request.method == "GET" or (request.method == "POST" and has_files):
+                return redirect_to_sign_in(request)
+            if request.method == "POST":
+                try:
+                    return await handle_expired_session(self._site, request)
+                except HTTPProblem as problem:
+                    shown_error = problem
         return await run_in_threadpool(self._site.handle_error, request, shown_error)
 
 
 def _mark_private(send: Send) -> Send:
-    """Sends answers that no cache may show to others, nor a browser to pages of other origins."""
+    """Wrap `send` so that no shared cache may store responses and no other origin may read them."""
 
     async def send_private(message: Message) -> None:
         if message["type"] == "http.response.start":

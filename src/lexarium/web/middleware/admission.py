@@ -1,4 +1,4 @@
-"""Admission: past so many requests at a time the next is refused at once, so that those that are taken stay quick."""
+"""Admission control: limit concurrent requests, refuse the rest with 503; start one write per event-loop iteration."""
 
 import asyncio
 from collections import deque
@@ -10,14 +10,9 @@ from lexarium.web.http.conditional import RawResponse
 from lexarium.web.http.limits import BodyMemory
 from lexarium.web.http.problems import HTTPProblem, problem_response
 
+# Always accepted: monitoring must not mistake a busy server for a dead one.
 EXEMPT_PATHS = frozenset({"/healthz", "/readyz", "/metrics"})
-"""Always taken: whoever watches must not take a server that is busy for one that is dead."""
-
-
-_OVERLOAD_DIVISOR = 8
-"""Under strain, one in so many of the requests that may be in work otherwise may be."""
-_OVERLOAD_SECONDS = 1.0
-"""How long it lasts after the last refusal: for as long as those who were refused are told to wait."""
+# Requests that keep a thread busy for long have limits of their own, so that they lock no reader out.
 HEAVY_REQUESTS = frozenset(
     {
         ("POST", "/annotate"),
@@ -26,7 +21,10 @@ HEAVY_REQUESTS = frozenset(
         *((method, path) for method in ("GET", "POST") for path in ("/reconcile", "/reconcile/")),
     }
 )
-"""What keeps the server busy for long: it has limits of its own, so that it keeps no reader out."""
+# After a refusal the limit is divided by this,
+_OVERLOAD_DIVISOR = 8
+# for as long as the refused clients have to wait.
+_OVERLOAD_SECONDS = 1.0
 
 
 def _build_overload_response(detail: str) -> RawResponse:
@@ -41,10 +39,10 @@ _HEAVY_OVERLOAD_RESPONSE = _build_overload_response(
 
 
 class ConcurrencyLimit:
-    """The requests that a worker has in work, and how many may be.
+    """Limit of the requests that a worker processes at a time.
 
-    Many may come at once, and wait for each other a little. Where even more come, more is asked than can be done, and
-    will be for a while: then few are taken, so that those need not wait, and the rest know at once.
+    A burst up to the limit is accepted. Past it the server is overloaded: for a while a lower limit applies, so that
+    the requests accepted are quick and the others fail fast.
     """
 
     def __init__(self, limit: int, overload_divisor: int = _OVERLOAD_DIVISOR) -> None:
@@ -55,11 +53,11 @@ class ConcurrencyLimit:
 
     @property
     def is_overloaded(self) -> bool:
-        """Whether requests have been refused of late."""
+        """Return whether a request was refused within the last second."""
         return monotonic() < self._overloaded_until
 
     def should_reject(self) -> bool:
-        """Whether one more is to be refused; to be asked when there is one more."""
+        """Return whether to refuse one more request; doing so starts or prolongs the overload mode."""
         if self.active < self._overload_limit:
             return False
         now = monotonic()
@@ -70,10 +68,10 @@ class ConcurrencyLimit:
 
 
 class AdmissionMiddleware:
-    """An ASGI application that has at most so many requests in work, and beside them so many heavy ones.
+    """Limit the concurrent requests of an application, heavy ones separately.
 
-    One counts from when it comes until its answer begins, but not while its client is waited for: however many are
-    slow to send, they keep nobody else out. What they have sent counts by itself.
+    A request counts until its response starts, but not while waiting for its client: slow clients lock nobody out.
+    Their bodies are limited by `BodyMemory`. At most one write is started per event-loop iteration.
     """
 
     def __init__(
@@ -83,6 +81,7 @@ class AdmissionMiddleware:
         self._request_limit = request_limit
         self._heavy_limit = heavy_limit
         self._body_memory = body_memory
+        self._scheduler = FairScheduler()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["path"] in EXEMPT_PATHS:
@@ -91,7 +90,7 @@ class AdmissionMiddleware:
         is_heavy = (scope["method"], scope["path"]) in HEAVY_REQUESTS
         limit = self._heavy_limit if is_heavy else self._request_limit
         if limit.should_reject():
-            await (_HEAVY_OVERLOAD_RESPONSE if is_heavy else OVERLOAD_RESPONSE).send_to(send)
+            await (_HEAVY_OVERLOAD_RESPONSE if is_heavy else OVERLOAD_RESPONSE)(scope, receive, send)
         else:
             await self._run_counted(limit, scope, receive, send)
 
@@ -118,30 +117,19 @@ class AdmissionMiddleware:
 
         set_counted(now=True)
         try:
+            if scope["method"] not in ("GET", "HEAD"):
+                await self._scheduler.wait()
             await self._app(scope, receive_counted, send_counted)
         finally:
             set_counted(now=False)
             self._body_memory.release(scope.get("state", {}))
 
 
-class WriteSchedulingMiddleware:
-    """An ASGI application whose writes take turns."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-        self._scheduler = FairScheduler()
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["method"] not in ("GET", "HEAD"):
-            await self._scheduler.wait()
-        await self._app(scope, receive, send)
-
-
 class FairScheduler:
-    """One turn for each round of the event loop.
+    """FIFO queue that lets one waiter go on per event-loop iteration.
 
-    Many writers who are answered together write again together. Taken up all at once, they would hold every reader up
-    for as long as all of them take.
+    Group commit answers many writers together, and they write again together. Started all at once, they would block
+    every reader.
     """
 
     def __init__(self) -> None:
@@ -149,7 +137,7 @@ class FairScheduler:
         self._is_busy = False
 
     async def wait(self) -> None:
-        """Wait for a turn, in the order of asking."""
+        """Wait for a turn, in FIFO order."""
         loop = asyncio.get_running_loop()
         if self._is_busy:
             waiter = loop.create_future()

@@ -1,7 +1,6 @@
-"""The hottest reads: an answer that is finished is sent from here, in front of the framework; so are refusals.
+"""Send cached responses and overload refusals before the framework is reached.
 
-No routing table, no model, no JSON, no thread. Whatever has no finished answer falls through, unless there is too much
-in work already: who refuses many must do so with little work.
+No routing, no model, no JSON, no thread: refusing many requests must cost little. Everything else falls through.
 """
 
 from collections.abc import Mapping
@@ -18,7 +17,7 @@ from lexarium.web.middleware.request_log import REQUEST_ID, RequestStats
 
 
 class FastPath:
-    """An ASGI application in front of another."""
+    """ASGI middleware that answers from the response cache, or refuses under overload."""
 
     def __init__(
         self,
@@ -27,7 +26,7 @@ class FastPath:
         request_stats: RequestStats,
         request_limit: ConcurrencyLimit,
     ) -> None:
-        """`answers` are those that everyone may have; without any, every request goes on that can be taken."""
+        """Serve everyone from `response_cache`; None where responses depend on the caller."""
         self._request_stats = request_stats
         self._request_limit = request_limit
         self._app = app
@@ -35,13 +34,10 @@ class FastPath:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         response = self.find_response(scope) if scope["type"] == "http" else None
-        if response is not None:
-            await response.send_to(send)
-            return
-        await self._app(scope, receive, send)
+        await (response or self._app)(scope, receive, send)
 
     def find_response(self, scope: Mapping[str, Any]) -> RawResponse | None:
-        """The reply to an HTTP request, where it is finished, or is that there is too much to do."""
+        """Return the cached response or the refusal of an HTTP request; None where the framework must answer it."""
         return self._find_cached(scope) or self._refuse_overload(scope)
 
     def _find_cached(self, scope: Mapping[str, Any]) -> RawResponse | None:
@@ -53,7 +49,7 @@ class FastPath:
                 scope["raw_path"], scope["query_string"], choose_encoding(accept_encoding)
             )
         except StoreError:
-            return None  # The framework's error handler says what is wrong.
+            return None  # The framework answers with the error.
         if cached_response is None:
             return None
         response = cached_response.select_response(if_none_match)

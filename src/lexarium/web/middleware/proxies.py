@@ -1,6 +1,6 @@
-"""Who a request comes from where a proxy passes it on: told by its headers, where the proxy is one to be trusted."""
+"""Take the address and scheme of the client from the headers of trusted proxies."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
@@ -8,13 +8,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lexarium.settings import Network
 
-_FORWARDED_FOR = b"x-forwarded-for"
-_FORWARDED_PROTO = b"x-forwarded-proto"
-_SCHEMES = ("http", "https")
-
 
 class ProxyHeadersMiddleware:
-    """An ASGI application in front of another, which is told the client's own address and scheme."""
+    """Replace client and scheme of the scope by those that trusted proxies forward."""
 
     def __init__(self, app: ASGIApp, trusted_networks: Sequence[Network]) -> None:
         self._app = app
@@ -22,26 +18,22 @@ class ProxyHeadersMiddleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and self._is_trusted(scope["client"][0] if scope["client"] else None):
-            scope = {**scope, **dict(self._forwarded_scope(scope))}
+            client = self._find_client(_list_header(scope, b"x-forwarded-for"))
+            if client is not None:
+                scope = {**scope, "client": (client, 0)}
+            scheme = _list_header(scope, b"x-forwarded-proto")[-1:]
+            if scheme in (["http"], ["https"]):
+                scope = {**scope, "scheme": scheme[0]}
         await self._app(scope, receive, send)
 
     def _is_trusted(self, host: str | None) -> bool:
-        """Whether it is to be trusted. Who comes by a Unix socket has no address, and was let in by its file."""
         if host is None:
-            return True
+            return True  # A Unix socket: the permissions of its file control access.
         address = _parse_address(host)
         return address is not None and any(address in network for network in self._trusted_networks)
 
-    def _forwarded_scope(self, scope: Scope) -> Iterator[tuple[str, object]]:
-        client = self._find_client(_list_header(scope, _FORWARDED_FOR))
-        if client is not None:
-            yield "client", (client, 0)
-        scheme = _list_header(scope, _FORWARDED_PROTO)[-1:]
-        if scheme and scheme[0] in _SCHEMES:
-            yield "scheme", scheme[0]
-
     def _find_client(self, forwarded: Sequence[str]) -> str | None:
-        """The last that is no proxy of ours: what stands before it anyone may have written."""
+        """Return the last address that is not a trusted proxy: a client can forge the entries before it."""
         client = None
         for entry in reversed(forwarded):
             address = _parse_address(_strip_port(entry))
@@ -54,19 +46,18 @@ class ProxyHeadersMiddleware:
 
 
 def _list_header(scope: Scope, header_name: bytes) -> list[str]:
-    """What a header lists, in however many lines."""
     lines = [value.decode("latin-1") for name, value in scope["headers"] if name == header_name]
     return [entry.strip() for line in lines for entry in line.split(",")]
 
 
 def _strip_port(text: str) -> str:
-    """An address that may stand with a port, as some proxies write it."""
+    # Some proxies forward addresses with a port.
     if text.startswith("["):
         return text[1:].partition("]")[0]
     return text.partition(":")[0] if text.count(":") == 1 else text
 
 
-@lru_cache(maxsize=1024)  # the same few ask again and again
+@lru_cache(maxsize=1024)
 def _parse_address(text: str) -> IPv4Address | IPv6Address | None:
     try:
         address = ip_address(text)

@@ -1,13 +1,12 @@
-"""The requests of one worker: counted, timed until their answers begin, and told in the log."""
+"""Count, time and log the requests of one worker, and assign request ids."""
 
-import itertools
 import logging
 import re
 import secrets
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Mapping
-from itertools import product
+from itertools import count, product
 from time import perf_counter
 from typing import Any
 
@@ -15,65 +14,54 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 logger = logging.getLogger("lexarium.requests")
 
+# Upper bounds in seconds.
 DURATION_BUCKETS = (0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0)
-"""In seconds: how long requests took is told as how many took no longer than each of these."""
 REQUEST_ID = b"x-request-id"
 _VALID_ID = re.compile(rb"[\w.:+/=-]{1,128}", re.ASCII)
 _TOKEN = re.compile(r"lex_[\w-]+")
 _METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"})
 _V1_PREFIX = "/api/v1"
 _INTERFACES = {_V1_PREFIX: "v1", "/api/v-alpha": "v-alpha", "/reconcile": "reconcile"}
-"""By what addresses begin with."""
 _OTHER = "other"
 _PHASES = (_RESPONSE_PHASE, _STREAM_PHASE) = ("answer", "broken off")
-"""What a fault of ours did: it was the answer, or ended one that had begun."""
 _CLIENT_ERROR = 400
 _SERVER_ERROR = 500
 
 
+# Method, route and status.
 RequestLabels = tuple[str, str, int]
-"""A method, a route, and the status of the answer."""
-
-
-ErrorLabels = tuple[str, str]
-"""A part of the interface, and a reason."""
 
 
 class RequestStats:
-    """What has come so far. To be used from the event loop's thread; reading it from another does no harm."""
+    """Counters of requests. Only the event loop's thread may write; any thread may read."""
 
     def __init__(self, *, log_all: bool) -> None:
-        """`told` says whether the log has a line for every request; it always has one for a fault of ours."""
+        """Log every request with `log_all`, else only internal errors."""
         self._log_all = log_all
         self._worker_id = secrets.token_hex(6).encode()
-        self._numbers = itertools.count(1)
+        self._numbers = count(1)
+        # Requests answered from the response cache, and others.
         self.cached_counts: defaultdict[RequestLabels, int] = defaultdict(int)
-        """How many were answered with what was finished."""
         self.counts: defaultdict[RequestLabels, int] = defaultdict(int)
-        """How many others were answered."""
+        # By route, without cached responses: a count per bucket, and the sum of the seconds.
         self.durations: defaultdict[str, list[float]] = defaultdict(lambda: [0] * (len(DURATION_BUCKETS) + 2))
-        """Of these, by route: how many took how long, and all seconds together."""
-
-        self.server_errors: dict[ErrorLabels, int] = dict.fromkeys(product((*_INTERFACES.values(), _OTHER), _PHASES), 0)
-        """How often the server made a mistake. Each is there from the start, so that the first shows as one more."""
+        # Internal errors by interface and phase. All exist from the start, so that the first shows as an increase.
+        self.server_errors = dict.fromkeys(product((*_INTERFACES.values(), _OTHER), _PHASES), 0)
 
     def assign_id(self, client_request_id: bytes | None) -> bytes:
-        """The id of a request: the one that it brought, where that is a plain word, else a new one."""
+        """Return the id that the client sent, where it is valid, else a new one."""
         if client_request_id is not None and _VALID_ID.fullmatch(client_request_id):
             return client_request_id
         return b"%b-%x" % (self._worker_id, next(self._numbers))
 
     def record_cached(self, scope: Mapping[str, Any], status: int, request_id: bytes | None) -> None:
-        """Count a request whose answer was finished: what it is spelt like is its route, and it took no time to tell.
-
-        Little is done here: this is a part of every such request, most of which take no longer than a few of these.
-        """
+        """Count a request answered from the response cache, by its path. This is the hottest path: do little."""
         self.cached_counts[scope["method"], scope["path"], status] += 1
         if self._log_all:
             self._log_request(scope["method"], scope["path"], status, 0.0, request_id)
 
     def record(self, scope: Mapping[str, Any], status: int, seconds: float, request_id: bytes) -> None:
-        """Count any other request whose answer has begun."""
+        """Count any other request whose response has started."""
         method, route = scope["method"] if scope["method"] in _METHODS else "other", route_template(scope)
         self.counts[method, route, status] += 1
         durations = self.durations[route]
@@ -85,33 +73,25 @@ class RequestStats:
             self._log_request(method, scope["path"], status, seconds, request_id)
 
     def record_aborted(self, scope: Mapping[str, Any]) -> None:
-        """Count a fault of ours in the midst of an answer."""
+        """Count an internal error after the response started."""
         self._record_server_error(scope, _STREAM_PHASE)
 
     def _record_server_error(self, scope: Mapping[str, Any], phase: str) -> None:
-        interface = next(
-            (interface for prefix, interface in _INTERFACES.items() if scope["path"].startswith(prefix)), _OTHER
-        )
-        self.server_errors[interface, phase] += 1
+        interfaces = (name for prefix, name in _INTERFACES.items() if scope["path"].startswith(prefix))
+        self.server_errors[next(interfaces, _OTHER), phase] += 1
 
     def _log_request(self, method: str, path: str, status: int, seconds: float, request_id: bytes | None) -> None:
-        """Neither the query, which may hold a secret, nor who asks."""
-        shown_path, milliseconds = _TOKEN.sub("lex_...", path), round(seconds * 1000, 2)
-        request_id_text = (request_id or self.assign_id(None)).decode()
-        fields = {
-            "request": request_id_text,
-            "method": method,
-            "path": shown_path,
-            "status": status,
-            "ms": milliseconds,
-        }
+        # Neither the query, which may hold a secret, nor the client is logged.
+        path, milliseconds = _TOKEN.sub("lex_...", path), round(seconds * 1000, 2)
+        id_text = (request_id or self.assign_id(None)).decode()
+        fields = {"request": id_text, "method": method, "path": path, "status": status, "ms": milliseconds}
         level = logging.ERROR if status == _SERVER_ERROR else logging.INFO
-        line = f"{method} {shown_path} {status} in {milliseconds:.2f} ms, request {request_id_text}"
+        line = f"{method} {path} {status} in {milliseconds:.2f} ms, request {id_text}"
         logger.log(level, "%s", line, extra={"fields": fields})
 
 
 def route_template(scope: Mapping[str, Any]) -> str:
-    """The address that answered, with names in place of what differs; `none` where it did not come to one."""
+    """Return the path template of the route that matched; `none` without one."""
     path: str | None = getattr(scope.get("route"), "path", None)
     if path is None:
         return "none"
@@ -119,7 +99,7 @@ def route_template(scope: Mapping[str, Any]) -> str:
 
 
 class RequestLogMiddleware:
-    """An ASGI application whose requests are counted. Every error tells the id of its request."""
+    """Record the requests of an application, and send the request id with every error."""
 
     def __init__(self, app: ASGIApp, request_stats: RequestStats) -> None:
         self._app = app

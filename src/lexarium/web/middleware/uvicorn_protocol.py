@@ -1,17 +1,17 @@
-"""uvicorn's HTTP protocol, with a shorter way for finished replies, and with more patience and less.
+"""uvicorn protocol that writes prebuilt responses directly, and enforces limits and timeouts.
 
-A task, a coroutine and a header-by-header check cost uvicorn more than everything else about a finished reply
-(measured: twice the requests a second without them). Under another server the same replies go the usual way, through
-ASGI.
+For a prebuilt response, uvicorn's task, coroutine and header checks cost more than everything else (measured: twice the
+requests a second without them). Other servers send the same responses through ASGI.
 
-uvicorn waits without end for the headers of a request and for a client that reads nothing of its answer, answers what
-is no HTTP in plain text, does not tell the application that a client has left which had sent another request meanwhile,
-and when it ends closes connections on which a request may just be coming. All five are mended here.
+Further differences from uvicorn's own protocol:
 
-uvicorn also limits neither the size of headers nor the number of connections, accepts requests without a Host header,
-and closes a connection before its client can read the answer to a body that was not read. Here all of these have a
-limit, and a connection is closed in two steps: the answer is sent, then what the client still sends is discarded, up to
-a number of bytes and seconds.
+- Timeouts for request headers, and for clients that stop reading the response.
+- Invalid HTTP is answered with a problem document instead of plain text.
+- The application sees a disconnect even if the client had pipelined another request.
+- At shutdown idle connections stay open for a moment, since a request may be on its way.
+- Limits for the size of headers and the number of connections; a Host header is required.
+- If a body was not read, the connection is closed in two steps: the response is sent, then what the client still sends
+  is discarded, up to a number of bytes and seconds. Otherwise the client could not read the response.
 """
 
 import asyncio
@@ -30,36 +30,34 @@ from lexarium.web.http.streaming import EventStreams
 from lexarium.web.middleware.fast_path import FastPath
 
 _SHUTDOWN_GRACE_SECONDS = 0.5
-"""How long a connection that is idle stays open when the server ends."""
+# The URL parser accepts no more.
 _MAX_URL_BYTES = 65_535
-"""In bytes; the parser of addresses takes no more."""
+# Trailers count as headers in both limits.
 _MAX_HEADERS = 100
 _MAX_HEADER_BYTES = 65_536
-"""Trailers count as headers, in both limits."""
+# Each pipelined request takes about a kibibyte.
 _MAX_PIPELINED = 100
-"""How many requests of a connection may wait for the one before them. Each takes about a kibibyte."""
 _MAX_DISCARDED_BYTES = 512 << 20
-"""How much of a body is discarded after its request was answered, before the connection is broken off."""
+# Value of SO_LINGER that closes a socket at once.
 _LINGER_ZERO = struct.pack("ii", 1, 0)
-"""How a socket is told to be closed without waiting for anything."""
 
 
 class FastPathProtocol(HttpToolsProtocol):
-    """Writes a finished reply to the connection as soon as its request is read."""
+    """Write the prebuilt response of a request as soon as it is read; pass other requests to the application."""
 
     url = b""
+    # The request that is being answered; uvicorn's `cycle` is the last that was received.
     _active_cycle: RequestResponseCycle | None = None
-    """The request that is being answered; uvicorn itself knows only the last that came."""
     _is_reading_headers = False
+    # Until the body and its trailers are received completely.
     _is_reading_body = False
-    """Whether a body, or the trailers after it, has not been received completely."""
+    # Size of headers or trailers received so far, without the first chunk of data.
     _received_header_bytes = 0
-    """How much of headers or trailers has been received, not counting the first piece of data."""
     _discarded_bytes = 0
+    # Reason to refuse the request that is being parsed.
     _problem: HTTPProblem | None = None
-    """Why the request that is being parsed is refused."""
+    # All is answered; what still arrives is discarded until the client closes the connection.
     _is_lingering = False
-    """Whether all has been answered, and what still comes is discarded until the client closes the connection."""
     _is_shutting_down = False
     _header_timer: asyncio.TimerHandle | None = None
     _read_timer: asyncio.TimerHandle | None = None
@@ -100,13 +98,13 @@ class FastPathProtocol(HttpToolsProtocol):
                     break
             return
         if self._header_timer is None and (
-            # Else whoever sends line breaks, or the rest of a body that was answered already, could stay for ever.
+            # Otherwise a client could stay forever by sending line breaks, or the rest of a body already answered.
             self._is_reading_headers or (self.timeout_keep_alive_task is None and self._is_idle())
         ):
             self._start_header_timer()
 
     def _check_partial_headers(self) -> None:
-        """Refuse a request whose headers, or trailers, are not complete and already too large."""
+        """Refuse a request whose incomplete headers or trailers are already too large."""
         if self._is_lingering or not (self._is_reading_headers or self._is_reading_body):
             return
         try:
@@ -143,7 +141,7 @@ class FastPathProtocol(HttpToolsProtocol):
         self._cancel_header_timer()
         super().on_headers_complete()
         self._is_reading_body = True
-        self.headers = self.headers.copy()  # for trailers, which must not become headers of the request
+        self.headers = self.headers.copy()  # Trailers must not become headers of the request.
 
     def on_body(self, body: bytes) -> None:
         self._received_header_bytes = 0
@@ -178,7 +176,7 @@ class FastPathProtocol(HttpToolsProtocol):
         if version not in ("1.1", "1.0") or (host_count != 1 and (host_count or version == "1.1")):
             detail = "An HTTP/1.1 request needs exactly one Host header, and an HTTP/1.0 request at most one."
             app = cast("ASGI3Application", problem_response(HTTPProblem(400, detail), {"connection": "close"}))
-        # Not to a reader that is slow, nor before requests that wait: those need the task's patience.
+        # A slow reader or pipelined requests need the flow control of a task.
         if isinstance(app, FastPath) and cycle.keep_alive and not self.flow.write_paused and not self.pipeline:
             response = app.find_response(cycle.scope)
             if response is not None:
@@ -197,9 +195,9 @@ class FastPathProtocol(HttpToolsProtocol):
         super()._start_asgi_task(cycle, app)
 
     def shutdown(self) -> None:
-        """End gracefully: at once what would go on for ever, and what is idle with the next answer.
+        """Shut down gracefully: end event streams at once, and idle connections with their next response.
 
-        A request may be on its way on a connection that is idle, and would be lost if that were closed at once.
+        A request may be on its way on an idle connection, and would be lost if it were closed at once.
         """
         event_streams: EventStreams | None = self.app_state.get("streams")
         if event_streams is not None:
@@ -211,11 +209,11 @@ class FastPathProtocol(HttpToolsProtocol):
             super().shutdown()
 
     def send_400_response(self, msg: str) -> None:
-        """Answer a request whose parsing has failed."""
+        """Refuse a request that could not be parsed."""
         self._reject(self._problem or HTTPProblem(400, "The request is not valid HTTP/1.1."))
 
     def close(self) -> None:
-        """Close the connection once the client has had the chance to read what was answered."""
+        """Close the connection after the client had the chance to read the response."""
         if self._is_reading_body and not self.transport.is_closing():
             self._linger()
         else:
@@ -261,18 +259,19 @@ class FastPathProtocol(HttpToolsProtocol):
     def _on_header_timeout(self) -> None:
         self._header_timer = None
         if not self._is_idle():
-            self._start_header_timer()  # a request that was sent ahead: its turn has not come
-        elif self._is_reading_headers:
-            self._send_problem(HTTPProblem(408, "The headers took too long."))
-            self.transport.close()
+            self._start_header_timer()  # A pipelined request has to wait.
         else:
+            if self._is_reading_headers:
+                self._send_problem(HTTPProblem(408, "The headers took too long."))
             self.transport.close()
 
     def _start_read_timer(self) -> None:
-        """Give a client who is slow to read some time; more, as long as it has read something by then."""
+        """Give a slow reader some time, and more as long as it has read something by then."""
         seconds = self.app_state.get("body_seconds")
         if seconds is not None:
-            self._read_timer = self.loop.call_later(seconds, self._on_read_timeout, self._unsent_bytes())
+            self._read_timer = self.loop.call_later(
+                seconds, self._on_read_timeout, self.transport.get_write_buffer_size()
+            )
 
     def _cancel_read_timer(self) -> None:
         if self._read_timer is not None:
@@ -280,22 +279,19 @@ class FastPathProtocol(HttpToolsProtocol):
             self._read_timer = None
 
     def _on_read_timeout(self, unsent_before: int) -> None:
-        if self._unsent_bytes() < unsent_before:
+        if self.transport.get_write_buffer_size() < unsent_before:
             self._start_read_timer()
         else:
-            # Otherwise the system would go on offering what it has already, to a client who takes nothing.
+            # Otherwise the kernel would keep offering its buffer to a client that takes nothing.
             connection: socket.socket = self.transport.get_extra_info("socket")
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_ZERO)
             self.transport.abort()
 
-    def _unsent_bytes(self) -> int:
-        return self.transport.get_write_buffer_size()
-
     def _reject(self, problem: HTTPProblem) -> None:
-        """Answer with a problem, if no other answer is being sent, and close the connection."""
+        """Respond with a problem, unless another response is being sent, and close the connection."""
         cycle = self._active_cycle
         if cycle is not None and cycle is self.cycle and self._is_reading_body and not cycle.response_started:
-            # The application waits for the rest of this body. It is told that there is no client any more.
+            # The application waits for the rest of this body: simulate a disconnect.
             cycle.disconnected = cycle.response_complete = True
             cycle.message_event.set()
         if self._is_idle():
@@ -310,12 +306,12 @@ class FastPathProtocol(HttpToolsProtocol):
         self.transport.write(STATUS_LINE[problem.status] + header_block + b"\r\n" + bytes(response.body))
 
     def _is_idle(self) -> bool:
-        """Whether no answer is being sent, into the midst of which another must not be written."""
+        """Return whether no response is being sent, so that another may be written."""
         return self._active_cycle is None or self._active_cycle.response_complete
 
 
 class _LingeringTransport:
-    """The transport as the cycle of one request sees it: closing it leaves the client time to read the answer."""
+    """Transport for the cycle of one request: closing it leaves the client time to read the response."""
 
     def __init__(self, protocol: FastPathProtocol) -> None:
         self.write = protocol.transport.write
@@ -325,7 +321,7 @@ class _LingeringTransport:
 
 @lru_cache(maxsize=2)
 def _join_headers(headers: tuple[tuple[bytes, bytes], ...]) -> bytes:
-    """Write headers as bytes; those of every answer change only once a second."""
+    # Cached, because the default headers change only once a second.
     return b"".join(b"%b: %b\r\n" % header for header in headers)
 
 

@@ -1,4 +1,4 @@
-"""How pages say things: numbers, moments, names of collections, addresses."""
+"""Jinja filters for numbers, dates, labels and URLs."""
 
 from datetime import UTC, datetime
 from urllib.parse import quote, urlencode
@@ -14,6 +14,7 @@ _ACTION_LABELS = {
     Action.MERGE: "merged",
     Action.REVERT: "set back",
 }
+# Labels of fields whose names do not explain them.
 _FIELD_LABELS = {
     **dict.fromkeys(DEFINITION_FIELDS, "Definition"),
     "id_concept_class": "Class",
@@ -22,47 +23,46 @@ _FIELD_LABELS = {
     "replaced_by": "To be used instead",
     "id_user": "Author",
 }
-"""What those fields are called whose names do not say it."""
 
 
 def to_singular(collection: str) -> str:
-    """What one record of a collection is called."""
+    """Return the noun for one record of a collection."""
     return collection.replace("_", " ")
 
 
 def to_plural(collection: str) -> str:
-    """What the records of a collection are called."""
+    """Return the noun for several records of a collection."""
     word = to_singular(collection)
     return word + ("es" if word.endswith("s") else "s")
 
 
 def field_label(field: str) -> str:
-    """What a field of a record, or of a form, is called."""
+    """Return the label of a field of a record or form."""
     return _FIELD_LABELS.get(field) or field.replace("_", " ").capitalize()
 
 
 def format_number(value: int) -> str:
-    """A number with its thousands apart."""
+    """Format a number with thousands separators."""
     return f"{value:,}"
 
 
 def format_count(count: int, singular: str, plural: str | None = None) -> str:
-    """So many of something."""
+    """Format a count with its noun, as in "3 records"."""
     return f"{count:,} {singular if count == 1 else plural or singular + 's'}"
 
 
 def action_label(action: str) -> str:
-    """What a change did."""
+    """Return the past participle of a change's action."""
     return _ACTION_LABELS[Action(action)]
 
 
 def format_iso(at: int | str) -> str:
-    """A point in time for programs."""
+    """Format a time for the `datetime` attribute."""
     return at if isinstance(at, str) else format_timestamp(at) + "Z"
 
 
 def format_date(at: int | str) -> str:
-    """The day of a point in time, in words; a stamp that is none as it is."""
+    """Format a time as a date, as in "5 May 2024"; return text that is not a timestamp unchanged."""
     milliseconds = parse_timestamp(at) if isinstance(at, str) else at
     if milliseconds is None:
         return str(at)
@@ -74,26 +74,26 @@ def format_date(at: int | str) -> str:
 
 
 def format_datetime(at: int) -> str:
-    """A point in time to the minute, in words."""
+    """Format a time to the minute, as in "5 May 2024, 13:10 UTC"."""
     return f"{format_date(at)}, {format_timestamp(at)[11:16]} UTC"
 
 
 def format_month(month: str) -> str:
-    """`2024-12` in words."""
+    """Format `2024-12` as "December 2024"."""
     return f"{datetime.strptime(month, '%Y-%m').replace(tzinfo=UTC):%B %Y}"
 
 
 def split_paragraphs(text: str) -> list[list[str]]:
-    """A text as paragraphs, each as its lines."""
+    """Split a text into paragraphs of lines."""
     return [paragraph.splitlines() for paragraph in text.split("\n\n") if paragraph.strip()]
 
 
 def record_path(record_id: str) -> str:
-    """Where a record's page is."""
+    """Return the path of a record's page."""
     return "/id/" + quote(record_id, safe="")
 
 
 def add_query(path: str, **parameters: object) -> str:
-    """An address with those parameters that have a value."""
+    """Add the parameters that have a value to a path; `class_` becomes `class`."""
     query = urlencode({name.rstrip("_"): value for name, value in parameters.items() if value not in (None, "", False)})
     return f"{path}?{query}" if query else path

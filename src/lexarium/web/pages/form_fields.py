@@ -1,41 +1,46 @@
-"""What was typed into a form, and what is wrong with it."""
+"""Read form fields and request parameters, and map errors to the fields they concern."""
 
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
+
+from starlette.requests import Request
 
 from lexarium.domain.account import Role
 from lexarium.domain.errors import Conflict, FieldProblem, InvalidInput, LexariumError, NotFound, PermissionDenied
-from lexarium.domain.schema.collections import COLLECTIONS
+from lexarium.domain.schema.collections import COLLECTIONS, Collection
 from lexarium.domain.text.characters import find_unstorable_char
 from lexarium.web.http.problems import HTTPProblem
 from lexarium.web.pages.filters import to_plural
 
 COLLECTION_CHOICES = [(name, to_plural(name)) for name in COLLECTIONS]
-"""The collections to choose from, and what they are called."""
 ROLE_CHOICES = [(role.value, role.value) for role in Role]
-"""The roles to choose from, the least first."""
 
+# Errors in what the user entered: the form is shown again with them.
 FORM_ERRORS = (InvalidInput, Conflict, PermissionDenied, NotFound)
-"""What tells that something is wrong with what was typed: the form is shown again, with that."""
 
+# All values are text, unless a program has sent them as JSON.
 FormValues = Mapping[str, Any]
-"""The fields of a form: all text, unless a program has sent them as JSON."""
+NO_VALUES: FormValues = MappingProxyType({})
 
 
 def get_text(fields: FormValues, name: str) -> str:
-    """What was typed into a field; nothing where it is not there."""
+    """Return the text of a field, or an empty string."""
     value = fields.get(name, "")
     return value.replace("\r\n", "\n") if isinstance(value, str) else ""
 
 
-def get_int(fields: FormValues, name: str) -> int | None:
-    """The number in a field; None where there is none."""
-    value = get_text(fields, name).strip()
-    return int(value) if value.isascii() and value.isdecimal() and len(value) < 10 else None
+def get_int(fields: FormValues, name: str, max_digits: int = 9) -> int | None:
+    """Return the number in a field, or None."""
+    return _parse_int(get_text(fields, name).strip(), max_digits)
+
+
+def _parse_int(text: str, max_digits: int) -> int | None:
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= max_digits else None
 
 
 def get_required_version(fields: FormValues, name: str = "version") -> int:
-    """Read the version of a record that a form was opened at. Raises a 400 where the form does not say it."""
+    """Return the record version that a form was opened at; raise a 400 if the form has none."""
     version = get_int(fields, name)
     if not version:
         raise HTTPProblem(400, f"The form does not say which version it changes ({name}). Open the page again.")
@@ -43,26 +48,32 @@ def get_required_version(fields: FormValues, name: str = "version") -> int:
 
 
 def parse_page_key(value: str) -> tuple[int, str] | None:
-    """Where a page of a list begins, as an address tells it: a moment and an identifier; None where it does not."""
+    """Parse the parameter "time-id" at which a page of a list begins; return None if it is invalid."""
     timestamp, _, item_id = value.partition("-")
-    is_valid = (
-        timestamp.isascii() and timestamp.isdecimal() and len(timestamp) < 16 and not find_unstorable_char(item_id)
-    )
-    return (int(timestamp), item_id) if is_valid else None
+    at = _parse_int(timestamp, 15)
+    return None if at is None or find_unstorable_char(item_id) else (at, item_id)
 
 
 def get_filled(fields: FormValues, *names: str) -> dict[str, str]:
-    """Those of these fields into which something was typed."""
+    """Return the fields that are not empty."""
     return {name: get_text(fields, name) for name in names if get_text(fields, name)}
 
 
 def get_checked(fields: FormValues, name: str, choices: Iterable[str]) -> list[str]:
-    """Which of several boxes are ticked."""
+    """Return the choices whose checkbox is ticked."""
     return [choice for choice in choices if get_text(fields, f"{name}-{choice}")]
 
 
+def get_collection(request: Request) -> Collection:
+    """Return the collection that the path names; raise NotFound."""
+    name = request.path_params["collection"]
+    if name not in COLLECTIONS:
+        raise NotFound(f"There is no collection {name!r}; there are {', '.join(COLLECTIONS)}.")
+    return COLLECTIONS[name]
+
+
 def to_field_errors(error: LexariumError, default_field: str = "") -> dict[str, str]:
-    """What an error tells of what was typed, field by field; what is of no field of its own stands at `field`."""
+    """Return the messages of an error by field; an error without field problems belongs to `default_field`."""
     errors: dict[str, str] = {}
     for problem in error.problems if isinstance(error, InvalidInput) else ():
         field_name = problem.field.split("/")[0]
@@ -71,7 +82,6 @@ def to_field_errors(error: LexariumError, default_field: str = "") -> dict[str, 
 
 
 def _format_problem(problem: FieldProblem) -> str:
-    """What is wrong with a field; with which line of it, where it holds several."""
     _, *path = problem.field.split("/")
     if not path or not path[0].isdecimal():
         return problem.detail[:1].upper() + problem.detail[1:]

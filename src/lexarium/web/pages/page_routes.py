@@ -1,9 +1,9 @@
 """Declare pages and forms with the permission they require."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from inspect import iscoroutinefunction
-from typing import Any, cast
+from typing import cast
 
 import orjson
 from starlette.concurrency import run_in_threadpool
@@ -13,33 +13,30 @@ from starlette.routing import Route
 
 from lexarium.domain.errors import IndexNotReady, StoreError, Unauthenticated
 from lexarium.services.access.permissions import REQUIRED_ROLE, Caller, Permission
-from lexarium.web.http.problems import HTTPProblem, describe_error
+from lexarium.web.http.problems import HTTPProblem
 from lexarium.web.http.request_body import read_fields
-from lexarium.web.pages import filters
-from lexarium.web.pages.session import get_caller
-from lexarium.web.pages.site import SIGN_IN_PATH, Site, accepts_html, get_path_and_query, lower_header_names
+from lexarium.web.pages.filters import add_query
+from lexarium.web.pages.form_fields import FormValues
+from lexarium.web.pages.site import NO_STORE, SIGN_IN_PATH, Site, accepts_html, get_path_and_query
 
-
-def redirect_to_sign_in(request: Request) -> Response:
-    """Where someone signs in, and comes back from."""
-    return RedirectResponse(filters.add_query(SIGN_IN_PATH, next=get_path_and_query(request)), 303, _NO_STORE)
+# Statuses of requests that may succeed when sent again later.
+_RETRYABLE_STATUSES = (429, 503)
 
 
 @dataclass(frozen=True)
 class PageRoute:
-    """A page, and where it is."""
+    """A page and the permission to see it. A visitor without a session is sent to sign in."""
 
     path: str
     handler: Callable[[Site, Request], Response]
     permission: Permission | None = None
-    """What one must be allowed to see it: whoever is not signed in is sent to do so first."""
 
     def to_route(self, site: Site) -> Route:
-        """It as the framework has it."""
+        """Build the Starlette route."""
 
         def endpoint(request: Request) -> Response:
             if self.permission is not None:
-                caller = get_caller(site, request)
+                caller = site.get_caller(request)
                 if caller is None:
                     return redirect_to_sign_in(request)
                 _require_permission(caller, self.permission)
@@ -50,16 +47,17 @@ class PageRoute:
 
 @dataclass(frozen=True)
 class FormRoute:
-    """What answers a form that was sent, and where. Its fields are read, within the limits, and come from this site."""
+    """The target of a form and the permission to send it. With a permission, it counts as a write of the caller.
+
+    The handler runs in a thread, unless it is a coroutine function.
+    """
 
     path: str
-    handler: Callable[[Site, Request, Mapping[str, Any]], Response | Awaitable[Response]]
-    """Run in a thread, unless it is a coroutine function: that one has something to wait for."""
+    handler: Callable[[Site, Request, FormValues], Response | Awaitable[Response]]
     permission: Permission | None = None
-    """What one must be allowed to send it; it counts as a write of theirs."""
 
     def to_route(self, site: Site) -> Route:
-        """It as the framework has it."""
+        """Build the Starlette route."""
 
         async def endpoint(request: Request) -> Response:
             require_same_origin(request)
@@ -70,29 +68,27 @@ class FormRoute:
                 is_rejected = isinstance(error, HTTPProblem) and error.status not in _RETRYABLE_STATUSES
                 if is_rejected or not _can_resubmit(fields) or not accepts_html(request):
                     raise
-                return await run_in_threadpool(_render_resubmit, site, request, fields, error)
+                context = {"next": get_path_and_query(request), "fields": fields}
+                return await run_in_threadpool(site.error_page, request, error, "resubmit_form.html", context, NO_STORE)
 
         return Route(self.path, endpoint, methods=["POST"])
 
-    async def _run_handler(self, site: Site, request: Request, fields: Mapping[str, Any]) -> Response:
+    async def _run_handler(self, site: Site, request: Request, fields: FormValues) -> Response:
         if self.permission is not None and not await authorize_write(site, request, self.permission):
             return await run_in_threadpool(_render_sign_in, site, request, fields)
         if iscoroutinefunction(self.handler):
-            response: Response = await self.handler(site, request, fields)
-            return response
-        return await run_in_threadpool(cast(_SyncHandler, self.handler), site, request, fields)
+            return cast(Response, await self.handler(site, request, fields))
+        return cast(Response, await run_in_threadpool(self.handler, site, request, fields))
 
 
-_RETRYABLE_STATUSES = (429, 503)
-"""What HTTP calls it where the same form, sent a little later, may be taken."""
-
-
-_NO_STORE = {"cache-control": "no-store"}
+def redirect_to_sign_in(request: Request) -> Response:
+    """Redirect to the sign-in page, which leads back to this one."""
+    return RedirectResponse(add_query(SIGN_IN_PATH, next=get_path_and_query(request)), 303, NO_STORE)
 
 
 async def authorize_write(site: Site, request: Request, permission: Permission) -> bool:
-    """Whether whoever sends a form is signed in; then it counts as a write of theirs. Raises where they may not."""
-    caller = await run_in_threadpool(get_caller, site, request)
+    """Check permission and write rate; return False if nobody is signed in."""
+    caller = await run_in_threadpool(site.get_caller, request)
     if caller is None:
         return False
     _require_permission(caller, permission)
@@ -101,61 +97,35 @@ async def authorize_write(site: Site, request: Request, permission: Permission) 
 
 
 async def handle_expired_session(site: Site, request: Request) -> Response:
-    """The answer to a form of someone who is not signed in any more: what they wrote is there for after that."""
+    """Respond to a form of a visitor whose session has ended with a sign-in page that keeps the input."""
     require_same_origin(request)
     fields, _ = await read_fields(request, site.limits)
     return await run_in_threadpool(_render_sign_in, site, request, fields)
 
 
-def _render_sign_in(site: Site, request: Request, fields: Mapping[str, Any]) -> Response:
-    """What someone gets who sent a form and is not signed in any more: nothing that they wrote is lost.
-
-    But for a form with a password, which no page may show: that is to be filled in again, where it stands.
-    """
-    description = describe_error(Unauthenticated("You are not signed in any more."))
+def _render_sign_in(site: Site, request: Request, fields: FormValues) -> Response:
     if _can_resubmit(fields):
-        context = {
-            "next": get_path_and_query(request),
-            "kept": orjson.dumps(dict(fields)).decode(),
-            "wrong": description.detail,
-        }
+        context = {"next": get_path_and_query(request), "saved_form": orjson.dumps(dict(fields)).decode()}
     else:
-        context = {"next": request.url.path.rpartition("/")[0], "wrong": description.detail}
-    return site.render(
-        request, "sign_in.html", context, description.status, {**lower_header_names(description), **_NO_STORE}
-    )
+        context = {"next": request.url.path.rpartition("/")[0]}
+    error = Unauthenticated("You are not signed in any more.")
+    return site.error_page(request, error, "sign_in.html", context, NO_STORE)
 
 
-def _render_resubmit(site: Site, request: Request, fields: Mapping[str, Any], error: Exception) -> Response:
-    """What someone gets whose form cannot be taken at this moment: nothing that they wrote is lost."""
-    description = describe_error(error)
-    context = {"next": get_path_and_query(request), "fields": fields, "wrong": description}
-    return site.render(
-        request, "send_again.html", context, description.status, {**lower_header_names(description), **_NO_STORE}
-    )
-
-
-def _can_resubmit(fields: Mapping[str, Any]) -> bool:
-    """Whether a page may hold what was sent: none may hold a password."""
+def _can_resubmit(fields: FormValues) -> bool:
+    # No page may contain a password.
     return not any("password" in name for name in fields)
 
 
 def _require_permission(caller: Caller, permission: Permission) -> None:
-    """Raise a 403, in kind words, where a role does not allow it."""
     if not caller.has_permission(permission):
         reason = f"This is for people with the role {REQUIRED_ROLE[permission]}, and you have the role {caller.role}."
         raise HTTPProblem(403, f"{reason} Whoever keeps this catalogue can give you another.")
 
 
-_SyncHandler = Callable[[Site, Request, Mapping[str, Any]], Response]
-
-
 def require_same_origin(request: Request) -> None:
-    """Raise a 403 for a form that a page of another origin sent. Every browser says where a form comes from."""
+    """Raise a 403 for a form sent by a page of another origin; browsers always send the origin."""
     origin = request.headers.get("origin")
-    host = request.headers.get("host")
-    if request.headers.get("sec-fetch-site", "same-origin") in ("same-origin", "none") and (
-        origin is None or origin.partition("://")[2] == host
-    ):
-        return
-    raise HTTPProblem(403, "This form was sent from a page of another site. Open it here, and send it again.")
+    is_same_site = request.headers.get("sec-fetch-site", "same-origin") in ("same-origin", "none")
+    if not is_same_site or (origin is not None and origin.partition("://")[2] != request.headers.get("host")):
+        raise HTTPProblem(403, "This form was sent from a page of another site. Open it here, and send it again.")

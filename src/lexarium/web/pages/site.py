@@ -1,7 +1,7 @@
-"""What every page has: the look, its headers, how it is declared, how a form is taken and how a mistake is told.
+"""Render templates as responses.
 
-A page is a function of the site and a request, in a table of its module; `addresses` gathers the tables. It is run in
-a thread, so it may read the database as it likes, and raise any error of the domain.
+A page is a function of the site and a request, declared in `ROUTES` of its module. It runs in a thread, so it may read
+the database, and may raise any domain error.
 """
 
 from collections.abc import Mapping
@@ -14,42 +14,43 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from lexarium import __version__
-from lexarium.domain.errors import StoreError
+from lexarium.domain.errors import StoreError, Unauthenticated
 from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.domain.vocabulary import Vocabulary
 from lexarium.services.access.authentication import Authenticator
 from lexarium.services.access.permissions import Caller, Permission
 from lexarium.services.curation.proposals import count_open
-from lexarium.services.records.class_colors import ClassCache
+from lexarium.services.records.class_colors import ClassCache, ColoredClass
 from lexarium.services.records.statistics import StatisticsCache
 from lexarium.services.search.annotator_cache import AnnotatorCache
 from lexarium.services.search.record_search import RecordSearch
 from lexarium.services.transfer.uploads import UploadManager
 from lexarium.settings import Settings
 from lexarium.store.database import Database
+from lexarium.store.position import Snapshot
 from lexarium.web.http.encodings import IDENTITY, choose_encoding, encode_body
 from lexarium.web.http.limits import Limits
-from lexarium.web.http.problems import ErrorDescription, describe_error, problem_response
+from lexarium.web.http.problems import describe_error, problem_response
 from lexarium.web.http.response_cache import ResponseCache
 from lexarium.web.http.static_files import WEB_FOLDER, static_url
 from lexarium.web.pages import filters, session
-from lexarium.web.pages.session import get_caller
 
 SECURITY_HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
     "connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
     "referrer-policy": "same-origin",
 }
+NO_STORE = {"cache-control": "no-store"}
+# Below this path every error is JSON, whatever a client accepts.
 _API_PREFIX = "/api"
-"""Below this every error is JSON, whatever a client accepts."""
+# Open proposals are counted on every page, so only up to this number.
 _MAX_PENDING_COUNT = 1_000
-"""How far those are counted that wait, on every page."""
 SIGN_IN_PATH = "/sign-in"
 
 
 @cache
 def get_templates() -> Environment:
-    """The templates, with the words that pages are made of."""
+    """Return the template environment."""
     environment = Environment(
         loader=FileSystemLoader(WEB_FOLDER / "templates"),
         autoescape=True,
@@ -57,61 +58,44 @@ def get_templates() -> Environment:
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
-    environment.filters |= {
-        "day": filters.format_date,
-        "done": filters.action_label,
-        "label": filters.field_label,
-        "minute": filters.format_datetime,
-        "month": filters.format_month,
-        "number": filters.format_number,
-        "paragraphs": filters.split_paragraphs,
-        "path": filters.record_path,
-        "plural": filters.to_plural,
-        "singular": filters.to_singular,
-        "stamp": filters.format_iso,
-    }
-    environment.globals |= {
-        "collections": COLLECTIONS,
-        "several": filters.format_count,
-        "static": static_url,
-        "software": f"Lexarium {__version__}",
-        "with_query": filters.add_query,
-    }
+    dates = (filters.format_date, filters.format_datetime, filters.format_iso, filters.format_month)
+    labels = (filters.action_label, filters.field_label, filters.to_plural, filters.to_singular)
+    others = (filters.format_number, filters.record_path, filters.split_paragraphs)
+    environment.filters |= {function.__name__: function for function in (*dates, *labels, *others)}
+    functions = (filters.add_query, filters.format_count, static_url)
+    environment.globals |= {function.__name__: function for function in functions}
+    environment.globals |= {"collections": COLLECTIONS, "software": f"Lexarium {__version__}"}
     return environment
 
 
 @dataclass(frozen=True)
 class SignedInUser:
-    """Someone who is signed in, as the top of every page knows them."""
+    """The signed-in user as shown in the page header."""
 
     caller: Caller
     pending_count: int
-    """How many proposals wait for them to be decided, counted no further than is told."""
 
     @property
     def pending_badge(self) -> str:
-        """How many wait, in few characters."""
+        """The number of open proposals, or "999+"."""
         return str(self.pending_count) if self.pending_count < _MAX_PENDING_COUNT else f"{_MAX_PENDING_COUNT - 1}+"
 
     @property
     def name(self) -> str:
-        """What they are called."""
         return self.caller.account.name
 
     @property
     def can_publish(self) -> bool:
-        """Whether they may publish."""
         return self.caller.has_permission(Permission.PUBLISH)
 
     @property
     def can_administer(self) -> bool:
-        """Whether they may administer."""
         return self.caller.has_permission(Permission.ADMINISTER)
 
 
 @dataclass(frozen=True)
 class Site:
-    """The parts of one catalogue that pages are made of."""
+    """The services that pages use, and the means to render them."""
 
     database: Database
     record_search: RecordSearch
@@ -125,6 +109,35 @@ class Site:
     uploads: UploadManager
     settings: Settings
 
+    def get_caller(self, request: Request) -> Caller | None:
+        """Return the signed-in caller, or None. This reads the database: call it in a thread."""
+        authorization = session.get_authorization(request)
+        if authorization is None:
+            return None
+        if hasattr(request.state, "caller_error"):
+            raise request.state.caller_error
+        if not hasattr(request.state, "caller"):
+            try:
+                request.state.caller = self.authenticator.authenticate(authorization)
+            except Unauthenticated:
+                request.state.caller = None
+            except StoreError as error:
+                request.state.caller_error = error  # The error page must not wait as long again.
+                raise
+        caller: Caller | None = request.state.caller
+        return caller
+
+    def require_caller(self, request: Request) -> Caller:
+        """Return the signed-in caller; raise Unauthenticated."""
+        caller = self.get_caller(request)
+        if caller is None:
+            raise Unauthenticated("This needs someone who is signed in.")
+        return caller
+
+    def list_classes(self, snapshot: Snapshot) -> list[ColoredClass]:
+        """Return the published classes by name."""
+        return sorted(self.class_cache.get(snapshot).values(), key=lambda item: item.name.casefold())
+
     def render(
         self,
         request: Request,
@@ -133,82 +146,78 @@ class Site:
         status: int = 200,
         headers: Mapping[str, str] | None = None,
     ) -> Response:
-        """A page, with who is signed in at its top. It takes some milliseconds: to be called in a thread."""
+        """Render a page with the signed-in user in its header. This takes milliseconds: call it in a thread."""
         user = self._load_user(request)
-        page_context = {"visitor": user, "asked_for": get_path_and_query(request), **context}
+        page_context = {"user": user, "current_url": get_path_and_query(request), **context}
         private_headers = {} if user is None else {"cache-control": "private, no-store"}
         body = self.render_body(template, page_context, request.url.path, get_base_url(request))
-        response = self.to_response(request, body, status, {**(headers or {}), **private_headers})
+        response = self._to_response(request, body, status, {**(headers or {}), **private_headers})
         if user is None and getattr(request.state, "caller", self) is None:
             session.clear_session_cookie(request, response)
         return response
 
     def _load_user(self, request: Request) -> SignedInUser | None:
         try:
-            caller = get_caller(self, request)
+            caller = self.get_caller(request)
             if caller is None:
                 return None
             if not caller.has_permission(Permission.PUBLISH):
                 return SignedInUser(caller, 0)
             with self.database.read() as snapshot:
                 return SignedInUser(caller, count_open(snapshot, _MAX_PENDING_COUNT))
-        except StoreError:  # A page that can be shown without knowing who asks is shown.
+        except StoreError:  # The page itself may not need the database.
             return None
 
     def render_body(self, template: str, context: Mapping[str, Any], current_path: str, base_url: str) -> bytes:
-        """What a page at an address holds; `base` is where the site is, as whoever asks knows it."""
+        """Render a template; `base_url` is the site's address as the client knows it."""
         defaults = {
-            "about": self.vocabulary,
-            "here": current_path,
-            "base": base_url,
+            "vocabulary": self.vocabulary,
+            "current_path": current_path,
+            "base_url": base_url,
             "q": "",
-            "visitor": None,
-            "asked_for": current_path,
+            "user": None,
+            "current_url": current_path,
         }
         return get_templates().get_template(template).render({**defaults, **context}).encode(errors="replace")
 
-    def to_response(
-        self, request: Request, body: bytes, status: int = 200, headers: Mapping[str, str] | None = None
-    ) -> Response:
-        """A page as an answer, compressed for whoever accepts it."""
-        response_headers = {
-            **SECURITY_HEADERS,
-            "cache-control": "no-cache",
-            "vary": "Accept-Encoding",
-            **(headers or {}),
-        }
+    def _to_response(self, request: Request, body: bytes, status: int, headers: Mapping[str, str]) -> Response:
+        response_headers = {**SECURITY_HEADERS, "cache-control": "no-cache", "vary": "Accept-Encoding", **headers}
         encoding = choose_encoding(request.headers.get("accept-encoding", "").encode("latin-1"))
         if encoding != IDENTITY:
             response_headers["content-encoding"] = encoding
         return Response(encode_body(encoding, body), status, response_headers, media_type="text/html")
 
     def handle_error(self, request: Request, error: Exception) -> Response:
-        """The framework's handler for every error that reached it: a page for whoever reads pages."""
+        """Respond to an error with a page, or with a problem document if the client does not accept HTML."""
         return self.error_page(request, error) if accepts_html(request) else problem_response(error)
 
-    def error_page(self, request: Request, error: Exception) -> Response:
-        """What went wrong, as a page."""
+    def error_page(
+        self,
+        request: Request,
+        error: Exception,
+        template: str = "error.html",
+        context: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Response:
+        """Render an error, with its status and headers."""
         description = describe_error(error)
+        # Lower case, so that a header replaces the default of the same name.
+        error_headers = {name.lower(): value for name, value in description.headers.items()} | dict(headers or {})
         return self.render(
-            request, "error.html", {"error": description}, description.status, lower_header_names(description)
+            request, template, {"error": description, **(context or {})}, description.status, error_headers
         )
 
 
-def lower_header_names(description: ErrorDescription) -> dict[str, str]:
-    """Return the headers of an error, with lower-case names as ASGI requires."""
-    return {name.lower(): value for name, value in description.headers.items()}
-
-
 def get_path_and_query(request: Request) -> str:
-    """What was asked for, with its parameters, as a path on this site."""
+    """Return the requested path with its query."""
     return request.url.path + (f"?{request.url.query}" if request.url.query else "")
 
 
 def get_base_url(request: Request) -> str:
-    """Where the site is, as whoever asks knows it."""
+    """Return the site's address as the client knows it."""
     return str(request.base_url).rstrip("/")
 
 
 def accepts_html(request: Request) -> bool:
-    """Whether a request is a person's, who reads pages."""
+    """Return whether errors of this request should be pages."""
     return "text/html" in request.headers.get("accept", "") and not request.url.path.startswith(_API_PREFIX)

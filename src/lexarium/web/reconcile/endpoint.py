@@ -1,6 +1,7 @@
-"""The addresses of reconciliation. Pages of any origin may ask at each of them."""
+"""Routes and handlers of reconciliation. Pages of any origin may call them."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
@@ -20,49 +21,40 @@ from lexarium.web.http.limits import Limits
 from lexarium.web.http.problems import HTTPProblem, problem_response
 from lexarium.web.http.request_body import read_fields
 from lexarium.web.reconcile import previews, responses
-from lexarium.web.reconcile.requests import MAX_OFFSET, Parameters, parse_extension, parse_queries
+from lexarium.web.reconcile.requests import MAX_OFFSET, ReconcileParameters, parse_extension, parse_queries
 from lexarium.web.reconcile.responses import RECONCILE_PATH
 
 _PAGE_SIZE = 10
-"""How many suggestions are told at a time."""
 _CORS_HEADERS = {"access-control-allow-origin": "*", "cache-control": "no-cache"}
+# Parameters of older versions, which would otherwise be ignored.
 _UNSUPPORTED_PARAMETERS = {
     "callback": "JSONP is not spoken here: leave `callback` out, pages of any origin may read the answer.",
     "query": "A single `query` was version 0.1: send `queries`, a JSON object of queries by key.",
 }
-"""Parameters of older versions, which would else be passed over in silence."""
 
 Handler = Callable[[Request], Awaitable[Response]]
 
 
 def routes(vocabulary: Vocabulary, reconciler: Reconciler, limits: Limits) -> list[Route]:
-    """The routes of reconciliation."""
+    """Return the routes of reconciliation."""
     handlers = ReconcileHandlers(vocabulary, reconciler, limits)
-    suggestions = {
-        "entity": handlers.suggest_entities,
-        "type": handlers.suggest_types,
-        "property": handlers.suggest_properties,
+    query_endpoint = CorsEndpoint(handlers.get_manifest_or_query, handlers.post_query)
+    endpoints = {
+        "": query_endpoint,
+        "/": query_endpoint,
+        "/preview": CorsEndpoint(handlers.get_preview),
+        "/properties": CorsEndpoint(handlers.list_properties),
+        "/suggest/entity": CorsEndpoint(handlers.suggest_entities),
+        "/flyout/entity": CorsEndpoint(handlers.get_flyout),
     }
-    return [
-        *(
-            Route(RECONCILE_PATH + slash, CorsEndpoint(handlers.get_manifest_or_query, handlers.post_query))
-            for slash in ("", "/")
-        ),
-        Route(f"{RECONCILE_PATH}/preview", CorsEndpoint(handlers.get_preview)),
-        Route(f"{RECONCILE_PATH}/properties", CorsEndpoint(handlers.list_properties)),
-        *(
-            Route(f"{RECONCILE_PATH}/suggest/{entity_type}", CorsEndpoint(handler))
-            for entity_type, handler in suggestions.items()
-        ),
-        *(
-            Route(f"{RECONCILE_PATH}/flyout/{entity_type}", CorsEndpoint(handlers.build_flyout_handler(entity_type)))
-            for entity_type in suggestions
-        ),
-    ]
+    for noun, items in (("type", responses.TYPES), ("property", responses.PROPERTIES)):
+        endpoints[f"/suggest/{noun}"] = CorsEndpoint(partial(_suggest_items, items))
+        endpoints[f"/flyout/{noun}"] = CorsEndpoint(partial(_get_item_flyout, noun, items))
+    return [Route(RECONCILE_PATH + path, endpoint) for path, endpoint in endpoints.items()]
 
 
 class CorsEndpoint:
-    """One address: which methods it has, and what every answer carries. An ASGI application."""
+    """One URL with its methods and CORS headers. An ASGI application."""
 
     def __init__(self, get: Handler, post: Handler | None = None) -> None:
         self._methods = {"GET": get, "HEAD": get, "OPTIONS": self._options}
@@ -97,7 +89,7 @@ class CorsEndpoint:
 
 
 class ReconcileHandlers:
-    """Answers what each address is asked."""
+    """Handlers of all URLs."""
 
     def __init__(self, vocabulary: Vocabulary, reconciler: Reconciler, limits: Limits) -> None:
         self._vocabulary = vocabulary
@@ -105,14 +97,14 @@ class ReconcileHandlers:
         self._limits = limits
 
     async def get_manifest_or_query(self, request: Request) -> Response:
-        """The manifest, where nothing is asked."""
+        """Return the manifest, or the result of a query in the URL."""
         query = request.query_params
         if "queries" not in query and "extend" not in query:
             return _json_response(responses.build_manifest(self._vocabulary, str(request.base_url).rstrip("/")))
         return await self._run_query_limited(dict(query))
 
     async def post_query(self, request: Request) -> Response:
-        """The answer to a form."""
+        """Return the result of a query in a form."""
         fields, is_form = await read_fields(request, self._limits)
         if not is_form or not ("queries" in fields or "extend" in fields):
             raise HTTPProblem(
@@ -122,7 +114,7 @@ class ReconcileHandlers:
         return await self._run_query_limited(fields)
 
     async def get_preview(self, request: Request) -> Response:
-        """A record as a card; of a merged one its survivor's."""
+        """Return the preview of a record; redirect to the survivor of a merged one."""
         record_id = _parse_id(request)
         try:
             page = await run_in_threadpool(lambda: previews.render_preview(self._reconciler.get_entity(record_id)))
@@ -131,55 +123,29 @@ class ReconcileHandlers:
         return HTMLResponse(page, headers=previews.HEADERS)
 
     async def suggest_entities(self, request: Request) -> Response:
-        """Records that someone who types may mean."""
-        parameters = Parameters(request.query_params)
+        """Suggest records for a prefix."""
+        parameters = ReconcileParameters(request.query_params)
         prefix, skip = parameters.text("prefix"), parameters.integer("cursor", 0, MAX_OFFSET, 0)
         types = parameters.types(DEFAULT_SEARCH_COLLECTIONS)
         parameters.raise_problems()
         completions = await run_in_threadpool(self._reconciler.suggest_entities, prefix, types, skip, _PAGE_SIZE)
         return _json_response({"result": [responses.serialize_completion(completion) for completion in completions]})
 
-    async def suggest_types(self, request: Request) -> Response:
-        """Types that someone who types may mean."""
-        return _filter_by_prefix(request, [responses.serialize_type(name) for name in COLLECTIONS])
-
-    async def suggest_properties(self, request: Request) -> Response:
-        """Properties that someone who types may mean."""
-        return _filter_by_prefix(request, [responses.serialize_property(prop) for prop in PROPERTIES.values()])
-
     async def list_properties(self, request: Request) -> Response:
-        """The properties that records of a type can have."""
-        parameters = Parameters(request.query_params)
+        """List the properties that records of a type can have."""
+        parameters = ReconcileParameters(request.query_params)
         types = parameters.types(tuple(COLLECTIONS))
         limit = parameters.integer("limit", 1, 1_000, len(PROPERTIES))
         parameters.raise_problems()
         properties = [prop for prop in PROPERTIES.values() if set(prop.collections) & set(types)]
-        body: dict[str, Any] = {
-            "properties": [responses.serialize_property(prop) for prop in properties[:limit]],
-            "limit": limit,
-        }
-        return _json_response({"type": types[0], **body} if len(types) == 1 else body)
+        serialized = [responses.PROPERTIES[prop.id] for prop in properties[:limit]]
+        type_field = {"type": types[0]} if len(types) == 1 else {}
+        return _json_response({**type_field, "properties": serialized, "limit": limit})
 
-    def build_flyout_handler(self, entity_type: str) -> Handler:
-        """What was suggested, of a kind, as a piece of a page."""
-
-        async def get_flyout(request: Request) -> Response:
-            identifier = _parse_id(request)
-            if entity_type == "entity":
-                entity = await run_in_threadpool(self._reconciler.get_entity, identifier)
-                html = previews.render_flyout(entity.name, identifier, format_description(entity))
-            elif entity_type == "type" and identifier in COLLECTIONS:
-                type_data = responses.serialize_type(identifier)
-                html = previews.render_flyout(type_data["name"], identifier, type_data["description"])
-            elif entity_type == "property" and identifier in PROPERTIES:
-                html = previews.render_flyout(
-                    PROPERTIES[identifier].name, identifier, PROPERTIES[identifier].description
-                )
-            else:
-                raise NotFound(f"There is no {entity_type} with the id {identifier!r}.")
-            return _json_response({"id": identifier, "html": html})
-
-        return get_flyout
+    async def get_flyout(self, request: Request) -> Response:
+        """Return a small view of a suggested record."""
+        entity = await run_in_threadpool(self._reconciler.get_entity, _parse_id(request))
+        return _flyout_response(request, entity.name, format_description(entity))
 
     async def _run_query_limited(self, fields: Any) -> Response:
         async with self._limits.heavy_work.acquire_slot():
@@ -189,33 +155,42 @@ class ReconcileHandlers:
         if "queries" in fields:
             queries = parse_queries(fields["queries"])
             candidate_lists = self._reconciler.find_candidates(list(queries.values()))
+            results = zip(queries, candidate_lists, strict=True)
             return _json_response(
-                {
-                    key: {"result": [responses.serialize_candidate(candidate) for candidate in candidates]}
-                    for key, candidates in zip(queries, candidate_lists, strict=True)
-                }
+                {key: {"result": [*map(responses.serialize_candidate, candidates)]} for key, candidates in results}
             )
         record_ids, properties = parse_extension(fields["extend"])
-        return _json_response(
-            responses.serialize_extension(self._reconciler.extend(record_ids, properties), properties)
-        )
+        rows = self._reconciler.extend(record_ids, properties)
+        return _json_response(responses.serialize_extension(rows, properties))
 
 
 def _parse_id(request: Request) -> str:
-    parameters = Parameters(request.query_params)
+    parameters = ReconcileParameters(request.query_params)
     identifier = parameters.text("id")
     parameters.raise_problems()
     return identifier
 
 
-def _filter_by_prefix(request: Request, items: list[dict[str, str]]) -> Response:
-    """Those of a short list of which a word, or the identifier, begins as was typed."""
-    parameters = Parameters(request.query_params)
+async def _suggest_items(items: Mapping[str, dict[str, str]], request: Request) -> Response:
+    """Return the items with a word, or an identifier, that begins with the prefix."""
+    parameters = ReconcileParameters(request.query_params)
     prefix, skip = parameters.text("prefix"), parameters.integer("cursor", 0, MAX_OFFSET, 0)
     parameters.raise_problems()
     word_prefix = f" {prefix.strip().casefold()}"
-    matching_items = [item for item in items if word_prefix in f" {item['name']} {item['id']}".casefold()]
+    matching_items = [item for item in items.values() if word_prefix in f" {item['name']} {item['id']}".casefold()]
     return _json_response({"result": matching_items[skip:]})
+
+
+async def _get_item_flyout(noun: str, items: Mapping[str, dict[str, str]], request: Request) -> Response:
+    identifier = _parse_id(request)
+    if identifier not in items:
+        raise NotFound(f"There is no {noun} with the id {identifier!r}.")
+    return _flyout_response(request, items[identifier]["name"], items[identifier]["description"])
+
+
+def _flyout_response(request: Request, name: str, description: str) -> Response:
+    identifier = request.query_params["id"]
+    return _json_response({"id": identifier, "html": previews.render_flyout(name, identifier, description)})
 
 
 def _json_response(body: Any) -> Response:

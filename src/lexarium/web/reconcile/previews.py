@@ -1,9 +1,8 @@
-"""Small views of a record, for a frame in another program's page: a whole page, or a piece of one."""
+"""Previews and flyouts: small views of records for other programs' pages."""
 
 import base64
 import hashlib
 from pathlib import Path
-from typing import Any
 
 from jinja2 import Environment, FileSystemLoader
 from markupsafe import Markup
@@ -19,7 +18,7 @@ _templates = Environment(loader=FileSystemLoader(_TEMPLATES_DIR), autoescape=Tru
 _STYLE = (_TEMPLATES_DIR / "preview.css").read_text()
 _STYLE_HASH = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
 
-# Any page may show it in a frame; it loads nothing and runs nothing.
+# Any page may embed it; it loads nothing and runs nothing.
 HEADERS = {
     "content-security-policy": f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; base-uri 'none'; "
     "form-action 'none'; frame-ancestors *",
@@ -28,35 +27,25 @@ HEADERS = {
 
 
 def render_preview(entity: Entity) -> str:
-    """A record as a page."""
-    values_by_property = {prop.name: prop.values(entity) for prop in PROPERTIES.values() if prop.target}
+    """Render a record as a page."""
+    record = entity.record
+    related = {prop.name: prop.values(entity) for prop in PROPERTIES.values() if prop.target}
     return _templates.get_template(
         "preview.html"
     ).render(
         style=Markup(_STYLE),  # noqa: S704 - our own file
         preview=f"{RECONCILE_PATH}/preview",
-        lists={
-            name: (values[:_MAX_VALUES], len(values) > _MAX_VALUES)
-            for name, values in values_by_property.items()
-            if values
-        },
-        **_build_context(entity),
+        lists={name: (values[:_MAX_VALUES], len(values) > _MAX_VALUES) for name, values in related.items() if values},
+        id=record.id,
+        name=entity.name,
+        collection=record.collection.name.replace("_", " "),
+        state=record.state,
+        replaced_by=record.replaced_by,
+        aliases=[alias.text for alias in record.aliases],
+        description=format_description(entity, max_chars=_MAX_DESCRIPTION_CHARS),
     )
 
 
 def render_flyout(name: str, identifier: str, text: str) -> str:
-    """Anything that was suggested, as a piece of a page."""
+    """Render a suggestion as a fragment of HTML."""
     return _templates.get_template("flyout.html").render(name=name, identifier=identifier, description=text)
-
-
-def _build_context(entity: Entity) -> dict[str, Any]:
-    record = entity.record
-    return {
-        "id": record.id,
-        "name": entity.name,
-        "collection": record.collection.name.replace("_", " "),
-        "state": record.state,
-        "replaced_by": record.replaced_by,
-        "aliases": [alias.text for alias in record.aliases],
-        "description": format_description(entity, max_chars=_MAX_DESCRIPTION_CHARS),
-    }

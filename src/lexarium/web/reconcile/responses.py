@@ -1,4 +1,4 @@
-"""The answers, in the shapes that the specification gives them."""
+"""Responses in the shapes of the reconciliation specification."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -6,20 +6,25 @@ from typing import Any
 from lexarium import __version__
 from lexarium.domain.schema.collections import COLLECTIONS, DEFAULT_SEARCH_COLLECTIONS
 from lexarium.domain.vocabulary import Vocabulary
+from lexarium.services.search import properties, reconciliation
 from lexarium.services.search.properties import Property, PropertyValue
-from lexarium.services.search.reconciliation import (
-    MAX_BATCH_QUERIES,
-    EntitySuggestion,
-    ReconcileCandidate,
-    format_description,
-)
+from lexarium.services.search.reconciliation import EntitySuggestion, ReconcileCandidate, format_description
 
 RECONCILE_PATH = "/reconcile"
+# Collections as types, and properties, by id.
+TYPES = {
+    name: {"id": name, "name": name.replace("_", " "), "description": collection.description}
+    for name, collection in COLLECTIONS.items()
+}
+PROPERTIES = {
+    prop.id: {"id": prop.id, "name": prop.name, "description": prop.description}
+    for prop in properties.PROPERTIES.values()
+}
 _WIDTH, _HEIGHT = 420, 320
 
 
 def build_manifest(vocabulary: Vocabulary, base_url: str) -> dict[str, Any]:
-    """What the service offers, and where: at the address that it was asked at, of records with the IRIs they have."""
+    """Return the manifest: URLs at the requested base, identifiers as the IRIs of records."""
     return {
         "versions": ["0.2"],
         "name": vocabulary.title,
@@ -27,7 +32,7 @@ def build_manifest(vocabulary: Vocabulary, base_url: str) -> dict[str, Any]:
         "schemaSpace": "http://www.w3.org/2004/02/skos/core#Concept",
         "serviceVersion": __version__,
         "documentation": f"{base_url}/docs",
-        "defaultTypes": [serialize_type(name) for name in DEFAULT_SEARCH_COLLECTIONS],
+        "defaultTypes": [TYPES[name] for name in DEFAULT_SEARCH_COLLECTIONS],
         "view": {"url": f"{base_url}/id/{{{{id}}}}"},
         "preview": {"url": f"{base_url}{RECONCILE_PATH}/preview?id={{{{id}}}}", "width": _WIDTH, "height": _HEIGHT},
         "suggest": {
@@ -43,22 +48,12 @@ def build_manifest(vocabulary: Vocabulary, base_url: str) -> dict[str, Any]:
             "propose_properties": {"service_url": base_url, "service_path": f"{RECONCILE_PATH}/properties"},
             "property_settings": [],
         },
-        "batchSize": MAX_BATCH_QUERIES,
+        "batchSize": reconciliation.MAX_BATCH_QUERIES,
     }
 
 
-def serialize_type(name: str) -> dict[str, str]:
-    """A collection as a type."""
-    return {"id": name, "name": name.replace("_", " "), "description": COLLECTIONS[name].description}
-
-
-def serialize_property(prop: Property) -> dict[str, str]:
-    """A property."""
-    return {"id": prop.id, "name": prop.name, "description": prop.description}
-
-
 def serialize_candidate(candidate: ReconcileCandidate) -> dict[str, Any]:
-    """A candidate."""
+    """Return a candidate with its scores."""
     features = {"label": candidate.label_score, **candidate.property_scores}
     return {
         "id": candidate.entity.record.id,
@@ -72,7 +67,7 @@ def serialize_candidate(candidate: ReconcileCandidate) -> dict[str, Any]:
 
 
 def serialize_completion(completion: EntitySuggestion) -> dict[str, Any]:
-    """A record that someone who types may mean."""
+    """Return a suggested record."""
     suggestion, entity = completion.suggestion, completion.entity
     labels = {alias.text for alias in entity.record.aliases}
     matched_alias = suggestion.text if suggestion.text in labels and suggestion.text != suggestion.name else ""
@@ -85,11 +80,14 @@ def serialize_completion(completion: EntitySuggestion) -> dict[str, Any]:
 
 
 def serialize_extension(
-    rows: Mapping[str, Mapping[str, Sequence[PropertyValue]]], properties: Sequence[Property]
+    rows: Mapping[str, Mapping[str, Sequence[PropertyValue]]], columns: Sequence[Property]
 ) -> dict[str, Any]:
-    """The values of properties."""
+    """Return the values of properties, by record."""
     return {
-        "meta": [_serialize_column(prop) for prop in properties],
+        "meta": [
+            {"id": prop.id, "name": prop.name, **({"type": _serialize_type_ref(prop.target)} if prop.target else {})}
+            for prop in columns
+        ],
         "rows": {
             record_id: {name: [_serialize_value(value) for value in values] for name, values in row.items()}
             for record_id, row in rows.items()
@@ -98,12 +96,7 @@ def serialize_extension(
 
 
 def _serialize_type_ref(name: str) -> dict[str, str]:
-    return {"id": name, "name": name.replace("_", " ")}
-
-
-def _serialize_column(prop: Property) -> dict[str, Any]:
-    column: dict[str, Any] = {"id": prop.id, "name": prop.name}
-    return column if prop.target is None else {**column, "type": _serialize_type_ref(prop.target)}
+    return {"id": name, "name": TYPES[name]["name"]}
 
 
 def _serialize_value(value: PropertyValue) -> dict[str, str]:

@@ -26,7 +26,7 @@ class CompressionMiddleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         method, state = scope["method"], scope.setdefault("state", {})
-        # Pages of any origin may read, except what someone's token is needed for.
+        # Pages of any origin may read, except what needs a token.
         allow_any_origin = method in _SAFE_METHODS and not any(name == b"authorization" for name, _ in scope["headers"])
         if method == "HEAD":
             scope = {**scope, "method": "GET"}

@@ -18,7 +18,7 @@ from lexarium.domain.schema.collections import Collection
 from lexarium.domain.validation import format_error, to_field_problems
 from lexarium.services.access.authentication import Authenticator
 from lexarium.services.access.permissions import Caller, Permission
-from lexarium.services.idempotency import IdempotencyRequest, WriteResponse, make_idempotent
+from lexarium.services.idempotency import IdempotencyRequest
 from lexarium.services.records.lookup import VersionedRecord
 from lexarium.services.search.annotator_cache import AnnotatorCache
 from lexarium.services.search.record_search import RecordSearch
@@ -31,6 +31,7 @@ from lexarium.web.http.problems import HTTPProblem
 from lexarium.web.http.request_body import parse_json_object
 from lexarium.web.http.streaming import EventStreams
 from lexarium.web.http.write_requests import authenticate_request, await_write, build_idempotency_request
+from lexarium.web.http.write_response import WriteResponse, make_idempotent
 from lexarium.web.middleware.access_gate import AccessGate
 from lexarium.web.v1.responses import to_response
 
@@ -107,7 +108,7 @@ class IfMatch:
 
 @dataclass
 class RequestContext:
-    """A request with all that its operation asked for."""
+    """A request with everything that its operation declares."""
 
     services: Services
     request: Request
@@ -126,7 +127,7 @@ class RequestContext:
 
 
 class Idempotency(Enum):
-    """How an operation treats the header `Idempotency-Key`."""
+    """Treatment of the header `Idempotency-Key` by an operation."""
 
     IGNORED = "ignored"
     ACCEPTED = "accepted"
@@ -135,12 +136,12 @@ class Idempotency(Enum):
 
 
 class RecordDraft:
-    """Stands for the draft of a record, whose model depends on the collection."""
+    """Placeholder for the draft of a record, whose model depends on the collection."""
 
 
 @dataclass(frozen=True)
 class MergePatch:
-    """Stands for a JSON merge patch of a model."""
+    """Placeholder for a JSON merge patch of a model."""
 
     model: type
 

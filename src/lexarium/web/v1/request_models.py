@@ -15,13 +15,13 @@ class RequestModel(BaseModel):
 
 
 class RevertRequest(RequestModel):
-    """Which version to go back to."""
+    """Version to revert to."""
 
     version: int = Field(ge=1, le=2**31 - 1, description="The version to go back to.")
 
 
 class MergeRequest(RequestModel):
-    """What to merge a record into."""
+    """Target of a merge."""
 
     into: str = Field(description="The id of the survivor.")
 
@@ -34,7 +34,7 @@ class RelateRequest(RequestModel):
 
 
 class ProposeRequest(RequestModel):
-    """What is proposed."""
+    """A proposed change."""
 
     collection: CollectionName
     record: str | None = Field(None, description="The record to change; left out, a new one is proposed.")
@@ -44,7 +44,7 @@ class ProposeRequest(RequestModel):
 
 
 class AcceptRequest(RequestModel):
-    """What to change of what is accepted, if anything."""
+    """Amendments to an accepted proposal."""
 
     change: dict[str, Any] | None = Field(
         None, description="A merge patch on top of what is proposed; it settles the fields in conflict that it names."
@@ -61,7 +61,7 @@ class NewReleaseRequest(RequestModel):
 
 
 class SignInRequest(RequestModel):
-    """Who, and the proof of it."""
+    """Name and password."""
 
     name: str = Field(min_length=1, max_length=200, description="The name of the account.")
     password: str = Field(min_length=1, max_length=1_000, description="Its password.")

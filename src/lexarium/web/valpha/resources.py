@@ -1,4 +1,4 @@
-"""What there is under v-alpha: declared from the registry of collections."""
+"""Resources of v-alpha, derived from the registry of collections."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,37 +8,39 @@ from lexarium.domain.schema.fields import SearchHit
 
 VALPHA_PATH = "/api/v-alpha"
 FORMATS = ("json", "api")
+# In place of a parameter, where a request has none that selects records.
 WHOLE_COLLECTION = ""
-"""Stands for a parameter where a request has none that counts: the whole is asked for."""
 _FORMAT_HELP = "`json` or `api`: both answer the same."
 _EXPOSED_HEADERS = "Allow, ETag, Location, Retry-After"
 
 
 @dataclass(frozen=True)
-class ValphaResource:
-    """One of the addresses under v-alpha. It has a collection, or is the search."""
+class ResourceSpec:
+    """A collection, or the search, with its URL parameters.
+
+    Of the parameters that select records, the first with a value counts.
+    """
 
     name: str
     description: str
     order: str
     parameters: dict[str, str]
-    """Each with what it does; the first that a request gives a value to is the one that counts."""
     collection: Collection | None = None
 
     @property
     def allow(self) -> str:
-        """The methods, in the contract's order."""
+        """Return the methods, in the order of the contract."""
         return "GET, POST, HEAD, OPTIONS" if self.collection else "GET, HEAD, OPTIONS"
 
     def build_headers(self, method: str) -> dict[str, str]:
-        """What every answer to a method carries. Pages of any origin may read; none may write."""
+        """Return the headers of every response to a method. Pages of any origin may read; none may write."""
         headers = {"vary": "Accept", "allow": self.allow, "cache-control": "no-cache"}
         if method in ("GET", "HEAD", "OPTIONS"):
             headers |= {"access-control-allow-origin": "*", "access-control-expose-headers": _EXPOSED_HEADERS}
         return headers
 
 
-def _build_resources() -> dict[str, ValphaResource]:
+def _build_resources() -> dict[str, ResourceSpec]:
     resources = {}
     for collection in COLLECTIONS.values():
         if collection.in_valpha:
@@ -49,28 +51,24 @@ def _build_resources() -> dict[str, ValphaResource]:
             if collection is CONCEPT:
                 parameters["contrast_id"] = "Answers the concepts that this contrast measures."
             order = "name ignoring case, then id" if collection.sort_by_name else "id"
-            resources[collection.name] = ValphaResource(
-                collection.name, collection.description, order, parameters, collection
-            )
+            name = collection.name
+            resources[name] = ResourceSpec(name, collection.description, order, parameters, collection)
     parameters = {"q": "Words that name, alias and definition are searched for. Without it: every term."}
-    resources["search"] = ValphaResource("search", "A term as a search shows it.", SEARCH_HIT_NUMBER_KEY, parameters)
+    resources["search"] = ResourceSpec("search", "A term as a search shows it.", SEARCH_HIT_NUMBER_KEY, parameters)
     return resources
 
 
 RESOURCES = _build_resources()
 
 
-def build_options_body(resource: ValphaResource) -> dict[str, Any]:
-    """What OPTIONS tells of a resource: its methods, parameters, order, fields and their rules."""
+def build_options_body(resource: ResourceSpec) -> dict[str, Any]:
+    """Return the OPTIONS document of a resource: methods, parameters, order, fields and their rules."""
     record_model = resource.collection.model if resource.collection else SearchHit
     writable_fields = resource.collection.editable_fields if resource.collection else {}
     fields = []
     for name, info in record_model.model_fields.items():
-        field: dict[str, Any] = {
-            "name": name,
-            "type": "integer" if info.annotation is int else "string",
-            "description": info.description,
-        }
+        field_type = "integer" if info.annotation is int else "string"
+        field: dict[str, Any] = {"name": name, "type": field_type, "description": info.description}
         if name in writable_fields:
             field |= {"writable": True, "required": info.is_required()}
             if writable_fields[name].max_length is not None:

@@ -1,31 +1,21 @@
-"""Tokens: one's own with one's password, and everyone's for who keeps the catalogue."""
+"""Manage tokens: all of them as administrator, or one's own together with one's password."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from lexarium.domain.account import Token
 from lexarium.domain.errors import NotFound
 from lexarium.services.access import accounts, passwords
 from lexarium.services.access.permissions import Caller, Permission
 from lexarium.services.access.tokens import get_token, list_tokens_page, revoke_token
 from lexarium.web.http.rate_limits import client_address
+from lexarium.web.pages import form_fields
 from lexarium.web.pages.filters import add_query
-from lexarium.web.pages.form_fields import (
-    FORM_ERRORS,
-    ROLE_CHOICES,
-    FormValues,
-    get_filled,
-    get_text,
-    parse_page_key,
-    to_field_errors,
-)
+from lexarium.web.pages.form_fields import FORM_ERRORS, NO_VALUES, ROLE_CHOICES, FormValues, get_text, to_field_errors
 from lexarium.web.pages.page_routes import FormRoute, PageRoute
-from lexarium.web.pages.session import require_caller
-from lexarium.web.pages.site import Site
+from lexarium.web.pages.site import NO_STORE, Site
 from lexarium.web.request_models import NewToken, parse_model
 
 _ADMIN_PATH, _ACCOUNT_PATH = "/admin/tokens", "/account"
@@ -34,105 +24,79 @@ _SUCCESS_MESSAGES = {
     "revoked": "The token is revoked, and so are all that were made with it.",
     "password": "Your password is changed.",
 }
-_NO_STORE = {"cache-control": "no-store"}
 
 
-def list_all(site: Site, request: Request) -> Response:
-    """Everyone's tokens, the newest first."""
-    return _render_list(site, request, {}, {})
-
-
-def show_my_account(site: Site, request: Request) -> Response:
-    """Who one is, one's own tokens, and one's password."""
-    return _render_list(site, request, {}, {})
-
-
-def _render_list(site: Site, request: Request, form_values: FormValues, errors: Mapping[str, str]) -> Response:
-    caller, is_admin_page = require_caller(site, request), _is_admin_page(request)
-    query = request.query_params
+def list_tokens(
+    site: Site, request: Request, form_values: FormValues = NO_VALUES, errors: Mapping[str, str] = NO_VALUES
+) -> Response:
+    """Show a page of tokens, newest first: all of them, or on the account page one's own."""
+    caller, is_admin_page, query = site.require_caller(request), _is_admin_page(request), request.query_params
     account_id = (query.get("of") or None) if is_admin_page else caller.account.id
     include_inactive = bool(query.get("ended"))
+    page_key = form_fields.parse_page_key(query.get("before", ""))
     with site.database.read() as snapshot:
-        token_page = list_tokens_page(
-            snapshot,
-            parse_page_key(query.get("before", "")),
-            _PAGE_SIZE + 1,
-            account_id=account_id,
-            include_inactive=include_inactive,
+        tokens = list_tokens_page(
+            snapshot, page_key, _PAGE_SIZE + 1, account_id=account_id, include_inactive=include_inactive
         )
         owner = accounts.get_account(snapshot, account_id) if is_admin_page and account_id else None
-    last = token_page[_PAGE_SIZE - 1] if len(token_page) > _PAGE_SIZE else None
+    last = tokens[_PAGE_SIZE - 1] if len(tokens) > _PAGE_SIZE else None
     context = {
         "caller": caller,
-        "tokens": token_page[:_PAGE_SIZE],
+        "tokens": tokens[:_PAGE_SIZE],
         "owner": owner,
-        "ended": include_inactive,
+        "include_inactive": include_inactive,
         "next": last
         and add_query(request.url.path, before=f"{last.created_at}-{last.id}", of=account_id, ended=include_inactive),
         "roles": ROLE_CHOICES[: caller.role.rank + 1],
-        "shortest": passwords.MIN_LENGTH,
-        "typed": form_values,
-        "wrong": errors,
-        "done": _SUCCESS_MESSAGES.get(query.get("did", "")),
+        "min_password_length": passwords.MIN_LENGTH,
+        "form_values": form_values,
+        "errors": errors,
+        "notice": _SUCCESS_MESSAGES.get(query.get("did", "")),
     }
-    return site.render(request, "tokens.html" if is_admin_page else "account.html", context, 422 if errors else 200)
+    return site.render(request, "tokens.html" if is_admin_page else "my_account.html", context, 422 if errors else 200)
 
 
 async def create(site: Site, request: Request, fields: FormValues) -> Response:
-    """Make a token. Its secret stands on the page that answers, and nowhere else."""
-    caller = await run_in_threadpool(require_caller, site, request)
-    site.limits.sign_in_limiter.acquire(caller.account.name, client_address(request))
-    async with site.limits.sign_in_limiter.hash_semaphore:
-        return await run_in_threadpool(_create_and_render, site, request, caller, fields)
+    """Create a token, and show its secret once."""
+    return await _run_password_task(_create, site, request, fields)
 
 
-def _create_and_render(site: Site, request: Request, caller: Caller, fields: FormValues) -> Response:
+def _create(site: Site, request: Request, caller: Caller, fields: FormValues) -> Response:
+    values = form_fields.get_filled(fields, "account", "label", "role", "days", "old_password")
     try:
-        token, secret = _create_token(site, caller, fields)
+        new_token = parse_model(NewToken, values, "This is not a valid token.")
+        token, secret = passwords.issue_token(site.database, caller, **new_token.model_dump())
     except FORM_ERRORS as error:
-        return _render_list(
-            site, request, fields, to_field_errors(error, "account" if _is_admin_page(request) else "label")
-        )
-    context = {"token": token, "secret": secret, "back": _ADMIN_PATH if _is_admin_page(request) else _ACCOUNT_PATH}
-    return site.render(request, "new_token.html", context, 201, _NO_STORE)
+        default_field = "account" if _is_admin_page(request) else "label"
+        return list_tokens(site, request, fields, to_field_errors(error, default_field))
+    context = {"token": token, "secret": secret, "back": _get_list_path(request)}
+    return site.render(request, "token_created.html", context, 201, NO_STORE)
 
 
-def _create_token(site: Site, caller: Caller, fields: FormValues) -> tuple[Token, str]:
-    field_names = ("account", "label", "role", "days", "old_password")
-    new_token = parse_model(NewToken, get_filled(fields, *field_names), "This is not a valid token.")
-    return passwords.issue_token(site.database, caller, **new_token.model_dump())
-
-
-def confirm_revoke(site: Site, request: Request) -> Response:
-    """Which token it is, before it is revoked."""
-    return _render_revoke(site, request, {})
-
-
-def _render_revoke(site: Site, request: Request, errors: Mapping[str, str]) -> Response:
+def confirm_revoke(site: Site, request: Request, errors: Mapping[str, str] = NO_VALUES) -> Response:
+    """Show a token, and ask for confirmation to revoke it."""
     with site.database.read() as snapshot:
         token = get_token(snapshot, request.path_params["id"])
-    caller = require_caller(site, request)
+    caller = site.require_caller(request)
     if not _is_admin_page(request) and token.account.id != caller.account.id:
         raise NotFound("There is no such token of yours.")
-    context = {"token": token, "wrong": errors, "this": token.id == caller.token_id, "back": _get_list_path(request)}
-    return site.render(request, "revoke.html", context, 409 if errors else 200)
+    is_current = token.id == caller.token_id
+    context = {"token": token, "errors": errors, "is_current": is_current, "back": _get_list_path(request)}
+    return site.render(request, "revoke_token.html", context, 409 if errors else 200)
 
 
 def revoke(site: Site, request: Request, fields: FormValues) -> Response:
-    """Make a token useless."""
+    """Revoke a token."""
     try:
-        revoke_token(site.database, request.path_params["id"], require_caller(site, request))
+        revoke_token(site.database, request.path_params["id"], site.require_caller(request))
     except FORM_ERRORS as error:
-        return _render_revoke(site, request, to_field_errors(error))
+        return confirm_revoke(site, request, to_field_errors(error))
     return RedirectResponse(add_query(_get_list_path(request), did="revoked"), 303)
 
 
 async def change_password(site: Site, request: Request, fields: FormValues) -> Response:
-    """Change one's own password, which ends what the old one opened: this session too."""
-    caller = await run_in_threadpool(require_caller, site, request)
-    site.limits.sign_in_limiter.acquire(caller.account.name, client_address(request))
-    async with site.limits.sign_in_limiter.hash_semaphore:
-        return await run_in_threadpool(_change_password, site, request, caller, fields)
+    """Change one's own password. This ends all sessions of the account, the current one included."""
+    return await _run_password_task(_change_password, site, request, fields)
 
 
 def _change_password(site: Site, request: Request, caller: Caller, fields: FormValues) -> Response:
@@ -144,12 +108,24 @@ def _change_password(site: Site, request: Request, caller: Caller, fields: FormV
     try:
         passwords.verify_current_password(site.database, caller, get_text(fields, "old_password"))
         if not errors:
-            site.database.run_write(accounts.build_update_account_task(caller.account.id, password_hash=password_hash))
+            site.database.run_write(
+                lambda transaction: accounts.update_account(transaction, caller.account.id, password_hash=password_hash)
+            )
     except FORM_ERRORS as error:
         errors |= to_field_errors(error, "old_password")
     if errors:
-        return _render_list(site, request, {}, {f"own_{name}": message for name, message in errors.items()})
+        return list_tokens(site, request, errors={f"own_{name}": message for name, message in errors.items()})
     return RedirectResponse(add_query(_ACCOUNT_PATH, did="password"), 303)
+
+
+async def _run_password_task(
+    task: Callable[[Site, Request, Caller, FormValues], Response], site: Site, request: Request, fields: FormValues
+) -> Response:
+    """Run a task that hashes a password, within the limits of signing in."""
+    caller, limiter = await run_in_threadpool(site.require_caller, request), site.limits.sign_in_limiter
+    limiter.acquire(caller.account.name, client_address(request))
+    async with limiter.hash_semaphore:
+        return await run_in_threadpool(task, site, request, caller, fields)
 
 
 def _is_admin_page(request: Request) -> bool:
@@ -160,18 +136,14 @@ def _get_list_path(request: Request) -> str:
     return _ADMIN_PATH if _is_admin_page(request) else _ACCOUNT_PATH
 
 
-def _build_routes(path: str, permission: Permission) -> tuple[Any, ...]:
-    list_path, form_path = (path, f"{path}/tokens") if path == _ACCOUNT_PATH else (path, path)
-    return (
-        PageRoute(list_path, show_my_account if path == _ACCOUNT_PATH else list_all, permission),
-        FormRoute(form_path, create, permission),
-        PageRoute(f"{form_path}/{{id}}/revoke", confirm_revoke, permission),
-        FormRoute(f"{form_path}/{{id}}/revoke", revoke, permission),
-    )
-
-
 ROUTES = (
-    *_build_routes(_ADMIN_PATH, Permission.ADMINISTER),
-    *_build_routes(_ACCOUNT_PATH, Permission.PROPOSE),
+    PageRoute(_ADMIN_PATH, list_tokens, Permission.ADMINISTER),
+    FormRoute(_ADMIN_PATH, create, Permission.ADMINISTER),
+    PageRoute(f"{_ADMIN_PATH}/{{id}}/revoke", confirm_revoke, Permission.ADMINISTER),
+    FormRoute(f"{_ADMIN_PATH}/{{id}}/revoke", revoke, Permission.ADMINISTER),
+    PageRoute(_ACCOUNT_PATH, list_tokens, Permission.PROPOSE),
     FormRoute(f"{_ACCOUNT_PATH}/password", change_password, Permission.PROPOSE),
+    FormRoute(f"{_ACCOUNT_PATH}/tokens", create, Permission.PROPOSE),
+    PageRoute(f"{_ACCOUNT_PATH}/tokens/{{id}}/revoke", confirm_revoke, Permission.PROPOSE),
+    FormRoute(f"{_ACCOUNT_PATH}/tokens/{{id}}/revoke", revoke, Permission.PROPOSE),
 )

@@ -1,13 +1,12 @@
-"""Annotating: a text in, its terms marked in place and counted."""
+"""Annotate a text with the terms it mentions."""
 
 import asyncio
 import csv
 import io
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
-from typing import Any
+from itertools import chain, islice
 
 import orjson
 from starlette.concurrency import run_in_threadpool
@@ -21,20 +20,20 @@ from lexarium.services.search.annotator_cache import AnnotatorCache
 from lexarium.services.search.properties import load_entities
 from lexarium.services.serializers import iter_annotations
 from lexarium.web.http.problems import HTTPProblem
+from lexarium.web.pages.form_fields import FormValues
 from lexarium.web.pages.page_routes import FormRoute, PageRoute
 from lexarium.web.pages.site import Site
 
 _WAIT_SECONDS = 10
 _MAX_MENTIONS = 20_000
-"""How many mentions a page marks."""
 _CSV_COLUMNS = ("start", "end", "text", "id", "name", "collection")
+# Spreadsheets interpret cells that begin with these as formulas.
 _FORMULA_PREFIXES = ("=", "+", "-", "@", "\t", "\r")
-"""What a spreadsheet would take for a formula begins so."""
 
 
 @dataclass(frozen=True)
 class TermCount:
-    """A term, and how often it was mentioned."""
+    """A term and the number of its mentions."""
 
     term: DictionaryTerm
     count: int
@@ -42,60 +41,52 @@ class TermCount:
 
 
 def show_form(site: Site, request: Request) -> Response:
-    """A place for a text."""
-    return site.render(
-        request, "annotate.html", {"text": "", "pieces": None, "collections_asked": DEFAULT_SEARCH_COLLECTIONS}
-    )
+    """Show an empty form."""
+    context = {"text": "", "segments": None, "collections_searched": DEFAULT_SEARCH_COLLECTIONS}
+    return site.render(request, "annotate.html", context)
 
 
-async def annotate(site: Site, request: Request, fields: Mapping[str, Any]) -> Response:
-    """The text with its terms, as a page or to keep."""
+async def annotate(site: Site, request: Request, fields: FormValues) -> Response:
+    """Return the annotated text as a page, or its mentions as a CSV or JSON file."""
     annotator = await _wait_for_annotator(site.annotator_cache)
     async with site.limits.heavy_work.acquire_slot():
         return await run_in_threadpool(_render_result, site, request, annotator, fields)
 
 
-def _render_result(site: Site, request: Request, annotator: Annotator, fields: Mapping[str, Any]) -> Response:
+def _render_result(site: Site, request: Request, annotator: Annotator, fields: FormValues) -> Response:
     text = str(fields.get("text", "")).replace("\r\n", "\n")
-    mentions = list(
-        islice(
-            (mention for batch in annotator.find_mentions([text], DEFAULT_SEARCH_COLLECTIONS) for mention in batch),
-            _MAX_MENTIONS,
-        )
-    )
+    batches = annotator.find_mentions([text], DEFAULT_SEARCH_COLLECTIONS)
+    mentions = list(islice(chain.from_iterable(batches), _MAX_MENTIONS))
     output_format = fields.get("format")
     if output_format == "csv":
         return _build_download(_to_csv(mentions), "text/csv", "terms.csv")
     if output_format == "json":
-        return _build_download(
-            orjson.dumps({"annotations": list(iter_annotations(mentions))}), "application/json", "terms.json"
-        )
+        body = orjson.dumps({"annotations": list(iter_annotations(mentions))})
+        return _build_download(body, "application/json", "terms.json")
     terms = {term.id: term for mention in mentions for term in mention.terms}
     with site.database.read() as snapshot:
-        entities_by_id = load_entities(snapshot, list(terms), with_related=False)
+        entities = load_entities(snapshot, list(terms), with_related=False)
         classes = site.class_cache.get(snapshot)
     class_by_term = {
-        term_id: classes.get(entity.record.fields.get("id_concept_class", ""))
-        for term_id, entity in entities_by_id.items()
+        term_id: classes.get(entity.record.fields.get("id_concept_class", "")) for term_id, entity in entities.items()
     }
     counts = Counter(term.id for mention in mentions for term in mention.terms)
-    term_counts = [
-        TermCount(terms[term_id], count, class_by_term.get(term_id)) for term_id, count in counts.most_common()
-    ]
     context = {
         "text": text,
-        "pieces": list(_split_text(text, mentions)),
-        "counted": term_counts,
+        "segments": list(_split_text(text, mentions)),
+        "term_counts": [
+            TermCount(terms[term_id], count, class_by_term.get(term_id)) for term_id, count in counts.most_common()
+        ],
         "mentions": len(mentions),
         "classes": class_by_term,
         "truncated": len(mentions) == _MAX_MENTIONS,
-        "collections_asked": DEFAULT_SEARCH_COLLECTIONS,
+        "collections_searched": DEFAULT_SEARCH_COLLECTIONS,
     }
     return site.render(request, "annotate.html", context)
 
 
 def _split_text(text: str, mentions: Sequence[Mention]) -> Iterator[tuple[str, Mention | None]]:
-    """The text in parts, each with what it mentions."""
+    """Split a text into segments, each with the mention that it is, if any."""
     position = 0
     for mention in mentions:
         if mention.start > position:
@@ -124,7 +115,7 @@ def _build_download(body: bytes, media_type: str, filename: str) -> Response:
 
 
 async def _wait_for_annotator(annotator_cache: AnnotatorCache) -> Annotator:
-    """The names as of now. Waits for them without a thread, and not for long."""
+    """Return the current annotator; raise a 503 if it is not ready soon. Wait without occupying a thread."""
     try:
         async with asyncio.timeout(_WAIT_SECONDS):
             return await asyncio.wrap_future(annotator_cache.get_current())

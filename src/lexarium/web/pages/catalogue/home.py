@@ -1,7 +1,7 @@
-"""The first page: a search box, what the catalogue holds, its classes as a map, what has changed."""
+"""Home page with class treemap and recent changes, and the user guide."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from starlette.requests import Request
@@ -10,9 +10,9 @@ from starlette.responses import Response
 from lexarium.domain.record import RecordState
 from lexarium.domain.schema.collections import COLLECTIONS, CONCEPT_CLASS
 from lexarium.services.records import activity
+from lexarium.services.records.catalogue_state import get_position
 from lexarium.services.records.class_colors import ColoredClass
 from lexarium.services.records.statistics import CatalogueStatistics
-from lexarium.store.position import read_position
 from lexarium.web.pages.charts.treemap import Rectangle, layout_treemap
 from lexarium.web.pages.filters import add_query, format_count
 from lexarium.web.pages.page_routes import PageRoute
@@ -22,31 +22,30 @@ _RECENT_SHOWN = 8
 _MAX_TILES = 40
 _WIDE_SIZE, _NARROW_SIZE = (960, 300), (340, 400)
 _MARGIN = 1.5
+_NO_BOX = Rectangle(0, 0, 0, 0)
 _MIN_LABEL_WIDTH, _MIN_LABEL_HEIGHT = 52, 26
-"""A tile smaller than this has no room for words."""
 
 
 @dataclass(frozen=True)
 class TreemapTile:
-    """A class on the map."""
+    """One class in the treemap."""
 
     name: str
     url: str
     description: str
     color_index: int | None
     count: int
-    box: Rectangle
+    box: Rectangle = _NO_BOX
 
     @property
     def has_label(self) -> bool:
-        """Whether words fit in it."""
         return self.box.width >= _MIN_LABEL_WIDTH and self.box.height >= _MIN_LABEL_HEIGHT
 
 
 def show_home(site: Site, request: Request) -> Response:
-    """What the catalogue holds, and where to go on."""
+    """Show the home page."""
     with site.database.read() as snapshot:
-        position = read_position(snapshot)
+        position = get_position(snapshot)
         counts = site.database.counts.count_at(snapshot, position.revision)
         statistics = site.statistics_cache.get(position)
         classes = site.class_cache.get(snapshot)
@@ -60,8 +59,8 @@ def show_home(site: Site, request: Request) -> Response:
 
 
 def build_treemaps(statistics: CatalogueStatistics, classes: Mapping[str, ColoredClass]) -> list[dict[str, Any]]:
-    """The classes as a map, for a wide screen and for a narrow one; none where no record has a class."""
-    # As many as the list has that a tile leads to.
+    """Return treemaps of the classes for wide and narrow screens, or none if no record has a class."""
+    # A tile links to the list of the largest collection, so it counts only that one.
     sizes = {class_id: max(statistics.classes.get(class_id, {}).values(), default=0) for class_id in classes}
     largest = sorted((class_id for class_id in sizes if sizes[class_id]), key=lambda class_id: -sizes[class_id])
     if not largest:
@@ -71,11 +70,7 @@ def build_treemaps(statistics: CatalogueStatistics, classes: Mapping[str, Colore
     if other_ids:
         count = sum(sizes[class_id] for class_id in other_ids)
         name = format_count(len(other_ids), "other class", "other classes")
-        tiles.append(
-            TreemapTile(
-                name, f"/browse/{CONCEPT_CLASS.name}", format_count(count, "term"), None, count, Rectangle(0, 0, 0, 0)
-            )
-        )
+        tiles.append(TreemapTile(name, f"/browse/{CONCEPT_CLASS.name}", format_count(count, "term"), None, count))
         tiles.sort(key=lambda tile: -tile.count)
     return [
         {"kind": layout, "width": width, "height": height, "tiles": _position_tiles(tiles, width, height)}
@@ -87,29 +82,17 @@ def _build_tile(concept_class: ColoredClass, counts: Mapping[str, int]) -> Treem
     main_collection = max(counts, key=lambda name: counts[name])
     description = ", ".join(format_count(count, name) for name, count in counts.items())
     url = add_query(f"/browse/{main_collection}", class_=concept_class.id)
-    return TreemapTile(
-        concept_class.name, url, description, concept_class.color_index, counts[main_collection], Rectangle(0, 0, 0, 0)
-    )
+    return TreemapTile(concept_class.name, url, description, concept_class.color_index, counts[main_collection])
 
 
 def _position_tiles(tiles: list[TreemapTile], width: int, height: int) -> list[TreemapTile]:
     boxes = layout_treemap([tile.count for tile in tiles], width, height)
-    return [
-        TreemapTile(
-            tile.name,
-            tile.url,
-            tile.description,
-            tile.color_index,
-            tile.count,
-            Rectangle(
-                round(box.x + _MARGIN, 1),
-                round(box.y + _MARGIN, 1),
-                round(max(box.width - 2 * _MARGIN, 1), 1),
-                round(max(box.height - 2 * _MARGIN, 1), 1),
-            ),
-        )
-        for tile, box in zip(tiles, boxes, strict=True)
-    ]
+    return [replace(tile, box=_shrink(box)) for tile, box in zip(tiles, boxes, strict=True)]
 
 
-ROUTES = (PageRoute("/", show_home),)
+def _shrink(box: Rectangle) -> Rectangle:
+    width, height = max(box.width - 2 * _MARGIN, 1), max(box.height - 2 * _MARGIN, 1)
+    return Rectangle(round(box.x + _MARGIN, 1), round(box.y + _MARGIN, 1), round(width, 1), round(height, 1))
+
+
+ROUTES = (PageRoute("/", show_home), PageRoute("/guide", lambda site, request: site.render(request, "guide.html", {})))

@@ -1,4 +1,7 @@
-"""A record and what it is related to, drawn: the broader and what speaks of it on the left, the rest on the right."""
+"""SVG layout of a record and its related records.
+
+Parents and incoming associative relations are on the left, everything else is on the right.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,13 +14,12 @@ _CENTRE_WIDTH = 150
 _LABEL_HEIGHT = 24
 _GROUP_GAP = 14
 _MAX_NODES = 6
-"""How many of a group are drawn; the page lists them all."""
 _MAX_CHARS, _MAX_CENTRE_CHARS = 28, 19
 
 
 @dataclass(frozen=True)
 class GraphNode:
-    """A record at its place."""
+    """A related record; `path` is the line to the centre."""
 
     x: float
     y: float
@@ -25,13 +27,12 @@ class GraphNode:
     name: str
     id: str
     path: str
-    """The line to the middle."""
     is_hierarchical: bool
 
 
 @dataclass(frozen=True)
 class GraphLabel:
-    """Words at their place."""
+    """A text and its position."""
 
     x: float
     y: float
@@ -40,7 +41,7 @@ class GraphLabel:
 
 @dataclass(frozen=True)
 class RelationGraph:
-    """What is to be drawn."""
+    """The parts of the graph."""
 
     height: float
     centre: str
@@ -51,7 +52,7 @@ class RelationGraph:
 
 
 def build_graph(name: str, groups: Sequence[RelationGroup]) -> RelationGraph | None:
-    """The drawing, or None where there is nothing to draw."""
+    """Lay out the graph; return None if there are no relations."""
     if not groups:
         return None
     left = [group for group in groups if group.is_outgoing == group.hierarchical]
@@ -59,17 +60,16 @@ def build_graph(name: str, groups: Sequence[RelationGroup]) -> RelationGraph | N
     height = max(_compute_height(left), _compute_height(right), 60)
     nodes: list[GraphNode] = []
     labels: list[GraphLabel] = []
-    for side, side_groups in (("left", left), ("right", right)):
+    for is_left, side_groups in ((True, left), (False, right)):
         y = (height - _compute_height(side_groups)) / 2
-        x = 0 if side == "left" else WIDTH - _NODE_WIDTH
+        x = 0 if is_left else WIDTH - _NODE_WIDTH
         for group in side_groups:
             labels.append(GraphLabel(x + 2, y + 15, group.label))
             y += _LABEL_HEIGHT
             for item in group.items[:_MAX_NODES]:
-                path = _edge_path(x, y + _NODE_HEIGHT / 2, height / 2, is_left=side == "left")
-                nodes.append(
-                    GraphNode(x, y, _truncate(item.name, _MAX_CHARS), item.name, item.id, path, group.hierarchical)
-                )
+                path = _edge_path(x, y + _NODE_HEIGHT / 2, height / 2, is_left=is_left)
+                text = _truncate(item.name, _MAX_CHARS)
+                nodes.append(GraphNode(x, y, text, item.name, item.id, path, group.hierarchical))
                 y += _NODE_STEP
             hidden_count = group.total - min(len(group.items), _MAX_NODES)
             if hidden_count:

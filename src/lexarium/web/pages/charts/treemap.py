@@ -1,11 +1,11 @@
-"""A map of rectangles, each as large as what it stands for: squarified, as Bruls, Huizing and van Wijk have it."""
+"""Squarified treemap layout (Bruls, Huizing, van Wijk)."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
 
 class Rectangle(NamedTuple):
-    """A rectangle."""
+    """Position and size."""
 
     x: float
     y: float
@@ -14,7 +14,7 @@ class Rectangle(NamedTuple):
 
 
 def layout_treemap(sizes: Sequence[float], width: float, height: float) -> list[Rectangle]:
-    """A rectangle for each size (the largest first, none of them 0), which fill the whole together."""
+    """Fill an area with one rectangle for each size. Sizes are positive, the largest first."""
     if not sizes:
         return []
     scale = width * height / sum(sizes)
@@ -23,9 +23,9 @@ def layout_treemap(sizes: Sequence[float], width: float, height: float) -> list[
     while areas:
         short_side = min(free.width, free.height)
         count = 1
-        while count < len(areas) and _worst_aspect_ratio(areas[: count + 1], short_side) <= _worst_aspect_ratio(
-            areas[:count], short_side
-        ):
+        ratio = _worst_aspect_ratio(areas[:1], short_side)
+        while count < len(areas) and (next_ratio := _worst_aspect_ratio(areas[: count + 1], short_side)) <= ratio:
+            ratio = next_ratio
             count += 1
         row, free = _layout_row(areas[:count], free)
         rectangles += row
@@ -34,24 +34,24 @@ def layout_treemap(sizes: Sequence[float], width: float, height: float) -> list[
 
 
 def _worst_aspect_ratio(areas: Sequence[float], short_side: float) -> float:
-    """The ratio of sides of the most oblong rectangle of a row along the shorter side."""
+    """Return the aspect ratio of the most oblong rectangle of a row along the shorter side."""
     thickness = sum(areas) / short_side
     return max(max(thickness**2 / area, area / thickness**2) for area in areas)
 
 
-def _layout_row(areas: Sequence[float], container: Rectangle) -> tuple[list[Rectangle], Rectangle]:
-    """A row of rectangles along the shorter side, and what is left beside it."""
-    rectangles, offset = [], 0.0
-    if container.width >= container.height:
-        thickness = sum(areas) / container.height
-        for area in areas:
-            rectangles.append(Rectangle(container.x, container.y + offset, thickness, area / thickness))
-            offset += area / thickness
-        return rectangles, Rectangle(
-            container.x + thickness, container.y, container.width - thickness, container.height
-        )
-    thickness = sum(areas) / container.width
+def _layout_row(areas: Sequence[float], free: Rectangle) -> tuple[list[Rectangle], Rectangle]:
+    """Place a row along the shorter side; return its rectangles and the remaining area."""
+    is_column = free.width >= free.height
+    thickness = sum(areas) / min(free.width, free.height)
+    row, (x, y) = [], (free.x, free.y)
     for area in areas:
-        rectangles.append(Rectangle(container.x + offset, container.y, area / thickness, thickness))
-        offset += area / thickness
-    return rectangles, Rectangle(container.x, container.y + thickness, container.width, container.height - thickness)
+        length = area / thickness
+        if is_column:
+            row.append(Rectangle(x, y, thickness, length))
+            y += length
+        else:
+            row.append(Rectangle(x, y, length, thickness))
+            x += length
+    if is_column:
+        return row, Rectangle(free.x + thickness, free.y, free.width - thickness, free.height)
+    return row, Rectangle(free.x, free.y + thickness, free.width, free.height - thickness)

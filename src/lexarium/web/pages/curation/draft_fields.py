@@ -1,4 +1,4 @@
-"""Fields of a draft as the fields of a form, and back: lists stand one a line."""
+"""Convert draft fields to form text and back. A list has one item per line."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,24 +12,27 @@ LIST_FIELD_HINTS = {
     "sources": "One a line.",
     "relations": "One a line: KINDOF trm_123",
 }
-"""Fields that hold lists, and what to type there."""
 
 
 def to_form_values(draft: Mapping[str, Any]) -> dict[str, str]:
-    """A draft as someone would type it."""
+    """Return a draft as form text."""
     return {name: _format_field(name, value) for name, value in draft.items()}
 
 
 def parse_field(fields: FormValues, name: str) -> Any:
-    """What was typed as a field of a draft. What is not right stays as it is, for the rules to tell."""
+    """Parse a form field into a draft field; invalid input is left for validation to report."""
     value = get_text(fields, name)
     lines = [line.strip() for line in value.splitlines() if line.strip()]
     if name == "aliases":
-        return [_parse_alias(line) for line in lines]
+        parts = ((part.strip() for part in line.rsplit("|", 2)) for line in lines)
+        return [dict(zip(("text", "lang", "scope"), alias_parts, strict=False)) for alias_parts in parts]
     if name == "sources":
         return lines
     if name == "relations":
-        return _parse_relations(lines)
+        targets_by_type: dict[str, list[str]] = {}
+        for type_name, _, target in (line.partition(" ") for line in lines):
+            targets_by_type.setdefault(type_name, []).append(target.strip())
+        return targets_by_type
     if name == "flag_for_curator":
         number = get_int(fields, name)
         return value if number is None else number
@@ -53,16 +56,3 @@ def _format_alias(alias: Mapping[str, str]) -> str:
     if scope != "exact" or "|" in alias["text"]:
         return _SEPARATOR.join([alias["text"], lang, scope])
     return alias["text"] if lang == DEFAULT_LANGUAGE else _SEPARATOR.join([alias["text"], lang])
-
-
-def _parse_alias(line: str) -> dict[str, str]:
-    parts = [part.strip() for part in line.rsplit("|", 2)]
-    return dict(zip(("text", "lang", "scope"), parts, strict=False))
-
-
-def _parse_relations(lines: list[str]) -> dict[str, list[str]]:
-    targets_by_type: dict[str, list[str]] = {}
-    for line in lines:
-        type_name, _, target = line.partition(" ")
-        targets_by_type.setdefault(type_name, []).append(target.strip())
-    return targets_by_type

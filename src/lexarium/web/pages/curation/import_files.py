@@ -1,7 +1,7 @@
-"""Importing files: sent, looked at, and only then imported."""
+"""Upload files, preview the import, then apply it."""
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,133 +17,120 @@ from lexarium.domain.schema.relation_types import RELATION_TYPES
 from lexarium.formats.column_mapping import parse_mapping_pairs
 from lexarium.formats.registry import FORMATS
 from lexarium.services.access.permissions import Permission
+from lexarium.services.records.lookup import find_existing_ids
 from lexarium.services.transfer.uploads import RETENTION_SECONDS, ImportOptions, Upload
-from lexarium.store import records
 from lexarium.web.http.uploads import UploadedForm, read_upload
-from lexarium.web.pages.form_fields import COLLECTION_CHOICES, FORM_ERRORS, FormValues, get_text, to_field_errors
-from lexarium.web.pages.page_routes import (
-    FormRoute,
-    PageRoute,
-    authorize_write,
-    redirect_to_sign_in,
-    require_same_origin,
-)
-from lexarium.web.pages.session import require_caller
+from lexarium.web.pages import form_fields, page_routes
+from lexarium.web.pages.form_fields import FORM_ERRORS, NO_VALUES, FormValues, get_text, to_field_errors
+from lexarium.web.pages.page_routes import FormRoute, PageRoute
 from lexarium.web.pages.site import Site
 
 _PATH = "/import"
+_DETAIL_PATH = _PATH + "/{ticket}"
+# Most imports are done after this time, so the first page already shows the result.
 _WAIT_SECONDS = 2.0
-"""How long a page waits for an import: most are through by then."""
 _MAX_LISTED = 200
-"""How many warnings, problems and conflicts a page tells one by one."""
+# Labels of the form fields that correspond to options of the command line, which messages mention.
 _FIELD_LABELS = {"format": "Format", "collection": "Collection", "map": "What columns mean"}
-"""What the fields are called by which files are read otherwise, each by the option that a command has for it."""
 _CLI_OPTION = re.compile(rf"--({'|'.join(_FIELD_LABELS)})\b")
 _FORMATS = {file_format.name: file_format for file_format in FORMATS.values() if file_format.can_read}
 _PREFERENCES: dict[str, ConflictPreference | None] = {"": None, "ours": "ours", "theirs": "theirs"}
+_CHOICES: dict[str, Any] = {
+    "labels": _FIELD_LABELS,
+    "formats": [(file_format.name, file_format.description) for file_format in _FORMATS.values()],
+    "collection_choices": form_fields.COLLECTION_CHOICES,
+}
 
 
-def show_form(site: Site, request: Request) -> Response:
-    """A place for files."""
-    return _render_form(site, request, {}, {})
-
-
-def _render_form(site: Site, request: Request, form_values: FormValues, errors: Mapping[str, str]) -> Response:
-    context = {"typed": form_values, "wrong": errors, "most": site.settings.upload_mb, **_build_choices()}
+def show_form(
+    site: Site, request: Request, form_values: FormValues = NO_VALUES, errors: Mapping[str, str] = NO_VALUES
+) -> Response:
+    """Show the form to upload files."""
+    context = {"form_values": form_values, "errors": errors, "max_mb": site.settings.upload_mb, **_CHOICES}
     return site.render(request, "import.html", context, 422 if errors else 200)
 
 
-async def upload_files(site: Site, request: Request) -> Response:
-    """Keep the files that were sent, and begin to look at them."""
-    async with read_upload(request, site.limits) as uploaded:
-        return await run_in_threadpool(_store_files, site, request, uploaded)
-
-
 def _store_files(site: Site, request: Request, uploaded: UploadedForm) -> Response:
-    caller = require_caller(site, request)
+    caller = site.require_caller(request)
+    problems = [] if uploaded.files else [FieldProblem("files", "must be chosen: one or several.")]
     try:
-        options = _parse_options(
-            uploaded.fields, [] if uploaded.files else [FieldProblem("files", "must be chosen: one or several.")]
-        )
+        options = _parse_options(uploaded.fields, problems)
         return _redirect_to_upload(site.uploads.receive(caller, uploaded.files, options, _WAIT_SECONDS))
     except FORM_ERRORS as error:
-        return _render_form(site, request, uploaded.fields, to_field_errors(error, "files"))
+        return show_form(site, request, uploaded.fields, to_field_errors(error, "files"))
 
 
 def show_preview(site: Site, request: Request) -> Response:
-    """What an import would do, or has done; or how far it is."""
-    upload = site.uploads.get(require_caller(site, request), request.path_params["ticket"])
-    options = upload.how
-    mapping_lines = "\n".join(f"{column}={meaning}" for column, meaning in options.map.items())
-    return _render_preview(
-        site, request, upload, {"format": options.format, "collection": options.collection, "map": mapping_lines}, {}
-    )
+    """Show the progress of an import, its preview, or its result."""
+    upload = site.uploads.get(site.require_caller(request), request.path_params["ticket"])
+    mapping_lines = "\n".join(f"{column}={meaning}" for column, meaning in upload.how.map.items())
+    form_values = {"format": upload.how.format, "collection": upload.how.collection, "map": mapping_lines}
+    return _render_preview(site, request, upload, form_values)
 
 
 def _render_preview(
-    site: Site, request: Request, upload: Upload, form_values: FormValues, errors: Mapping[str, str]
+    site: Site, request: Request, upload: Upload, form_values: FormValues, errors: Mapping[str, str] = NO_VALUES
 ) -> Response:
+    notes = upload.problems or upload.report.get("warnings", [])
     context = {
         "upload": upload,
-        "most": _MAX_LISTED,
+        "max_listed": _MAX_LISTED,
         "minutes": RETENTION_SECONDS // 60,
-        "typed": form_values,
-        "wrong": errors,
-    }
-    notes = upload.problems or upload.report.get("warnings", [])
-    context |= {
+        "form_values": form_values,
+        "errors": errors,
         "notes": [
             {**note, "what": _CLI_OPTION.sub(lambda match: f"“{_FIELD_LABELS[match[1]]}”", note["what"])}
             for note in notes
         ],
-        "unread": any(_CLI_OPTION.search(note["what"]) for note in notes),
-        "there": _find_existing_ids(site, upload),
+        "needs_options": any(_CLI_OPTION.search(note["what"]) for note in notes),
+        "existing_ids": _find_existing_ids(site, upload),
         "relations": RELATION_TYPES,
+        **_CHOICES,
     }
-    return site.render(request, "imported.html", {**context, **_build_choices()}, 422 if errors else 200)
+    return site.render(request, "import_preview.html", context, 422 if errors else 200)
 
 
 def _find_existing_ids(site: Site, upload: Upload) -> set[str]:
-    """Which of the records that a report names are in the catalogue, so that they have a page."""
+    """Return which records of a report are in the catalogue, and so have a page."""
     mentioned_ids = {item["id"] for items in upload.report.get("records", {}).values() for item in items}
     for items in upload.report.get("relations", {}).values():
         mentioned_ids |= {item[end] for item in items for end in ("source", "target")}
     with site.database.read() as snapshot:
-        return records.find_existing_ids(snapshot, sorted(mentioned_ids))
+        return find_existing_ids(snapshot, sorted(mentioned_ids))
 
 
 def preview_again(site: Site, request: Request, fields: FormValues) -> Response:
-    """Read the same files otherwise."""
-    caller, upload_id = require_caller(site, request), request.path_params["ticket"]
+    """Preview the same files with other options."""
+    caller, upload_id = site.require_caller(request), request.path_params["ticket"]
     try:
-        return _redirect_to_upload(site.uploads.preview(caller, upload_id, _parse_options(fields, []), _WAIT_SECONDS))
+        return _redirect_to_upload(site.uploads.preview(caller, upload_id, _parse_options(fields), _WAIT_SECONDS))
     except FORM_ERRORS as error:
         return _render_preview(site, request, site.uploads.get(caller, upload_id), fields, to_field_errors(error))
 
 
 def apply_import(site: Site, request: Request, fields: FormValues) -> Response:
-    """Import what was looked at."""
-    caller, upload_id = require_caller(site, request), request.path_params["ticket"]
+    """Import the files that were previewed."""
+    caller, upload_id = site.require_caller(request), request.path_params["ticket"]
     try:
         upload = site.uploads.apply(caller, upload_id, _PREFERENCES.get(get_text(fields, "prefer")), _WAIT_SECONDS)
     except Conflict:
         upload = site.uploads.get(caller, upload_id)
-        if not upload.is_running:  # Who presses the button twice is shown how far it is.
+        if not upload.is_running:  # The button was pressed twice: show the progress.
             raise
     return _redirect_to_upload(upload)
 
 
 def discard(site: Site, request: Request, fields: FormValues) -> Response:
-    """Throw the files away."""
-    site.uploads.discard(require_caller(site, request), request.path_params["ticket"])
+    """Delete the uploaded files."""
+    site.uploads.discard(site.require_caller(request), request.path_params["ticket"])
     return RedirectResponse(_PATH, 303)
 
 
-def _parse_options(fields: FormValues, problems: list[FieldProblem]) -> ImportOptions:
-    """How files are to be read. Raises `Invalid` with every problem, and these."""
+def _parse_options(fields: FormValues, problems: Sequence[FieldProblem] = ()) -> ImportOptions:
+    """Return the options of a form; raise InvalidInput with all problems, including the given ones."""
     choices: dict[str, Collection[str]] = {"format": _FORMATS, "collection": COLLECTIONS}
     requested = {name: get_text(fields, name) for name in choices}
-    field_problems = [
+    all_problems = [*problems] + [
         FieldProblem(name, f"should be one of {', '.join(choices[name])}, or left open.")
         for name, value in requested.items()
         if value and value not in choices[name]
@@ -153,18 +140,10 @@ def _parse_options(fields: FormValues, problems: list[FieldProblem]) -> ImportOp
     try:
         column_mapping = parse_mapping_pairs((f"map/{number}", line) for number, line in lines if line.strip())
     except InvalidInput as error:
-        field_problems += error.problems
-    if problems or field_problems:
-        raise InvalidInput("The files cannot be imported so.", [*problems, *field_problems])
+        all_problems += error.problems
+    if all_problems:
+        raise InvalidInput("The files cannot be imported so.", all_problems)
     return ImportOptions(requested["format"], requested["collection"], column_mapping)
-
-
-def _build_choices() -> dict[str, Any]:
-    return {
-        "labels": _FIELD_LABELS,
-        "formats": [(file_format.name, file_format.description) for file_format in _FORMATS.values()],
-        "kinds": COLLECTION_CHOICES,
-    }
 
 
 def _redirect_to_upload(upload: Upload) -> Response:
@@ -173,26 +152,24 @@ def _redirect_to_upload(upload: Upload) -> Response:
 
 @dataclass(frozen=True)
 class UploadRoute:
-    """A form with files, of which nothing is read before it is known who sends them."""
+    """Target of the upload form; the body is read only after the permission is checked."""
 
     path: str
     permission: Permission
 
     def to_route(self, site: Site) -> Route:
-        """It as the framework has it."""
+        """Build the Starlette route."""
 
         async def endpoint(request: Request) -> Response:
-            require_same_origin(request)
-            return (
-                await upload_files(site, request)
-                if await authorize_write(site, request, self.permission)
-                else redirect_to_sign_in(request)
-            )
+            page_routes.require_same_origin(request)
+            if not await page_routes.authorize_write(site, request, self.permission):
+                return page_routes.redirect_to_sign_in(request)
+            async with read_upload(request, site.limits) as uploaded:
+                return await run_in_threadpool(_store_files, site, request, uploaded)
 
         return Route(self.path, endpoint, methods=["POST"])
 
 
-_DETAIL_PATH = _PATH + "/{ticket}"
 ROUTES = (
     PageRoute(_PATH, show_form, Permission.PUBLISH),
     UploadRoute(_PATH, Permission.PUBLISH),

@@ -1,12 +1,12 @@
-"""Looking for a record that is to be named in a form."""
+"""Search for a record to reference in a form."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from lexarium.domain.errors import IndexNotReady, InvalidInput
 from lexarium.domain.record import RecordState
+from lexarium.domain.text.characters import find_unstorable_char
+from lexarium.services.records.lookup import find_latest_changes
 from lexarium.services.search.record_search import SearchQuery
-from lexarium.store import change_log
 from lexarium.store.position import Snapshot
 from lexarium.web.pages.site import Site
 
@@ -23,26 +23,23 @@ class RecordChoice:
 
 
 def find_choices(site: Site, text: str, collection: str, exclude_id: str) -> list[RecordChoice]:
-    """The published records of a collection that someone may mean, the likeliest first; without one of them."""
+    """Return the published records of a collection that match a text best, without one of them."""
+    if not text.strip():
+        return []
     try:
-        hits = (
-            site.record_search.search(SearchQuery(text, (collection,), limit=_MAX_CHOICES + 1)).hits
-            if text.strip()
-            else []
-        )
+        hits = site.record_search.search(SearchQuery(text, (collection,), limit=_MAX_CHOICES + 1)).hits
     except (InvalidInput, IndexNotReady):
         return []
     return [RecordChoice(hit.id, hit.name, hit.collection) for hit in hits if hit.id != exclude_id][:_MAX_CHOICES]
 
 
-def load_choices(snapshot: Snapshot, record_ids: Iterable[str]) -> list[RecordChoice]:
-    """Those of these records that are published, as what was chosen before."""
-    records = [
-        change.to_record()
-        for change in change_log.find_latest(snapshot, [record_id for record_id in record_ids if record_id]).values()
-    ]
-    return [
+def prepend_selected(snapshot: Snapshot, selected_id: str, choices: list[RecordChoice]) -> list[RecordChoice]:
+    """Return the record selected before, if it is published, and the other choices."""
+    is_storable = selected_id and not find_unstorable_char(selected_id)
+    changes = find_latest_changes(snapshot, [selected_id]) if is_storable else {}
+    selected = [
         RecordChoice(record.id, record.fields["name"] or record.id, record.collection.name)
-        for record in records
+        for record in (change.to_record() for change in changes.values())
         if record.state == RecordState.PUBLISHED
     ]
+    return [*selected, *(choice for choice in choices if choice.id != selected_id)]

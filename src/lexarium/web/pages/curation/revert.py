@@ -1,5 +1,6 @@
-"""The way back: what someone has just done, with a button that undoes it, and any earlier version made the present."""
+"""Report a write and offer Undo, revert to a version, and list newer versions after an edit conflict."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from starlette.requests import Request
@@ -7,21 +8,24 @@ from starlette.responses import RedirectResponse, Response
 
 from lexarium.domain.change import Action, Change
 from lexarium.domain.errors import NotFound, VersionConflict
+from lexarium.domain.proposal import Proposal
 from lexarium.domain.record import RecordState
+from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.services.access.permissions import Caller, Permission
 from lexarium.services.curation.record_writer import RecordWriter
 from lexarium.services.records import detail, queries
-from lexarium.services.records.lookup import VersionedRecord, get_record
-from lexarium.store import revisions
+from lexarium.services.records.detail import HistoryEntry
+from lexarium.services.records.lookup import VersionedRecord, get_latest_change, get_record
 from lexarium.store.position import Snapshot
 from lexarium.store.transaction import Transaction
-from lexarium.web.pages.curation import edit_conflicts
 from lexarium.web.pages.filters import add_query, record_path
 from lexarium.web.pages.form_fields import FormValues, get_required_version
 from lexarium.web.pages.page_routes import FormRoute
-from lexarium.web.pages.session import require_caller
 from lexarium.web.pages.site import Site
 
+OWN_PROPOSALS_PATH = "/proposals"
+CONFLICT_MESSAGE = "Someone has changed it since you opened this page. See what they changed, and decide anew."
+_MAX_NEWER_VERSIONS = 20
 _UNCHANGED = "nothing"
 _MESSAGES = {
     Action.CREATE: "Published.",
@@ -33,25 +37,39 @@ _MESSAGES = {
 
 @dataclass(frozen=True)
 class UndoNotice:
-    """What someone has just done, and how it is undone."""
+    """Message about the caller's last write to a record, and the version to undo it.
+
+    `undo_version` is None if it cannot be undone, and 0 for a new record, which is retired instead.
+    """
 
     message: str
     record_id: str = ""
     version: int = 0
-    """The version that it made."""
     undo_version: int | None = None
-    """The version to go back to; None where there is no way back, 0 where it was not there: then it is retired."""
 
 
-def redirect_after_write(previous: VersionedRecord | None, saved: VersionedRecord, path: str = "") -> RedirectResponse:
-    """To the page of a record that was written just now, or to another about it, which then tells so."""
-    has_changed = previous is None or saved.version != previous.version
-    outcome = saved.version if has_changed else _UNCHANGED
-    return RedirectResponse(add_query(path or record_path(saved.record.id), did=outcome), 303)
+def build_result_url(
+    result: VersionedRecord | Proposal, previous: VersionedRecord | None = None, path: str = ""
+) -> str:
+    """Return the URL of the page that reports a write: the user's proposals, or `path`, by default the record."""
+    if isinstance(result, Proposal):
+        return add_query(OWN_PROPOSALS_PATH, did=result.id)
+    is_unchanged = previous is not None and result.version == previous.version
+    return add_query(path or record_path(result.record.id), did=_UNCHANGED if is_unchanged else result.version)
+
+
+def list_newer_versions(
+    snapshot: Snapshot, current: VersionedRecord, known_version: int | None
+) -> Sequence[HistoryEntry]:
+    """Return the latest versions of a record since the one a form was opened at, newest first."""
+    newer_count = 0 if known_version is None else current.version - known_version
+    if newer_count <= 0:
+        return ()
+    return detail.list_history(snapshot, current.record.id, current.version, min(newer_count, _MAX_NEWER_VERSIONS))
 
 
 def build_undo_notice(request: Request, snapshot: Snapshot, change: Change, caller: Caller) -> UndoNotice | None:
-    """What the caller has just done to a record, as the address tells; nothing once it has changed again."""
+    """Return a notice of the write that the query names, unless the record has changed again since."""
     outcome, merged_id = request.query_params.get("did"), request.query_params.get("merged")
     if outcome == _UNCHANGED:
         return UndoNotice("Nothing was changed: it was so already.")
@@ -65,54 +83,50 @@ def build_undo_notice(request: Request, snapshot: Snapshot, change: Change, call
 
 
 def _build_merge_notice(snapshot: Snapshot, change: Change, merged_id: str, caller: Caller) -> UndoNotice | None:
-    """The merge of another record into this one, as the caller has just done it."""
     try:
-        merged_change = detail.get_latest_change(snapshot, merged_id)
+        merged_change = get_latest_change(snapshot, merged_id)
     except NotFound:
         return None
     record = merged_change.to_record()
-    if merged_change.actor != caller.account.id or (record.state, record.replaced_by) != (
-        RecordState.MERGED,
-        change.record_id,
-    ):
+    is_merged = record.state == RecordState.MERGED and record.replaced_by == change.record_id
+    if merged_change.actor != caller.account.id or not is_merged:
         return None
     message = f"{record.fields['name'] or merged_id} ({merged_id}) is merged into this."
     return UndoNotice(message, merged_id, merged_change.version, _find_undo_version(snapshot, merged_change, caller))
 
 
 def _find_undo_version(snapshot: Snapshot, change: Change, caller: Caller) -> int | None:
-    """The version before a change, where the caller may go back to it."""
+    """Return the version before a change, if the caller may revert to it."""
     if not caller.has_permission(Permission.PUBLISH):
         return None
     if change.action == Action.CREATE:
         return 0
-    previous = revisions.find_version(snapshot, change.record_id, change.version - 1)
-    return None if previous is None or previous.to_record().state == RecordState.MERGED else previous.version
+    try:
+        previous = queries.get_version(snapshot, COLLECTIONS[change.collection], change.record_id, change.version - 1)
+    except NotFound:
+        return None
+    return None if previous.to_record().state == RecordState.MERGED else previous.version
 
 
 def revert(site: Site, request: Request, fields: FormValues) -> Response:
-    """Make a record what it was at a version."""
-    caller, record_id = require_caller(site, request), request.path_params["id"]
+    """Revert a record to an earlier version."""
+    caller, record_id = site.require_caller(request), request.path_params["id"]
     target_version, known_version = get_required_version(fields), get_required_version(fields, "newest")
 
-    def task(transaction: Transaction) -> tuple[VersionedRecord, VersionedRecord]:
+    def task(transaction: Transaction) -> str:
         writer = RecordWriter(transaction, caller)
-        previous = writer.get_record(record_id)
+        previous = get_record(transaction.connection, record_id)
         target = queries.get_version(transaction.connection, previous.record.collection, record_id, target_version)
-        return previous, writer.revert(target, known_version)
+        return build_result_url(writer.revert(target, known_version), previous)
 
     try:
-        return redirect_after_write(*site.database.run_write(task))
+        return RedirectResponse(site.database.run_write(task), 303)
     except VersionConflict:
-        return _render_conflict(site, request, known_version)
-
-
-def _render_conflict(site: Site, request: Request, known_version: int) -> Response:
-    """What someone gets who comes too late to undo something: what has been done since."""
-    with site.database.read() as snapshot:
-        current = get_record(snapshot, request.path_params["id"])
-        newer_versions = edit_conflicts.list_newer_versions(snapshot, current, known_version)
-    return site.render(request, "late.html", {"whole": current.record, "since": newer_versions}, 409)
+        with site.database.read() as snapshot:
+            current = get_record(snapshot, record_id)
+            newer_versions = list_newer_versions(snapshot, current, known_version)
+        context = {"record": current.record, "newer_versions": newer_versions}
+        return site.render(request, "revert_conflict.html", context, 409)
 
 
 ROUTES = (FormRoute("/revert/{id}", revert, Permission.PUBLISH),)

@@ -1,4 +1,4 @@
-"""Reviewing: the queue of proposals, one of them to be decided, and what else wants a curator's look."""
+"""Proposals: the review queue for curators, and the list of one's own for everyone."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,101 +13,84 @@ from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.domain.text.characters import find_unstorable_char
 from lexarium.services.access.permissions import Permission
 from lexarium.services.curation import proposals, review
-from lexarium.services.curation.proposals import count_open
 from lexarium.services.curation.review import RETIRE, ProposalReview
+from lexarium.services.records.catalogue_state import get_position
 from lexarium.services.records.statistics import QUALITY_ISSUES
-from lexarium.store.position import Snapshot, read_position
+from lexarium.store.position import Snapshot
+from lexarium.web.pages import form_fields
 from lexarium.web.pages.curation import draft_fields
 from lexarium.web.pages.curation.record_form import build_form_field, is_changed
+from lexarium.web.pages.curation.revert import OWN_PROPOSALS_PATH
 from lexarium.web.pages.filters import add_query, field_label
-from lexarium.web.pages.form_fields import (
-    COLLECTION_CHOICES,
-    FORM_ERRORS,
-    FormValues,
-    get_required_version,
-    get_text,
-    parse_page_key,
-    to_field_errors,
-)
+from lexarium.web.pages.form_fields import FORM_ERRORS, NO_VALUES, FormValues, get_text, to_field_errors
 from lexarium.web.pages.page_routes import FormRoute, PageRoute
-from lexarium.web.pages.session import require_caller
 from lexarium.web.pages.site import Site
 from lexarium.web.request_models import Reject, parse_model
 
 _PATH = "/review"
+_DETAIL_PATH = _PATH + "/{id}"
 _PAGE_SIZE = 50
+_OWN_PAGE_SIZE = 30
+# The statistics have the whole list.
 _MAX_SAME_NAMES = 60
-"""How many records that share a name with another are shown here; the whole list is among the statistics."""
 _KEEP_CURRENT, _TAKE_PROPOSED, _TAKE_EDITED = "ours", "theirs", "mine"
 
 
 def show_queue(site: Site, request: Request) -> Response:
-    """What waits to be decided, and records that are worth a look."""
+    """Show open proposals, and records with quality issues."""
     query = request.query_params
-    proposal_filter, page_key = _parse_queue_filter(query), parse_page_key(query.get("from", ""))
+    proposal_filter, page_key = _parse_queue_filter(query), form_fields.parse_page_key(query.get("from", ""))
     with site.database.read() as snapshot:
         queued = review.list_queue(snapshot, proposal_filter, page_key, _PAGE_SIZE + 1)
-        statistics = site.statistics_cache.get(read_position(snapshot))
+        statistics = site.statistics_cache.get(get_position(snapshot))
         repeated_ids = () if statistics is None else statistics.issues["repeated"].ids[:_MAX_SAME_NAMES]
         last = queued[_PAGE_SIZE - 1].proposal if len(queued) > _PAGE_SIZE else None
         context = {
             "queue": queued[:_PAGE_SIZE],
-            "wanted": proposal_filter,
-            "kept": _to_query_params(proposal_filter),
-            "total": count_open(snapshot),
-            "begun": page_key is not None,
+            "filters": proposal_filter,
+            "filter_params": _to_query_params(proposal_filter),
+            "total": proposals.count_open(snapshot),
+            "is_continued": page_key is not None,
             "next": last and add_query(_PATH, **_to_query_params(proposal_filter), from_=f"{last.made}-{last.id}"),
             "authors": review.list_authors(snapshot, proposal_filter.author),
-            "kinds": COLLECTION_CHOICES,
-            "figures": statistics,
-            "gaps": QUALITY_ISSUES,
+            "collection_choices": form_fields.COLLECTION_CHOICES,
+            "statistics": statistics,
+            "quality_issues": QUALITY_ISSUES,
             "flaggable": [name for name, collection in COLLECTIONS.items() if "flag_for_curator" in collection.fields],
-            "namesakes": review.group_same_names(snapshot, repeated_ids),
+            "same_name_groups": review.group_same_names(snapshot, repeated_ids),
             "decided": _find_decided(site, request, snapshot),
-            "wrong": {},
         }
     return site.render(request, "review.html", context)
 
 
-def show_proposal(site: Site, request: Request) -> Response:
-    """What is proposed, beside what is there."""
-    return _render_detail(site, request, {}, {})
-
-
-def _render_detail(site: Site, request: Request, form_values: FormValues, errors: Mapping[str, str]) -> Response:
-    caller, query = require_caller(site, request), request.query_params
+def show_proposal(
+    site: Site, request: Request, form_values: FormValues = NO_VALUES, errors: Mapping[str, str] = NO_VALUES
+) -> Response:
+    """Show a proposal beside the current record, and forms to decide it."""
     with site.database.read() as snapshot:
-        proposal_review = review.load_review(
-            snapshot, proposals.get_visible_proposal(snapshot, caller, request.path_params["id"])
-        )
-        context = {
-            "case": proposal_review,
-            "classes": sorted(
-                ((item.id, item.name) for item in site.class_cache.get(snapshot).values()), key=lambda item: item[1]
-            ),
-            "decided": _find_decided(site, request, snapshot),
-        }
-    proposal_filter = _parse_queue_filter(query)
-    context |= {
-        "similar": review.find_similar_records(site.record_search, proposal_review)
-        if proposal_review.proposal.state == ProposalState.OPEN
-        else [],
-        "typed": {**draft_fields.to_form_values(proposal_review.draft), **form_values},
-        "entries": []
+        proposal_review = _load_review(site, request, snapshot)
+        classes, decided = site.list_classes(snapshot), _find_decided(site, request, snapshot)
+    is_open = proposal_review.proposal.state == ProposalState.OPEN
+    is_undone = proposal_review.version is not None and not proposal_review.can_undo
+    context = {
+        "review": proposal_review,
+        "classes": [(item.id, item.name) for item in classes],
+        "decided": decided,
+        "similar": review.find_similar_records(site.record_search, proposal_review) if is_open else [],
+        "form_values": {**draft_fields.to_form_values(proposal_review.draft), **form_values},
+        "form_fields": []
         if proposal_review.kind == RETIRE
         else [build_form_field(proposal_review.collection, name) for name in proposal_review.editable_fields],
-        "wrong": errors,
-        "kept": _to_query_params(proposal_filter),
-        "written": _list_unsaved_input(proposal_review, form_values)
-        if errors and proposal_review.proposal.state != ProposalState.OPEN
-        else {},
-        "undone": bool(query.get("undone")) and proposal_review.version is not None and not proposal_review.can_undo,
+        "errors": errors,
+        "filter_params": _to_query_params(_parse_queue_filter(request.query_params)),
+        "unsaved_input": _list_unsaved_input(proposal_review, form_values) if errors and not is_open else {},
+        "undone": bool(request.query_params.get("undone")) and is_undone,
     }
     return site.render(request, "proposal.html", context, 422 if errors else 200)
 
 
 def _list_unsaved_input(proposal_review: ProposalReview, form_values: FormValues) -> dict[str, str]:
-    """What someone wrote who came too late, by what it is called."""
+    """Return by label what the user entered for a proposal that was decided meanwhile."""
     proposed_values = draft_fields.to_form_values(proposal_review.draft)
     names = ["reason"] if proposal_review.kind == RETIRE else [*proposal_review.editable_fields, "reason"]
     return {
@@ -122,54 +105,55 @@ def _list_unsaved_input(proposal_review: ProposalReview, form_values: FormValues
 
 
 def accept(site: Site, request: Request, fields: FormValues) -> Response:
-    """Make it so, as it stands in the form."""
-    caller, proposal_id = require_caller(site, request), request.path_params["id"]
+    """Accept a proposal with the curator's edits."""
+    caller, proposal_id = site.require_caller(request), request.path_params["id"]
     with site.database.read() as snapshot:
-        proposal_review = review.load_review(snapshot, proposals.get_visible_proposal(snapshot, caller, proposal_id))
+        proposal_review = _load_review(site, request, snapshot)
     try:
-        version = None if proposal_review.proposal.base_version is None else get_required_version(fields)
+        is_new = proposal_review.proposal.base_version is None
+        version = None if is_new else form_fields.get_required_version(fields)
         resolved_fields = _resolve_fields(proposal_review, fields)
         site.database.run_write(
             lambda transaction: review.accept_with_edits(transaction, caller, proposal_id, resolved_fields, version)
         )
     except FORM_ERRORS as error:
-        return _render_detail(site, request, fields, to_field_errors(error))
+        return show_proposal(site, request, fields, to_field_errors(error))
     return _redirect_to_next(site, request)
 
 
 def reject(site: Site, request: Request, fields: FormValues) -> Response:
-    """Turn it down, with a reason."""
-    caller, proposal_id = require_caller(site, request), request.path_params["id"]
+    """Reject a proposal with a reason."""
+    caller, proposal_id = site.require_caller(request), request.path_params["id"]
     try:
         reason = parse_model(Reject, {"reason": get_text(fields, "reason").strip()}, "This is no reason.").reason
         site.database.run_write(lambda transaction: proposals.reject_proposal(transaction, caller, proposal_id, reason))
     except FORM_ERRORS as error:
-        return _render_detail(site, request, fields, to_field_errors(error))
+        return show_proposal(site, request, fields, to_field_errors(error))
     return _redirect_to_next(site, request)
 
 
 def _redirect_to_next(site: Site, request: Request) -> Response:
-    """To the next of the queue, which tells what was decided."""
+    """Redirect to the next proposal of the queue, which shows the decision."""
     proposal_id, proposal_filter = request.path_params["id"], _parse_queue_filter(request.query_params)
     with site.database.read() as snapshot:
-        decided = proposals.get_visible_proposal(snapshot, require_caller(site, request), proposal_id)
+        decided = proposals.get_visible_proposal(snapshot, site.require_caller(request), proposal_id)
         next_proposal = review.find_next(snapshot, proposal_filter, decided)
     path = _PATH if next_proposal is None else f"{_PATH}/{next_proposal.id}"
     return RedirectResponse(add_query(path, **_to_query_params(proposal_filter), decided=proposal_id), 303)
 
 
 def undo(site: Site, request: Request, fields: FormValues) -> Response:
-    """Take back what was published by accepting it."""
-    caller, proposal_id = require_caller(site, request), request.path_params["id"]
+    """Undo the acceptance of a proposal."""
+    caller, proposal_id = site.require_caller(request), request.path_params["id"]
     try:
         site.database.run_write(lambda transaction: review.undo_acceptance(transaction, caller, proposal_id))
     except FORM_ERRORS as error:
-        return _render_detail(site, request, {}, to_field_errors(error))
+        return show_proposal(site, request, errors=to_field_errors(error))
     return RedirectResponse(add_query(f"{_PATH}/{proposal_id}", undone="1"), 303)
 
 
 def _resolve_fields(proposal_review: ProposalReview, fields: FormValues) -> dict[str, Any]:
-    """What the fields of a proposal shall be. Raises `Invalid` for each conflict that is not settled."""
+    """Return the fields as the curator decided; raise InvalidInput for unresolved conflicts."""
     if proposal_review.kind == RETIRE:
         return {"replaced_by": draft_fields.parse_field(fields, "replaced_by")}
     proposed_values = draft_fields.to_form_values(proposal_review.draft)
@@ -177,30 +161,36 @@ def _resolve_fields(proposal_review: ProposalReview, fields: FormValues) -> dict
     resolved: dict[str, Any] = {}
     unresolved: list[FieldProblem] = []
     for name in proposal_review.editable_fields:
-        choice = get_text(fields, f"choice-{name}") if name in proposal_review.conflicting_fields else ""
-        if name in proposal_review.conflicting_fields and choice not in (_KEEP_CURRENT, _TAKE_PROPOSED, _TAKE_EDITED):
-            unresolved.append(FieldProblem(f"choice-{name}", "choose what it shall be."))
-        elif choice in (_KEEP_CURRENT, _TAKE_PROPOSED):
-            resolved[name] = current_draft[name] if choice == _KEEP_CURRENT else proposal_review.draft[name]
-        elif choice == _TAKE_EDITED or is_changed(
-            build_form_field(proposal_review.collection, name), fields, proposed_values[name]
-        ):
+        form_field = build_form_field(proposal_review.collection, name)
+        choice = get_text(fields, f"choice-{name}") if name in proposal_review.conflicting_fields else None
+        if choice == _KEEP_CURRENT:
+            resolved[name] = current_draft[name]
+        elif choice == _TAKE_PROPOSED:
+            resolved[name] = proposal_review.draft[name]
+        elif choice == _TAKE_EDITED or (choice is None and is_changed(form_field, fields, proposed_values[name])):
             resolved[name] = draft_fields.parse_field(fields, name)
+        elif choice is not None:
+            unresolved.append(FieldProblem(f"choice-{name}", "choose what it shall be."))
     if unresolved:
         raise InvalidInput("Others have changed the same since.", unresolved)
     return resolved
 
 
+def _load_review(site: Site, request: Request, snapshot: Snapshot, proposal_id: str = "") -> ProposalReview:
+    proposal = proposals.get_visible_proposal(
+        snapshot, site.require_caller(request), proposal_id or request.path_params["id"]
+    )
+    return review.load_review(snapshot, proposal)
+
+
 def _find_decided(site: Site, request: Request, snapshot: Snapshot) -> ProposalReview | None:
-    """The proposal that was decided just now, as the address tells."""
-    proposal_id = request.query_params.get("decided")
-    if not proposal_id:
-        return None
+    """Return the proposal that was decided just now, if the query names one."""
     try:
-        proposal = proposals.get_visible_proposal(snapshot, require_caller(site, request), proposal_id)
+        proposal_id = request.query_params.get("decided", "")
+        decided = _load_review(site, request, snapshot, proposal_id) if proposal_id else None
     except NotFound:
         return None
-    return None if proposal.state == ProposalState.OPEN else review.load_review(snapshot, proposal)
+    return None if decided is None or decided.proposal.state == ProposalState.OPEN else decided
 
 
 def _parse_queue_filter(query: Mapping[str, str]) -> ProposalFilter:
@@ -213,7 +203,6 @@ def _parse_queue_filter(query: Mapping[str, str]) -> ProposalFilter:
 
 
 def _to_query_params(proposal_filter: ProposalFilter) -> dict[str, object]:
-    """The queue, as parameters of an address."""
     return {
         "collection": proposal_filter.collection,
         "author": proposal_filter.author,
@@ -221,11 +210,31 @@ def _to_query_params(proposal_filter: ProposalFilter) -> dict[str, object]:
     }
 
 
-_DETAIL_PATH = _PATH + "/{id}"
+def list_own(site: Site, request: Request) -> Response:
+    """Show a page of the user's own proposals, newest first."""
+    params = request.query_params
+    page_key = form_fields.parse_page_key(params.get("before", ""))
+    with site.database.read() as snapshot:
+        own = proposals.list_own(snapshot, site.require_caller(request), page_key, _OWN_PAGE_SIZE + 1)
+        reviews = [review.load_review(snapshot, proposal) for proposal in own[:_OWN_PAGE_SIZE]]
+    last = own[_OWN_PAGE_SIZE - 1] if len(own) > _OWN_PAGE_SIZE else None
+    next_url = last and add_query(OWN_PROPOSALS_PATH, before=f"{last.made}-{last.id}")
+    return site.render(request, "proposals.html", {"reviews": reviews, "did": params.get("did"), "next": next_url})
+
+
+def withdraw(site: Site, request: Request, fields: FormValues) -> Response:
+    """Withdraw one of the user's own proposals."""
+    caller, proposal_id = site.require_caller(request), request.path_params["id"]
+    site.database.run_write(lambda transaction: proposals.withdraw_proposal(transaction, caller, proposal_id))
+    return RedirectResponse(add_query(OWN_PROPOSALS_PATH, did=proposal_id), 303)
+
+
 ROUTES = (
     PageRoute(_PATH, show_queue, Permission.PUBLISH),
     PageRoute(_DETAIL_PATH, show_proposal, Permission.PUBLISH),
     FormRoute(f"{_DETAIL_PATH}/accept", accept, Permission.PUBLISH),
     FormRoute(f"{_DETAIL_PATH}/reject", reject, Permission.PUBLISH),
     FormRoute(f"{_DETAIL_PATH}/undo", undo, Permission.PUBLISH),
+    PageRoute(OWN_PROPOSALS_PATH, list_own, Permission.PROPOSE),
+    FormRoute(f"{OWN_PROPOSALS_PATH}/{{id}}/withdraw", withdraw, Permission.PROPOSE),
 )

@@ -18,8 +18,7 @@ from lexarium.web.v1.openapi.responses import (
     refer_to_problems,
     schema_ref,
 )
-from lexarium.web.valpha.resources import FORMATS, RESOURCES, VALPHA_PATH
-from lexarium.web.valpha.resources import ValphaResource as EndpointResource
+from lexarium.web.valpha.resources import FORMATS, RESOURCES, VALPHA_PATH, ResourceSpec
 
 TAG = "v-alpha"
 _BODY_TYPES = (JSON, "application/x-www-form-urlencoded", "multipart/form-data")
@@ -34,7 +33,7 @@ class ValphaProposal(TypedDict):
 
 
 class ValphaResource(TypedDict):
-    """What OPTIONS tells of an address of v-alpha."""
+    """Description of a v-alpha resource by OPTIONS."""
 
     name: str
     description: str
@@ -128,12 +127,12 @@ def build_paths() -> dict[str, dict[str, Any]]:
     return {f"{VALPHA_PATH}/{name}": _describe_resource(resource) for name, resource in RESOURCES.items()}
 
 
-def _describe_resource(resource: EndpointResource) -> dict[str, Any]:
+def _describe_resource(resource: ResourceSpec) -> dict[str, Any]:
     operations = {"get": _describe_get(resource), "options": _describe_options(resource)}
     return operations if resource.collection is None else {**operations, "post": _describe_post(resource.collection)}
 
 
-def _describe_get(resource: EndpointResource) -> dict[str, Any]:
+def _describe_get(resource: ResourceSpec) -> dict[str, Any]:
     parameters = [_describe_parameter(name, text) for name, text in resource.parameters.items()]
     formats = {"type": "string", "enum": list(FORMATS)}
     parameters.append({**_describe_parameter("format", "Both answer the same."), "schema": formats})
@@ -167,7 +166,7 @@ def _describe_post(collection: Collection) -> dict[str, Any]:
     }
 
 
-def _describe_options(resource: EndpointResource) -> dict[str, Any]:
+def _describe_options(resource: ResourceSpec) -> dict[str, Any]:
     return {
         "tags": [TAG],
         "operationId": f"valpha_describe_{resource.name}",

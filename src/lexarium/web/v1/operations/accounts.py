@@ -7,18 +7,19 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from lexarium.client import models
+from lexarium.domain.account import Account
 from lexarium.services.access import accounts, passwords
-from lexarium.services.access.accounts import build_create_account_task, serialize_account
 from lexarium.services.access.accounts import list_accounts as find_accounts
+from lexarium.services.access.accounts import serialize_account
 from lexarium.services.access.permissions import Permission
 from lexarium.services.access.tokens import list_tokens as find_tokens
 from lexarium.services.access.tokens import revoke_token as end_token
 from lexarium.services.access.tokens import serialize_token
-from lexarium.services.idempotency import WriteResponse
 from lexarium.store.position import Snapshot
 from lexarium.store.transaction import Transaction
 from lexarium.web.http.rate_limits import client_address
 from lexarium.web.http.write_requests import await_write
+from lexarium.web.http.write_response import WriteResponse
 from lexarium.web.request_models import NewToken, NewUser, UserChange, parse_model
 from lexarium.web.v1.operation import (
     JSON,
@@ -57,7 +58,7 @@ def list_users(context: RequestContext, _: Parameters) -> Response:
 
 
 def add_user(context: RequestContext, _: Parameters, body: NewUser, transaction: Transaction) -> WriteResponse:
-    account = build_create_account_task(body.name, body.role)(transaction)
+    account = accounts.create_account(transaction, body.name, body.role)
     return WriteResponse(201, serialize_account(account), f"{V1_PATH}/users/{account.id}")
 
 
@@ -80,9 +81,11 @@ async def change_user(context: RequestContext, path: ById, data: dict[str, Any])
             if is_self:
                 await run_in_threadpool(passwords.verify_current_password, database, caller, body.old_password)
             digest = await run_in_threadpool(passwords.hash_password, body.password)
-    return OrjsonResponse(
-        serialize_account(await await_write(database, accounts.build_update_account_task(path.id, body.role, digest)))
-    )
+
+    def update(transaction: Transaction) -> Account:
+        return accounts.update_account(transaction, path.id, body.role, digest)
+
+    return OrjsonResponse(serialize_account(await await_write(database, update)))
 
 
 def erase_user(context: RequestContext, path: ById) -> Response:

@@ -11,7 +11,6 @@ from starlette.responses import Response
 from lexarium.client.models import BatchResult
 from lexarium.services.access.permissions import Permission
 from lexarium.services.curation.batch import run_batch
-from lexarium.services.idempotency import WriteResponse, make_idempotent
 from lexarium.services.records.lookup import VersionedRecord
 from lexarium.store.database import Database
 from lexarium.store.transaction import Transaction
@@ -19,6 +18,7 @@ from lexarium.store.write_queue import WriteTask
 from lexarium.web.http.limits import Limits
 from lexarium.web.http.problems import HTTPProblem
 from lexarium.web.http.write_requests import build_idempotency_request
+from lexarium.web.http.write_response import WriteResponse, make_idempotent
 from lexarium.web.v1.operation import Body, Operation, Parameters, RequestContext, Success, media_type
 
 _NDJSON = "application/x-ndjson"

@@ -8,11 +8,13 @@ from starlette.responses import Response
 from lexarium.client.models import Diff, History, Record
 from lexarium.services.access.permissions import Permission
 from lexarium.services.curation.record_writer import RecordWriter
-from lexarium.services.idempotency import WriteResponse
 from lexarium.services.records import queries
+from lexarium.services.records.catalogue_state import get_position
+from lexarium.services.records.lookup import get_published, get_record
 from lexarium.services.serializers import serialize_difference, serialize_record, serialize_version
-from lexarium.store.position import Snapshot, read_position
+from lexarium.store.position import Snapshot
 from lexarium.store.transaction import Transaction
+from lexarium.web.http.write_response import WriteResponse
 from lexarium.web.v1.operation import (
     WRITE_ERRORS,
     ById,
@@ -43,7 +45,7 @@ class DiffParameters(ById):
 
 
 def list_versions(context: RequestContext, path: ById, snapshot: Snapshot) -> Response:
-    versions = queries.list_versions(snapshot, context.collection, path.id, read_position(snapshot).revision)
+    versions = queries.list_versions(snapshot, context.collection, path.id, get_position(snapshot).revision)
     return json_response({"items": [serialize_version(change) for change in versions]})
 
 
@@ -58,15 +60,14 @@ def compare_versions(context: RequestContext, query: DiffParameters, snapshot: S
 
 
 def revert(context: RequestContext, path: ById, body: RevertRequest, transaction: Transaction) -> WriteResponse:
-    desk = RecordWriter(transaction, context.caller)
     past = queries.get_version(transaction.connection, context.collection, path.id, body.version)
-    return published_outcome(desk.revert(past, context.if_match.require(desk.get_record(path.id)).version))
+    current = context.if_match.require(get_record(transaction.connection, path.id))
+    return published_outcome(RecordWriter(transaction, context.caller).revert(past, current.version))
 
 
 def merge(context: RequestContext, path: ById, body: MergeRequest, transaction: Transaction) -> WriteResponse:
-    desk = RecordWriter(transaction, context.caller)
-    before = context.if_match.require(desk.get_published(context.collection, path.id))
-    return published_outcome(desk.merge(before, body.into))
+    before = context.if_match.require(get_published(transaction.connection, context.collection, path.id))
+    return published_outcome(RecordWriter(transaction, context.caller).merge(before, body.into))
 
 
 # fmt: off

@@ -10,11 +10,11 @@ from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.domain.text.characters import find_unstorable_char
 from lexarium.services.access.permissions import Permission
 from lexarium.services.curation import proposals
-from lexarium.services.idempotency import WriteResponse
 from lexarium.services.records.lookup import get_published
 from lexarium.services.serializers import serialize_proposal
 from lexarium.store.position import Snapshot
 from lexarium.store.transaction import Transaction
+from lexarium.web.http.write_response import WriteResponse
 from lexarium.web.request_models import Reject
 from lexarium.web.v1.operation import (
     WRITE_ERRORS,
@@ -59,11 +59,11 @@ def _parse_cursor(text: str | None) -> tuple[int, str] | None:
 
 def propose(context: RequestContext, _: Parameters, body: ProposeRequest, transaction: Transaction) -> WriteResponse:
     """Also a curator may, to let others decide."""
-    caller, collection = context.caller, COLLECTIONS[body.collection]
+    collection, writer = COLLECTIONS[body.collection], proposals.ProposalWriter(transaction, context.caller)
     if body.record is None:
-        return proposed_outcome(proposals.propose_record(transaction, caller, collection, body.change))
+        return proposed_outcome(writer.create(collection, body.change))
     before = get_published(transaction.connection, collection, body.record)
-    return proposed_outcome(proposals.propose_patch(transaction, caller, before, body.change))
+    return proposed_outcome(writer.patch_or_retire(before, body.change))
 
 
 def read_proposal(context: RequestContext, path: ById, snapshot: Snapshot) -> Response:

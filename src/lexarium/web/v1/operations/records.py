@@ -11,17 +11,16 @@ from lexarium.client.models import Proposal as ProposalDict
 from lexarium.client.models import Record, RecordPage
 from lexarium.domain.edit import to_draft
 from lexarium.domain.proposal import Proposal
-from lexarium.domain.record import RecordState
+from lexarium.domain.record import ListQuery, RecordState
 from lexarium.domain.schema.collections import Collection
 from lexarium.domain.text.characters import name_key
 from lexarium.domain.timestamps import parse_timestamp
 from lexarium.services.curation import submissions
-from lexarium.services.idempotency import WriteResponse
 from lexarium.services.records import queries
 from lexarium.services.records.lookup import VersionedRecord, get_published
 from lexarium.services.serializers import list_record_fields, serialize_proposal, serialize_record
-from lexarium.store.revisions import ListQuery
 from lexarium.store.transaction import Transaction
+from lexarium.web.http.write_response import WriteResponse
 from lexarium.web.v1.operation import (
     READ_ERRORS,
     WRITE_ERRORS,
@@ -167,28 +166,26 @@ def _read(context: RequestContext, query: ReadParameters, collection: Collection
 def create_record(
     context: RequestContext, _: Parameters, draft: dict[str, Any], transaction: Transaction
 ) -> WriteResponse:
-    return to_outcome(submissions.submit_record(transaction, context.caller, context.collection, draft), 201)
+    return to_outcome(submissions.open_writer(transaction, context.caller).create(context.collection, draft), 201)
 
 
 def replace_record(
     context: RequestContext, path: ById, draft: dict[str, Any], transaction: Transaction
 ) -> WriteResponse:
     before = _find_matching(context, path.id, transaction)
-    return to_outcome(
-        submissions.submit_update(transaction, context.caller, before, _drop_unchanged_system_fields(before, draft))
-    )
+    writer = submissions.open_writer(transaction, context.caller)
+    return to_outcome(writer.update(before, _drop_unchanged_system_fields(before, draft)))
 
 
 def patch_record(context: RequestContext, path: ById, patch: dict[str, Any], transaction: Transaction) -> WriteResponse:
     before = _find_matching(context, path.id, transaction)
-    return to_outcome(
-        submissions.submit_patch(transaction, context.caller, before, _drop_unchanged_system_fields(before, patch))
-    )
+    writer = submissions.open_writer(transaction, context.caller)
+    return to_outcome(writer.patch(before, _drop_unchanged_system_fields(before, patch)))
 
 
 def retire_record(context: RequestContext, query: RetireParameters, transaction: Transaction) -> WriteResponse:
     before = _find_matching(context, query.id, transaction)
-    return to_outcome(submissions.submit_retirement(transaction, context.caller, before, query.replaced_by))
+    return to_outcome(submissions.open_writer(transaction, context.caller).retire(before, query.replaced_by))
 
 
 def _find_matching(context: RequestContext, identifier: str, transaction: Transaction) -> VersionedRecord:

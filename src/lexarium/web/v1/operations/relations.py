@@ -7,10 +7,12 @@ from lexarium.client.models import Hierarchy, Relations
 from lexarium.domain.change import Change
 from lexarium.services.access.permissions import Permission
 from lexarium.services.curation.record_writer import RecordWriter
-from lexarium.services.idempotency import WriteResponse
 from lexarium.services.records import queries
-from lexarium.store.position import Snapshot, read_position
+from lexarium.services.records.catalogue_state import get_position
+from lexarium.services.records.lookup import get_published
+from lexarium.store.position import Snapshot
 from lexarium.store.transaction import Transaction
+from lexarium.web.http.write_response import WriteResponse
 from lexarium.web.v1.operation import (
     READ_ERRORS,
     WRITE_ERRORS,
@@ -54,19 +56,18 @@ def list_descendants(context: RequestContext, query: HierarchyParameters, snapsh
 
 
 def _find_record(context: RequestContext, identifier: str, snapshot: Snapshot) -> Change:
-    return queries.get_record_at(snapshot, identifier, read_position(snapshot).revision, context.collection)
+    return queries.get_record_at(snapshot, identifier, get_position(snapshot).revision, context.collection)
 
 
 def add_relation(context: RequestContext, path: ById, body: RelateRequest, transaction: Transaction) -> WriteResponse:
-    desk = RecordWriter(transaction, context.caller)
-    before = context.if_match.require(desk.get_published(context.collection, path.id))
-    return published_outcome(desk.add_relation(before, body.relation, body.target))
+    before = context.if_match.require(get_published(transaction.connection, context.collection, path.id))
+    return published_outcome(RecordWriter(transaction, context.caller).add_relation(before, body.relation, body.target))
 
 
 def remove_relation(context: RequestContext, query: RelationParameters, transaction: Transaction) -> WriteResponse:
-    desk = RecordWriter(transaction, context.caller)
-    before = context.if_match.require(desk.get_published(context.collection, query.id))
-    return published_outcome(desk.remove_relation(before, query.relation, query.target))
+    before = context.if_match.require(get_published(transaction.connection, context.collection, query.id))
+    writer = RecordWriter(transaction, context.caller)
+    return published_outcome(writer.remove_relation(before, query.relation, query.target))
 
 
 # fmt: off

@@ -1,4 +1,4 @@
-"""Suggest completions of what someone types."""
+"""Suggest completions of a prefix."""
 
 from typing import Annotated
 
