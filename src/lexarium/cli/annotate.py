@@ -23,14 +23,13 @@ from lexarium.cli.terminal import err, out, progress_bar
 from lexarium.domain.errors import FieldProblem, InvalidInput
 from lexarium.domain.progress import ProgressCallback
 from lexarium.domain.schema.collections import DEFAULT_SEARCH_COLLECTIONS
+from lexarium.formats.tables.cells import escape_formula
 from lexarium.search.annotator import Annotator, DictionaryTerm, Mention
 from lexarium.services.search.annotator_cache import AnnotatorCache
 from lexarium.services.serializers import iter_annotations
 
 _CHUNK_BYTES = 1 << 16
 _COLUMNS = ("document", "id", "name", "collection", "count")
-# Spreadsheets run cells that begin with these.
-_FORMULA_PREFIXES = ("=", "+", "-", "@", "\t", "\r")
 
 # Name of a document, and its mentions in batches as they are found.
 AnnotatedDocument = tuple[str, Iterator[list[Mention]]]
@@ -136,7 +135,7 @@ def _iter_csv(documents: Iterator[AnnotatedDocument]) -> Iterator[bytes]:
 def _format_csv(rows: Iterable[Sequence[str]]) -> bytes:
     text = io.StringIO(newline="")
     for row in rows:
-        csv.writer(text).writerow(f"'{cell}" if cell.startswith(_FORMULA_PREFIXES) else cell for cell in row)
+        csv.writer(text).writerow(map(escape_formula, row))
     return text.getvalue().encode(errors="surrogateescape")
 
 

@@ -39,11 +39,11 @@ _PREFLIGHT_HEADERS = {
 
 
 def create_v1_app(
-    site: Site, callers: Authenticator, gate: AccessGate, streams: EventStreams, settings: Settings
+    site: Site, authenticator: Authenticator, gate: AccessGate, streams: EventStreams, settings: Settings
 ) -> ASGIApp:
     """Return the application."""
     services = Services(
-        site.database, callers, gate, site.limits, streams, settings, site.record_search, site.annotator_cache
+        site.database, authenticator, gate, site.limits, streams, settings, site.record_search, site.annotator_cache
     )  # fmt: skip
 
     @cache

@@ -28,7 +28,7 @@ from lexarium.store.database import Database
 from lexarium.store.transaction import Transaction
 from lexarium.web.http.limits import Limits
 from lexarium.web.http.problems import HTTPProblem
-from lexarium.web.http.request_body import parse_json_object
+from lexarium.web.http.request_body import get_media_type, parse_json_object
 from lexarium.web.http.streaming import EventStreams
 from lexarium.web.http.write_requests import authenticate_request, await_write, build_idempotency_request
 from lexarium.web.http.write_response import WriteResponse, make_idempotent
@@ -65,13 +65,13 @@ class Services:
     """Parts of the application that operations use."""
 
     database: Database
-    callers: Authenticator
+    authenticator: Authenticator
     gate: AccessGate
     limits: Limits
-    streams: EventStreams
+    event_streams: EventStreams
     settings: Settings
-    finder: RecordSearch
-    annotating: AnnotatorCache
+    record_search: RecordSearch
+    annotator_cache: AnnotatorCache
 
 
 @dataclass(frozen=True)
@@ -274,7 +274,7 @@ class Operation:
 
     async def _authenticate(self, context: RequestContext) -> Caller:
         """Return who sends the request; count a write against their rate limit; check their permission."""
-        caller = await authenticate_request(context.request, context.services.callers)
+        caller = await authenticate_request(context.request, context.services.authenticator)
         if self.method != "GET":
             context.request.state.rate = context.services.limits.write_limiter.acquire(caller.token_id)
         if self.permission is not None:
@@ -290,7 +290,7 @@ class Operation:
         return response
 
     def _check_names(self, context: RequestContext) -> None:
-        """Raise `Invalid` for parameters that are unknown or exclude each other, and wrong values with them."""
+        """Raise InvalidInput for parameters that are unknown or exclude each other, and wrong values with them."""
         query, known = context.request.query_params, self.query_names
         problems = [
             FieldProblem(name, f"is not a parameter here; there are {', '.join(sorted(known)) or 'none'}.")
@@ -331,7 +331,7 @@ class ReadOperation(Operation):
 
 @dataclass(frozen=True)
 class WriteOperation(Operation):
-    """An operation whose handler takes a transaction as its last argument, and returns an `Outcome`.
+    """An operation whose handler takes a transaction as its last argument, and returns a `WriteResponse`.
 
     It is run once for each `Idempotency-Key`.
     """
@@ -366,20 +366,15 @@ def raw_body(model: type, *, patch: bool = False) -> Body:
     return Body(dict.fromkeys((MERGE_PATCH, JSON), MergePatch(model)) if patch else {JSON: model}, dict)
 
 
-def media_type(request: Request) -> str:
-    """Return the media type of the request body, without its parameters."""
-    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
-
-
 async def read_json(request: Request, limits: Limits) -> dict[str, Any]:
     """Return the JSON object that the request body holds."""
-    if media_type(request) not in (JSON, MERGE_PATCH):
+    if get_media_type(request) not in (JSON, MERGE_PATCH):
         raise HTTPProblem(415, f"The body must be {JSON} or {MERGE_PATCH}.")
     return parse_json_object(await limits.read_body(request))
 
 
 def parse_body(model: type[ModelT], data: Mapping[str, Any]) -> ModelT:
-    """Validate a body strictly. Raises `Invalid` with every problem."""
+    """Validate a body strictly. Raise InvalidInput with every problem."""
     try:
         return model.model_validate(data, strict=True, extra="forbid")
     except ValidationError as error:

@@ -31,10 +31,12 @@ def record_response(change: Change) -> OrjsonResponse:
     return json_response(serialize_record(change), etag=version_etag(change.version))
 
 
-def to_response(outcome: WriteResponse) -> OrjsonResponse:
+def to_response(write_response: WriteResponse) -> OrjsonResponse:
     """Return the response to a write."""
-    headers = {"location": outcome.location, "etag": outcome.etag}
-    return OrjsonResponse(outcome.content, outcome.status, {name: value for name, value in headers.items() if value})
+    headers = {"location": write_response.location, "etag": write_response.etag}
+    return OrjsonResponse(
+        write_response.content, write_response.status, {name: value for name, value in headers.items() if value}
+    )
 
 
 def version_etag(version: int) -> str:

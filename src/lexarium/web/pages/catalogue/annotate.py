@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from lexarium.domain.schema.collections import DEFAULT_SEARCH_COLLECTIONS
+from lexarium.formats.tables.cells import escape_formula
 from lexarium.search.annotator import Annotator, DictionaryTerm, Mention
 from lexarium.services.records.class_colors import ColoredClass
 from lexarium.services.search.annotator_cache import AnnotatorCache
@@ -27,8 +28,6 @@ from lexarium.web.pages.site import Site
 _WAIT_SECONDS = 10
 _MAX_MENTIONS = 20_000
 _CSV_COLUMNS = ("start", "end", "text", "id", "name", "collection")
-# Spreadsheets interpret cells that begin with these as formulas.
-_FORMULA_PREFIXES = ("=", "+", "-", "@", "\t", "\r")
 
 
 @dataclass(frozen=True)
@@ -102,12 +101,8 @@ def _to_csv(mentions: Sequence[Mention]) -> bytes:
     writer = csv.writer(table)
     writer.writerow(_CSV_COLUMNS)
     for annotation in iter_annotations(mentions):
-        writer.writerow(_escape_formula(annotation[name]) for name in _CSV_COLUMNS)
+        writer.writerow(escape_formula(str(annotation[name])) for name in _CSV_COLUMNS)
     return table.getvalue().encode(errors="replace")
-
-
-def _escape_formula(value: object) -> object:
-    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA_PREFIXES) else value
 
 
 def _build_download(body: bytes, media_type: str, filename: str) -> Response:

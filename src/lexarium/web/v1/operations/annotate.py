@@ -18,6 +18,7 @@ from lexarium.services.search.annotator_cache import AnnotatorCache
 from lexarium.services.serializers import iter_annotations
 from lexarium.web.http.limits import Limits
 from lexarium.web.http.problems import HTTPProblem
+from lexarium.web.http.request_body import get_media_type
 from lexarium.web.http.streaming import iter_chunks, read_first_chunk
 from lexarium.web.v1.operation import (
     JSON,
@@ -25,7 +26,6 @@ from lexarium.web.v1.operation import (
     Operation,
     Parameters,
     RequestContext,
-    media_type,
     parse_body,
     read_json,
     returns,
@@ -61,27 +61,27 @@ async def annotate(context: RequestContext, query: AnnotateParameters) -> Respon
     """
     limits = context.services.limits
     text = await _read_text(context.request, limits)
-    annotator = await get_annotator(context.services.annotating)
+    annotator = await get_annotator(context.services.annotator_cache)
     chunks = render_annotations(annotator.find_mentions(text, query.collection or DEFAULT_SEARCH_COLLECTIONS))
     first_chunk = await read_first_chunk(chunks, limits)
     headers = {"access-control-allow-origin": "*", "cache-control": "no-store"}
     return StreamingResponse(iter_chunks(first_chunk, chunks, limits), media_type=JSON, headers=headers)
 
 
-async def get_annotator(annotating: AnnotatorCache) -> Annotator:
+async def get_annotator(annotator_cache: AnnotatorCache) -> Annotator:
     """Return the annotator with the present names. Waits without a thread. Raises a 503 if that takes long."""
     try:
         async with asyncio.timeout(_READY_SECONDS):
-            return await asyncio.wrap_future(annotating.get_current())
+            return await asyncio.wrap_future(annotator_cache.get_current())
     except TimeoutError:
         detail = "The names of the catalogue are still being read, as after every start. Try again."
         raise HTTPProblem(503, detail, {"Retry-After": str(_READY_SECONDS)}) from None
 
 
 async def _read_text(request: Request, limits: Limits) -> Iterable[str]:
-    if media_type(request) == _TEXT:
+    if get_media_type(request) == _TEXT:
         return await _spool_text(request, limits)
-    if media_type(request) != JSON:
+    if get_media_type(request) != JSON:
         raise HTTPProblem(415, f"The body must be {_TEXT} or {JSON}.")
     return [parse_body(TextRequest, await read_json(request, limits)).text]
 

@@ -17,9 +17,10 @@ from lexarium.store.transaction import Transaction
 from lexarium.store.write_queue import WriteTask
 from lexarium.web.http.limits import Limits
 from lexarium.web.http.problems import HTTPProblem
+from lexarium.web.http.request_body import get_media_type
 from lexarium.web.http.write_requests import build_idempotency_request
 from lexarium.web.http.write_response import WriteResponse, make_idempotent
-from lexarium.web.v1.operation import Body, Operation, Parameters, RequestContext, Success, media_type
+from lexarium.web.v1.operation import Body, Operation, Parameters, RequestContext, Success
 
 _NDJSON = "application/x-ndjson"
 
@@ -32,7 +33,7 @@ async def run_batch_request(context: RequestContext, _: Parameters) -> Response:
     Where a create has `"as": "x"`, lines after it may name its record as `$x`.
     """
     request, caller, limits = context.request, context.caller, context.services.limits
-    if media_type(request) not in (_NDJSON, "application/ndjson"):
+    if get_media_type(request) not in (_NDJSON, "application/ndjson"):
         raise HTTPProblem(415, f"The body must be {_NDJSON}.")
     digest = hashlib.sha256()
     all_lines = [line async for line in _iter_lines(request, limits, digest)]
@@ -43,10 +44,10 @@ async def run_batch_request(context: RequestContext, _: Parameters) -> Response:
 
     key = build_idempotency_request(request, request.headers.get("idempotency-key"), digest.digest())
     async with limits.batch_semaphore:
-        outcome = await run_in_threadpool(
+        response = await run_in_threadpool(
             _run_transaction, context.services.database, make_idempotent(caller.account.id, key, work)
         )
-    return Response(b"".join(orjson.dumps(result) + b"\n" for result in outcome.content), media_type=_NDJSON)
+    return Response(b"".join(orjson.dumps(result) + b"\n" for result in response.content), media_type=_NDJSON)
 
 
 def _to_result(saved: VersionedRecord) -> BatchResult:

@@ -67,7 +67,7 @@ async def list_changes(context: RequestContext, query: ChangeParameters) -> Resp
     headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
     if getattr(request.state, "head", False):
         return Response(media_type=_EVENT_STREAM, headers=headers)
-    context.services.streams.require_capacity()
+    context.services.event_streams.require_capacity()
     return StreamingResponse(_open_stream(context, start, collections), media_type=_EVENT_STREAM, headers=headers)
 
 
@@ -137,7 +137,7 @@ async def _stream_events(
 
 async def _open_stream(context: RequestContext, since: int, collections: list[str]) -> AsyncIterator[bytes]:
     """Yield events for as long as a stream may last and the client may read."""
-    with context.services.streams.open_stream() as stream, suppress(Unauthenticated, DatabaseDamaged):
+    with context.services.event_streams.open_stream() as stream, suppress(Unauthenticated, DatabaseDamaged):
         yield b"retry: 1000\n\n"
         async for event in _stream_events(context, stream, since, collections):
             yield event

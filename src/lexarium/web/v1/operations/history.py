@@ -24,7 +24,7 @@ from lexarium.web.v1.operation import (
     json_body,
     returns,
 )
-from lexarium.web.v1.operations.records import CHANGED, published_outcome
+from lexarium.web.v1.operations.records import CHANGED, to_published_response
 from lexarium.web.v1.request_models import MergeRequest, RevertRequest
 from lexarium.web.v1.responses import json_response
 
@@ -62,12 +62,12 @@ def compare_versions(context: RequestContext, query: DiffParameters, snapshot: S
 def revert(context: RequestContext, path: ById, body: RevertRequest, transaction: Transaction) -> WriteResponse:
     past = queries.get_version(transaction.connection, context.collection, path.id, body.version)
     current = context.if_match.require(get_record(transaction.connection, path.id))
-    return published_outcome(RecordWriter(transaction, context.caller).revert(past, current.version))
+    return to_published_response(RecordWriter(transaction, context.caller).revert(past, current.version))
 
 
 def merge(context: RequestContext, path: ById, body: MergeRequest, transaction: Transaction) -> WriteResponse:
     before = context.if_match.require(get_published(transaction.connection, context.collection, path.id))
-    return published_outcome(RecordWriter(transaction, context.caller).merge(before, body.into))
+    return to_published_response(RecordWriter(transaction, context.caller).merge(before, body.into))
 
 
 # fmt: off

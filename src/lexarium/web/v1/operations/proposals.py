@@ -26,7 +26,7 @@ from lexarium.web.v1.operation import (
     json_body,
     returns,
 )
-from lexarium.web.v1.operations.records import CHANGED, PROPOSED, proposed_outcome, published_outcome
+from lexarium.web.v1.operations.records import CHANGED, PROPOSED, to_proposed_response, to_published_response
 from lexarium.web.v1.request_models import AcceptRequest, ProposeRequest
 from lexarium.web.v1.responses import json_response
 
@@ -61,9 +61,9 @@ def propose(context: RequestContext, _: Parameters, body: ProposeRequest, transa
     """Also a curator may, to let others decide."""
     collection, writer = COLLECTIONS[body.collection], proposals.ProposalWriter(transaction, context.caller)
     if body.record is None:
-        return proposed_outcome(writer.create(collection, body.change))
+        return to_proposed_response(writer.create(collection, body.change))
     before = get_published(transaction.connection, collection, body.record)
-    return proposed_outcome(writer.patch_or_retire(before, body.change))
+    return to_proposed_response(writer.patch_or_retire(before, body.change))
 
 
 def read_proposal(context: RequestContext, path: ById, snapshot: Snapshot) -> Response:
@@ -72,7 +72,7 @@ def read_proposal(context: RequestContext, path: ById, snapshot: Snapshot) -> Re
 
 
 def accept(context: RequestContext, path: ById, body: AcceptRequest, transaction: Transaction) -> WriteResponse:
-    return published_outcome(proposals.accept_proposal(transaction, context.caller, path.id, body.change))
+    return to_published_response(proposals.accept_proposal(transaction, context.caller, path.id, body.change))
 
 
 def reject(context: RequestContext, path: ById, body: Reject, transaction: Transaction) -> WriteResponse:

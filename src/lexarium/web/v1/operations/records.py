@@ -166,7 +166,9 @@ def _read(context: RequestContext, query: ReadParameters, collection: Collection
 def create_record(
     context: RequestContext, _: Parameters, draft: dict[str, Any], transaction: Transaction
 ) -> WriteResponse:
-    return to_outcome(submissions.open_writer(transaction, context.caller).create(context.collection, draft), 201)
+    return to_write_response(
+        submissions.open_writer(transaction, context.caller).create(context.collection, draft), 201
+    )
 
 
 def replace_record(
@@ -174,18 +176,18 @@ def replace_record(
 ) -> WriteResponse:
     before = _find_matching(context, path.id, transaction)
     writer = submissions.open_writer(transaction, context.caller)
-    return to_outcome(writer.update(before, _drop_unchanged_system_fields(before, draft)))
+    return to_write_response(writer.update(before, _drop_unchanged_system_fields(before, draft)))
 
 
 def patch_record(context: RequestContext, path: ById, patch: dict[str, Any], transaction: Transaction) -> WriteResponse:
     before = _find_matching(context, path.id, transaction)
     writer = submissions.open_writer(transaction, context.caller)
-    return to_outcome(writer.patch(before, _drop_unchanged_system_fields(before, patch)))
+    return to_write_response(writer.patch(before, _drop_unchanged_system_fields(before, patch)))
 
 
 def retire_record(context: RequestContext, query: RetireParameters, transaction: Transaction) -> WriteResponse:
     before = _find_matching(context, query.id, transaction)
-    return to_outcome(submissions.open_writer(transaction, context.caller).retire(before, query.replaced_by))
+    return to_write_response(submissions.open_writer(transaction, context.caller).retire(before, query.replaced_by))
 
 
 def _find_matching(context: RequestContext, identifier: str, transaction: Transaction) -> VersionedRecord:
@@ -204,13 +206,13 @@ def _drop_unchanged_system_fields(before: VersionedRecord, given: Mapping[str, A
     }
 
 
-def to_outcome(result: VersionedRecord | Proposal, status: int = 200) -> WriteResponse:
-    """Return the outcome of a write that is published, or waits for a curator."""
-    return proposed_outcome(result) if isinstance(result, Proposal) else published_outcome(result, status)
+def to_write_response(result: VersionedRecord | Proposal, status: int = 200) -> WriteResponse:
+    """Return the response of a write that is published, or waits for a curator."""
+    return to_proposed_response(result) if isinstance(result, Proposal) else to_published_response(result, status)
 
 
-def published_outcome(saved: VersionedRecord, status: int = 200) -> WriteResponse:
-    """Return the outcome of a write that is published, with warnings if there are any."""
+def to_published_response(saved: VersionedRecord, status: int = 200) -> WriteResponse:
+    """Return the response of a write that is published, with warnings if there are any."""
     change = saved.change
     warnings = {"warnings": saved.warnings} if saved.warnings else {}
     location = record_path(change.collection, change.record_id) if status == 201 else None
@@ -219,8 +221,8 @@ def published_outcome(saved: VersionedRecord, status: int = 200) -> WriteRespons
     )
 
 
-def proposed_outcome(proposal: Proposal) -> WriteResponse:
-    """Return the outcome of a write that waits for a curator."""
+def to_proposed_response(proposal: Proposal) -> WriteResponse:
+    """Return the response of a write that waits for a curator."""
     return WriteResponse(202, serialize_proposal(proposal), f"{V1_PATH}/proposals/{proposal.id}")
 
 

@@ -23,7 +23,7 @@ from lexarium.web.v1.operation import (
     json_body,
     returns,
 )
-from lexarium.web.v1.operations.records import CHANGED, published_outcome
+from lexarium.web.v1.operations.records import CHANGED, to_published_response
 from lexarium.web.v1.request_models import RelateRequest
 from lexarium.web.v1.responses import json_response
 
@@ -61,13 +61,15 @@ def _find_record(context: RequestContext, identifier: str, snapshot: Snapshot) -
 
 def add_relation(context: RequestContext, path: ById, body: RelateRequest, transaction: Transaction) -> WriteResponse:
     before = context.if_match.require(get_published(transaction.connection, context.collection, path.id))
-    return published_outcome(RecordWriter(transaction, context.caller).add_relation(before, body.relation, body.target))
+    return to_published_response(
+        RecordWriter(transaction, context.caller).add_relation(before, body.relation, body.target)
+    )
 
 
 def remove_relation(context: RequestContext, query: RelationParameters, transaction: Transaction) -> WriteResponse:
     before = context.if_match.require(get_published(transaction.connection, context.collection, query.id))
     writer = RecordWriter(transaction, context.caller)
-    return published_outcome(writer.remove_relation(before, query.relation, query.target))
+    return to_published_response(writer.remove_relation(before, query.relation, query.target))
 
 
 # fmt: off

@@ -47,7 +47,7 @@ async def search(context: RequestContext, query: SearchParameters) -> Response:
     spelling. Typing mistakes are allowed for where no name or alias has all words. `highlight` tells, in code points,
     the parts of `matched.text` that were asked for.
     """  # noqa: D205
-    finder = context.services.finder
+    record_search = context.services.record_search
     asked = SearchQuery(
         text=query.q,
         collections=query.collection,
@@ -57,8 +57,10 @@ async def search(context: RequestContext, query: SearchParameters) -> Response:
         offset=query.offset,
         explain=query.explain,
     )
-    position = finder.get_position()
-    return await run_in_threadpool(lambda: json_response(serialize_search_result(finder.search(asked, position))))
+    position = record_search.get_position()
+    return await run_in_threadpool(
+        lambda: json_response(serialize_search_result(record_search.search(asked, position)))
+    )
 
 
 # fmt: off

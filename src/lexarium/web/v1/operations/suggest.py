@@ -29,9 +29,9 @@ class SuggestParameters(Parameters):
 
 
 async def suggest(context: RequestContext, query: SuggestParameters) -> Response:
-    finder = context.services.finder
+    record_search = context.services.record_search
     suggestions = await run_in_threadpool(
-        finder.suggest, query.prefix, query.collection, query.limit, finder.get_position()
+        record_search.suggest, query.prefix, query.collection, query.limit, record_search.get_position()
     )
     return json_response({"suggestions": [serialize_suggestion(suggestion) for suggestion in suggestions]})
 
