@@ -13,7 +13,7 @@ from cognitiveatlas import api, datastructure
 from cognitiveatlas.api import filter_concepts, get_concept, get_disorder, get_task, search
 
 import lexarium
-from lexarium.client.cognitiveatlas import redirect_cognitiveatlas
+from lexarium.compat import redirect_cognitiveatlas
 from lexarium.domain.errors import LexariumError
 from tests.support.requirements import skip_or_fail
 from tests.support.server import Server

@@ -245,6 +245,6 @@ OPERATIONS = (
                    patch_record, CHANGED | PROPOSED, ById, if_match=True, body=raw_body(RecordDraft, patch=True),
                    errors=WRITE_ERRORS),
     WriteOperation("DELETE", "/{collection}/{id}", "retire_record", "Retire a {collection}",
-                   retire_record, CHANGED, RetireParameters, if_match=True, errors=(403, *WRITE_ERRORS)),
+                   retire_record, CHANGED | PROPOSED, RetireParameters, if_match=True, errors=(403, *WRITE_ERRORS)),
 )
 # fmt: on
