@@ -22,6 +22,7 @@ from lexarium.web.v1.operations import OPERATIONS
 from lexarium.web.v1.operations.export import EXPORT_FORMATS, schema_name
 from lexarium.web.v1.request_models import BatchLine
 
+_ENUM_NAMES = {"ProposalState": "Decision", "RecordState": "State"}
 _RESPONSE_NAMES = {
     "Alias": "OtherName",
     "FieldConflict": "Clash",
@@ -65,7 +66,16 @@ def find_schema_name(content: Any, collection: Collection | None) -> str:
 
 
 def _name_schema(name: str, *, is_response: bool) -> str:
-    return _RESPONSE_NAMES.get(name, name) if is_response else name.removesuffix("Request")
+    if is_response:
+        return _RESPONSE_NAMES.get(name, name)
+    return _ENUM_NAMES.get(name, name.removesuffix("Request"))
+
+
+class RequestSchemaGenerator(GenerateJsonSchema):
+    """Generate JSON Schemas of requests under their published names."""
+
+    def normalize_name(self, name: str) -> str:
+        return super().normalize_name(_name_schema(name, is_response=False))
 
 
 def build_components() -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 from lexarium import __version__
 from lexarium.domain.schema.collections import COLLECTIONS, Collection
 from lexarium.web.v1.openapi import valpha
-from lexarium.web.v1.openapi.components import build_components, find_schema_name
+from lexarium.web.v1.openapi.components import RequestSchemaGenerator, build_components, find_schema_name
 from lexarium.web.v1.openapi.examples import find_example, find_example_id
 from lexarium.web.v1.openapi.responses import (
     NOT_MODIFIED,
@@ -123,7 +123,9 @@ def _find_schema_names(content: Mapping[str, Any], collection: Collection | None
 
 
 def _describe_parameters(operation: Operation) -> Iterator[dict[str, Any]]:
-    schema = operation.parameters.model_json_schema(ref_template="#/components/schemas/{model}")
+    schema = operation.parameters.model_json_schema(
+        ref_template="#/components/schemas/{model}", schema_generator=RequestSchemaGenerator
+    )
     for name, value in schema.get("properties", {}).items():
         yield {
             "name": name,
