@@ -1,0 +1,157 @@
+"""Statements: what a record says. A record is a set of them.
+
+In JSON, statements are an object of predicates, each with a list of values. A value is one of
+
+- a text, an integer or a boolean;
+- `{"text": …, "lang": …, "type": …}`, a text with a language or a datatype;
+- `{"ref": …}`, a reference to a record, a CURIE or an IRI;
+- `{"node": {…}, "iri": …}`, a nested node with statements of its own.
+
+The last three may have `"qualifiers": {…}`, statements about the statement.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple, TypeAlias
+
+INTEGER = "xsd:integer"
+BOOLEAN = "xsd:boolean"
+
+MAX_STATEMENTS = 10_000
+MAX_DEPTH = 16
+MAX_BYTES = 2**20
+
+StatementsJson: TypeAlias = dict[str, list[Any]]
+
+
+class Text(NamedTuple):
+    """Text with a language, or with a datatype, or with neither."""
+
+    text: str
+    # Canonical BCP 47 tag, or empty.
+    lang: str = ""
+    # CURIE or IRI; empty for a string.
+    datatype: str = ""
+
+
+class Reference(NamedTuple):
+    """Id of a record, a CURIE or an IRI. It need not exist."""
+
+    target: str
+
+
+class Node(NamedTuple):
+    """Nested node, such as a note with an author, with or without an IRI."""
+
+    statements: tuple["Statement", ...]
+    iri: str = ""
+
+
+Value: TypeAlias = Text | Reference | Node
+
+
+class Statement(NamedTuple):
+    """Predicate and value, with statements about the statement."""
+
+    # CURIE of the bundled prefixes, or IRI.
+    predicate: str
+    value: Value
+    qualifiers: tuple["Statement", ...] = ()
+
+    def to_value_json(self) -> Any:
+        """Return the value and the qualifiers as JSON, in the shortest form."""
+        data = _dump_value(self.value)
+        if not self.qualifiers:
+            return data
+        if not isinstance(data, dict):
+            data = {"text": data} if isinstance(data, str) else {"text": self.value[0], "type": self.value[-1]}
+        return {**data, "qualifiers": dump_statements(self.qualifiers)}
+
+
+def dump_statements(statements: Iterable[Statement]) -> StatementsJson:
+    """Return statements as JSON. The order of predicates and of their values is kept."""
+    data: StatementsJson = {}
+    for statement in statements:
+        data.setdefault(statement.predicate, []).append(statement.to_value_json())
+    return data
+
+
+def load_statements(data: Mapping[str, list[Any]]) -> tuple[Statement, ...]:
+    """Return the statements of JSON that `dump_statements` made."""
+    return tuple(_load_statement(predicate, value) for predicate, values in data.items() for value in values)
+
+
+def normalize(statements: Iterable[Statement]) -> tuple[Statement, ...]:
+    """Return statements without repetitions, those with one predicate together, qualifiers in a fixed order."""
+    by_predicate: dict[str, dict[Statement, None]] = {}
+    for statement in statements:
+        is_plain = not statement.qualifiers and not isinstance(statement.value, Node)
+        by_predicate.setdefault(statement.predicate, {})[statement if is_plain else _normalize_parts(statement)] = None
+    return tuple(statement for group in by_predicate.values() for statement in group)
+
+
+def iter_references(statements: Iterable[Statement]) -> Iterator[Statement]:
+    """Yield the statements that refer to something, at the top level."""
+    return (statement for statement in statements if isinstance(statement.value, Reference))
+
+
+def count_statements(statements: Iterable[Statement]) -> int:
+    """Return the number of statements, with those of nodes and qualifiers."""
+    return sum(1 + count_statements(_nested(statement)) for statement in statements)
+
+
+def measure_depth(statements: Iterable[Statement]) -> int:
+    """Return how deep nodes and qualifiers are nested; 1 for statements without any."""
+    return max((1 + measure_depth(_nested(statement)) for statement in statements), default=0)
+
+
+def _nested(statement: Statement) -> tuple[Statement, ...]:
+    if isinstance(statement.value, Node):
+        return statement.value.statements + statement.qualifiers
+    return statement.qualifiers
+
+
+def _normalize_parts(statement: Statement) -> Statement:
+    value = statement.value
+    if isinstance(value, Node):
+        value = Node(tuple(sorted(normalize(value.statements), key=repr)), value.iri)
+    return Statement(statement.predicate, value, tuple(sorted(normalize(statement.qualifiers), key=repr)))
+
+
+def _dump_value(value: Value) -> Any:
+    if isinstance(value, Text):
+        return _dump_text(value)
+    if isinstance(value, Reference):
+        return {"ref": value.target}
+    node: dict[str, Any] = {"node": dump_statements(value.statements)}
+    return {**node, "iri": value.iri} if value.iri else node
+
+
+def _dump_text(value: Text) -> Any:
+    text, lang, datatype = value
+    if lang:
+        return {"text": text, "lang": lang}
+    if not datatype:
+        return text
+    # Only if the shorter form gives back the same text: `01` and `+1` are integers too.
+    if datatype == INTEGER and len(text) < 16 and text.lstrip("-").isdecimal() and str(int(text)) == text:
+        return int(text)
+    if datatype == BOOLEAN and text in ("true", "false"):
+        return text == "true"
+    return {"text": text, "type": datatype}
+
+
+def _load_statement(predicate: str, data: Any) -> Statement:
+    if isinstance(data, str):
+        return Statement(predicate, Text(data))
+    if isinstance(data, bool):
+        return Statement(predicate, Text("true" if data else "false", "", BOOLEAN))
+    if isinstance(data, int):
+        return Statement(predicate, Text(str(data), "", INTEGER))
+    value: Value
+    if "ref" in data:
+        value = Reference(data["ref"])
+    elif "node" in data:
+        value = Node(load_statements(data["node"]), data.get("iri", ""))
+    else:
+        value = Text(data["text"], data.get("lang", ""), data.get("type", ""))
+    return Statement(predicate, value, load_statements(data["qualifiers"]) if "qualifiers" in data else ())
