@@ -33,13 +33,13 @@ _values = st.one_of(
 
 
 def _nest(values: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
-    inner = st.lists(st.builds(Statement, _predicates, values, st.just(())), max_size=3).map(tuple)  # type: ignore[arg-type]
+    inner = st.lists(st.builds(Statement, _predicates, values, st.just(())), max_size=3).map(tuple)
     return st.builds(Node, inner, _texts)
 
 
 _any_value = st.recursive(_values, _nest, max_leaves=6)
 _qualifiers = st.lists(st.builds(Statement, _predicates, _values, st.just(())), max_size=2).map(tuple)
-statements = st.lists(st.builds(Statement, _predicates, _any_value, _qualifiers), max_size=8).map(normalize)  # type: ignore[arg-type]
+statements = st.lists(st.builds(Statement, _predicates, _any_value, _qualifiers), max_size=8).map(normalize)
 
 
 @given(statements)

@@ -35,6 +35,7 @@ from lexarium.store.upgrade import open_database
 from tests.support.databases import DatabaseUrlFactory
 from tests.support.imports import build_term
 from tests.support.record_editor import RecordEditor
+from tests.support.records import make_record
 from tests.support.strategies import storable_texts
 from tests.support.write_machine import WriteMachine
 
@@ -129,13 +130,13 @@ def records(draw: st.DrawFn, record_id: str, name: str, states: list[RecordState
     short = NAMES.filter(lambda text: len(text.encode()) <= 500)
     relations = draw(st.lists(st.builds(Relation, st.just(record_id), st.sampled_from(type_names), short), max_size=3))
     state = draw(st.sampled_from(states))
-    return Record(
+    return make_record(
         collection=collection,
         fields={**fields, "id": record_id},
         relations=frozenset(relations),
         state=state,
         replaced_by=None if state == RecordState.PUBLISHED else draw(short),
-        stored_aliases=draw(st.none() | st.lists(ALIASES, max_size=3).map(tuple)),
+        aliases=draw(st.none() | st.lists(ALIASES, max_size=3).map(tuple)),
         sources=tuple(draw(st.lists(HOSTILE_TEXTS, max_size=2))),
     )
 

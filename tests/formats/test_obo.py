@@ -16,6 +16,7 @@ from lexarium.formats.obo import codec, syntax
 from lexarium.formats.obo.term_parser import PROPERTY_FIELDS
 from lexarium.formats.parsed import ParsedRecord, ParseError, ReadOptions
 from lexarium.formats.registry import FORMATS
+from tests.support.records import make_record
 from tests.support.strategies import LONG_RECORD, VOCABULARY, list_relation_types, record_lists
 
 OBO = FORMATS["obo"]
@@ -82,7 +83,7 @@ def test_another_program_reads_what_is_written() -> None:
     }
     relations = {Relation("dso_1", "ISA", "dso_2"), Relation("dso_1", "closeMatch", "https://example.org/a,b?c=(d)#e")}
     aliases = (Alias(text='"x" [y]', lang="pt-BR", scope="hidden"), Alias(text="z", lang="en", scope="narrow"))
-    record = Record(
+    record = make_record(
         DISORDER, fields, frozenset(relations), RecordState.MERGED, "dso_2", aliases, ("PMID:1", "A book, 2nd ed.")
     )
     document = fastobo.loads(write_obo([record]).decode())

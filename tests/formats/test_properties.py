@@ -10,10 +10,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lexarium.domain.defaults import fill_defaults
+from lexarium.domain.defaults import assign_defaults
 from lexarium.domain.hierarchy import find_cycles
 from lexarium.domain.identifiers import has_prefix, mint_id
-from lexarium.domain.record import Relation
+from lexarium.domain.record import Relation, build_record
 from lexarium.domain.rendering import parse_body, render_fields
 from lexarium.domain.schema.collections import COLLECTIONS, SEARCH_HIT_FIELDS
 from lexarium.domain.text.characters import find_control_char, find_unstorable_char, name_key
@@ -84,17 +84,18 @@ def test_completing_keeps_what_is_given_and_misses_nothing(
 ) -> None:
     collection, fields = generated
     partial_fields = {name: value for name, value in fields.items() if name not in left_out}
-    completed = fill_defaults(collection, partial_fields, 1_700_000_000_000)
+    record = assign_defaults(build_record(collection, partial_fields), 1_700_000_000_000)
+    completed = record.fields
     assert list(completed) == list(collection.fields)
     assert {name: completed[name] for name in partial_fields} == partial_fields
     assert {name: type(value) for name, value in completed.items()} == collection.field_types
-    assert fill_defaults(collection, completed, 0) == completed
+    assert assign_defaults(record, 0) == record
 
 
 @given(st.lists(storable_texts, max_size=8))
 def test_order_is_that_of_the_names_ignoring_case(names: list[str]) -> None:
     collection = COLLECTIONS["concept"]
-    records_fields = [fill_defaults(collection, {"id": f"trm_{i}", "name": name}, 0) for i, name in enumerate(names)]
+    records_fields = [build_record(collection, {"id": f"trm_{i}", "name": name}).fields for i, name in enumerate(names)]
     by_key = sorted(records_fields, key=lambda fields: (render_fields(collection, fields).order_key, fields["id"]))
     assert by_key == sorted(records_fields, key=lambda fields: (fields["name"].casefold(), fields["id"]))
     # Both engines compare UTF-8 bytes, which is the order of code points.

@@ -111,7 +111,7 @@ def filled_database(database_url: str) -> Iterator[Database]:
     relation = Relation("trm_two", "KINDOF", "trm_one")
     two = build_log_entry("two")
     with database.write() as transaction:
-        related = replace(two, record=replace(two.record, relations=frozenset({relation})))
+        related = replace(two, record=two.record.with_relations([relation]))
         save_entries(transaction, build_log_entry("one"), related, build_log_entry("three"))
         change_log.update_relations(transaction, [relation], [])
     with database.write() as transaction:

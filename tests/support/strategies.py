@@ -9,6 +9,7 @@ from lexarium.domain.record import Record, RecordState, Relation
 from lexarium.domain.schema.collections import COLLECTIONS, Collection
 from lexarium.domain.schema.relation_types import RELATION_TYPES
 from lexarium.domain.vocabulary import Vocabulary
+from tests.support.records import make_record
 
 VOCABULARY = Vocabulary(
     "A “title”\nof [things]", "https://example.org/by/4.0", "Who, of {where} !", "en", "https://example.org/"
@@ -112,7 +113,7 @@ def records(draw: st.DrawFn) -> Record:
         if state is RecordState.MERGED or (state is RecordState.RETIRED and draw(st.booleans()))
         else None
     )
-    return Record(
+    return make_record(
         collection,
         fields,
         draw(relations(collection, fields["id"])),
@@ -127,7 +128,7 @@ record_lists = st.lists(records(), max_size=4)
 
 
 LONG = ('“Lang”, \\ und\n "mehr"; |=' * 2_000)[:50_000]
-LONG_RECORD = Record(
+LONG_RECORD = make_record(
     COLLECTIONS["disorder"],
     {
         "id": "dso_1",
@@ -138,6 +139,6 @@ LONG_RECORD = Record(
         "event_stamp": "",
         "flag_for_curator": 0,
     },
-    stored_aliases=(Alias.model_construct(text=LONG, lang="de", scope="broad"),),
+    aliases=(Alias.model_construct(text=LONG, lang="de", scope="broad"),),
     sources=(LONG, LONG),
 )

@@ -1,10 +1,10 @@
 """Create and edit records; compute diffs and merge patches."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-from lexarium.domain.defaults import fill_defaults
+from lexarium.domain.defaults import assign_defaults
 from lexarium.domain.identifiers import mint_id
 from lexarium.domain.labels import Alias, format_aliases, parse_aliases
 from lexarium.domain.record import Record, build_relations
@@ -33,11 +33,11 @@ def create_record(
     collection: Collection, draft: Mapping[str, Any], author: str, definition_author: str, at: int
 ) -> Record:
     """Create a record from a validated draft, in the v1 or v-alpha shape."""
-    record_id = mint_id(collection.id_prefixes[0])
     fields = {name: draft[name] for name in collection.editable_fields if name in draft}
-    fields |= {"id": record_id, "id_user": author, "def_id_user": definition_author}
-    record = Record(collection, fill_defaults(collection, fields, at))
-    return _apply_lists(record, draft)
+    record = Record(collection, mint_id(collection.id_prefixes[0])).state_fields(fields)
+    authors = {"id_user": author, "def_id_user": definition_author}
+    record = record.assign_fields({name: value for name, value in authors.items() if name in collection.fields})
+    return _apply_lists(assign_defaults(record, at), draft)
 
 
 def apply_draft(record: Record, draft: Mapping[str, Any], definition_author: str, at: int) -> Record:
@@ -46,10 +46,8 @@ def apply_draft(record: Record, draft: Mapping[str, Any], definition_author: str
     A changed definition gets a new author.
     """
     fields = {name: draft[name] for name in record.collection.editable_fields if name in draft}
-    edited = _apply_lists(replace(record, fields={**record.fields, **fields}), draft)
-    if edited == record:
-        return record
-    return replace(edited, fields=_update_metadata(record.fields, edited.fields, definition_author, at))
+    edited = _apply_lists(record.state_fields(fields), draft)
+    return record if edited == record else _update_metadata(record, edited, definition_author, at)
 
 
 def _apply_lists(record: Record, draft: Mapping[str, Any]) -> Record:
@@ -58,26 +56,25 @@ def _apply_lists(record: Record, draft: Mapping[str, Any]) -> Record:
     aliases = tuple(Alias.model_construct(**alias) for alias in draft["aliases"])
     if aliases != record.aliases:
         record = replace_aliases(record, aliases)
-    return replace(record, sources=tuple(draft["sources"]), relations=build_relations(record.id, draft["relations"]))
+    return record.with_sources(draft["sources"]).with_relations(build_relations(record.id, draft["relations"]))
 
 
 def replace_aliases(record: Record, aliases: tuple[Alias, ...], alias: str | None = None) -> Record:
     """Return a record with other aliases, and with `alias` as its v-alpha text unless that is None."""
-    fields = record.fields
-    if "alias" in fields:
-        fields = {**fields, "alias": format_aliases(aliases) if alias is None else alias}
+    if "alias" in record.fields:
+        record = record.state_fields({"alias": format_aliases(aliases) if alias is None else alias})
     # Aliases that the v-alpha text fully represents are not stored twice.
-    is_represented = parse_aliases(fields.get("alias", "")) == aliases
-    return replace(record, fields=fields, stored_aliases=None if is_represented else aliases)
+    is_represented = parse_aliases(record.fields.get("alias", "")) == aliases
+    return record.with_aliases(() if is_represented else aliases)
 
 
-def _update_metadata(before: Fields, after: Fields, definition_author: str, at: int) -> Fields:
-    fields = dict(after)
-    if "last_updated" in after:
-        fields["last_updated"] = at
-    if "def_id" in after and after["definition_text"] != before["definition_text"]:
-        fields |= {"def_id": mint_id("def"), "def_id_user": definition_author, "def_event_stamp": format_timestamp(at)}
-    return fields
+def _update_metadata(before: Record, after: Record, definition_author: str, at: int) -> Record:
+    values: Fields = {}
+    if "last_updated" in after.fields:
+        values["last_updated"] = at
+    if "def_id" in after.fields and after.definition != before.definition:
+        values |= {"def_id": mint_id("def"), "def_id_user": definition_author, "def_event_stamp": format_timestamp(at)}
+    return after.assign_fields(values)
 
 
 def apply_merge_patch(target: Any, patch: Any, max_depth: int = _MAX_PATCH_DEPTH) -> Any:

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from lexarium.domain.defaults import fill_defaults
+from lexarium.domain.defaults import assign_defaults
 from lexarium.domain.edit import FieldDiff, replace_aliases
 from lexarium.domain.labels import DEFAULT_LANGUAGE, Alias, parse_aliases
-from lexarium.domain.record import Record, RecordState
+from lexarium.domain.record import Record, RecordState, build_record
 from lexarium.domain.schema.collections import Collection
 from lexarium.domain.schema.fields import Fields
 
@@ -57,7 +57,7 @@ class ImportMergeResult:
 
 def create_imported_record(imported: ImportedRecord, at: int) -> Record:
     """Create a record from an import."""
-    record = Record(imported.collection, fill_defaults(imported.collection, imported.fields, at))
+    record = assign_defaults(build_record(imported.collection, imported.fields), at)
     has_no_extras = imported.aliases is None and imported.sources is None and imported.state is None
     return record if has_no_extras else _apply_extras(record, imported, imported.to_values())
 
@@ -66,11 +66,6 @@ def to_values(record: Record) -> RecordValues:
     """Return the values of a record to compare."""
     extras = record.aliases, record.sources, record.state, record.replaced_by
     return ImportedRecord(record.collection, record.fields, *extras).to_values()
-
-
-def build_empty_base(record: Record) -> Record:
-    """Return the base of a record that was not imported before: only its id."""
-    return Record(record.collection, fill_defaults(record.collection, {"id": record.id, "def_id": ""}, 0))
 
 
 def merge_import(
@@ -111,30 +106,30 @@ def merge_import(
 
 
 def _apply_values(current: Record, imported: ImportedRecord, accepted: RecordValues, at: int) -> Record:
-    current_fields = current.fields
+    record = current
     if "definition_text" in accepted:
         # A new definition gets the imported author and time, or new ones.
-        current_fields = {name: value for name, value in current_fields.items() if not name.startswith("def_")}
+        record = record.state_fields({name: "" for name in record.fields if name.startswith("def_")})
         accepted |= {name: value for name, value in imported.fields.items() if name.startswith("def_")}
-    elif imported.fields.get("definition_text", definition := current_fields.get("definition_text")) != definition:
+    elif imported.fields.get("definition_text", definition := record.fields.get("definition_text")) != definition:
         accepted = {name: value for name, value in accepted.items() if not name.startswith("def_")}
     if not accepted:
         return current
-    if "last_updated" not in accepted and current_fields.get("last_updated") != imported.fields.get("last_updated"):
-        accepted = {**accepted, "last_updated": at}
-    accepted_fields = {name: value for name, value in accepted.items() if name in current.fields}
-    fields = fill_defaults(current.collection, current_fields | accepted_fields, at)
-    return _apply_extras(replace(current, fields=fields), imported, accepted)
+    record = record.state_fields({name: value for name, value in accepted.items() if name in current.fields})
+    is_same_time = current.fields.get("last_updated") == imported.fields.get("last_updated")
+    if "last_updated" not in accepted and not is_same_time:
+        record = record.assign_fields({"last_updated": at})
+    return _apply_extras(assign_defaults(record, at), imported, accepted)
 
 
 def _apply_extras(record: Record, imported: ImportedRecord, accepted: RecordValues) -> Record:
     if "aliases" in accepted and imported.aliases is not None:
         record = replace_aliases(record, imported.aliases, imported.fields.get("alias"))
-    elif "alias" in accepted and record.stored_aliases is not None:
+    elif "alias" in accepted and record.stored_aliases:
         aliases = _update_alias_texts(record.stored_aliases, accepted["alias"])
         record = replace_aliases(record, aliases, accepted["alias"])
     if "sources" in accepted and imported.sources is not None:
-        record = replace(record, sources=imported.sources)
+        record = record.with_sources(imported.sources)
     if "state" in accepted and imported.state is not None:
         record = replace(record, state=imported.state, replaced_by=imported.replaced_by)
     return record

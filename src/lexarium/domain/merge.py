@@ -6,13 +6,13 @@ from typing import Any
 
 from lexarium.domain.edit import to_draft
 from lexarium.domain.labels import Alias
-from lexarium.domain.record import Record, RecordState, Relation
+from lexarium.domain.record import Record, RecordState, Relation, group_targets
 from lexarium.domain.text.characters import name_key
 
 
 def mark_merged(record: Record, survivor_id: str) -> Record:
     """Return a record as merged into another."""
-    return replace(record, state=RecordState.MERGED, replaced_by=survivor_id, relations=frozenset())
+    return replace(record.with_relations(()), state=RecordState.MERGED, replaced_by=survivor_id)
 
 
 def build_survivor_draft(survivor: Record, merged: Record) -> dict[str, Any]:
@@ -24,7 +24,7 @@ def build_survivor_draft(survivor: Record, merged: Record) -> dict[str, Any]:
             seen.add(name_key(alias.text))
             draft["aliases"].append(alias.model_dump())
     relations = frozenset(relation for relation in survivor.relations if relation.target != merged.id)
-    draft["relations"] = replace(survivor, relations=relations | _move_relations(merged, survivor.id)).relation_targets
+    draft["relations"] = group_targets(relations | _move_relations(merged, survivor.id))
     return draft
 
 
@@ -37,11 +37,8 @@ def redirect_merged_targets(record: Record, survivors: Mapping[str, str]) -> Rec
         for name in record.collection.class_fields
         if record.fields[name] in survivors
     }
-    return replace(
-        record,
-        fields={**record.fields, **classes},
-        relations=frozenset(unchanged | {relation for relation in redirected if relation.target != record.id}),
-    )
+    kept = {relation for relation in redirected if relation.target != record.id}
+    return record.state_fields(classes).with_relations(unchanged | kept)
 
 
 def list_referenced_ids(record: Record) -> set[str]:
@@ -94,7 +91,7 @@ class MergeEffect:
             if alias in self.before.aliases or alias not in self.after.aliases
         ]
         relations = current.relations - self.added_relations | (self.before.relations - self.after.relations)
-        draft["relations"] = replace(current, relations=relations).relation_targets
+        draft["relations"] = group_targets(relations)
         for name in current.collection.class_fields:
             if current.fields[name] == self.after.fields[name]:
                 draft[name] = self.before.fields[name]
@@ -104,8 +101,7 @@ class MergeEffect:
         """Return the record with its original alias text, if its aliases are the original ones again."""
         if record.aliases != self.before.aliases or "alias" not in record.fields:
             return record
-        fields = {**record.fields, "alias": self.before.fields["alias"]}
-        return replace(record, fields=fields, stored_aliases=self.before.stored_aliases)
+        return record.state_fields({"alias": self.before.fields["alias"]}).with_aliases(self.before.stored_aliases)
 
 
 def merges_overlap(earlier: MergeEffect, later: MergeEffect, merged: Record, survivor_id: str) -> bool:

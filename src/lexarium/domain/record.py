@@ -1,7 +1,7 @@
 """Record at one version, and its document in the change log."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -10,12 +10,33 @@ import orjson
 
 from lexarium.domain import cache_tags
 from lexarium.domain.cache_tags import CacheTag
-from lexarium.domain.labels import Alias, parse_aliases, split_alias_texts
+from lexarium.domain.labels import DEFAULT_LANGUAGE, Alias, AliasScope, parse_aliases, split_alias_texts
 from lexarium.domain.rendering import RenderedRecord, render_fields
 from lexarium.domain.schema.collections import COLLECTIONS, Collection
 from lexarium.domain.schema.fields import Fields
 from lexarium.domain.schema.relation_types import Side
+from lexarium.domain.statement import (
+    INTEGER,
+    Node,
+    Reference,
+    Statement,
+    Text,
+    Value,
+    load_statements,
+    normalize,
+    pack_statements,
+)
 from lexarium.domain.text.characters import name_key
+
+SOURCE = "dcterms:source"
+ALIAS_PREDICATES: dict[AliasScope, str] = {
+    "exact": "skos:altLabel",
+    "narrow": "oboInOwl:hasNarrowSynonym",
+    "broad": "oboInOwl:hasBroadSynonym",
+    "related": "oboInOwl:hasRelatedSynonym",
+    "hidden": "skos:hiddenLabel",
+}
+ALIAS_SCOPES = {predicate: scope for scope, predicate in ALIAS_PREDICATES.items()}
 
 
 class Relation(NamedTuple):
@@ -87,25 +108,30 @@ class ProposalOrigin:
 
 @dataclass(frozen=True)
 class Record:
-    """Record at one version."""
+    """Record at one version: a set of statements. Fields, aliases, sources and relations are views of them."""
 
     collection: Collection
-    # All fields of the collection, in order.
-    fields: Fields
-    # Relations that have this record as their source.
-    relations: frozenset[Relation] = frozenset()
+    id: str
+    # Those with one predicate stand together.
+    statements: tuple[Statement, ...] = ()
     state: RecordState = RecordState.PUBLISHED
     # Replacement of a retired or merged record.
     replaced_by: str | None = None
-    # None if the field `alias` represents them.
-    stored_aliases: tuple[Alias, ...] | None = None
-    # References of the definition.
-    sources: tuple[str, ...] = ()
+    # Values of v-alpha that the server made up, since no statement has them. They are part of no other format.
+    assigned: Fields = field(default_factory=dict)
 
-    @property
-    def id(self) -> str:
-        record_id: str = self.fields["id"]
-        return record_id
+    @cached_property
+    def fields(self) -> Fields:
+        """All fields of the collection, in the order of v-alpha."""
+        values = {statement.predicate: statement.value for statement in reversed(self.statements)}
+        fields: Fields = {"id": self.id}
+        for name, predicate in self.collection.field_predicates.items():
+            value = values.get(predicate)
+            if value is None:
+                fields[name] = self.assigned[name] if name in self.assigned else self.collection.field_defaults[name]
+            else:
+                fields[name] = _to_field(value, self.collection.field_types[name])
+        return fields
 
     @cached_property
     def rendered(self) -> RenderedRecord:
@@ -119,8 +145,36 @@ class Record:
         return text
 
     @cached_property
+    def stored_aliases(self) -> tuple[Alias, ...]:
+        """Aliases with statements of their own."""
+        return tuple(
+            Alias.model_construct(text=value.text, lang=value.lang or DEFAULT_LANGUAGE, scope=ALIAS_SCOPES[predicate])
+            for predicate, value, _ in self.statements
+            if predicate in ALIAS_SCOPES and isinstance(value, Text)
+        )
+
+    @cached_property
     def aliases(self) -> tuple[Alias, ...]:
-        return parse_aliases(self.fields.get("alias", "")) if self.stored_aliases is None else self.stored_aliases
+        """All aliases. The field `alias` has those in the default language, unless they have their own statements."""
+        stored = self.stored_aliases
+        if any(alias.lang == DEFAULT_LANGUAGE for alias in stored):
+            return stored
+        return parse_aliases(self.fields.get("alias", "")) + stored
+
+    @cached_property
+    def sources(self) -> tuple[str, ...]:
+        """References of the definition."""
+        return tuple(value[0] for predicate, value, _ in self.statements if predicate == SOURCE)  # type: ignore[misc]
+
+    @cached_property
+    def relations(self) -> frozenset[Relation]:
+        """Relations that have this record as their source."""
+        names = self.collection.relation_names
+        return frozenset(
+            Relation(self.id, names[predicate], value.target)
+            for predicate, value, _ in self.statements
+            if predicate in names and isinstance(value, Reference)
+        )
 
     @property
     def relation_targets(self) -> dict[str, list[str]]:
@@ -137,54 +191,196 @@ class Record:
         }
         return tags | {cache_tags.record_tag(relation.target) for relation in self.relations}
 
+    def state_fields(self, values: Fields) -> "Record":
+        """Return the record with statements that give fields these values. An empty text removes a statement."""
+        predicates = self.collection.field_predicates
+        statements = {
+            predicates[name]: [] if value == "" else [_to_statement(predicates[name], value, self.collection)]
+            for name, value in values.items()
+            if self.fields[name] != value or name in self.assigned
+        }
+        assigned = {name: value for name, value in self.assigned.items() if name not in values}
+        return replace(self._restate(statements), assigned=assigned)
+
+    def assign_fields(self, values: Fields) -> "Record":
+        """Return the record with values that the server sets. Where a statement has the field, it is replaced."""
+        stated = {statement.predicate for statement in self.statements}
+        predicates = self.collection.field_predicates
+        own = {name: value for name, value in values.items() if predicates[name] not in stated}
+        record = self.state_fields({name: value for name, value in values.items() if name not in own})
+        return replace(record, assigned={**record.assigned, **own})
+
+    def with_aliases(self, aliases: Iterable[Alias]) -> "Record":
+        """Return the record with other statements of aliases. The field `alias` stays."""
+        statements: dict[str, list[Statement]] = {predicate: [] for predicate in ALIAS_SCOPES}
+        for alias in aliases:
+            predicate = ALIAS_PREDICATES[alias.scope]
+            statements[predicate].append(Statement(predicate, Text(alias.text, alias.lang)))
+        return self._restate(statements)
+
+    def with_sources(self, sources: Iterable[str]) -> "Record":
+        """Return the record with other sources."""
+        return self._restate({SOURCE: [Statement(SOURCE, Text(source)) for source in sources]})
+
+    def with_relations(self, relations: Iterable[Relation]) -> "Record":
+        """Return the record with other relations."""
+        predicates = self.collection.relation_predicates
+        statements: dict[str, list[Statement]] = {predicate: [] for predicate in predicates.values()}
+        for relation in sorted(relations):
+            predicate = predicates[relation.relation]
+            statements[predicate].append(Statement(predicate, Reference(relation.target)))
+        return self._restate(statements)
+
+    def _restate(self, statements: Mapping[str, Iterable[Statement]]) -> "Record":
+        """Return the record with other statements of some predicates. Equal values keep their qualifiers."""
+        existing = {(statement.predicate, statement.value): statement for statement in self.statements}
+        kept = [statement for statement in self.statements if statement.predicate not in statements]
+        restated = [
+            existing.get((statement.predicate, statement.value), statement)
+            for group in statements.values()
+            for statement in group
+        ]
+        # Predicates stay where they were.
+        order = {
+            predicate: place
+            for place, predicate in enumerate(dict.fromkeys(item.predicate for item in self.statements))
+        }
+        ordered = sorted([*kept, *restated], key=lambda item: order.get(item.predicate, len(order)))
+        return replace(self, statements=normalize(ordered))
+
     def to_document(self, origin: ProposalOrigin | None = None) -> bytes:
         """Return the JSON document for the log, with the proposal behind the change, if any."""
         document: dict[str, Any] = {
+            "id": self.id,
             "state": self.state,
-            "record": orjson.Fragment(self.rendered.body),
-            "relations": self.relation_targets,
+            "statements": pack_statements(self.statements),
         }
+        if self.assigned:
+            document["assigned"] = self.assigned
         if self.replaced_by is not None:
             document["replaced_by"] = self.replaced_by
-        if self.stored_aliases is not None:
-            document["aliases"] = [alias.model_dump() for alias in self.stored_aliases]
-        if self.sources:
-            document["sources"] = self.sources
         if origin is not None:
             document["proposed"] = origin
         return orjson.dumps(document)
 
 
-def build_simple_document(body: bytes, relations: frozenset[Relation]) -> bytes:
+def build_record(
+    collection: Collection,
+    fields: Fields,
+    relations: Iterable[Relation] = (),
+    aliases: Iterable[Alias] | None = None,
+    sources: Iterable[str] = (),
+) -> Record:
+    """Return a record that states these fields, relations, aliases and sources."""
+    statements = [
+        _to_statement(collection.field_predicates[name], value, collection)
+        for name, value in fields.items()
+        if name != "id" and value != ""
+    ]
+    empty = {name: value for name, value in fields.items() if value == "" and name in collection.assigned_fields}
+    record = Record(collection, fields["id"], tuple(statements), assigned=empty)
+    if aliases is not None:
+        record = record.with_aliases(aliases)
+    return record.with_sources(sources).with_relations(relations)
+
+
+def _to_statement(predicate: str, value: str | int, collection: Collection) -> Statement:
+    if isinstance(value, int):
+        return Statement(predicate, Text(str(value), "", INTEGER))
+    return Statement(predicate, Reference(value) if predicate in collection.id_predicates else Text(value))
+
+
+def _to_field(value: Value, field_type: type) -> Any:
+    """Return the value of a field. Nodes count as nothing, and so does what is no integer where one belongs."""
+    if isinstance(value, Node):
+        return field_type()
+    if field_type is str:
+        return value[0]
+    try:
+        return int(value[0])
+    except ValueError:
+        return 0
+
+
+def build_simple_document(collection: Collection, body: bytes, relations: frozenset[Relation]) -> bytes:
     """Return the same as `Record.to_document`, but faster, for a published record with only fields and relations."""
-    targets = orjson.dumps(group_targets(relations)) if relations else b"{}"
-    return b'{"state":"published","record":' + body + b',"relations":' + targets + b"}"
+    fields = orjson.loads(body)
+    predicates, id_predicates = collection.field_predicates, collection.id_predicates
+    statements: dict[str, Any] = {}
+    assigned: Fields = {}
+    for name, predicate in predicates.items():
+        value = fields[name]
+        if value != "":
+            statements[predicate] = {"ref": value} if predicate in id_predicates else value
+        elif name in collection.assigned_fields:
+            assigned[name] = value
+    if relations:
+        for name, targets in group_targets(relations).items():
+            references = [{"ref": target} for target in targets]
+            statements[collection.relation_predicates[name]] = references[0] if len(references) == 1 else references
+    document: dict[str, Any] = {"id": fields["id"], "state": "published", "statements": statements}
+    if assigned:
+        document["assigned"] = assigned
+    return orjson.dumps(document)
 
 
 def parse_record(collection: str, document: bytes) -> Record:
-    """Parse a document of the log."""
+    """Parse a document of the log, of the present form or an earlier one."""
     data = orjson.loads(document)
-    fields = data["record"]
-    aliases = data.get("aliases")
+    if "record" in data:
+        return _parse_field_document(COLLECTIONS[collection], data)
     return Record(
         collection=COLLECTIONS[collection],
-        fields=fields,
-        relations=build_relations(fields["id"], data["relations"]),
+        id=data["id"],
+        statements=load_statements(data["statements"]),
         state=RecordState(data["state"]),
         replaced_by=data.get("replaced_by"),
-        stored_aliases=None if aliases is None else tuple(Alias.model_construct(**alias) for alias in aliases),
-        sources=tuple(data.get("sources", ())),
+        assigned=data.get("assigned", {}),
     )
 
 
-def parse_labels(document: bytes) -> list[str]:
+def _parse_field_document(collection: Collection, data: dict[str, Any]) -> Record:
+    """Parse a document of before records were statements."""
+    aliases = data.get("aliases")
+    record = build_record(
+        collection,
+        data["record"],
+        build_relations(data["record"]["id"], data["relations"]),
+        None if aliases is None else [Alias.model_construct(**alias) for alias in aliases],
+        data.get("sources", ()),
+    )
+    return replace(record, state=RecordState(data["state"]), replaced_by=data.get("replaced_by"))
+
+
+def parse_labels(collection: str, document: bytes) -> list[str]:
     """Return the name and aliases in a document of the log, without building the record."""
     data = orjson.loads(document)
-    fields = data["record"]
-    aliases = data.get("aliases")
-    if aliases is None:
-        return [fields["name"], *split_alias_texts(fields.get("alias", ""))]
-    return [fields["name"], *(alias["text"] for alias in aliases)]
+    if "record" in data:
+        fields, aliases = data["record"], data.get("aliases")
+        name, alias = fields["name"], fields.get("alias", "")
+        labels = [] if aliases is None else [(item["text"], item["lang"]) for item in aliases]
+    else:
+        statements, predicates = data["statements"], COLLECTIONS[collection].field_predicates
+        name = next(_iter_texts(statements.get(predicates["name"], "")))[0]
+        alias = statements.get(predicates.get("alias", ""), "")
+        labels = [
+            label
+            for predicate in ALIAS_SCOPES
+            if predicate in statements
+            for label in _iter_texts(statements[predicate])
+        ]
+    if any(lang in ("", DEFAULT_LANGUAGE) for _, lang in labels):
+        alias = ""
+    return [name, *split_alias_texts(alias), *(text for text, _ in labels)]
+
+
+def _iter_texts(values: Any) -> Iterator[tuple[str, str]]:
+    """Yield the texts of packed statements, each with its language."""
+    for value in values if isinstance(values, list) else (values,):
+        if isinstance(value, str):
+            yield value, ""
+        elif "text" in value:
+            yield value["text"], value.get("lang", "")
 
 
 def build_relations(source_id: str, targets_by_type: Mapping[str, Iterable[str]]) -> frozenset[Relation]:

@@ -75,9 +75,21 @@ def dump_statements(statements: Iterable[Statement]) -> StatementsJson:
     return data
 
 
-def load_statements(data: Mapping[str, list[Any]]) -> tuple[Statement, ...]:
-    """Return the statements of JSON that `dump_statements` made."""
-    return tuple(_load_statement(predicate, value) for predicate, values in data.items() for value in values)
+def pack_statements(statements: Iterable[Statement]) -> dict[str, Any]:
+    """Return statements as JSON in which a predicate with one value has no list, as stored."""
+    return {
+        predicate: values[0] if len(values) == 1 else values
+        for predicate, values in dump_statements(statements).items()
+    }
+
+
+def load_statements(data: Mapping[str, Any]) -> tuple[Statement, ...]:
+    """Return the statements of JSON that `dump_statements` or `pack_statements` made."""
+    return tuple(
+        _load_statement(predicate, value)
+        for predicate, values in data.items()
+        for value in (values if isinstance(values, list) else (values,))
+    )
 
 
 def normalize(statements: Iterable[Statement]) -> tuple[Statement, ...]:

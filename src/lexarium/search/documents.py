@@ -6,7 +6,6 @@ from zlib import crc32
 
 from tantivy import Document, Filter, Index, Schema, SchemaBuilder, TextAnalyzerBuilder, Tokenizer
 
-from lexarium.domain.labels import split_alias_texts
 from lexarium.domain.record import Record, RecordState
 from lexarium.domain.schema.collections import DEFAULT_SEARCH_COLLECTIONS
 from lexarium.domain.schema.relation_types import RELATION_TYPES
@@ -139,10 +138,8 @@ def list_identifiers(record: Record) -> Iterator[str]:
 
 
 def list_labels(record: Record) -> list[str]:
-    """Return the name and the texts of the aliases; faster than `record.aliases`."""
-    if record.stored_aliases is None:
-        return [record.fields["name"], *split_alias_texts(record.fields.get("alias", ""))]
-    return [record.fields["name"], *(alias.text for alias in record.stored_aliases)]
+    """Return the name and the texts of the aliases."""
+    return [record.fields["name"], *(alias.text for alias in record.aliases)]
 
 
 def build_initials(words: Iterable[str]) -> list[str]:

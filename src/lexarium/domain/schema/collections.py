@@ -9,6 +9,8 @@ from pydantic.fields import FieldInfo
 
 from lexarium.domain.schema import fields, relation_types
 from lexarium.domain.schema.fields import Editable, IdReference, SearchHit, TimestampText
+from lexarium.domain.schema.linkml import load_builtin_schema
+from lexarium.domain.schema.model import SchemaClass
 from lexarium.domain.schema.relation_types import RELATION_TYPES, RelationList, RelationType
 
 _Annotation = TypeVar("_Annotation")
@@ -43,6 +45,44 @@ class Collection:
     def field_types(self) -> dict[str, type]:
         """Python type of each field: `str` or `int`."""
         return {name: int if info.annotation is int else str for name, info in self.fields.items()}
+
+    @cached_property
+    def schema_class(self) -> SchemaClass:
+        """Class of the schema that declares the slots behind the fields."""
+        return load_builtin_schema("cognitive-atlas").collections[self.name]
+
+    @cached_property
+    def field_predicates(self) -> dict[str, str]:
+        """Predicates of the fields other than the id, in order."""
+        return {name: self.schema_class.slots[name].predicate for name in self.fields if name != "id"}
+
+    @cached_property
+    def field_defaults(self) -> dict[str, str | int]:
+        """Values of fields that a record does not have."""
+        return {
+            name: self.field_types[name]() if info.is_required() else info.default for name, info in self.fields.items()
+        }
+
+    @cached_property
+    def assigned_fields(self) -> tuple[str, ...]:
+        """Fields that v-alpha needs and the server makes up where a record has none."""
+        return tuple(name for name, info in self.fields.items() if info.is_required() and name not in ("id", "name"))
+
+    @cached_property
+    def relation_predicates(self) -> dict[str, str]:
+        """Predicates of the relation types that have records of this collection as their source."""
+        slots = {slot.relation: slot for slot in self.schema_class.slots.values()}
+        return {name: slots[name].predicate for name in self.relation_types}
+
+    @cached_property
+    def relation_names(self) -> dict[str, str]:
+        """Relation types by predicate."""
+        return {predicate: name for name, predicate in self.relation_predicates.items()}
+
+    @cached_property
+    def id_predicates(self) -> frozenset[str]:
+        """Predicates of the fields that hold ids of records."""
+        return frozenset(self.field_predicates[name] for name in self.class_fields)
 
     @cached_property
     def search_hit_end(self) -> bytes:

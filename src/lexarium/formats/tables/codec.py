@@ -91,8 +91,8 @@ def _format_row(record: Record, vocabulary: Vocabulary) -> Sequence[str | int]:
         format_id(record.id, vocabulary),
         fields["name"],
         fields.get(record.collection.definition_field or "", ""),
-        fields.get("alias", "") if record.stored_aliases is None else "",
-        join_aliases(record.stored_aliases or (), vocabulary.language),
+        "" if record.stored_aliases else fields.get("alias", ""),
+        join_aliases(record.aliases if record.stored_aliases else (), vocabulary.language),
         join_values(record.sources),
     )
     targets = (_format_targets(name, targets_by_relation.get(name, ()), vocabulary) for name in RELATION_TYPES)

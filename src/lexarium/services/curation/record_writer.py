@@ -105,7 +105,7 @@ class RecordWriter:
         return self._save_relations(current, current.record.relations - {relation})
 
     def _save_relations(self, current: VersionedRecord, new_relations: frozenset[Relation]) -> VersionedRecord:
-        record = self._with_update_time(replace(current.record, relations=new_relations))
+        record = self._with_update_time(current.record.with_relations(new_relations))
         return self._save_if_changed(current, record, Action.UPDATE)
 
     def revert(self, past: Change, version: int) -> VersionedRecord:
@@ -123,7 +123,7 @@ class RecordWriter:
             return self._unmerge(current, restored)
         kept_fields = ("creation_time", "event_stamp", "last_updated")
         times = {name: value for name, value in current.record.fields.items() if name in kept_fields}
-        after = self._redirect_merged(replace(restored, fields={**restored.fields, **times}))
+        after = self._redirect_merged(restored.assign_fields(times))
         if after == current.record:
             return current
         return self._save_all([(current.change, self._with_update_time(after), Action.REVERT)])[0]
@@ -184,7 +184,7 @@ class RecordWriter:
         survivors = resolve_survivors(self._connection, list_referenced_ids(record), treat_as_active=record.id)
         after = redirect_merged_targets(record, survivors)
         kept = frozenset(relation for relation in after.relations if relation.target != record.id)
-        return replace(after, relations=kept)
+        return after.with_relations(kept)
 
     def _build_record(self, collection: Collection, draft: Mapping[str, Any]) -> Record:
         author = self._proposal.author if self._proposal else self._actor
@@ -202,7 +202,7 @@ class RecordWriter:
     def _with_update_time(self, record: Record) -> Record:
         if "last_updated" not in record.fields:
             return record
-        return replace(record, fields={**record.fields, "last_updated": self._at})
+        return record.assign_fields({"last_updated": self._at})
 
     def _save_if_changed(self, current: VersionedRecord, after: Record, action: Action) -> VersionedRecord:
         if after == current.record:

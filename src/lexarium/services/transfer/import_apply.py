@@ -253,7 +253,7 @@ class ImportApplier:
             state, name = _PUBLISHED, item.name
             rendered = render_json(COLLECTIONS[item.collection], item.id, item.name, item.fields)
             own_relations = NO_RELATIONS if relation_changes is NO_CHANGES else relation_changes.relations
-            document = build_simple_document(item.fields, own_relations)
+            document = build_simple_document(COLLECTIONS[item.collection], item.fields, own_relations)
             filter_columns = item.class_id, item.owner, bool(item.flagged)
         return NewRecordRow(item.id, item.collection, state, name, rendered, *filter_columns, document)
 
@@ -261,7 +261,7 @@ class ImportApplier:
         record = import_merge.create_imported_record(self._to_imported_record(item), self._at)
         self.report.add_record("created", item.id, item.collection, record.fields["name"])
         if relation_changes is not NO_CHANGES:
-            record = replace(record, relations=relation_changes.relations)
+            record = record.with_relations(relation_changes.relations)
         self._collect_references(record.collection, record.fields, item)
         return record
 
@@ -289,7 +289,7 @@ class ImportApplier:
                 conflict = ImportConflict(location, item.id, diff.field, diff.before, diff.after)
                 self.report.conflicts.append(conflict)
             self._collect_references(current.collection, result.record.fields, item)
-        record = replace(result.record, relations=relation_changes.relations)
+        record = result.record.with_relations(relation_changes.relations)
         if record == current:
             self.report.unchanged[latest.collection] += 1
             return []

@@ -7,10 +7,10 @@ from typing import Any
 import orjson
 
 from lexarium.domain.change import Action
-from lexarium.domain.defaults import fill_defaults
+from lexarium.domain.defaults import assign_defaults
 from lexarium.domain.identifiers import SYSTEM_USER_ID
 from lexarium.domain.progress import ProgressCallback
-from lexarium.domain.record import Record, RecordState, Relation, parse_record
+from lexarium.domain.record import RecordState, Relation, build_record, parse_record
 from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.formats.parsed import ParsedRecord, ParsedVersion
 from lexarium.services.curation.merges import CYCLE_REASON, find_invalid_merges, format_invalid_merge
@@ -28,14 +28,9 @@ from lexarium.store.transaction import Transaction
 def stage_version(stage: ImportStage, source: int, parsed: ParsedRecord, version: ParsedVersion) -> None:
     """Add one version of a record to the stage."""
     collection = COLLECTIONS[parsed.collection]
-    record = Record(
-        collection=collection,
-        fields=fill_defaults(collection, parsed.fields, version.at),
-        relations=frozenset(parsed.relations),
-        state=parsed.state or RecordState.PUBLISHED,
-        replaced_by=parsed.replaced_by,
-        stored_aliases=parsed.aliases,
-        sources=parsed.sources or (),
+    record = build_record(collection, parsed.fields, parsed.relations, parsed.aliases, parsed.sources or ())
+    record = replace(
+        assign_defaults(record, version.at), state=parsed.state or RecordState.PUBLISHED, replaced_by=parsed.replaced_by
     )
     stage.history.add(
         StagedVersion(
@@ -179,7 +174,7 @@ def _write_current(
 def _stage_latest(stage: ImportStage, version: StagedVersion) -> None:
     record = parse_record(version.collection, version.document)
     extras: dict[str, Any] = {"sources": record.sources, "state": record.state, "replaced_by": record.replaced_by}
-    if record.stored_aliases is not None:
+    if record.stored_aliases:
         extras["aliases"] = [alias.model_dump() for alias in record.stored_aliases]
     fields = orjson.dumps(record.fields)
     stage.add_record(record.id, version.collection, version.source, version.line, fields, orjson.dumps(extras))

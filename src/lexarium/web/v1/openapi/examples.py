@@ -11,7 +11,7 @@ from lexarium.domain.account import Account, Role, Token
 from lexarium.domain.change import Action, Change
 from lexarium.domain.edit import FieldDiff, to_draft
 from lexarium.domain.proposal import Proposal
-from lexarium.domain.record import Record, RecordState, Relation
+from lexarium.domain.record import RecordState, Relation, build_record
 from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.domain.timestamps import format_timestamp
 from lexarium.domain.vocabulary import Vocabulary
@@ -136,7 +136,7 @@ def _build_change(name: str) -> Change:
         for entry in record.get(view.key, [])
         if not view.directions or entry["direction"] == view.directions["source"]
     }
-    whole = Record(collection, {field: record[field] for field in collection.fields}, frozenset(edges))
+    whole = build_record(collection, {field: record[field] for field in collection.fields}, edges)
     return Change(7, _AT, _ADA.id, 7, Action.UPDATE, name, whole.id, 2, whole.to_document())
 
 
