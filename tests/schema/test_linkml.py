@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from lexarium.domain.errors import InvalidSchema, LineProblem
+from lexarium.domain.schema import definitions
 from lexarium.domain.schema.linkml import MAX_SCHEMA_BYTES, load_schema, to_snake_case
 from lexarium.domain.schema.model import PermissibleValue, Schema
-from lexarium.domain.schema.predicates import SlotRole
+from lexarium.domain.schema.predicates import STANDARD_ROLES, SlotRole
 
 ANIMALS = (Path(__file__).parent / "animals.yaml").read_text()
 
@@ -334,3 +335,28 @@ def test_a_class_has_at_most_a_hundred_ancestors() -> None:
     chain = "".join(f"  C{number}: {{is_a: C{number - 1}}}\n" for number in range(1, 3_000))
     text = HEAD + "classes:\n  C0: {slots: [id]}\n" + chain + SLOTS.replace("Animal", "C0")
     assert find_problems(text) == [LineProblem(110, "The class `C101` has more than 100 ancestors.")]
+
+
+def read_page() -> str:
+    return (Path(__file__).parents[2] / "docs" / "schemas.md").read_text()
+
+
+def test_the_example_in_the_documentation_loads_without_a_warning() -> None:
+    example = re.findall(r"```yaml\n(.*?)```", read_page(), re.DOTALL)[0]
+    schema = load_schema(example)
+    assert list(schema.collections) == ["animal", "herd"]
+    assert schema.warnings == ()
+
+
+def test_the_documentation_lists_every_key_annotation_and_role() -> None:
+    page = read_page()
+    rows = re.findall(r"^\| (the schema|a \w+) \| (.*) \|$", page, re.MULTILINE)
+    keys = {name: set(re.findall(r"`(\w+)`", row)) for name, row in rows}
+    assert keys["a class"] | {"name"} == {*definitions.CLASS_VALUES, *definitions.CLASS_PARTS}
+    assert keys["a slot"] | {"name"} == {*definitions.SLOT_VALUES, "annotations"}
+    assert keys["the schema"] | {"types"} == {*definitions.SCHEMA_VALUES, *definitions.SCHEMA_PARTS}
+    annotations = re.findall(r"^\| `lexarium_(\w+)` \|", page, re.MULTILINE)
+    assert sorted(annotations) == sorted([*definitions.SLOT_ANNOTATIONS, *definitions.CLASS_ANNOTATIONS])
+    rows = re.findall(r"^\| `([a-z]+)` \| (`.*`) \|$", page, re.MULTILINE)
+    documented = {curie: role for role, row in rows for curie in re.findall(r"`([\w:]+)`", row)}
+    assert documented | {"https://schema.org/name": SlotRole.NAME} == STANDARD_ROLES

@@ -92,7 +92,7 @@ class DefinitionReader:
             self.add_problem(root.line, "This is not a LinkML schema: it should begin with keys such as `id:`.")
             return schema
         entries = self._read_entries(root, "the schema")
-        self._read_values(schema, entries, _SCHEMA_VALUES, _SCHEMA_PARTS, "the schema")
+        self._read_values(schema, entries, SCHEMA_VALUES, SCHEMA_PARTS, "the schema")
         schema.name = schema.get("name", "")
         schema.annotations = self._read_annotations(entries, "the schema", SCHEMA_ANNOTATIONS)
         self._check_imports(schema)
@@ -251,7 +251,7 @@ class DefinitionReader:
                 self.add_problem(line, message)
                 continue
             element = self._read_element(node, line, slot_owner)
-            self._read_values(definition, element, _SLOT_VALUES, ["annotations"], slot_owner)
+            self._read_values(definition, element, SLOT_VALUES, ["annotations"], slot_owner)
             definition.annotations = self._read_annotations(element, slot_owner, SLOT_ANNOTATIONS)
             _normalize_parents(definition)
             slots[definition.name] = definition
@@ -263,7 +263,7 @@ class DefinitionReader:
         if not _is_name(name):
             self.add_problem(line, f"`{name}` cannot be the name of a class: names begin with a letter.")
         element = self._read_element(node, line, owner)
-        self._read_values(definition, element, _CLASS_VALUES, _CLASS_PARTS, owner)
+        self._read_values(definition, element, CLASS_VALUES, CLASS_PARTS, owner)
         definition.annotations = self._read_annotations(element, owner, CLASS_ANNOTATIONS)
         definition.slots = {normalize_slot_name(slot): at for slot, at in definition.get("slots", {}).items()}
         definition.attributes = self._read_slots(element, "attributes", owner)
@@ -363,15 +363,15 @@ _EXPECTED: dict[Parser, str] = {
 }
 
 _DESCRIPTIVE_VALUES: dict[str, Parser] = dict.fromkeys(_DESCRIPTIVE_KEYS, parse_text)
-_SCHEMA_VALUES: dict[str, Parser] = {
+SCHEMA_VALUES: dict[str, Parser] = {
     **_DESCRIPTIVE_VALUES,
     **dict.fromkeys(("id", "version", "license", "default_prefix", "default_range"), parse_text),
     **dict.fromkeys(("imports", "see_also"), _parse_texts),
 }
-_SCHEMA_PARTS = ("prefixes", "types", "enums", "slots", "classes", "annotations")
+SCHEMA_PARTS = ("prefixes", "types", "enums", "slots", "classes", "annotations")
 _ENUM_VALUES: dict[str, Parser] = _DESCRIPTIVE_VALUES
 _PERMISSIBLE_VALUE_VALUES: dict[str, Parser] = {**_DESCRIPTIVE_VALUES, "text": parse_text}
-_SLOT_VALUES: dict[str, Parser] = {
+SLOT_VALUES: dict[str, Parser] = {
     **_DESCRIPTIVE_VALUES,
     **dict.fromkeys(("is_a", "range", "pattern", "slot_uri", "inverse"), parse_text),
     **dict.fromkeys(
@@ -380,13 +380,13 @@ _SLOT_VALUES: dict[str, Parser] = {
     ),
     "mixins": _parse_texts,
 }
-_CLASS_VALUES: dict[str, Parser] = {
+CLASS_VALUES: dict[str, Parser] = {
     **_DESCRIPTIVE_VALUES,
     **dict.fromkeys(("is_a", "class_uri"), parse_text),
     **dict.fromkeys(("abstract", "mixin", "tree_root"), _parse_flag),
     **dict.fromkeys(("mixins", "slots"), _parse_texts),
 }
-_CLASS_PARTS = ("attributes", "slot_usage", "annotations")
+CLASS_PARTS = ("attributes", "slot_usage", "annotations")
 
 # Annotations without `lexarium_`.
 SCHEMA_ANNOTATIONS: dict[str, Parser] = {}
