@@ -109,7 +109,7 @@ def _print_warnings(warnings: tuple[LineProblem, ...]) -> None:
 
 
 def _print_lines(lines: tuple[LineProblem, ...], colour: str) -> None:
-    """Print all lines: whoever mends a schema needs every one."""
+    """Print all lines, however many there are."""
     for line, message in lines:
         print_list([f"line {line}: {message}"], colour)
 
