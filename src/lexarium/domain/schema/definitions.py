@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from lexarium.domain.errors import LineProblem
 from lexarium.domain.schema.model import PermissibleValue, ValphaList, ValphaStep
-from lexarium.domain.schema.yaml_nodes import Mapping, Node, Scalar, Sequence
+from lexarium.domain.schema.yaml_nodes import YamlMapping, YamlNode, YamlScalar, YamlSequence
 
 ANNOTATION_PREFIX = "lexarium_"
 
@@ -16,7 +16,7 @@ ANNOTATION_PREFIX = "lexarium_"
 _DESCRIPTIVE_KEYS = ("name", "title", "description")
 
 
-class Value(NamedTuple):
+class LocatedValue(NamedTuple):
     """Value of a key with the line of the key."""
 
     value: Any
@@ -29,8 +29,8 @@ class Definition:
 
     name: str
     line: int
-    values: dict[str, Value] = field(default_factory=dict)
-    annotations: dict[str, Value] = field(default_factory=dict)
+    values: dict[str, LocatedValue] = field(default_factory=dict)
+    annotations: dict[str, LocatedValue] = field(default_factory=dict)
 
     def get(self, key: str, default: Any = None) -> Any:
         """Return the value of a key without its line."""
@@ -85,14 +85,14 @@ class DefinitionReader:
     def add_warning(self, line: int, message: str) -> None:
         self.warnings.append(LineProblem(line, message))
 
-    def read_schema(self, root: Node) -> SchemaDefinition:
+    def read_schema(self, root: YamlNode) -> SchemaDefinition:
         """Return all definitions of a schema."""
         schema = SchemaDefinition("", 1)
-        if not isinstance(root, Mapping):
+        if not isinstance(root, YamlMapping):
             self.add_problem(root.line, "This is not a LinkML schema: it should begin with keys such as `id:`.")
             return schema
         entries = self._read_entries(root, "the schema")
-        self._read_values(schema, entries, _SCHEMA_VALUES, _SCHEMA_PARTS, "the schema")
+        self._read_values(schema, entries, SCHEMA_VALUES, SCHEMA_PARTS, "the schema")
         schema.name = schema.get("name", "")
         schema.annotations = self._read_annotations(entries, "the schema", SCHEMA_ANNOTATIONS)
         self._check_imports(schema)
@@ -106,40 +106,40 @@ class DefinitionReader:
         }
         return schema
 
-    def _read_entries(self, mapping: Mapping, owner: str) -> dict[str, Value]:
+    def _read_entries(self, mapping: YamlMapping, owner: str) -> dict[str, LocatedValue]:
         """Return the entries of a mapping, each as its node; report keys that occur twice."""
-        entries: dict[str, Value] = {}
+        entries: dict[str, LocatedValue] = {}
         for key, node in mapping.entries:
             if key.text in entries:
                 first_line = entries[key.text].line
                 self.add_problem(key.line, f"The key `{key.text}` of {owner} is already on line {first_line}.")
             else:
-                entries[key.text] = Value(node, key.line)
+                entries[key.text] = LocatedValue(node, key.line)
         return entries
 
-    def _read_part(self, entries: dict[str, Value], key: str, owner: str) -> dict[str, Value]:
+    def _read_part(self, entries: dict[str, LocatedValue], key: str, owner: str) -> dict[str, LocatedValue]:
         """Return the nodes of a part of an element, such as `classes`, by name."""
         if key not in entries:
             return {}
         node, line = entries[key]
-        if isinstance(node, Mapping):
+        if isinstance(node, YamlMapping):
             return self._read_entries(node, f"`{key}` of {owner}")
-        if not (isinstance(node, Scalar) and node.is_null):
+        if not (isinstance(node, YamlScalar) and node.is_null):
             self.add_problem(line, f"`{key}` of {owner} should be names, each with its definition.")
         return {}
 
-    def _read_element(self, node: Node, line: int, owner: str) -> dict[str, Value]:
+    def _read_element(self, node: YamlNode, line: int, owner: str) -> dict[str, LocatedValue]:
         """Return the entries of one element, which may be empty."""
-        if isinstance(node, Mapping):
+        if isinstance(node, YamlMapping):
             return self._read_entries(node, owner)
-        if not (isinstance(node, Scalar) and node.is_null):
+        if not (isinstance(node, YamlScalar) and node.is_null):
             self.add_problem(line, f"{_capitalize(owner)} should have keys, such as `description:`.")
         return {}
 
     def _read_values(
         self,
         definition: Definition,
-        entries: dict[str, Value],
+        entries: dict[str, LocatedValue],
         parsers: "dict[str, Parser]",
         parts: Collection[str],
         owner: str,
@@ -147,13 +147,13 @@ class DefinitionReader:
         """Set the values of the supported keys; warn of all others."""
         for key, (node, line) in entries.items():
             if key in parsers:
-                if isinstance(node, Scalar) and node.is_null:
+                if isinstance(node, YamlScalar) and node.is_null:
                     continue
                 value = parsers[key](node)
                 if value is None:
                     self.add_problem(line, f"`{key}` of {owner} should be {_EXPECTED[parsers[key]]}.")
                 else:
-                    definition.values[key] = Value(value, line)
+                    definition.values[key] = LocatedValue(value, line)
             elif key not in parts:
                 self._warn_of_key(key, line, owner, [*parsers, *parts])
 
@@ -163,10 +163,10 @@ class DefinitionReader:
         self.add_warning(line, f"The key `{key}` of {owner} is not supported and has no effect.{hint}")
 
     def _read_annotations(
-        self, entries: dict[str, Value], owner: str, parsers: "dict[str, Parser]"
-    ) -> dict[str, Value]:
+        self, entries: dict[str, LocatedValue], owner: str, parsers: "dict[str, Parser]"
+    ) -> dict[str, LocatedValue]:
         """Return the annotations whose names begin with `lexarium_`, without that beginning."""
-        annotations: dict[str, Value] = {}
+        annotations: dict[str, LocatedValue] = {}
         for name, (node, line) in self._read_part(entries, "annotations", owner).items():
             if not name.startswith(ANNOTATION_PREFIX):
                 continue
@@ -182,7 +182,7 @@ class DefinitionReader:
             if value is None:
                 self.add_problem(line, f"The annotation `{name}` of {owner} should be {_EXPECTED[parsers[key]]}.")
             else:
-                annotations[key] = Value(value, line)
+                annotations[key] = LocatedValue(value, line)
         return annotations
 
     def _check_imports(self, schema: SchemaDefinition) -> None:
@@ -190,10 +190,10 @@ class DefinitionReader:
             if name != "linkml:types":
                 self.add_problem(line, f"Cannot import `{name}`: only `linkml:types` can be imported.")
 
-    def _read_prefixes(self, entries: dict[str, Value]) -> dict[str, str]:
+    def _read_prefixes(self, entries: dict[str, LocatedValue]) -> dict[str, str]:
         prefixes: dict[str, str] = {}
         for name, (node, line) in self._read_part(entries, "prefixes", "the schema").items():
-            if isinstance(node, Mapping):
+            if isinstance(node, YamlMapping):
                 node = {key.text: value for key, value in node.entries}.get("prefix_reference", node)  # noqa: PLW2901
             namespace = parse_text(node)
             if namespace is None or ":" not in namespace:
@@ -202,7 +202,7 @@ class DefinitionReader:
                 prefixes[name] = namespace
         return prefixes
 
-    def _read_types(self, entries: dict[str, Value]) -> dict[str, str]:
+    def _read_types(self, entries: dict[str, LocatedValue]) -> dict[str, str]:
         types: dict[str, str] = {}
         for name, (node, line) in self._read_part(entries, "types", "the schema").items():
             element = self._read_element(node, line, f"the type `{name}`")
@@ -210,7 +210,7 @@ class DefinitionReader:
             self.add_warning(line, f"Types of a schema's own are not supported: `{name}` is read as `{types[name]}`.")
         return types
 
-    def _read_enums(self, entries: dict[str, Value]) -> dict[str, tuple[PermissibleValue, ...]]:
+    def _read_enums(self, entries: dict[str, LocatedValue]) -> dict[str, tuple[PermissibleValue, ...]]:
         enums: dict[str, tuple[PermissibleValue, ...]] = {}
         for name, (node, line) in self._read_part(entries, "enums", "the schema").items():
             owner = f"the enumeration `{name}`"
@@ -220,9 +220,9 @@ class DefinitionReader:
         return enums
 
     def _read_permissible_values(
-        self, element: dict[str, Value], line: int, owner: str
+        self, element: dict[str, LocatedValue], line: int, owner: str
     ) -> tuple[PermissibleValue, ...]:
-        if "permissible_values" in element and isinstance(element["permissible_values"].value, Sequence):
+        if "permissible_values" in element and isinstance(element["permissible_values"].value, YamlSequence):
             texts = _parse_texts(element["permissible_values"].value)
             if texts is not None:
                 return tuple(PermissibleValue(text) for text in texts)
@@ -237,7 +237,7 @@ class DefinitionReader:
             self.add_warning(line, f"{_capitalize(owner)} has no permissible values: any text is allowed.")
         return tuple(values)
 
-    def _read_slots(self, entries: dict[str, Value], key: str, owner: str) -> dict[str, Definition]:
+    def _read_slots(self, entries: dict[str, LocatedValue], key: str, owner: str) -> dict[str, Definition]:
         """Return the slots under a key by their names in data."""
         slots: dict[str, Definition] = {}
         for name, (node, line) in self._read_part(entries, key, owner).items():
@@ -251,19 +251,19 @@ class DefinitionReader:
                 self.add_problem(line, message)
                 continue
             element = self._read_element(node, line, slot_owner)
-            self._read_values(definition, element, _SLOT_VALUES, ["annotations"], slot_owner)
+            self._read_values(definition, element, SLOT_VALUES, ["annotations"], slot_owner)
             definition.annotations = self._read_annotations(element, slot_owner, SLOT_ANNOTATIONS)
             _normalize_parents(definition)
             slots[definition.name] = definition
         return slots
 
-    def _read_class(self, name: str, line: int, node: Node) -> ClassDefinition:
+    def _read_class(self, name: str, line: int, node: YamlNode) -> ClassDefinition:
         owner = f"the class `{name}`"
         definition = ClassDefinition(name, line)
         if not _is_name(name):
             self.add_problem(line, f"`{name}` cannot be the name of a class: names begin with a letter.")
         element = self._read_element(node, line, owner)
-        self._read_values(definition, element, _CLASS_VALUES, _CLASS_PARTS, owner)
+        self._read_values(definition, element, CLASS_VALUES, CLASS_PARTS, owner)
         definition.annotations = self._read_annotations(element, owner, CLASS_ANNOTATIONS)
         definition.slots = {normalize_slot_name(slot): at for slot, at in definition.get("slots", {}).items()}
         definition.attributes = self._read_slots(element, "attributes", owner)
@@ -275,9 +275,9 @@ def _normalize_parents(slot: Definition) -> None:
     """Write the parents of a slot as their own names are written."""
     for key, (value, line) in slot.values.items():
         if key == "is_a":
-            slot.values[key] = Value(normalize_slot_name(value), line)
+            slot.values[key] = LocatedValue(normalize_slot_name(value), line)
         elif key == "mixins":
-            slot.values[key] = Value({normalize_slot_name(name): at for name, at in value.items()}, line)
+            slot.values[key] = LocatedValue({normalize_slot_name(name): at for name, at in value.items()}, line)
 
 
 def _capitalize(text: str) -> str:
@@ -288,31 +288,35 @@ def _is_name(name: str) -> bool:
     return name[:1].isalpha() and name.replace("_", "").replace("-", "").replace(" ", "").isalnum()
 
 
-def _get_annotation_value(node: Node) -> Node | None:
+def _get_annotation_value(node: YamlNode) -> YamlNode | None:
     """Return the value of an annotation, which may be written as `{tag: …, value: …}`."""
-    if isinstance(node, Mapping):
+    if isinstance(node, YamlMapping):
         return next((value for key, value in node.entries if key.text == "value"), None)
     return node
 
 
-def parse_text(node: Node) -> str | None:
+def parse_text(node: YamlNode) -> str | None:
     """Return a text, or None if the node is none."""
-    return node.text if isinstance(node, Scalar) and not node.is_null else None
+    return node.text if isinstance(node, YamlScalar) and not node.is_null else None
 
 
-def _parse_flag(node: Node) -> bool | None:
-    return node.to_bool() if isinstance(node, Scalar) else None
+def _parse_flag(node: YamlNode) -> bool | None:
+    return node.to_bool() if isinstance(node, YamlScalar) else None
 
 
-def _parse_integer(node: Node) -> int | None:
+def _parse_integer(node: YamlNode) -> int | None:
     # Longer numbers have no use, and Python refuses to parse very long ones.
-    text = node.text.removeprefix("-") if isinstance(node, Scalar) else ""
-    return int(node.text) if isinstance(node, Scalar) and text.isascii() and text.isdigit() and len(text) < 10 else None
+    text = node.text.removeprefix("-") if isinstance(node, YamlScalar) else ""
+    return (
+        int(node.text)
+        if isinstance(node, YamlScalar) and text.isascii() and text.isdigit() and len(text) < 10
+        else None
+    )
 
 
-def _parse_texts(node: Node) -> dict[str, int] | None:
+def _parse_texts(node: YamlNode) -> dict[str, int] | None:
     """Return the texts of a list, or a single one, with their lines."""
-    items = node.items if isinstance(node, Sequence) else [node]
+    items = node.items if isinstance(node, YamlSequence) else [node]
     texts: dict[str, int] = {}
     for item in items:
         text = parse_text(item)
@@ -322,7 +326,7 @@ def _parse_texts(node: Node) -> dict[str, int] | None:
     return texts
 
 
-def _parse_names(node: Node) -> tuple[str, ...] | None:
+def _parse_names(node: YamlNode) -> tuple[str, ...] | None:
     """Return names that are separated by commas."""
     text = parse_text(node)
     names = tuple(name.strip() for name in text.split(",")) if text else ()
@@ -332,7 +336,7 @@ def _parse_names(node: Node) -> tuple[str, ...] | None:
 _VALPHA_LIST = re.compile(r"\s*(\w+)\s*(?:\(([^)]*)\))?\s*=([^=]*)")
 
 
-def _parse_valpha_lists(node: Node) -> tuple[ValphaList, ...] | None:
+def _parse_valpha_lists(node: YamlNode) -> tuple[ValphaList, ...] | None:
     """Return the lists in `citations=has_citation; parents(id, name)=kind_of, ^has_kind`."""
     lists = []
     for part in (parse_text(node) or "").split(";"):
@@ -351,7 +355,7 @@ def _parse_step(text: str) -> ValphaStep:
     return ValphaStep(text.strip().removeprefix("^").strip(), text.strip().startswith("^"))
 
 
-Parser = Callable[[Node], Any]
+Parser = Callable[[YamlNode], Any]
 
 _EXPECTED: dict[Parser, str] = {
     parse_text: "a text",
@@ -363,15 +367,15 @@ _EXPECTED: dict[Parser, str] = {
 }
 
 _DESCRIPTIVE_VALUES: dict[str, Parser] = dict.fromkeys(_DESCRIPTIVE_KEYS, parse_text)
-_SCHEMA_VALUES: dict[str, Parser] = {
+SCHEMA_VALUES: dict[str, Parser] = {
     **_DESCRIPTIVE_VALUES,
     **dict.fromkeys(("id", "version", "license", "default_prefix", "default_range"), parse_text),
     **dict.fromkeys(("imports", "see_also"), _parse_texts),
 }
-_SCHEMA_PARTS = ("prefixes", "types", "enums", "slots", "classes", "annotations")
+SCHEMA_PARTS = ("prefixes", "types", "enums", "slots", "classes", "annotations")
 _ENUM_VALUES: dict[str, Parser] = _DESCRIPTIVE_VALUES
 _PERMISSIBLE_VALUE_VALUES: dict[str, Parser] = {**_DESCRIPTIVE_VALUES, "text": parse_text}
-_SLOT_VALUES: dict[str, Parser] = {
+SLOT_VALUES: dict[str, Parser] = {
     **_DESCRIPTIVE_VALUES,
     **dict.fromkeys(("is_a", "range", "pattern", "slot_uri", "inverse"), parse_text),
     **dict.fromkeys(
@@ -380,13 +384,13 @@ _SLOT_VALUES: dict[str, Parser] = {
     ),
     "mixins": _parse_texts,
 }
-_CLASS_VALUES: dict[str, Parser] = {
+CLASS_VALUES: dict[str, Parser] = {
     **_DESCRIPTIVE_VALUES,
     **dict.fromkeys(("is_a", "class_uri"), parse_text),
     **dict.fromkeys(("abstract", "mixin", "tree_root"), _parse_flag),
     **dict.fromkeys(("mixins", "slots"), _parse_texts),
 }
-_CLASS_PARTS = ("attributes", "slot_usage", "annotations")
+CLASS_PARTS = ("attributes", "slot_usage", "annotations")
 
 # Annotations without `lexarium_`.
 SCHEMA_ANNOTATIONS: dict[str, Parser] = {}

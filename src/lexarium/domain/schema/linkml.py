@@ -11,8 +11,8 @@ from lexarium.domain.schema.definitions import (
     ClassDefinition,
     Definition,
     DefinitionReader,
+    LocatedValue,
     SchemaDefinition,
-    Value,
     normalize_slot_name,
 )
 from lexarium.domain.schema.model import (
@@ -215,7 +215,7 @@ class _SchemaBuilder:
         self._check_role(owner, definition)
 
     def _check_role(self, owner: str, definition: Definition) -> None:
-        role: Value | None = definition.annotations.get("role")
+        role: LocatedValue | None = definition.annotations.get("role")
         if role and role.value != "none" and role.value not in list(SlotRole):
             known = ", ".join(SlotRole)
             message = f"The annotation `lexarium_role` of {owner} is `{role.value}`, not one of {known} or none."

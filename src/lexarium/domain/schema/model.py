@@ -82,7 +82,8 @@ class Slot:
     valpha_default: str | None = None
 
 
-@dataclass(frozen=True)
+# Compared by identity, so that schemas and their classes can be keys of caches.
+@dataclass(frozen=True, eq=False)
 class SchemaClass:
     """Class of records, or of nested nodes."""
 
@@ -131,7 +132,7 @@ class SchemaClass:
         return {role: tuple(slot for slot in self.slots.values() if slot.role is role) for role in roles}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Schema:
     """Schema of a vocabulary."""
 
@@ -148,7 +149,7 @@ class Schema:
     # Values by name of an enumeration.
     enums: Mapping[str, tuple[PermissibleValue, ...]]
     # YAML as given.
-    source: str
+    source: str = field(repr=False)
     warnings: tuple[LineProblem, ...] = ()
 
     @cached_property

@@ -29,7 +29,7 @@ class InvalidYaml(Exception):
         self.line = line
 
 
-class Scalar(NamedTuple):
+class YamlScalar(NamedTuple):
     """Text, number, truth value or nothing."""
 
     line: int
@@ -46,25 +46,25 @@ class Scalar(NamedTuple):
 
 
 @dataclass
-class Sequence:
+class YamlSequence:
     """List of nodes."""
 
     line: int
-    items: list["Node"] = field(default_factory=list)
+    items: list["YamlNode"] = field(default_factory=list)
 
 
 @dataclass
-class Mapping:
+class YamlMapping:
     """Keys with values, in order; a key may occur twice."""
 
     line: int
-    entries: list[tuple[Scalar, "Node"]] = field(default_factory=list)
+    entries: list[tuple[YamlScalar, "YamlNode"]] = field(default_factory=list)
 
 
-Node = Scalar | Sequence | Mapping
+YamlNode = YamlScalar | YamlSequence | YamlMapping
 
 
-def parse_yaml(text: str) -> Node | None:
+def parse_yaml(text: str) -> YamlNode | None:
     """Parse one YAML document; return None if it is empty. Raise `InvalidYaml` at the first syntax error."""
     try:
         return _TreeBuilder(yaml.parse(text, Loader=_LOADER)).build()
@@ -92,13 +92,13 @@ class _TreeBuilder:
 
     def __init__(self, events: Iterator[Any]) -> None:
         self._events = events
-        self._anchors: dict[str, Node | None] = {}
+        self._anchors: dict[str, YamlNode | None] = {}
         # Number of nodes so far, and of those below each anchor.
         self._node_count = 0
         self._sizes: dict[str, int] = {}
 
-    def build(self) -> Node | None:
-        root: Node | None = None
+    def build(self) -> YamlNode | None:
+        root: YamlNode | None = None
         document_count = 0
         for event in self._events:
             if isinstance(event, yaml.DocumentStartEvent):
@@ -109,7 +109,7 @@ class _TreeBuilder:
                 root = self._build_node(next(self._events), 0)
         return root
 
-    def _build_node(self, event: Any, depth: int) -> Node:
+    def _build_node(self, event: Any, depth: int) -> YamlNode:
         line = event.start_mark.line + 1
         if depth > MAX_DEPTH:
             raise InvalidYaml(line, f"Values are nested more than {MAX_DEPTH} deep.")
@@ -119,11 +119,11 @@ class _TreeBuilder:
         self._count_nodes(1, line)
         if event.anchor:
             self._anchors[event.anchor] = None
-        node: Node
+        node: YamlNode
         if isinstance(event, yaml.ScalarEvent):
-            node = Scalar(line, event.value, event.implicit[0])
+            node = YamlScalar(line, event.value, event.implicit[0])
         elif isinstance(event, yaml.SequenceStartEvent):
-            node = Sequence(line)
+            node = YamlSequence(line)
             while not isinstance(child := next(self._events), yaml.SequenceEndEvent):
                 node.items.append(self._build_node(child, depth + 1))
         else:
@@ -138,16 +138,16 @@ class _TreeBuilder:
         if self._node_count > MAX_NODES:
             raise InvalidYaml(line, f"The document has more than {MAX_NODES:,} values.")
 
-    def _build_mapping(self, line: int, depth: int) -> Mapping:
-        mapping = Mapping(line)
+    def _build_mapping(self, line: int, depth: int) -> YamlMapping:
+        mapping = YamlMapping(line)
         while not isinstance(event := next(self._events), yaml.MappingEndEvent):
             key = self._build_node(event, depth + 1)
-            if not isinstance(key, Scalar):
+            if not isinstance(key, YamlScalar):
                 raise InvalidYaml(key.line, "A key should be text.")
             mapping.entries.append((key, self._build_node(next(self._events), depth + 1)))
         return mapping
 
-    def _resolve_alias(self, anchor: str, line: int) -> Node:
+    def _resolve_alias(self, anchor: str, line: int) -> YamlNode:
         if anchor not in self._anchors:
             raise InvalidYaml(line, f"The alias *{anchor} has no anchor &{anchor} before it.")
         node = self._anchors[anchor]
