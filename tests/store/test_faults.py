@@ -193,6 +193,22 @@ def test_permissions_that_are_lost_while_it_runs_lose_nothing(catalogue_file: Pa
     assert is_consistent(f"sqlite:///{catalogue_file}")
 
 
+def test_a_folder_that_may_not_be_entered_is_not_taken_for_damage(catalogue_file: Path) -> None:
+    script = (
+        "import sys; from lexarium.store.database import Database\n"
+        "try: print(Database(sys.argv[1]).backend.find_damage())\n"
+        "except Exception as error: print(type(error).__name__)"
+    )
+    command = [*build_unprivileged_prefix(), sys.executable, "-c", script, f"sqlite:///{catalogue_file}"]
+    catalogue_file.parent.chmod(0)
+    try:
+        forbidden = subprocess.run(command, capture_output=True, text=True, check=True)
+    finally:
+        catalogue_file.parent.chmod(0o755)
+    assert forbidden.stdout == "DatabaseUnavailable\n"
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "None\n"
+
+
 @pytest.fixture
 def large_catalogue_file(tmp_path: Path) -> Path:
     """File of a catalogue whose records are on many pages."""

@@ -179,6 +179,9 @@ class SqliteBackend(base.Backend):
         except FileNotFoundError:
             return None
         except (OSError, UnicodeDecodeError) as error:
+            if not os.access(self._damage_marker.parent, os.X_OK):
+                reason = "the permissions of its folder do not allow it"
+                raise DatabaseUnavailable(f"The database {self.location} cannot be used now: {reason}.") from error
             return f"{self._damage_marker} cannot be read: {error}"
 
     def record_damage(self, reason: str) -> None:
