@@ -1,6 +1,6 @@
 """Merge queries: preview, effects, redirect chains, undo blockers."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from lexarium.domain.change import Action, Change
@@ -16,8 +16,6 @@ from lexarium.domain.merge import (
 from lexarium.domain.record import Record, RecordState
 from lexarium.store import change_log, records, relations, revisions
 from lexarium.store.position import Snapshot
-
-CYCLE_REASON = "comes back to itself"
 
 
 def load_merge_effects(snapshot: Snapshot, merge: Change) -> dict[str, MergeEffect]:
@@ -89,14 +87,14 @@ def preview_merge(snapshot: Snapshot, merged: Record, survivor: Record) -> Merge
     )
 
 
-def resolve_survivors(snapshot: Snapshot, record_ids: Iterable[str], treat_as_active: str) -> dict[str, str]:
+def resolve_survivors(snapshot: Snapshot, record_ids: Iterable[str], treat_as_active: str = "") -> dict[str, str]:
     """Return the final survivors of those of these records that are merged; one record may be treated as active."""
     requested_ids = set(record_ids)
-    survivors = resolve_merge_chains(_load_merge_chains(snapshot, requested_ids, treat_as_active))
+    survivors = resolve_merge_chains(load_merge_chains(snapshot, requested_ids, treat_as_active))
     return {record_id: survivor_id for record_id, survivor_id in survivors.items() if record_id in requested_ids}
 
 
-def _load_merge_chains(snapshot: Snapshot, record_ids: Iterable[str], treat_as_active: str = "") -> dict[str, str]:
+def load_merge_chains(snapshot: Snapshot, record_ids: Iterable[str], treat_as_active: str = "") -> dict[str, str]:
     """Return the direct survivors of merged records, starting from these and following each chain."""
     survivor_ids: dict[str, str] = {}
     pending, seen = set(record_ids) - {treat_as_active}, {treat_as_active}
@@ -106,34 +104,6 @@ def _load_merge_chains(snapshot: Snapshot, record_ids: Iterable[str], treat_as_a
         survivor_ids |= batch
         pending = set(batch.values()) - seen
     return survivor_ids
-
-
-def find_invalid_merges(
-    snapshot: Snapshot,
-    survivors: Mapping[str, str],
-    source_collections: Mapping[str, str],
-    survivor_collections: Mapping[str, str],
-) -> dict[str, str]:
-    """Return the reasons why imported merges, given as survivors by record id, are invalid, by record id.
-
-    Records that are merged here already are skipped.
-    """
-    existing_merges = _load_merge_chains(snapshot, survivors.keys() | set(survivors.values()))
-    final_survivors = resolve_merge_chains({**survivors, **existing_merges})
-    reasons: dict[str, str] = {}
-    for record_id, survivor_id in survivors.items():
-        if record_id in existing_merges:
-            continue
-        if record_id not in final_survivors:
-            reasons[record_id] = CYCLE_REASON
-        elif survivor_collections.get(survivor_id) != source_collections[record_id]:
-            reasons[record_id] = f"is no {source_collections[record_id]} of the import or the catalogue"
-    return reasons
-
-
-def format_invalid_merge(record_id: str, reason: str) -> str:
-    """Return the warning about an invalid merge."""
-    return f"{record_id} is told as merged, but what it is merged into {reason}; it is retired"
 
 
 def _find_survivors(snapshot: Snapshot, record_ids: Iterable[str]) -> dict[str, str]:
