@@ -17,8 +17,14 @@ from lexarium.domain.schema.relation_types import HIERARCHICAL_TYPES
 from lexarium.domain.timestamps import now_ms
 from lexarium.services.access.permissions import Caller, Permission
 from lexarium.services.curation import draft_checks
-from lexarium.services.curation.merges import load_merge_effects, require_undoable, resolve_survivors
-from lexarium.services.records.lookup import VersionedRecord, get_published, get_record, require_version
+from lexarium.services.curation.merges import load_merge_effects, require_undoable
+from lexarium.services.records.lookup import (
+    VersionedRecord,
+    get_published,
+    get_record,
+    require_version,
+    resolve_survivors,
+)
 from lexarium.store import change_log, relations, revisions
 from lexarium.store.position import Snapshot
 from lexarium.store.transaction import Transaction

@@ -1,7 +1,7 @@
 """Review queue, side-by-side comparison of proposals, and undo of an acceptance."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
@@ -13,12 +13,11 @@ from lexarium.domain.proposal import Proposal, ProposalFilter, ProposalState
 from lexarium.domain.record import Record, RecordState
 from lexarium.domain.schema.collections import COLLECTIONS, Collection
 from lexarium.domain.text.characters import name_key
-from lexarium.domain.text.diff import DiffSegment
 from lexarium.services.access.permissions import Caller
 from lexarium.services.curation import proposals
 from lexarium.services.curation.record_writer import RecordWriter
 from lexarium.services.records.activity import get_account_names
-from lexarium.services.records.detail import build_word_diffs
+from lexarium.services.records.detail import FieldWordDiff, build_word_diffs
 from lexarium.services.records.lookup import VersionedRecord, get_record, require_version
 from lexarium.services.search.record_search import RecordHit, RecordSearch
 from lexarium.store import change_log, revisions
@@ -43,15 +42,6 @@ class QueuedProposal:
 
 
 @dataclass(frozen=True)
-class ProposedFieldChange:
-    """Word diff of a field that a proposal changes, and of the conflicting change by others, if any."""
-
-    field: str
-    segments: Sequence[DiffSegment]
-    conflicting_segments: Sequence[DiffSegment] | None
-
-
-@dataclass(frozen=True)
 class ProposalReview:
     """A proposal compared with its record."""
 
@@ -59,7 +49,7 @@ class ProposalReview:
     kind: str
     name: str
     account_names: Mapping[str, str]
-    fields: Sequence[ProposedFieldChange]
+    fields: Sequence[FieldWordDiff]
     draft: Mapping[str, Any]  # as proposed, complete
     current: VersionedRecord | None  # None if the record would be new
     is_unpublished: bool
@@ -143,7 +133,7 @@ def load_review(snapshot: Snapshot, proposal: Proposal) -> ProposalReview:
         name=_get_name(named.record if named else None) or change.get("name") or _get_name(base),
         account_names=get_account_names(snapshot, filter(None, account_ids)),
         fields=[
-            ProposedFieldChange(diff.field, diff.segments, conflicting_segments.get(diff.field))
+            replace(diff, conflicting_segments=conflicting_segments.get(diff.field))
             for diff in build_word_diffs(snapshot, diffs)
         ],
         draft=draft,

@@ -13,6 +13,7 @@ from lexarium.formats.json import jsonl, valpha
 from lexarium.formats.registry import FORMATS, Format
 from lexarium.services.records.queries import resolve_revision
 from lexarium.services.records.relations_as_of import RelationsAsOf
+from lexarium.services.records.valpha_queries import iter_rendered
 from lexarium.store import relations, revisions
 from lexarium.store.database import Database
 from lexarium.store.engine.catalogue import read_position
@@ -75,14 +76,10 @@ class _ExportReader:
             # Only used as long as the database is at the exported revision.
             has_relations = relations.has_any(snapshot)
         for collection in self.collections:
-            listing = ListQuery(collection.name, self.revision)
-            after, last_key = None, ("", "")
-            while True:
+            last_key = "", ""
+            for batch in iter_rendered(self.database, collection, self.revision):
+                first_key, last_key = last_key, (batch[-1].key, batch[-1].record_id)
                 with self.database.read() as snapshot:
-                    batch = revisions.list_rendered(snapshot, listing, after, BATCH_SIZE)
-                    if not batch:
-                        break
-                    first_key, last_key = last_key, (batch[-1].key, batch[-1].record_id)
                     if read_position(snapshot).revision != self.revision:
                         related = relations_as_of.find_related(snapshot, [row.record_id for row in batch])
                     elif has_relations:
@@ -93,7 +90,6 @@ class _ExportReader:
                     yield valpha.render_detail(collection, row.body, related.get(row.record_id, ()))
                 done += len(batch)
                 self.progress("writing", done, total)
-                after = PageKey(*last_key)
 
     def iter_records(self) -> Iterator[Record]:
         """Yield all records, in any state."""

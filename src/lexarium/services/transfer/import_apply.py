@@ -21,7 +21,7 @@ from lexarium.domain.schema.collections import COLLECTIONS, Collection
 from lexarium.domain.schema.fields import Fields
 from lexarium.domain.schema.relation_types import HIERARCHICAL_TYPES_BY_COLLECTION, RELATION_TYPES
 from lexarium.domain.timestamps import now_ms
-from lexarium.services.curation.merges import resolve_survivors
+from lexarium.services.records.lookup import resolve_survivors
 from lexarium.services.transfer import import_base
 from lexarium.services.transfer.import_base import NO_RELATIONS, ImportBase, RelationChanges
 from lexarium.services.transfer.import_history import CYCLE_REASON, report_invalid_merges

@@ -14,7 +14,7 @@ from lexarium.domain.progress import ProgressCallback
 from lexarium.domain.record import Record, RecordState, Relation, parse_record
 from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.formats.parsed import ParsedRecord, ParsedVersion
-from lexarium.services.curation.merges import load_merge_chains
+from lexarium.services.records.lookup import load_merge_chains
 from lexarium.services.transfer.import_report import AffectedKind, ImportReport, ProblemList
 from lexarium.store import change_log, records, relations
 from lexarium.store.change_log import ImportedVersion
