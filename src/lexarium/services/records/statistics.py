@@ -148,8 +148,7 @@ class StatisticsCache:
         return self._statistics
 
     def _catch_up(self) -> None:
-        with self._database.read() as snapshot:
-            current = read_position(snapshot)
+        current = self._database.run_read(read_position)
         if self._statistics is not None and self._statistics.is_current_at(current):
             return
         if self._position.epoch != current.epoch:

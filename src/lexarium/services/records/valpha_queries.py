@@ -147,11 +147,7 @@ def iter_rendered(database: Database, collection: Collection, revision: int) -> 
     """Yield batches of the published records of a collection at a revision, each read in a short transaction."""
     listing = ListQuery(collection.name, revision)
     after: PageKey | None = None
-    while True:
-        with database.read() as snapshot:
-            batch = revisions.list_rendered(snapshot, listing, after, BATCH_SIZE)
-        if not batch:
-            return
+    while batch := database.run_read(revisions.list_rendered, listing, after, BATCH_SIZE):
         yield batch
         after = PageKey(batch[-1].key, batch[-1].record_id)
 

@@ -34,8 +34,7 @@ class AnnotatorCache:
         return self._executor.submit(self._catch_up)
 
     def _catch_up(self) -> Annotator:
-        with self._database.read() as snapshot:
-            current = read_position(snapshot)
+        current = self._database.run_read(read_position)
         self._changes_applied += current.revision - self._position.revision
         needs_rebuild = self._changes_applied > max(_MIN_REBUILD_CHANGES, len(self._annotator))
         if self._position.epoch != current.epoch or needs_rebuild:
@@ -50,8 +49,8 @@ class AnnotatorCache:
 
     def _apply_changes(self, current: Position) -> None:
         """Apply one batch in its own transaction, so that a failure later resumes from here."""
-        with self._database.read() as snapshot:
-            batch = revisions.list_changed_labels(snapshot, self._position.revision, current.revision, _BATCH_SIZE)
+        revision = self._position.revision
+        batch = self._database.run_read(revisions.list_changed_labels, revision, current.revision, _BATCH_SIZE)
         for _, record_id, collection, labels in batch:
             if labels:
                 self._annotator.add(DictionaryTerm(record_id, labels[0], intern(collection)), labels)

@@ -140,8 +140,8 @@ class Reconciler:
         """Return the labels that complete a prefix, with their records, best first, from an offset on."""
         suggestions = self._record_search.suggest(prefix[: search.MAX_QUERY_CHARS], collections, offset + limit)
         suggestions = suggestions[offset:]
-        with self._database.read() as snapshot:
-            entities_by_id = load_entities(snapshot, [item.id for item in suggestions], with_related=False)
+        record_ids = [item.id for item in suggestions]
+        entities_by_id = self._database.run_read(load_entities, record_ids, with_related=False)
         return [(item, entities_by_id[item.id]) for item in suggestions if item.id in entities_by_id]
 
     def extend(

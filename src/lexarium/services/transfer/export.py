@@ -42,8 +42,7 @@ def export_records(  # noqa: PLR0913
     if not format.can_write:
         writable = ", ".join(item.name for item in FORMATS.values() if item.can_write)
         raise LexariumError(f"The format {format.name} can only be imported. To export there are {writable}.")
-    with database.read() as snapshot:
-        revision = resolve_revision(snapshot, release, as_of)
+    revision = database.run_read(resolve_revision, release, as_of)
     reader = _ExportReader(database, collections, revision, progress or ignore_progress)
     if format.name == "v-alpha":
         chunks = valpha.join_array(reader.iter_valpha())
@@ -64,17 +63,15 @@ class _ExportReader:
     def _count(self, *states: RecordState) -> int:
         if self.progress is ignore_progress:
             return 0
-        with self.database.read() as snapshot:
-            counts = self.database.counts.count_at(snapshot, self.revision)
+        counts = self.database.run_read(self.database.counts.count_at, self.revision)
         return sum(counts[collection.name, state] for collection in self.collections for state in states)
 
     def iter_valpha(self) -> Iterator[bytes]:
         """Yield all published records, with their relations, also to missing records."""
         relations_as_of = RelationsAsOf(self.revision)
         done, total = 0, self._count(RecordState.PUBLISHED)
-        with self.database.read() as snapshot:
-            # Only used as long as the database is at the exported revision.
-            has_relations = relations.has_any(snapshot)
+        # Only used as long as the database is at the exported revision.
+        has_relations = self.database.run_read(relations.has_any)
         for collection in self.collections:
             last_key = "", ""
             for batch in iter_rendered(self.database, collection, self.revision):
@@ -97,7 +94,7 @@ class _ExportReader:
         for collection in self.collections:
             listing = ListQuery(collection.name, self.revision, sort="order", state=None)
             after = None
-            while batch := self._load_page(listing, after):
+            while batch := self.database.run_read(revisions.list_page, listing, after, BATCH_SIZE):
                 for change in batch:
                     record = change.to_record()
                     yield record
@@ -105,17 +102,12 @@ class _ExportReader:
                 done += len(batch)
                 self.progress("writing", done, total)
 
-    def _load_page(self, listing: ListQuery, after: PageKey | None) -> list[Change]:
-        with self.database.read() as snapshot:
-            return revisions.list_page(snapshot, listing, after, BATCH_SIZE)
-
     def iter_changes(self) -> Iterator[Change | None]:
         """Yield all changes in log order, and None after each batch, which may hold no change of these collections."""
         names = {collection.name for collection in self.collections}
         seq = 0
         while seq < self.revision:
-            with self.database.read() as snapshot:
-                batch = revisions.list_since(snapshot, seq, min(BATCH_SIZE, self.revision - seq))
+            batch = self.database.run_read(revisions.list_since, seq, min(BATCH_SIZE, self.revision - seq))
             yield from (change for change in batch if change.collection in names)
             yield None
             seq = batch[-1].seq
