@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from sqlalchemy import Connection, bindparam, delete, insert, update
 from sqlalchemy.engine import make_url
@@ -33,6 +33,7 @@ from lexarium.store.write_queue import Result, WriteQueue, WriteTask
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 _POSTGRES_SCHEMES = ("postgresql://", "postgres://")
 _MAX_RECENT_CHANGES = 100
@@ -119,6 +120,11 @@ class Database:
             if self._watcher is not None and not self.is_embedded:
                 self.observe_position(read_position(connection))
             yield connection
+
+    def run_read(self, query: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Return the result of a query in a read transaction of its own. It must not be read from later."""
+        with self.read() as connection:
+            return query(connection, *args, **kwargs)
 
     def read_with_position(self, query: Callable[[Connection], tuple[Position, T]]) -> tuple[Position, T]:
         """Run one statement that returns its position; the same as within `read`, with fewer round trips."""

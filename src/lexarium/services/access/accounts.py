@@ -50,8 +50,7 @@ def _load_summaries(snapshot: Snapshot, account_list: list[Account]) -> list[Acc
 
 def list_accounts(database: Database) -> list[Account]:
     """Return all accounts by name."""
-    with database.read() as snapshot:
-        return accounts.list_all_accounts(snapshot)
+    return database.run_read(accounts.list_all_accounts)
 
 
 def get_account(snapshot: Snapshot, account_id: str) -> Account:

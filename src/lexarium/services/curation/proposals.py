@@ -25,8 +25,6 @@ from lexarium.store.engine.catalogue import read_position
 from lexarium.store.position import Snapshot
 from lexarium.store.transaction import Transaction
 
-_MAX_PER_RECORD = 100  # proposals shown with one record
-
 
 class ProposalWriter:
     """Proposes changes on behalf of one caller in one transaction; mirrors `RecordWriter`."""
@@ -151,12 +149,6 @@ def list_proposals(
 def list_own(snapshot: Snapshot, caller: Caller, before: tuple[int, str] | None, limit: int) -> Sequence[Proposal]:
     """Return the next proposals of the caller, the newest first; `before` is the time and id of the last."""
     return proposals.list_by_author(snapshot, caller.account.id, before, limit)
-
-
-def list_for_record(snapshot: Snapshot, caller: Caller, record_id: str) -> Sequence[Proposal]:
-    """Return the open proposals about a record that the caller may see, the oldest first."""
-    author = None if caller.has_permission(Permission.PUBLISH) else caller.account.id
-    return proposals.list_open_for_record(snapshot, record_id, author, _MAX_PER_RECORD)
 
 
 def count_open(snapshot: Snapshot, max_count: int | None = None) -> int:

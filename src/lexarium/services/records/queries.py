@@ -224,8 +224,7 @@ def list_changes(snapshot: Snapshot, since: int, limit: int, collections: Sequen
 def list_changes_newest(database: Database, since: int, limit: int, collections: Sequence[str] = ()) -> list[Change]:
     """Return the changes after a sequence number that another node may have given out: retry on the primary."""
     try:
-        with database.read() as snapshot:
-            return list_changes(snapshot, since, limit, collections)
+        return database.run_read(list_changes, since, limit, collections)
     except InvalidInput:
         with database.read(from_primary=True) as snapshot:
             return list_changes(snapshot, since, limit, collections)

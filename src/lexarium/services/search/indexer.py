@@ -13,7 +13,6 @@ from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 
-from lexarium.domain.change import Change
 from lexarium.domain.errors import IndexNotReady, LexariumError, StoreError
 from lexarium.domain.progress import ProgressCallback, ignore_progress
 from lexarium.search import index as search_index
@@ -118,8 +117,7 @@ class Indexer:
 
         Wait for a short time if another process has the writer.
         """
-        with self._database.read() as snapshot:
-            position = read_position(snapshot)
+        position = self._database.run_read(read_position)
         deadline = time.monotonic() + _WAIT_SECONDS
         with self._translate_errors():
             self.advance_to(position)
@@ -155,7 +153,7 @@ class Indexer:
             total = records.count(snapshot)
         done, after = 0, ""
         # Short transactions: changes made meanwhile are applied from the log afterwards.
-        while batch := self._load_newest(after):
+        while batch := self._database.run_read(revisions.list_current, after, _BATCH_SIZE):
             for change in batch:
                 writer.add(change)
             done, after = done + len(batch), batch[-1].record_id
@@ -207,7 +205,7 @@ class Indexer:
         try:
             self._writer = self._writer or index.open_writer()
             index.reload()  # Another process may have written before.
-            while batch := self._load_since(index.snapshot.position.revision):
+            while batch := self._database.run_read(revisions.list_since, index.snapshot.position.revision, _BATCH_SIZE):
                 for change in {change.record_id: change for change in batch}.values():
                     self._writer.replace(change)
                 self._writer.commit(search_index.IndexPosition(index.snapshot.position.epoch, batch[-1].seq))
@@ -242,14 +240,6 @@ class Indexer:
             if self.error is None:  # Not at each retry.
                 logger.warning(message, error)
             self._rebuild_unless_busy()
-
-    def _load_newest(self, after: str) -> list[Change]:
-        with self._database.read() as snapshot:
-            return revisions.list_current(snapshot, after, _BATCH_SIZE)
-
-    def _load_since(self, seq: int) -> list[Change]:
-        with self._database.read() as snapshot:
-            return revisions.list_since(snapshot, seq, _BATCH_SIZE)
 
     def _get_current(self, position: Position) -> search_index.IndexSnapshot | None:
         """Return the current snapshot; None if there is no index of this epoch."""

@@ -9,11 +9,12 @@ import orjson
 from lexarium.domain.change import Action
 from lexarium.domain.defaults import fill_defaults
 from lexarium.domain.identifiers import SYSTEM_USER_ID
+from lexarium.domain.merge import resolve_merge_chains
 from lexarium.domain.progress import ProgressCallback
 from lexarium.domain.record import Record, RecordState, Relation, parse_record
 from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.formats.parsed import ParsedRecord, ParsedVersion
-from lexarium.services.curation.merges import CYCLE_REASON, find_invalid_merges, format_invalid_merge
+from lexarium.services.records.lookup import load_merge_chains
 from lexarium.services.transfer.import_report import AffectedKind, ImportReport, ProblemList
 from lexarium.store import change_log, records, relations
 from lexarium.store.change_log import ImportedVersion
@@ -23,6 +24,8 @@ from lexarium.store.imports.stage import ImportStage
 from lexarium.store.position import Snapshot
 from lexarium.store.records import BATCH_SIZE
 from lexarium.store.transaction import Transaction
+
+CYCLE_REASON = "comes back to itself"
 
 
 def stage_version(stage: ImportStage, source: int, parsed: ParsedRecord, version: ParsedVersion) -> None:
@@ -66,16 +69,27 @@ def validate_versions(stage: ImportStage, problems: ProblemList) -> None:
 def report_invalid_merges(
     snapshot: Snapshot, stage: ImportStage, report: ImportReport, merges: Sequence[StagedMerge]
 ) -> dict[str, str]:
-    """Warn of merges that are impossible; return their reasons by record id."""
+    """Warn of merges that are impossible; return their reasons by record id.
+
+    Records that are merged here already are skipped.
+    """
     survivors = {merge.id: merge.survivor_id for merge in merges}
     survivor_ids = sorted(set(survivors.values()))
     collections = records.find_collections(snapshot, survivor_ids)
     collections |= {**dict(stage.find_collections(survivor_ids)), **dict(stage.history.find_collections(survivor_ids))}
-    reasons = find_invalid_merges(snapshot, survivors, {merge.id: merge.collection for merge in merges}, collections)
+    existing_merges = load_merge_chains(snapshot, {*survivors, *survivor_ids})
+    final_survivors = resolve_merge_chains({**survivors, **existing_merges})
+    reasons: dict[str, str] = {}
     for merge in merges:
+        if merge.id in existing_merges:
+            continue
+        if merge.id not in final_survivors:
+            reasons[merge.id] = CYCLE_REASON
+        elif collections.get(merge.survivor_id) != merge.collection:
+            reasons[merge.id] = f"is no {merge.collection} of the import or the catalogue"
         if merge.id in reasons:
-            location = stage.format_location(merge.source, merge.line)
-            report.warnings.add(location, format_invalid_merge(merge.id, reasons[merge.id]))
+            message = f"{merge.id} is told as merged, but what it is merged into {reasons[merge.id]}; it is retired"
+            report.warnings.add(stage.format_location(merge.source, merge.line), message)
     return reasons
 
 

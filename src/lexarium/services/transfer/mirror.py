@@ -71,8 +71,7 @@ def mirror(
     Fetched records are kept beside the catalogue, so that an interrupted or rejected run can be continued. Raise
     LexariumError if the source does not answer like such a server.
     """
-    with database.read() as snapshot:
-        epoch = read_position(snapshot).epoch
+    epoch = database.run_read(read_position).epoch
     with (
         closing(MirrorSource(url, options.rate)) as source,
         MirrorState(sidecar_path(database, "mirror"), epoch, source.url) as state,

@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lexarium.domain.change import Action
-from lexarium.domain.errors import FieldProblem, NotFound
+from lexarium.domain.errors import FieldProblem
 from lexarium.domain.identifiers import mint_id
-from lexarium.domain.text.characters import find_unstorable_char
 from lexarium.domain.timestamps import format_timestamp, now_ms
 from lexarium.domain.webhook import Webhook, WebhookDelivery
+from lexarium.services.not_found import find_or_raise
 from lexarium.services.webhooks.sender import DeliveryFailed, resolve_target, start_deadline
 from lexarium.store import webhooks
 from lexarium.store.position import Snapshot
@@ -56,10 +56,8 @@ def create_webhook(transaction: Transaction, settings: WebhookSettings) -> Webho
 
 def get_webhook(snapshot: Snapshot, webhook_id: str) -> Webhook:
     """Return the webhook with an id; raise NotFound."""
-    webhook = None if find_unstorable_char(webhook_id) else webhooks.find(snapshot, webhook_id)
-    if webhook is None:
-        raise NotFound(f"There is no webhook with the id {webhook_id!r}.")
-    return webhook
+    message = f"There is no webhook with the id {webhook_id!r}."
+    return find_or_raise(lambda: webhooks.find(snapshot, webhook_id), webhook_id, message)
 
 
 def list_deliveries(snapshot: Snapshot, webhook_id: str, limit: int) -> list[WebhookDelivery]:

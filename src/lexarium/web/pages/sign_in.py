@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from lexarium.domain.errors import Unauthenticated
-from lexarium.services.access import passwords
+from lexarium.services.access import authentication
 from lexarium.services.access.tokens import end_session
 from lexarium.web.http.problems import HTTPProblem
 from lexarium.web.http.rate_limits import client_address
@@ -33,7 +33,7 @@ async def sign_in(site: Site, request: Request, fields: FormValues) -> Response:
     try:
         limiter.acquire(name, client_address(request))
         async with limiter.hash_semaphore:
-            token, secret = await run_in_threadpool(passwords.sign_in, site.database, name, password)
+            token, secret = await run_in_threadpool(authentication.sign_in, site.database, name, password)
     except (Unauthenticated, HTTPProblem) as error:
         context = {
             "next": _get_return_path(fields.get("next")),

@@ -129,7 +129,7 @@ class ReconcileHandlers:
         types = parameters.types(DEFAULT_SEARCH_COLLECTIONS)
         parameters.raise_problems()
         completions = await run_in_threadpool(self._reconciler.suggest_entities, prefix, types, skip, _PAGE_SIZE)
-        return _json_response({"result": [responses.serialize_completion(completion) for completion in completions]})
+        return _json_response({"result": [responses.serialize_completion(*completion) for completion in completions]})
 
     async def list_properties(self, request: Request) -> Response:
         """List the properties that records of a type can have."""

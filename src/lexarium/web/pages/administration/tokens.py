@@ -9,7 +9,7 @@ from starlette.responses import RedirectResponse, Response
 from lexarium.domain.errors import NotFound
 from lexarium.services.access import accounts, passwords
 from lexarium.services.access.permissions import Caller, Permission
-from lexarium.services.access.tokens import get_token, list_tokens_page, revoke_token
+from lexarium.services.access.tokens import get_token, issue_token, list_tokens_page, revoke_token
 from lexarium.web.http.rate_limits import client_address
 from lexarium.web.pages import form_fields
 from lexarium.web.pages.filters import add_query
@@ -65,7 +65,7 @@ def _create(site: Site, request: Request, caller: Caller, fields: FormValues) ->
     values = form_fields.get_filled(fields, "account", "label", "role", "days", "old_password")
     try:
         new_token = parse_model(NewToken, values, "This is not a valid token.")
-        token, secret = passwords.issue_token(site.database, caller, **new_token.model_dump())
+        token, secret = issue_token(site.database, caller, **new_token.model_dump())
     except FORM_ERRORS as error:
         default_field = "account" if _is_admin_page(request) else "label"
         return list_tokens(site, request, fields, to_field_errors(error, default_field))

@@ -8,13 +8,13 @@ from starlette.responses import Response
 
 from lexarium.client import models
 from lexarium.domain.account import Account
-from lexarium.services.access import accounts, passwords
+from lexarium.services.access import accounts, authentication, passwords
 from lexarium.services.access.accounts import list_accounts as find_accounts
 from lexarium.services.access.accounts import serialize_account
 from lexarium.services.access.permissions import Permission
+from lexarium.services.access.tokens import issue_token, serialize_token
 from lexarium.services.access.tokens import list_tokens as find_tokens
 from lexarium.services.access.tokens import revoke_token as end_token
-from lexarium.services.access.tokens import serialize_token
 from lexarium.store.position import Snapshot
 from lexarium.store.transaction import Transaction
 from lexarium.web.http.rate_limits import client_address
@@ -48,7 +48,9 @@ async def sign_in(context: RequestContext, _: Parameters, body: SignInRequest) -
     sign_ins, address = context.services.limits.sign_in_limiter, client_address(context.request)
     sign_ins.acquire(body.name, address)
     async with sign_ins.hash_semaphore:
-        token, secret = await run_in_threadpool(passwords.sign_in, context.services.database, body.name, body.password)
+        token, secret = await run_in_threadpool(
+            authentication.sign_in, context.services.database, body.name, body.password
+        )
     sign_ins.record_success(body.name, address)
     return OrjsonResponse({**serialize_token(token), "token": secret})
 
@@ -110,9 +112,7 @@ async def add_token(context: RequestContext, _: Parameters, body: NewToken) -> R
     if caller.in_session:
         sign_ins.acquire(caller.account.name, client_address(context.request))
     async with sign_ins.hash_semaphore if caller.in_session else nullcontext():
-        token, secret = await run_in_threadpool(
-            passwords.issue_token, context.services.database, caller, **body.model_dump()
-        )
+        token, secret = await run_in_threadpool(issue_token, context.services.database, caller, **body.model_dump())
     return OrjsonResponse({**serialize_token(token), "token": secret}, 201)
 
 
