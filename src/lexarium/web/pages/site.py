@@ -1,11 +1,7 @@
-"""Render templates as responses.
-
-A page is a function of the site and a request, declared in `ROUTES` of its module. It runs in a thread, so it may read
-the database, and may raise any domain error.
-"""
+"""Render templates as responses."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -58,39 +54,28 @@ def get_templates() -> Environment:
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
-    dates = (filters.format_date, filters.format_datetime, filters.format_iso, filters.format_month)
-    labels = (filters.action_label, filters.field_label, filters.to_plural, filters.to_singular)
-    others = (filters.format_number, filters.record_path, filters.split_paragraphs)
-    environment.filters |= {function.__name__: function for function in (*dates, *labels, *others)}
-    functions = (filters.add_query, filters.format_count, static_url)
-    environment.globals |= {function.__name__: function for function in functions}
+    functions = {
+        name: value for name, value in vars(filters).items() if getattr(value, "__module__", None) == filters.__name__
+    }
+    environment.filters |= functions
+    environment.globals |= {**functions, "static_url": static_url}
     environment.globals |= {"collections": COLLECTIONS, "software": f"Lexarium {__version__}"}
     return environment
 
 
 @dataclass(frozen=True)
 class SignedInUser:
-    """The signed-in user as shown in the page header."""
+    """The signed-in user, and for curators the number of open proposals, as shown in the page header."""
 
-    caller: Caller
-    pending_count: int
+    name: str
+    can_publish: bool
+    can_administer: bool
+    pending_count: int = 0
 
     @property
     def pending_badge(self) -> str:
         """The number of open proposals, or "999+"."""
         return str(self.pending_count) if self.pending_count < _MAX_PENDING_COUNT else f"{_MAX_PENDING_COUNT - 1}+"
-
-    @property
-    def name(self) -> str:
-        return self.caller.account.name
-
-    @property
-    def can_publish(self) -> bool:
-        return self.caller.has_permission(Permission.PUBLISH)
-
-    @property
-    def can_administer(self) -> bool:
-        return self.caller.has_permission(Permission.ADMINISTER)
 
 
 @dataclass(frozen=True)
@@ -127,13 +112,6 @@ class Site:
         caller: Caller | None = request.state.caller
         return caller
 
-    def require_caller(self, request: Request) -> Caller:
-        """Return the signed-in caller; raise Unauthenticated."""
-        caller = self.get_caller(request)
-        if caller is None:
-            raise Unauthenticated("This needs someone who is signed in.")
-        return caller
-
     def list_classes(self, snapshot: Snapshot) -> list[ColoredClass]:
         """Return the published classes by name."""
         return sorted(self.class_cache.get(snapshot).values(), key=lambda item: item.name.casefold())
@@ -161,10 +139,12 @@ class Site:
             caller = self.get_caller(request)
             if caller is None:
                 return None
-            if not caller.has_permission(Permission.PUBLISH):
-                return SignedInUser(caller, 0)
+            permissions = map(caller.has_permission, (Permission.PUBLISH, Permission.ADMINISTER))
+            user = SignedInUser(caller.account.name, *permissions)
+            if not user.can_publish:
+                return user
             with self.database.read() as snapshot:
-                return SignedInUser(caller, count_open(snapshot, _MAX_PENDING_COUNT))
+                return replace(user, pending_count=count_open(snapshot, _MAX_PENDING_COUNT))
         except StoreError:  # The page itself may not need the database.
             return None
 

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from starlette.requests import Request
 from starlette.responses import Response
 
 from lexarium.domain.record import RecordState
@@ -11,13 +10,13 @@ from lexarium.services.access.permissions import Permission
 from lexarium.services.curation.proposals import count_open
 from lexarium.services.records.catalogue_state import get_position, get_schema_version
 from lexarium.services.webhooks import subscriptions
-from lexarium.web.pages.page_routes import PageRoute
-from lexarium.web.pages.site import Site
+from lexarium.web.pages.page import Page, PageRoute
 
 
-def show_overview(site: Site, request: Request) -> Response:
+def show_overview(page: Page) -> Response:
     """Show the state of the service and the number of records."""
-    with site.database.read() as snapshot:
+    site = page.site
+    with page.read() as snapshot:
         position = get_position(snapshot)
         counts = site.database.counts.count_at(snapshot, position.revision)
         webhooks = subscriptions.list_webhooks(snapshot)
@@ -44,7 +43,7 @@ def show_overview(site: Site, request: Request) -> Response:
         "cache_mb": site.settings.cache_mb,
         "workers": site.settings.workers,
     }
-    return site.render(request, "admin.html", context)
+    return page.render("admin.html", context)
 
 
 ROUTES = (PageRoute("/admin", show_overview, Permission.ADMINISTER),)

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-from starlette.requests import Request
 from starlette.responses import Response
 
 from lexarium.domain.errors import NotFound
@@ -18,9 +17,8 @@ from lexarium.services.records.statistics import QUALITY_ISSUES, CatalogueStatis
 from lexarium.store.position import Snapshot
 from lexarium.web.pages.charts.area_chart import AreaChart, build_chart
 from lexarium.web.pages.form_fields import get_int
-from lexarium.web.pages.page_routes import PageRoute
+from lexarium.web.pages.page import Page, PageRoute
 from lexarium.web.pages.record_list import build_list_items
-from lexarium.web.pages.site import Site
 
 _GROUPINGS = ("collection", "class", "contributor")
 _MAX_SERIES = 12
@@ -30,12 +28,12 @@ _PAGE_SIZE = 100
 _OTHERS = "others"
 
 
-def show_statistics(site: Site, request: Request) -> Response:
+def show_statistics(page: Page) -> Response:
     """Show growth, quality issues, and records by class and contributor."""
-    grouping = request.query_params.get("by", "")
+    grouping = page.query.get("by", "")
     grouping = grouping if grouping in _GROUPINGS else _GROUPINGS[0]
-    with site.database.read() as snapshot:
-        statistics = site.statistics_cache.get(get_position(snapshot))
+    with page.read() as snapshot:
+        statistics = page.site.statistics_cache.get(get_position(snapshot))
         context: dict[str, Any] = {
             "statistics": statistics,
             "by": grouping,
@@ -43,23 +41,23 @@ def show_statistics(site: Site, request: Request) -> Response:
             "quality_issues": QUALITY_ISSUES,
         }
         if statistics is not None:
-            context |= _build_context(site, snapshot, statistics, grouping)
-    return site.render(request, "statistics.html", context)
+            context |= _build_context(page, snapshot, statistics, grouping)
+    return page.render("statistics.html", context)
 
 
-def show_issue(site: Site, request: Request) -> Response:
+def show_issue(page: Page) -> Response:
     """Show a page of the records with one quality issue."""
-    issue = request.path_params["kind"]
+    issue = page.request.path_params["kind"]
     if issue not in QUALITY_ISSUES:
         raise NotFound(f"There is no such list; there are {', '.join(QUALITY_ISSUES)}.")
-    collection, offset = request.query_params.get("collection"), get_int(request.query_params, "offset") or 0
-    with site.database.read() as snapshot:
-        statistics = site.statistics_cache.get(get_position(snapshot))
+    collection, offset = page.query.get("collection"), get_int(page.query, "offset") or 0
+    with page.read() as snapshot:
+        statistics = page.site.statistics_cache.get(get_position(snapshot))
         ids, total = ((), 0) if statistics is None else statistics.get_issue(issue, collection)
         page_ids, end = ids[offset : offset + _PAGE_SIZE], offset + _PAGE_SIZE
         changes = find_latest_changes(snapshot, page_ids)
         shown_changes = [changes[record_id] for record_id in page_ids if record_id in changes]
-        items = build_list_items(snapshot, shown_changes, site.class_cache.get(snapshot))
+        items = build_list_items(snapshot, shown_changes, page.site.class_cache.get(snapshot))
     context = {
         "issue": issue,
         "title": QUALITY_ISSUES[issue],
@@ -73,11 +71,11 @@ def show_issue(site: Site, request: Request) -> Response:
         "next": end if end < len(ids) else None,
         "previous": max(0, offset - _PAGE_SIZE) if offset else None,
     }
-    return site.render(request, "quality_issue.html", context)
+    return page.render("quality_issue.html", context)
 
 
-def _build_context(site: Site, snapshot: Snapshot, statistics: CatalogueStatistics, grouping: str) -> dict[str, Any]:
-    classes = site.class_cache.get(snapshot)
+def _build_context(page: Page, snapshot: Snapshot, statistics: CatalogueStatistics, grouping: str) -> dict[str, Any]:
+    classes = page.site.class_cache.get(snapshot)
     contributor_totals, class_totals = _sum_counts(statistics.contributors), _sum_counts(statistics.classes)
     owner_ids, class_ids = list(contributor_totals), list(class_totals)
     names = get_account_names(snapshot, owner_ids[:_MAX_CONTRIBUTORS])
