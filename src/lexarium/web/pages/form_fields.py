@@ -10,9 +10,7 @@ from lexarium.domain.errors import Conflict, FieldProblem, InvalidInput, Lexariu
 from lexarium.domain.schema.collections import COLLECTIONS, Collection
 from lexarium.domain.text.characters import find_unstorable_char
 from lexarium.web.http.problems import HTTPProblem
-from lexarium.web.pages.filters import to_plural
 
-COLLECTION_CHOICES = [(name, to_plural(name)) for name in COLLECTIONS]
 ROLE_CHOICES = [(role.value, role.value) for role in Role]
 
 # Errors in what the user entered: the form is shown again with them.

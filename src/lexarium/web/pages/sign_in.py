@@ -1,5 +1,7 @@
 """Sign in and sign out."""
 
+import re
+
 import orjson
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import RedirectResponse, Response
@@ -11,10 +13,13 @@ from lexarium.web.http.problems import HTTPProblem
 from lexarium.web.http.rate_limits import client_address
 from lexarium.web.pages.form_fields import FormValues
 from lexarium.web.pages.page import FormRoute, Page, PageRoute
-from lexarium.web.pages.session import HOME_PATH, clear_session_cookie, set_session_cookie, to_local_path
+from lexarium.web.pages.session import clear_session_cookie, set_session_cookie
 from lexarium.web.pages.site import SIGN_IN_PATH
 
 _SIGN_OUT_PATH = "/sign-out"
+_HOME_PATH = "/"
+_LOCAL_PATH = re.compile(r"/(?!/)[^\s\\\x00-\x1f\x7f]*")
+_MAX_PATH_CHARS = 2_000
 
 
 def show_form(page: Page) -> Response:
@@ -68,7 +73,7 @@ def _parse_saved_form(fields: FormValues) -> dict[str, str] | None:
 def sign_out(page: Page) -> Response:
     """Revoke the session's token and delete the cookie."""
     _end_session(page)
-    response = RedirectResponse(HOME_PATH, 303)
+    response = RedirectResponse(_HOME_PATH, 303)
     clear_session_cookie(page.request, response)
     return response
 
@@ -80,8 +85,10 @@ def _end_session(page: Page) -> None:
 
 
 def _get_return_path(url: object) -> str:
-    path = to_local_path(url)
-    return HOME_PATH if path.partition("?")[0] in (SIGN_IN_PATH, _SIGN_OUT_PATH) else path
+    """Return a URL that is a path on this site, or the home page for any other, and for those of this module."""
+    if not isinstance(url, str) or len(url) > _MAX_PATH_CHARS or not _LOCAL_PATH.fullmatch(url):
+        return _HOME_PATH
+    return _HOME_PATH if url.partition("?")[0] in (SIGN_IN_PATH, _SIGN_OUT_PATH) else url
 
 
 ROUTES = (PageRoute(SIGN_IN_PATH, show_form), FormRoute(SIGN_IN_PATH, sign_in), FormRoute(_SIGN_OUT_PATH, sign_out))

@@ -10,14 +10,18 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from lexarium import __version__
+from lexarium.domain.change import Action
 from lexarium.domain.errors import StoreError, Unauthenticated
 from lexarium.domain.schema.collections import COLLECTIONS
+from lexarium.domain.schema.relation_types import HIERARCHICAL_TYPES_BY_COLLECTION
+from lexarium.domain.text.numbers import format_count
 from lexarium.domain.vocabulary import Vocabulary
 from lexarium.services.access.authentication import Authenticator
+from lexarium.services.access.passwords import MIN_LENGTH
 from lexarium.services.access.permissions import Caller, Permission
 from lexarium.services.curation.proposals import count_open
 from lexarium.services.records.class_colors import ClassCache, ColoredClass
-from lexarium.services.records.statistics import StatisticsCache
+from lexarium.services.records.statistics import QUALITY_ISSUES, StatisticsCache
 from lexarium.services.search.annotator_cache import AnnotatorCache
 from lexarium.services.search.record_search import RecordSearch
 from lexarium.services.transfer.uploads import UploadManager
@@ -58,8 +62,18 @@ def get_templates() -> Environment:
         name: value for name, value in vars(filters).items() if getattr(value, "__module__", None) == filters.__name__
     }
     environment.filters |= functions
-    environment.globals |= {**functions, "static_url": static_url}
-    environment.globals |= {"collections": COLLECTIONS, "software": f"Lexarium {__version__}"}
+    environment.globals |= {
+        **functions,
+        "action_choices": [(action.value, filters.action_label(action)) for action in Action],
+        "collection_choices": [(name, filters.to_plural(name)) for name in COLLECTIONS],
+        "collections": COLLECTIONS,
+        "format_count": format_count,
+        "hierarchies": HIERARCHICAL_TYPES_BY_COLLECTION,
+        "min_password_length": MIN_LENGTH,
+        "quality_issues": QUALITY_ISSUES,
+        "software": f"Lexarium {__version__}",
+        "static_url": static_url,
+    }
     return environment
 
 

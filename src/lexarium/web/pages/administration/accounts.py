@@ -52,7 +52,6 @@ def show_account(page: Page) -> Response:
             "tokens": list_tokens_page(snapshot, None, _PAGE_SIZE, account_id=page.id),
             "roles": ROLE_CHOICES,
             "is_own": page.caller.account.id == page.id,
-            "min_password_length": passwords.MIN_LENGTH,
             "notice": _SUCCESS_MESSAGES.get(page.query.get("did", "")),
         }
     return page.render("account.html", context)

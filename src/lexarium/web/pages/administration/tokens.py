@@ -53,7 +53,6 @@ def list_tokens(page: Page) -> Response:
             page.request.url.path, before=f"{last.created_at}-{last.id}", of=account_id, ended=include_inactive
         ),
         "roles": ROLE_CHOICES[: caller.role.rank + 1],
-        "min_password_length": passwords.MIN_LENGTH,
         "notice": _SUCCESS_MESSAGES.get(query.get("did", "")),
     }
     return page.render("tokens.html" if is_admin_page else "my_account.html", context)

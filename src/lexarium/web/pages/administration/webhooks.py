@@ -1,7 +1,5 @@
 """Manage webhooks and show their deliveries."""
 
-from typing import Any
-
 from starlette.responses import Response
 
 from lexarium.domain.change import Action
@@ -12,8 +10,7 @@ from lexarium.services.records.catalogue_state import get_position
 from lexarium.services.webhooks import subscriptions
 from lexarium.services.webhooks.delivery import send_test
 from lexarium.services.webhooks.subscriptions import WebhookSettings
-from lexarium.web.pages.filters import action_label
-from lexarium.web.pages.form_fields import COLLECTION_CHOICES, get_checked, get_text
+from lexarium.web.pages.form_fields import get_checked, get_text
 from lexarium.web.pages.page import FormRoute, Page, PageRoute, redirect
 from lexarium.web.pages.site import NO_STORE, Site
 from lexarium.web.request_models import parse_webhook
@@ -27,10 +24,6 @@ _SUCCESS_MESSAGES = {
     "paused": "The webhook is paused: nothing is sent until it goes on.",
     "deleted": "The webhook is gone, and the log of its deliveries with it.",
 }
-_CHOICES: dict[str, Any] = {
-    "collection_choices": COLLECTION_CHOICES,
-    "actions": [(action.value, action_label(action)) for action in Action],
-}
 
 
 def list_webhooks(page: Page) -> Response:
@@ -40,7 +33,6 @@ def list_webhooks(page: Page) -> Response:
             "webhooks": subscriptions.list_webhooks(snapshot),
             "revision": get_position(snapshot).revision,
             "notice": _SUCCESS_MESSAGES.get(page.query.get("did", "")),
-            **_CHOICES,
         }
     return page.render("webhooks.html", context)
 
@@ -63,7 +55,6 @@ def show_webhook(page: Page, test_result: str | None = None) -> Response:
             "form_values": page.fields if page.errors else _to_form_values(webhook),
             "test_result": test_result,
             "notice": _SUCCESS_MESSAGES.get(page.query.get("did", "")),
-            **_CHOICES,
         }
     return page.render("webhook.html", context)
 

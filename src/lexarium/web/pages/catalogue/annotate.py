@@ -1,8 +1,6 @@
 """Annotate a text with the terms it mentions."""
 
 import asyncio
-import csv
-import io
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice
@@ -12,7 +10,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from lexarium.domain.schema.collections import DEFAULT_SEARCH_COLLECTIONS
-from lexarium.formats.tables.cells import escape_formula
+from lexarium.formats.tables.cells import format_csv
 from lexarium.search.annotator import Annotator, Mention
 from lexarium.services.search.annotator_cache import AnnotatorCache
 from lexarium.services.search.properties import load_entities
@@ -44,7 +42,9 @@ def _render_result(page: Page, annotator: Annotator) -> Response:
     mentions = list(islice(chain.from_iterable(batches), _MAX_MENTIONS))
     output_format = page.fields.get("format")
     if output_format == "csv":
-        return _build_download(_to_csv(mentions), "text/csv", "terms.csv")
+        rows = ([annotation[name] for name in _CSV_COLUMNS] for annotation in iter_annotations(mentions))
+        csv_body = format_csv(chain([_CSV_COLUMNS], rows)).encode(errors="replace")
+        return _build_download(csv_body, "text/csv", "terms.csv")
     if output_format == "json":
         body = orjson.dumps({"annotations": list(iter_annotations(mentions))})
         return _build_download(body, "application/json", "terms.json")
@@ -78,15 +78,6 @@ def _split_text(text: str, mentions: Sequence[Mention]) -> Iterator[tuple[str, M
         position = mention.end
     if position < len(text):
         yield text[position:], None
-
-
-def _to_csv(mentions: Sequence[Mention]) -> bytes:
-    table = io.StringIO()
-    writer = csv.writer(table)
-    writer.writerow(_CSV_COLUMNS)
-    for annotation in iter_annotations(mentions):
-        writer.writerow(escape_formula(str(annotation[name])) for name in _CSV_COLUMNS)
-    return table.getvalue().encode(errors="replace")
 
 
 def _build_download(body: bytes, media_type: str, filename: str) -> Response:

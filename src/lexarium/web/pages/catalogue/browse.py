@@ -1,6 +1,5 @@
 """Browse collections by name, class and hierarchy."""
 
-import string
 from typing import Any
 
 from starlette.responses import Response
@@ -30,7 +29,6 @@ def show_collections(page: Page) -> Response:
         classes = page.site.list_classes(snapshot)
     context = {
         "counts": {name: counts[name, RecordState.PUBLISHED] for name in COLLECTIONS},
-        "hierarchies": HIERARCHICAL_TYPES_BY_COLLECTION,
         "classes": [] if statistics is None else [(item, statistics.classes.get(item.id, {})) for item in classes],
     }
     return page.render("browse.html", context)
@@ -65,9 +63,6 @@ def show_collection(page: Page) -> Response:
             "class": classes.get(filters.class_id or ""),
             "has_classes": has_classes,
             "flaggable": has_flags,
-            "states": list(RecordState),
-            "letters": string.ascii_lowercase,
-            "hierarchical": collection.name in HIERARCHICAL_TYPES_BY_COLLECTION,
             "next": listed.last_id and add_query(page.request.url.path, **filter_params, after=listed.last_id),
             "filter_params": filter_params,
         }

@@ -8,12 +8,13 @@ from starlette.responses import Response
 
 from lexarium.domain.record import RecordState
 from lexarium.domain.schema.collections import COLLECTIONS, CONCEPT_CLASS
+from lexarium.domain.text.numbers import format_count
 from lexarium.services.records import activity
 from lexarium.services.records.catalogue_state import get_position
 from lexarium.services.records.class_colors import ColoredClass
 from lexarium.services.records.statistics import CatalogueStatistics
 from lexarium.web.pages.charts.treemap import Rectangle, layout_treemap
-from lexarium.web.pages.filters import add_query, format_count
+from lexarium.web.pages.filters import add_query
 from lexarium.web.pages.page import Page, PageRoute
 
 _RECENT_SHOWN = 8

@@ -2,11 +2,10 @@
 
 from dataclasses import replace
 from typing import Any
-from urllib.parse import quote
 
 from starlette.responses import Response
 
-from lexarium.domain.record import Record, RecordState
+from lexarium.domain.record import RecordState
 from lexarium.domain.schema.collections import COLLECTIONS, CONCEPT_CLASS
 from lexarium.domain.timestamps import format_timestamp
 from lexarium.domain.vocabulary import Vocabulary
@@ -75,7 +74,6 @@ def _build_context(page: Page, snapshot: Snapshot, record_detail: RecordDetail) 
         "members": _list_members(page, snapshot, record.id) if collection == CONCEPT_CLASS.name else [],
         "versions": detail.list_history(snapshot, record.id, change.version, _VERSIONS_SHOWN),
         "newest": change.version,
-        "downloads": _list_downloads(record),
         "citations": _build_citations(_get_citation_source(page), record_detail),
         "own_color_index": classes[record.id].color_index if record.id in classes else None,
     }
@@ -93,18 +91,6 @@ def _list_members(page: Page, snapshot: Snapshot, class_id: str) -> list[dict[st
             if items:
                 groups.append({"collection": name, "items": items, "total": total, "more": members.last_id is not None})
     return groups
-
-
-def _list_downloads(record: Record) -> list[tuple[str, str]]:
-    """Return label and URL of each machine-readable form of a record, simplest first."""
-    quoted_id = quote(record.id, safe="")
-    record_url = f"/api/v1/{record.collection.name}/{quoted_id}"
-    history_link = ("History as JSON", f"{record_url}/history")
-    if record.state != RecordState.PUBLISHED:
-        return [history_link]
-    formats = {"JSON with relations": "json", "JSON-LD": "jsonld", "Turtle": "turtle"}
-    other_formats = [(name, f"/id/{quoted_id}?format={format_name}") for name, format_name in formats.items()]
-    return [("JSON", record_url), *other_formats, history_link]
 
 
 def _get_citation_source(page: Page) -> Vocabulary:

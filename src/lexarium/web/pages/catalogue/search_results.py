@@ -1,7 +1,7 @@
 """Search results with filters."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from starlette.responses import Response
@@ -15,18 +15,9 @@ from lexarium.services.records.lookup import find_latest_changes
 from lexarium.services.search.record_search import MAX_DEPTH, RecordHit, RecordSearch, SearchQuery, SearchResult
 from lexarium.web.pages.form_fields import get_int
 from lexarium.web.pages.page import Page, PageRoute
-from lexarium.web.pages.record_list import RecordListItem, build_list_items
+from lexarium.web.pages.record_list import build_list_items
 
 _PAGE_SIZE = 20
-
-
-@dataclass(frozen=True)
-class ResultRow:
-    """A hit with its record; `segments` are pairs of text and whether it matched."""
-
-    hit: RecordHit
-    item: RecordListItem
-    segments: Sequence[tuple[str, bool]]
 
 
 def show_results(page: Page) -> Response:
@@ -63,7 +54,7 @@ def show_results(page: Page) -> Response:
             "facets": facets,
             "classes": classes,
             "class": classes.get(class_id or ""),
-            "rows": [ResultRow(hit, item, list(_split_highlights(hit))) for hit, item in zip(hits, items, strict=True)],
+            "rows": [(hit, item, list(_split_highlights(hit))) for hit, item in zip(hits, items, strict=True)],
             "next": offset + _PAGE_SIZE if offset + _PAGE_SIZE < min(result.total, MAX_DEPTH) else None,
             "previous": max(0, offset - _PAGE_SIZE) if offset else None,
         }
@@ -88,6 +79,7 @@ def _search_with_facets(
 
 
 def _split_highlights(hit: RecordHit) -> Iterator[tuple[str, bool]]:
+    """Split the text of a hit into segments, each with whether it matched."""
     position = 0
     for start, end in sorted(TextSpan(*span) for span in hit.highlight):
         if start > position:

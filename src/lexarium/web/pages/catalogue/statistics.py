@@ -38,7 +38,6 @@ def show_statistics(page: Page) -> Response:
             "statistics": statistics,
             "by": grouping,
             "groupings": _GROUPINGS,
-            "quality_issues": QUALITY_ISSUES,
         }
         if statistics is not None:
             context |= _build_context(page, snapshot, statistics, grouping)
@@ -61,7 +60,6 @@ def show_issue(page: Page) -> Response:
     context = {
         "issue": issue,
         "title": QUALITY_ISSUES[issue],
-        "quality_issues": QUALITY_ISSUES,
         "statistics": statistics,
         # Records may have been retired since the statistics were computed.
         "rows": [item for item in items if item.record.state == RecordState.PUBLISHED],

@@ -10,7 +10,7 @@ from lexarium.domain.record import Relation
 from lexarium.domain.schema.relation_types import RELATION_TYPES, RelationType
 from lexarium.services.access.permissions import Permission
 from lexarium.services.curation import submissions
-from lexarium.services.records.lookup import find_names, get_record, require_published, require_version
+from lexarium.services.records.lookup import find_names, get_published
 from lexarium.store.position import Snapshot
 from lexarium.store.transaction import Transaction
 from lexarium.web.pages.curation import revert
@@ -31,8 +31,7 @@ def show_form(page: Page) -> Response:
     """Show the relations of a record, and forms to add one."""
     values = {name: get_text(page.fields, name) for name in ("q", "target", "mapping", "outside", "relation")}
     with page.read() as snapshot:
-        current = get_record(snapshot, page.id)
-        require_published(current.record)
+        current = get_published(snapshot, None, page.id)
         types = current.record.collection.relation_types
         internal_types = {name: item for name, item in types.items() if item.target_collection is not None}
         selected_type = internal_types.get(values["relation"]) or next(iter(internal_types.values()), None)
@@ -68,9 +67,7 @@ def submit(page: Page) -> Response:
         return show_form(page)
 
     def task(transaction: Transaction) -> str:
-        previous = get_record(transaction.connection, page.id)
-        require_published(previous.record)
-        require_version(previous.change, version)
+        previous = get_published(transaction.connection, None, page.id, version)
         writer = submissions.open_writer(transaction, caller)
         change_relation = writer.remove_relation if action == "remove" else writer.add_relation
         result = change_relation(previous, type_name, target)

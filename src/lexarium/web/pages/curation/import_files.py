@@ -20,7 +20,7 @@ from lexarium.services.access.permissions import Permission
 from lexarium.services.records.lookup import find_existing_ids
 from lexarium.services.transfer.uploads import RETENTION_SECONDS, ImportOptions, Upload
 from lexarium.web.http.uploads import UploadedForm, read_upload
-from lexarium.web.pages.form_fields import COLLECTION_CHOICES, FORM_ERRORS, FormValues, get_text, to_field_errors
+from lexarium.web.pages.form_fields import FORM_ERRORS, FormValues, get_text, to_field_errors
 from lexarium.web.pages.page import (
     FormRoute,
     Page,
@@ -45,7 +45,6 @@ _PREFERENCES: dict[str, ConflictPreference | None] = {"": None, "ours": "ours", 
 _CHOICES: dict[str, Any] = {
     "labels": _FIELD_LABELS,
     "formats": [(file_format.name, file_format.description) for file_format in _FORMATS.values()],
-    "collection_choices": COLLECTION_CHOICES,
 }
 
 

@@ -9,7 +9,7 @@ from lexarium.services.access.permissions import Permission
 from lexarium.services.curation import merges
 from lexarium.services.curation.record_writer import RecordWriter
 from lexarium.services.records import detail
-from lexarium.services.records.lookup import get_published, get_record, require_published
+from lexarium.services.records.lookup import get_published
 from lexarium.store.transaction import Transaction
 from lexarium.web.pages.curation import revert
 from lexarium.web.pages.curation.record_picker import find_choices
@@ -26,8 +26,7 @@ def show_form(page: Page) -> Response:
     survivor_id = get_text(form_values, "into")
     context: dict[str, Any] = {"survivor": None}
     with page.read() as snapshot:
-        merged = get_record(snapshot, page.id)
-        require_published(merged.record)
+        merged = get_published(snapshot, None, page.id)
         newer_versions = [*revert.list_newer_versions(snapshot, merged, get_int(form_values, "version"))]
         if survivor_id == page.id:
             page.errors = {"into": "A record cannot be merged into itself."}
@@ -63,10 +62,9 @@ def merge(page: Page) -> Response:
     caller = page.caller
 
     def task(transaction: Transaction) -> str:
-        collection = get_record(transaction.connection, page.id).record.collection
-        merged = get_published(transaction.connection, collection, page.id, version)
+        merged = get_published(transaction.connection, None, page.id, version)
         if survivor_id != page.id:
-            get_published(transaction.connection, collection, survivor_id, survivor_version)
+            get_published(transaction.connection, merged.record.collection, survivor_id, survivor_version)
         survivor = RecordWriter(transaction, caller).merge(merged, survivor_id)
         return add_query(record_path(survivor.record.id), merged=page.id)
 

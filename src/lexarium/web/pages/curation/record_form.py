@@ -17,7 +17,7 @@ from lexarium.services.access.permissions import Permission
 from lexarium.services.curation import submissions
 from lexarium.services.idempotency import IdempotencyRequest
 from lexarium.services.records import queries
-from lexarium.services.records.lookup import get_published, get_record, require_published
+from lexarium.services.records.lookup import get_published, get_record
 from lexarium.store.transaction import Transaction
 from lexarium.web.http.write_response import WriteResponse, make_idempotent
 from lexarium.web.pages.curation import draft_fields
@@ -54,7 +54,6 @@ class RecordForm:
     values: Mapping[str, str]
     record_id: str | None = None
     version: int | None = None
-    errors: Mapping[str, str] = field(default_factory=dict)
     newer_values: Mapping[str, str] = field(default_factory=dict)
     conflicting_fields: frozenset[str] = frozenset()
     is_preview: bool = False
@@ -117,48 +116,41 @@ def choose_collection(page: Page) -> Response:
     return page.render("choose_collection.html", {})
 
 
-def show_new(page: Page) -> Response:
-    """Show an empty form, with a name if the query has one."""
+def show_new(page: Page, *, is_preview: bool = False) -> Response:
+    """Show an empty form, with a name if the query has one; or the form that was sent, as preview or with errors."""
     collection = get_collection(page.request)
-    values = draft_fields.to_form_values(_build_empty_draft(collection))
-    values["name"] = page.query.get("name", "")
-    return _render_form(page, RecordForm(collection, values), secrets.token_hex(8))
+    if page.fields:
+        values, key = _get_values(collection, page.fields), get_text(page.fields, "key")
+    else:
+        values, key = draft_fields.to_form_values(_build_empty_draft(collection)), secrets.token_hex(8)
+        values["name"] = page.query.get("name", "")
+    return _render_form(page, RecordForm(collection, values, is_preview=is_preview), key)
 
 
 def create(page: Page) -> Response:
-    """Create a record or propose it; or show the form again, as preview or with errors."""
-    collection, caller, fields, key = (
-        get_collection(page.request),
-        page.caller,
-        page.fields,
-        get_text(page.fields, "key"),
-    )
-    draft, values = _parse_draft(collection, fields, _build_empty_draft(collection)), _get_values(collection, fields)
-    if get_text(fields, "act") == "preview":
-        return _render_form(page, RecordForm(collection, values, is_preview=True), key)
+    """Create a record or propose it, or show a preview."""
+    collection, caller = get_collection(page.request), page.caller
+    draft = _parse_draft(collection, page.fields, _build_empty_draft(collection))
+    if get_text(page.fields, "act") == "preview":
+        return show_new(page, is_preview=True)
 
     def task(transaction: Transaction) -> WriteResponse:
         result = submissions.open_writer(transaction, caller).create(collection, draft)
         return WriteResponse(303, None, build_result_url(result))
 
     # A form sent twice has the same key and content, and is applied once.
-    digest = hashlib.sha256(orjson.dumps(dict(fields), option=orjson.OPT_SORT_KEYS)).hexdigest()
-    idempotency = IdempotencyRequest.from_parts(f"page-{digest}" if key else None)
-    try:
-        response = page.write(make_idempotent(caller.account.id, idempotency, task))
-    except (InvalidInput, QuotaExceeded) as error:
-        return _render_form(page, RecordForm(collection, values, errors=to_field_errors(error)), key)
+    digest = hashlib.sha256(orjson.dumps(dict(page.fields), option=orjson.OPT_SORT_KEYS)).hexdigest()
+    idempotency = IdempotencyRequest.from_parts(f"page-{digest}" if get_text(page.fields, "key") else None)
+    response = page.write(make_idempotent(caller.account.id, idempotency, task))
     return RedirectResponse(str(response.location), 303)
 
 
 def show_edit(page: Page) -> Response:
     """Show the form with the current values of a record."""
     with page.read() as snapshot:
-        current = get_record(snapshot, page.id)
-    record = current.record
-    require_published(record)
-    values = draft_fields.to_form_values(to_draft(record))
-    return _render_form(page, RecordForm(record.collection, values, record.id, current.version))
+        current = get_published(snapshot, None, page.id)
+    values = draft_fields.to_form_values(to_draft(current.record))
+    return _render_form(page, RecordForm(current.record.collection, values, page.id, current.version))
 
 
 def save_edit(page: Page) -> Response:
@@ -181,10 +173,9 @@ def save_edit(page: Page) -> Response:
     except VersionConflict:
         form = _rebase_form(page, form, base_draft, draft)
     except (InvalidInput, QuotaExceeded) as error:
-        form = replace(form, errors=to_field_errors(error))
+        page.errors = to_field_errors(error)
     except (RecordRetired, RecordMerged) as error:
-        message = f"{error} What you wrote is still here, so that you can take it elsewhere."
-        form = replace(form, errors={"": message})
+        page.errors = {"": f"{error} What you wrote is still here, so that you can take it elsewhere."}
     return _render_form(page, form)
 
 
@@ -228,7 +219,7 @@ def _render_form(page: Page, form: RecordForm, key: str = "") -> Response:
         "key": key,
         **_build_preview(page.site, form),
     }
-    return page.render("record_form.html", context, 409 if form.newer_values else 422 if form.errors else 200)
+    return page.render("record_form.html", context, 409 if form.newer_values else 200)
 
 
 def _build_preview(site: Site, form: RecordForm) -> dict[str, Any]:
@@ -266,7 +257,7 @@ def _get_values(collection: Collection, fields: FormValues) -> dict[str, str]:
 ROUTES = (
     PageRoute("/propose", choose_collection, Permission.PROPOSE),
     PageRoute("/propose/{collection}", show_new, Permission.PROPOSE),
-    FormRoute("/propose/{collection}", create, Permission.PROPOSE),
+    FormRoute("/propose/{collection}", create, Permission.PROPOSE, show_new),
     FormRoute("/preview/{collection}", preview, Permission.PROPOSE),
     PageRoute("/edit/{id}", show_edit, Permission.PROPOSE),
     FormRoute("/edit/{id}", save_edit, Permission.PROPOSE),

@@ -5,7 +5,7 @@ from starlette.responses import Response
 from lexarium.services.access.permissions import Permission
 from lexarium.services.curation import submissions
 from lexarium.services.curation.draft_checks import list_retirement_warnings
-from lexarium.services.records.lookup import get_published, get_record, require_published
+from lexarium.services.records.lookup import get_published
 from lexarium.services.records.queries import list_referrers
 from lexarium.store.transaction import Transaction
 from lexarium.web.pages.curation import revert
@@ -21,8 +21,7 @@ def show_form(page: Page) -> Response:
     """Show what uses a record, and a form to retire it."""
     values = {name: get_text(page.fields, name) for name in ("q", "replaced_by")}
     with page.read() as snapshot:
-        current = get_record(snapshot, page.id)
-        require_published(current.record)
+        current = get_published(snapshot, None, page.id)
         choices = find_choices(page.site, values["q"], current.record.collection.name, page.id)
         context = {
             "record": current.record,
@@ -47,8 +46,7 @@ def retire(page: Page) -> Response:
     caller = page.caller
 
     def task(transaction: Transaction) -> str:
-        collection = get_record(transaction.connection, page.id).record.collection
-        previous = get_published(transaction.connection, collection, page.id, version)
+        previous = get_published(transaction.connection, None, page.id, version)
         result = submissions.open_writer(transaction, caller).retire(previous, replacement_id)
         return revert.build_result_url(result, previous)
 

@@ -14,14 +14,12 @@ from lexarium.services.access.permissions import Permission
 from lexarium.services.curation import proposals, review
 from lexarium.services.curation.review import RETIRE, ProposalReview
 from lexarium.services.records.catalogue_state import get_position
-from lexarium.services.records.statistics import QUALITY_ISSUES
 from lexarium.store.position import Snapshot
 from lexarium.web.pages.curation import draft_fields
 from lexarium.web.pages.curation.record_form import build_form_field, is_changed
 from lexarium.web.pages.curation.revert import OWN_PROPOSALS_PATH
 from lexarium.web.pages.filters import add_query, field_label
 from lexarium.web.pages.form_fields import (
-    COLLECTION_CHOICES,
     FormValues,
     get_required_version,
     get_text,
@@ -56,9 +54,7 @@ def show_queue(page: Page) -> Response:
             "is_continued": page_key is not None,
             "next": last and add_query(_PATH, **filter_params, from_=f"{last.proposal.made}-{last.proposal.id}"),
             "authors": review.list_authors(snapshot, proposal_filter.author),
-            "collection_choices": COLLECTION_CHOICES,
             "statistics": statistics,
-            "quality_issues": QUALITY_ISSUES,
             "flaggable": [name for name, collection in COLLECTIONS.items() if "flag_for_curator" in collection.fields],
             "same_name_groups": review.group_same_names(snapshot, repeated_ids),
             "decided": _find_decided(page, snapshot),
