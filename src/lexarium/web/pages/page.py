@@ -83,7 +83,7 @@ class Page:
         error_status: int = 422,
     ) -> Response:
         """Render the page, with `error_status` if it shows errors."""
-        page_context = {"form_values": self.fields, "errors": self.errors, **context}
+        page_context = {"form_values": self.fields, "errors": self.errors, "query": self.query, **context}
         return self.site.render(self.request, template, page_context, error_status if self.errors else status, headers)
 
 

@@ -13,12 +13,6 @@ from lexarium.web.request_models import NewUser, UserChange, parse_model
 _PATH = "/admin/people"
 _DETAIL_PATH = _PATH + "/{id}"
 _PAGE_SIZE = 100
-_SUCCESS_MESSAGES = {
-    "added": "The account is made. Give it a password, or a token, so that it can be used.",
-    "role": "The role is changed. It counts from the next request on.",
-    "password": "The password is set. All sessions of the account, and the tokens made from them, have ended.",
-    "erased": "The account is erased: its name, password and tokens are gone. What it wrote stays, under its id.",
-}
 
 
 def list_accounts(page: Page) -> Response:
@@ -31,7 +25,6 @@ def list_accounts(page: Page) -> Response:
         "start": start,
         "next": summaries[_PAGE_SIZE].account.name if len(summaries) > _PAGE_SIZE else None,
         "roles": ROLE_CHOICES,
-        "notice": _SUCCESS_MESSAGES.get(page.query.get("did", "")),
     }
     return page.render("accounts.html", context)
 
@@ -52,7 +45,6 @@ def show_account(page: Page) -> Response:
             "tokens": list_tokens_page(snapshot, None, _PAGE_SIZE, account_id=page.id),
             "roles": ROLE_CHOICES,
             "is_own": page.caller.account.id == page.id,
-            "notice": _SUCCESS_MESSAGES.get(page.query.get("did", "")),
         }
     return page.render("account.html", context)
 

@@ -26,10 +26,6 @@ from lexarium.web.request_models import NewToken, parse_model
 
 _ADMIN_PATH, _ACCOUNT_PATH = "/admin/tokens", "/account"
 _PAGE_SIZE = 100
-_SUCCESS_MESSAGES = {
-    "revoked": "The token is revoked, and so are all that were made with it.",
-    "password": "Your password is changed.",
-}
 
 
 def list_tokens(page: Page) -> Response:
@@ -53,7 +49,6 @@ def list_tokens(page: Page) -> Response:
             page.request.url.path, before=f"{last.created_at}-{last.id}", of=account_id, ended=include_inactive
         ),
         "roles": ROLE_CHOICES[: caller.role.rank + 1],
-        "notice": _SUCCESS_MESSAGES.get(query.get("did", "")),
     }
     return page.render("tokens.html" if is_admin_page else "my_account.html", context)
 

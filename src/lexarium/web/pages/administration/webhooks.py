@@ -18,12 +18,6 @@ from lexarium.web.request_models import parse_webhook
 _PATH = "/admin/webhooks"
 _DETAIL_PATH = _PATH + "/{id}"
 _PAGE_SIZE = 100
-_SUCCESS_MESSAGES = {
-    "changed": "The webhook is changed.",
-    "enabled": "The webhook goes on, with the change where it stopped.",
-    "paused": "The webhook is paused: nothing is sent until it goes on.",
-    "deleted": "The webhook is gone, and the log of its deliveries with it.",
-}
 
 
 def list_webhooks(page: Page) -> Response:
@@ -32,7 +26,6 @@ def list_webhooks(page: Page) -> Response:
         context = {
             "webhooks": subscriptions.list_webhooks(snapshot),
             "revision": get_position(snapshot).revision,
-            "notice": _SUCCESS_MESSAGES.get(page.query.get("did", "")),
         }
     return page.render("webhooks.html", context)
 
@@ -54,7 +47,6 @@ def show_webhook(page: Page, test_result: str | None = None) -> Response:
             "shown": _PAGE_SIZE,
             "form_values": page.fields if page.errors else _to_form_values(webhook),
             "test_result": test_result,
-            "notice": _SUCCESS_MESSAGES.get(page.query.get("did", "")),
         }
     return page.render("webhook.html", context)
 

@@ -35,8 +35,17 @@ def show_record(page: Page) -> Response:
         record = change.to_record()
         require_unmerged(record)
         caller, record_detail = page.site.get_caller(page.request), detail.load_detail(snapshot, change)
+        classes = page.site.class_cache.get(snapshot)
+        is_class = record.collection == CONCEPT_CLASS
         context = {
-            **_build_context(page, snapshot, record_detail),
+            "detail": record_detail,
+            "class": classes.get(record.fields.get("id_concept_class", "")),
+            "graph": build_graph(record.fields["name"], record_detail.relation_groups),
+            "members": _list_members(page, snapshot, record.id) if is_class else [],
+            "versions": detail.list_history(snapshot, record.id, change.version, _VERSIONS_SHOWN),
+            "newest": change.version,
+            "citations": _build_citations(_get_citation_source(page), record_detail),
+            "own_color_index": classes[record.id].color_index if record.id in classes else None,
             "notice": None if caller is None else build_undo_notice(page.query, snapshot, change, caller),
             "pending": [] if caller is None else review.list_pending(snapshot, caller, change),
         }
@@ -58,25 +67,6 @@ def show_history(page: Page) -> Response:
             "before": last_version if last_version > 1 else None,
         }
     return page.render("history.html", context)
-
-
-def _build_context(page: Page, snapshot: Snapshot, record_detail: RecordDetail) -> dict[str, Any]:
-    record, change = record_detail.record, record_detail.change
-    collection = record.collection.name
-    classes = page.site.class_cache.get(snapshot)
-    return {
-        "detail": record_detail,
-        "record": record,
-        "change": change,
-        "name": record.fields["name"],
-        "class": classes.get(record.fields.get("id_concept_class", "")),
-        "graph": build_graph(record.fields["name"], record_detail.relation_groups),
-        "members": _list_members(page, snapshot, record.id) if collection == CONCEPT_CLASS.name else [],
-        "versions": detail.list_history(snapshot, record.id, change.version, _VERSIONS_SHOWN),
-        "newest": change.version,
-        "citations": _build_citations(_get_citation_source(page), record_detail),
-        "own_color_index": classes[record.id].color_index if record.id in classes else None,
-    }
 
 
 def _list_members(page: Page, snapshot: Snapshot, class_id: str) -> list[dict[str, Any]]:

@@ -46,9 +46,7 @@ def show_form(page: Page) -> Response:
             "mapping_types": [(name, item.label) for name, item in types.items() if item.target_collection is None],
             "selected_type": selected_type,
             "choices": prepend_selected(snapshot, values["target"], choices) if target_collection else [],
-            "has_searched": bool(values["q"].strip()),
             "form_values": values,
-            "labels": {"target": "Record", "outside": "Identifier"},
             "notice": revert.build_undo_notice(page.query, snapshot, current.change, page.caller),
         }
     return page.render("edit_relations.html", context)

@@ -36,7 +36,6 @@ _PATH = "/import"
 _DETAIL_PATH = _PATH + "/{ticket}"
 # Most imports are done after this time, so the first page already shows the result.
 _WAIT_SECONDS = 2.0
-_MAX_LISTED = 200
 # Labels of the form fields that correspond to options of the command line, which messages mention.
 _FIELD_LABELS = {"format": "Format", "collection": "Collection", "map": "What columns mean"}
 _CLI_OPTION = re.compile(rf"--({'|'.join(_FIELD_LABELS)})\b")
@@ -70,7 +69,6 @@ def show_preview(page: Page) -> Response:
     notes = upload.problems or upload.report.get("warnings", [])
     context = {
         "upload": upload,
-        "max_listed": _MAX_LISTED,
         "minutes": RETENTION_SECONDS // 60,
         "form_values": page.fields if page.errors else stored_values,
         "notes": [

@@ -31,9 +31,7 @@ def show_form(page: Page) -> Response:
             "referrers": list_referrers(snapshot, page.id, _MAX_REFERRERS + 1),  # one more than are shown
             "max_referrers": _MAX_REFERRERS,
             "choices": prepend_selected(snapshot, values["replaced_by"], choices),
-            "has_searched": bool(values["q"].strip()),
             "form_values": values,
-            "labels": {"replaced_by": "In its place"},
         }
     return page.render("retire.html", context)
 

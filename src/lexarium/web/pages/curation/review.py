@@ -195,7 +195,7 @@ def list_own(page: Page) -> Response:
         own, last = split_page(proposals.list_own(snapshot, page.caller, page_key, _OWN_PAGE_SIZE + 1), _OWN_PAGE_SIZE)
         reviews = [review.load_review(snapshot, proposal) for proposal in own]
     next_url = last and add_query(OWN_PROPOSALS_PATH, before=f"{last.made}-{last.id}")
-    return page.render("proposals.html", {"reviews": reviews, "did": page.query.get("did"), "next": next_url})
+    return page.render("proposals.html", {"reviews": reviews, "next": next_url})
 
 
 def withdraw(page: Page) -> Response:
