@@ -1,7 +1,7 @@
 """Render templates as responses."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -58,13 +58,13 @@ def get_templates() -> Environment:
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
-    functions = {
-        name: value for name, value in vars(filters).items() if getattr(value, "__module__", None) == filters.__name__
-    }
-    environment.filters |= functions
+    dates = (filters.format_date, filters.format_datetime, filters.format_iso, filters.format_month)
+    labels = (filters.action_label, filters.field_label, filters.to_plural, filters.to_singular)
+    others = (filters.format_number, filters.record_path, filters.split_paragraphs)
+    environment.filters |= {function.__name__: function for function in (*dates, *labels, *others)}
     environment.globals |= {
-        **functions,
         "action_choices": [(action.value, filters.action_label(action)) for action in Action],
+        "add_query": filters.add_query,
         "collection_choices": [(name, filters.to_plural(name)) for name in COLLECTIONS],
         "collections": COLLECTIONS,
         "format_count": format_count,
@@ -153,12 +153,12 @@ class Site:
             caller = self.get_caller(request)
             if caller is None:
                 return None
-            permissions = map(caller.has_permission, (Permission.PUBLISH, Permission.ADMINISTER))
-            user = SignedInUser(caller.account.name, *permissions)
-            if not user.can_publish:
-                return user
+            can_publish, can_administer = map(caller.has_permission, (Permission.PUBLISH, Permission.ADMINISTER))
+            if not can_publish:
+                return SignedInUser(caller.account.name, can_publish, can_administer)
             with self.database.read() as snapshot:
-                return replace(user, pending_count=count_open(snapshot, _MAX_PENDING_COUNT))
+                pending_count = count_open(snapshot, _MAX_PENDING_COUNT)
+            return SignedInUser(caller.account.name, can_publish, can_administer, pending_count)
         except StoreError:  # The page itself may not need the database.
             return None
 
