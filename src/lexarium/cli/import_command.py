@@ -11,10 +11,11 @@ from rich.table import Table
 from rich.text import Text
 
 from lexarium.cli.options import CollectionOption, DatabaseOption, JsonOption, choice_option, open_database, relax_gc
-from lexarium.cli.terminal import err, format_count, out, print_list, progress_bar
+from lexarium.cli.terminal import err, out, print_list, progress_bar
 from lexarium.domain.errors import ImportRejected, LexariumError
 from lexarium.domain.import_merge import ConflictPreference
 from lexarium.domain.schema.collections import COLLECTIONS
+from lexarium.domain.text.numbers import format_count
 from lexarium.formats.column_mapping import parse_mapping_options
 from lexarium.formats.registry import FORMATS, Format
 from lexarium.services.transfer.import_report import ImportConflict, ImportReport, serialize_problems, serialize_report

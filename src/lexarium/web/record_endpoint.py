@@ -22,8 +22,9 @@ from lexarium.web.http.conditional import build_not_modified, read_conditional_h
 from lexarium.web.http.encodings import choose_encoding, encode_body, encoding_headers
 from lexarium.web.http.negotiation import choose_media_type
 from lexarium.web.http.problems import HTTPProblem, problem_response, redirect_merged
-from lexarium.web.pages.catalogue.record import render_record
+from lexarium.web.pages.catalogue.record import show_record
 from lexarium.web.pages.filters import record_path
+from lexarium.web.pages.page import Page
 from lexarium.web.pages.site import SECURITY_HEADERS, Site
 
 RECORD_PATH = "/id"
@@ -63,7 +64,7 @@ class RecordEndpoint:
         name = _negotiate(request, MEDIA_TYPES)
         record_id = request.path_params["id"]
         if name == _HTML:
-            return await run_in_threadpool(self._render_page, request, record_id)
+            return await run_in_threadpool(self._render_page, request)
         try:
             body = await run_in_threadpool(self._render, name, record_id)
         except RecordMerged as error:
@@ -105,9 +106,9 @@ class RecordEndpoint:
         body: bytes = rdf_format.codec.render_record(rdf_format, self._vocabulary, record, related_records)
         return body
 
-    def _render_page(self, request: Request, record_id: str) -> Response:
+    def _render_page(self, request: Request) -> Response:
         try:
-            response = render_record(self._site, request, record_id)
+            response = show_record(Page(self._site, request))
         except RecordMerged as error:
             response = RedirectResponse(record_path(error.survivor_id), 308, {"cache-control": "no-cache"})
         except NotFound as error:

@@ -1,6 +1,5 @@
 """Find terms in a text."""
 
-import asyncio
 import codecs
 from collections.abc import Iterable, Iterator
 from itertools import islice
@@ -13,13 +12,13 @@ from starlette.responses import Response, StreamingResponse
 
 from lexarium.client.models import Annotations
 from lexarium.domain.schema.collections import DEFAULT_SEARCH_COLLECTIONS
-from lexarium.search.annotator import Annotator, Mention
-from lexarium.services.search.annotator_cache import AnnotatorCache
+from lexarium.search.annotator import Mention
 from lexarium.services.serializers import iter_annotations
 from lexarium.web.http.limits import Limits
 from lexarium.web.http.problems import HTTPProblem
 from lexarium.web.http.request_body import get_media_type
 from lexarium.web.http.streaming import iter_chunks, read_first_chunk
+from lexarium.web.pages.catalogue.annotate import get_annotator
 from lexarium.web.v1.operation import (
     JSON,
     Body,
@@ -34,7 +33,6 @@ from lexarium.web.v1.operations.search import CollectionsParam
 from lexarium.web.v1.request_models import TextRequest
 
 MAX_TEXT_BYTES = 10 << 20
-_READY_SECONDS = 10
 _MAX_BYTES_IN_MEMORY = 1 << 20
 _CHUNK_BYTES = 1 << 16
 _MAX_ANNOTATIONS = 1_000_000
@@ -66,16 +64,6 @@ async def annotate(context: RequestContext, query: AnnotateParameters) -> Respon
     first_chunk = await read_first_chunk(chunks, limits)
     headers = {"access-control-allow-origin": "*", "cache-control": "no-store"}
     return StreamingResponse(iter_chunks(first_chunk, chunks, limits), media_type=JSON, headers=headers)
-
-
-async def get_annotator(annotator_cache: AnnotatorCache) -> Annotator:
-    """Return the annotator with the present names. Waits without a thread. Raises a 503 if that takes long."""
-    try:
-        async with asyncio.timeout(_READY_SECONDS):
-            return await asyncio.wrap_future(annotator_cache.get_current())
-    except TimeoutError:
-        detail = "The names of the catalogue are still being read, as after every start. Try again."
-        raise HTTPProblem(503, detail, {"Retry-After": str(_READY_SECONDS)}) from None
 
 
 async def _read_text(request: Request, limits: Limits) -> Iterable[str]:
