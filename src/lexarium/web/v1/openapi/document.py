@@ -1,14 +1,17 @@
 """The OpenAPI document, derived from the operations."""
 
 from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib.resources import files
 from inspect import getdoc
 from typing import Any
+
+import orjson
 
 from lexarium import __version__
 from lexarium.domain.schema.collections import COLLECTIONS, Collection
 from lexarium.web.v1.openapi import valpha
 from lexarium.web.v1.openapi.components import RequestSchemaGenerator, build_components, find_schema_name
-from lexarium.web.v1.openapi.examples import find_example, find_example_id
 from lexarium.web.v1.openapi.responses import (
     NOT_MODIFIED,
     describe_content,
@@ -45,16 +48,6 @@ _HEADERS = {
     "Idempotency-Key": "Done once, however often it is sent, for a day.",
     "Last-Event-Id": "Where a live stream resumes.",
 }
-_EXAMPLES = {"q": "working memory", "prefix": "work mem", "version": 1, "from": 1, "to": 2, "If-Match": '"1"'}
-_EXAMPLE_IDS = {
-    "users": "usr_4f1d2c8e9b07a635",
-    "tokens": "tok_5d77d105ab49c581",
-    "webhooks": "whk_8a1e6b3c5d7f9024",
-    "proposals": "prp_0c5a7e3f9d2b4861",
-    "records": find_example_id("concept"),
-    "releases": "2026.1",
-}
-"""By the first segment of a path."""
 
 
 def build_document(title: str) -> dict[str, Any]:
@@ -156,14 +149,26 @@ def _describe_headers(operation: Operation) -> Iterator[dict[str, Any]]:
 def _add_examples(path: str, operation: dict[str, Any]) -> None:
     """Add examples to an operation's parameters, body and responses."""
     segment = path.split("/")[3] if path.count("/") > 2 else ""
-    collection = segment if segment in COLLECTIONS else "concept"
-    identifier = find_example_id(segment) if segment in COLLECTIONS else _EXAMPLE_IDS.get(segment)
-    values = {**_EXAMPLES, "id": identifier, "name": identifier, **find_example("Relate", collection)}
+    examples = _load_examples()
+    by_schema = examples["schemas"]["concept"] | examples["schemas"].get(segment, {})
+    identifier = examples["ids"].get(segment)
+    values = {**examples["parameters"], "id": identifier, "name": identifier, **by_schema["Relate"]}
     for parameter in operation.get("parameters", ()):
         if parameter.get("required") and values.get(parameter["name"]) is not None:
             parameter["example"] = values[parameter["name"]]
     for described in (operation.get("requestBody", {}), *operation["responses"].values()):
         for media in described.get("content", {}).values():
-            example = find_example(media["schema"]["$ref"].rpartition("/")[2], collection)
-            if example is not None:
-                media["example"] = example
+            name = media["schema"]["$ref"].rpartition("/")[2]
+            if name in by_schema:
+                media["example"] = by_schema[name]
+
+
+@cache
+def _load_examples() -> dict[str, Any]:
+    """Return examples of parameters, of ids by the first segment of a path, and of schemas by collection.
+
+    Those of `concept` serve where a collection has none of its own.
+    """
+    examples: dict[str, Any] = orjson.loads(files(__package__).joinpath("examples.json").read_bytes())
+    examples["schemas"]["concept"]["Service"]["version"] = __version__
+    return examples
