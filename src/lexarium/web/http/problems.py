@@ -8,7 +8,6 @@ from typing import Any
 
 import orjson
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
@@ -89,7 +88,9 @@ def problem_response(error: Exception, headers: Mapping[str, str] | None = None)
     return Response(orjson.dumps({**body, **description.extensions}), status, all_headers, "application/problem+json")
 
 
-def redirect_merged(error: RecordMerged, url: str, headers: Mapping[str, str], **extensions: Any) -> Response:
+def redirect_merged(
+    error: RecordMerged, url: str, headers: Mapping[str, str] | None = None, **extensions: Any
+) -> Response:
     """Return a permanent redirect from a merged record to the URL of its survivor."""
     return problem_response(HTTPProblem(308, str(error), {"location": url}, **extensions), headers)
 
@@ -117,11 +118,6 @@ def _describe_domain_error(error: LexariumError) -> tuple[int, str, dict[str, An
         ]
         detail = " ".join([detail, *(problem.message for problem in error.problems)])
     return status, detail, extensions
-
-
-async def handle_error(request: Request, error: Exception) -> Response:
-    """Handle an error that reached the framework."""
-    return problem_response(error)
 
 
 CORS_HEADERS = {"access-control-allow-origin": "*"}

@@ -6,7 +6,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from enum import Enum
 from functools import cached_property, partial
 from inspect import iscoroutinefunction
-from typing import Any, Self, TypeVar, get_origin
+from typing import Any, Self, get_origin
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from starlette.concurrency import run_in_threadpool
@@ -15,10 +15,10 @@ from starlette.responses import Response
 
 from lexarium.domain.errors import FieldProblem, InvalidInput, VersionConflict
 from lexarium.domain.schema.collections import Collection
-from lexarium.domain.validation import format_error, to_field_problems
+from lexarium.domain.validation import format_error
 from lexarium.services.access.authentication import Authenticator
 from lexarium.services.access.permissions import Caller, Permission
-from lexarium.services.idempotency import IdempotencyRequest
+from lexarium.services.idempotency import IdempotencyRequest, WriteResponse, make_idempotent
 from lexarium.services.records.lookup import VersionedRecord
 from lexarium.services.search.annotator_cache import AnnotatorCache
 from lexarium.services.search.record_search import RecordSearch
@@ -26,17 +26,20 @@ from lexarium.services.serializers import serialize_record
 from lexarium.settings import Settings
 from lexarium.store.database import Database
 from lexarium.store.transaction import Transaction
+from lexarium.web.http.conditional import encode_response
 from lexarium.web.http.limits import Limits
 from lexarium.web.http.problems import HTTPProblem
 from lexarium.web.http.request_body import get_media_type, parse_json_object
 from lexarium.web.http.streaming import EventStreams
 from lexarium.web.http.write_requests import authenticate_request, await_write, build_idempotency_request
-from lexarium.web.http.write_response import WriteResponse, make_idempotent
 from lexarium.web.middleware.access_gate import AccessGate
-from lexarium.web.v1.responses import to_response
+from lexarium.web.request_models import parse_model
+from lexarium.web.v1.responses import OrjsonResponse, to_response
 
 JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
+MIN_COMPRESSED_BYTES = 1024
+INVALID_BODY = "The body is not valid."
 READ_ERRORS = (404, 410, 308)
 """Errors of reading a record that may be missing, retired or merged."""
 WRITE_ERRORS = (404, 409, 410)
@@ -44,8 +47,6 @@ WRITE_ERRORS = (404, 409, 410)
 _COLLECTION = "/{collection}"
 _ETAG = re.compile(r'"(\d{1,9})(?:-[a-z]+)?"', re.ASCII)
 """ETag of a version, in whichever content encoding it was sent."""
-
-ModelT = TypeVar("ModelT", bound=BaseModel)
 
 
 class Parameters(BaseModel):
@@ -118,6 +119,8 @@ class RequestContext:
     """Who sends the request; set for operations that need a token."""
     if_match: IfMatch = field(init=False)
     """Set for operations with `if_match`."""
+    rate_limit_headers: dict[str, str] = field(default_factory=dict)
+    """Set for writes; sent with every response to them."""
 
     @property
     def collection(self) -> Collection:
@@ -202,6 +205,11 @@ class Operation:
         """Whether it exists for each collection."""
         return self.path.startswith(_COLLECTION)
 
+    @cached_property
+    def has_etag(self) -> bool:
+        """Whether its successful responses have an ETag, and are compressed if they are JSON."""
+        return self.cacheable and self.method == "GET"
+
     @property
     def needs_token(self) -> bool:
         """Whether the request must be authenticated."""
@@ -270,13 +278,16 @@ class Operation:
         if parameters is None:
             raise InvalidInput("The request is not valid.", problems)
         arguments = [] if data is None else [self.body.parse(data)]  # type: ignore[union-attr, misc]
-        return await self._run(context, key, parameters, *arguments)
+        response = await self._run(context, key, parameters, *arguments)
+        if self.has_etag and isinstance(response, OrjsonResponse):
+            return await encode_response(request.scope, response, MIN_COMPRESSED_BYTES)
+        return response
 
     async def _authenticate(self, context: RequestContext) -> Caller:
         """Return who sends the request; count a write against their rate limit; check their permission."""
         caller = await authenticate_request(context.request, context.services.authenticator)
         if self.method != "GET":
-            context.request.state.rate = context.services.limits.write_limiter.acquire(caller.token_id)
+            context.rate_limit_headers = context.services.limits.write_limiter.acquire(caller.token_id)
         if self.permission is not None:
             caller.require(self.permission)
         return caller
@@ -356,9 +367,11 @@ def returns(content: Any, *headers: str, status: int = 200) -> dict[int, Success
 NO_CONTENT = {204: Success({})}
 
 
-def json_body(model: type[BaseModel], *, required: bool = True) -> Body:
-    """Return a body of JSON that is parsed as this model."""
-    return Body({JSON: model}, partial(parse_body, model), required)
+def json_body(
+    model: type[BaseModel], message: str = INVALID_BODY, *, required: bool = True, strict: bool = True
+) -> Body:
+    """Return a body of JSON that is parsed as this model; an invalid one is refused with the message."""
+    return Body({JSON: model}, partial(parse_model, model, message=message, strict=strict), required)
 
 
 def raw_body(model: type, *, patch: bool = False) -> Body:
@@ -371,14 +384,6 @@ async def read_json(request: Request, limits: Limits) -> dict[str, Any]:
     if get_media_type(request) not in (JSON, MERGE_PATCH):
         raise HTTPProblem(415, f"The body must be {JSON} or {MERGE_PATCH}.")
     return parse_json_object(await limits.read_body(request))
-
-
-def parse_body(model: type[ModelT], data: Mapping[str, Any]) -> ModelT:
-    """Validate a body strictly. Raise InvalidInput with every problem."""
-    try:
-        return model.model_validate(data, strict=True, extra="forbid")
-    except ValidationError as error:
-        raise InvalidInput("The body is not valid.", to_field_problems(error)) from None
 
 
 def split_commas(values: list[str]) -> list[str]:

@@ -6,8 +6,8 @@ import orjson
 from starlette.responses import Response
 
 from lexarium.domain.change import Change
+from lexarium.services.idempotency import WriteResponse
 from lexarium.services.serializers import serialize_record
-from lexarium.web.http.write_response import WriteResponse
 
 V1_PATH = "/api/v1"
 

@@ -13,6 +13,7 @@ from lexarium.domain.proposal import Proposal
 from lexarium.domain.schema.collections import Collection
 from lexarium.services.access.authentication import Authenticator
 from lexarium.services.curation import submissions
+from lexarium.services.idempotency import WriteResponse, make_idempotent
 from lexarium.services.records.lookup import VersionedRecord
 from lexarium.services.search.record_search import RecordSearch
 from lexarium.store.database import Database
@@ -22,7 +23,6 @@ from lexarium.web.http.problems import HTTPProblem, problem_response, redirect_m
 from lexarium.web.http.request_body import read_fields
 from lexarium.web.http.response_cache import ResponseCache
 from lexarium.web.http.write_requests import authenticate_request, await_write, build_idempotency_request
-from lexarium.web.http.write_response import WriteResponse, make_idempotent
 from lexarium.web.valpha.reads import ValphaReads
 from lexarium.web.valpha.resources import RESOURCES, VALPHA_PATH, ResourceSpec, build_options_body
 

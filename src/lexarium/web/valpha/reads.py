@@ -16,9 +16,10 @@ from lexarium.services.records.valpha_queries import ValphaReader, open_valpha_r
 from lexarium.services.search.record_search import RecordSearch
 from lexarium.store.database import Database
 from lexarium.store.position import Position
-from lexarium.web.http.conditional import RawResponse, build_etag, etag_matches, read_conditional_headers
+from lexarium.web.http.conditional import build_etag, build_not_modified, etag_matches, read_conditional_headers
 from lexarium.web.http.encodings import IDENTITY, choose_encoding, encode_body, encode_chunks, encoding_headers
 from lexarium.web.http.problems import HTTPProblem
+from lexarium.web.http.raw_response import RawResponse
 from lexarium.web.http.response_cache import CachedResponse, CacheKey, RequestKey, ResponseCache
 from lexarium.web.valpha.resources import FORMATS, WHOLE_COLLECTION, ResourceSpec
 
@@ -149,7 +150,7 @@ class ValphaReads:
         etag = build_etag(position, encoding)
         headers = [*self._headers, (b"etag", etag)]
         if etag_matches(etag, if_none_match):
-            return RawResponse(304, headers, b"")
+            return build_not_modified(headers)
         headers += encoding_headers(encoding)
         if method == "HEAD":
             return RawResponse(200, headers, b"")

@@ -102,11 +102,10 @@ def _describe_operation(operation: Operation, tag: str, collection: Collection |
 
 
 def _describe_responses(operation: Operation, collection: Collection | None) -> dict[str, Any]:
-    is_cacheable = operation.method == "GET" and operation.cacheable
-    responses = dict(NOT_MODIFIED) if is_cacheable else {}
+    responses = dict(NOT_MODIFIED) if operation.has_etag else {}
     for status, success in operation.responses.items():
         schemas = _find_schema_names(success.content, collection)
-        etag = ("ETag",) if is_cacheable and "ETag" not in success.headers else ()
+        etag = ("ETag",) if operation.has_etag and "ETag" not in success.headers else ()
         responses |= describe_success(status, schemas, (*success.headers, *etag))
     return dict(sorted((responses | refer_to_problems(*operation.error_statuses)).items()))
 

@@ -15,16 +15,14 @@ from lexarium.services.access.permissions import Permission
 from lexarium.services.access.tokens import list_tokens as find_tokens
 from lexarium.services.access.tokens import revoke_token as end_token
 from lexarium.services.access.tokens import serialize_token
+from lexarium.services.idempotency import WriteResponse
 from lexarium.store.position import Snapshot
 from lexarium.store.transaction import Transaction
 from lexarium.web.http.rate_limits import client_address
 from lexarium.web.http.write_requests import await_write
-from lexarium.web.http.write_response import WriteResponse
 from lexarium.web.request_models import NewToken, NewUser, UserChange, parse_model
 from lexarium.web.v1.operation import (
-    JSON,
     NO_CONTENT,
-    Body,
     ById,
     Idempotency,
     Operation,
@@ -133,7 +131,7 @@ OPERATIONS = (
               list_users, returns(models.Accounts), permission=Permission.ADMINISTER),
     WriteOperation("POST", "/users", "add_user", "Make an account",
                    add_user, returns(models.Account, "Location", status=201), permission=Permission.ADMINISTER,
-                   body=Body({JSON: NewUser}, lambda data: parse_model(NewUser, data, "This is not a valid account."))),
+                   body=json_body(NewUser, "This is not a valid account.", strict=False)),
     ReadOperation("GET", "/users/{id}", "read_user", "An account",
                   read_user, returns(models.Account), ById, permission=Permission.ADMINISTER, errors=(404,)),
     Operation("PATCH", "/users/{id}", "change_user", "Change a role or a password",
@@ -145,7 +143,7 @@ OPERATIONS = (
               list_tokens, returns(models.Tokens), authenticated=True),
     Operation("POST", "/tokens", "add_token", "Make a token; its secret is told this once",
               add_token, returns(models.TokenWithSecret, status=201), authenticated=True,
-              body=Body({JSON: NewToken}, lambda data: parse_model(NewToken, data, "This is not a valid token.")),
+              body=json_body(NewToken, "This is not a valid token.", strict=False),
               idempotency=Idempotency.REJECTED, errors=(403, 404, 409)),
     Operation("DELETE", "/tokens/{id}", "revoke_token", "Revoke a token, and all that were made with it",
               revoke_token, NO_CONTENT, ById, authenticated=True, errors=(403, 404)),

@@ -20,13 +20,14 @@ from lexarium.web.http.limits import Limits
 from lexarium.web.http.problems import HTTPProblem
 from lexarium.web.http.request_body import get_media_type
 from lexarium.web.http.streaming import iter_chunks, read_first_chunk
+from lexarium.web.request_models import parse_model
 from lexarium.web.v1.operation import (
+    INVALID_BODY,
     JSON,
     Body,
     Operation,
     Parameters,
     RequestContext,
-    parse_body,
     read_json,
     returns,
 )
@@ -83,7 +84,7 @@ async def _read_text(request: Request, limits: Limits) -> Iterable[str]:
         return await _spool_text(request, limits)
     if get_media_type(request) != JSON:
         raise HTTPProblem(415, f"The body must be {_TEXT} or {JSON}.")
-    return [parse_body(TextRequest, await read_json(request, limits)).text]
+    return [parse_model(TextRequest, await read_json(request, limits), INVALID_BODY, strict=True).text]
 
 
 async def _spool_text(request: Request, limits: Limits) -> Iterator[str]:

@@ -11,6 +11,7 @@ from starlette.responses import Response
 from lexarium.client.models import BatchResult
 from lexarium.services.access.permissions import Permission
 from lexarium.services.curation.batch import run_batch
+from lexarium.services.idempotency import WriteResponse, make_idempotent
 from lexarium.services.records.lookup import VersionedRecord
 from lexarium.store.database import Database
 from lexarium.store.transaction import Transaction
@@ -19,7 +20,6 @@ from lexarium.web.http.limits import Limits
 from lexarium.web.http.problems import HTTPProblem
 from lexarium.web.http.request_body import get_media_type
 from lexarium.web.http.write_requests import build_idempotency_request
-from lexarium.web.http.write_response import WriteResponse, make_idempotent
 from lexarium.web.v1.operation import Body, Operation, Parameters, RequestContext, Success
 
 _NDJSON = "application/x-ndjson"

@@ -65,7 +65,7 @@ async def list_changes(context: RequestContext, query: ChangeParameters) -> Resp
         await run_in_threadpool(_require_same_epoch, database, epoch)
         await run_in_threadpool(list_changes_newest, database, start, 1, collections)
     headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
-    if getattr(request.state, "head", False):
+    if request.method == "HEAD":
         return Response(media_type=_EVENT_STREAM, headers=headers)
     context.services.event_streams.require_capacity()
     return StreamingResponse(_open_stream(context, start, collections), media_type=_EVENT_STREAM, headers=headers)

@@ -8,13 +8,13 @@ from starlette.responses import Response
 from lexarium.client.models import Diff, History, Record
 from lexarium.services.access.permissions import Permission
 from lexarium.services.curation.record_writer import RecordWriter
+from lexarium.services.idempotency import WriteResponse
 from lexarium.services.records import queries
 from lexarium.services.records.catalogue_state import get_position
 from lexarium.services.records.lookup import get_published, get_record
 from lexarium.services.serializers import serialize_difference, serialize_record, serialize_version
 from lexarium.store.position import Snapshot
 from lexarium.store.transaction import Transaction
-from lexarium.web.http.write_response import WriteResponse
 from lexarium.web.v1.operation import (
     WRITE_ERRORS,
     ById,

@@ -10,11 +10,11 @@ from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.domain.text.characters import find_unstorable_char
 from lexarium.services.access.permissions import Permission
 from lexarium.services.curation import proposals
+from lexarium.services.idempotency import WriteResponse
 from lexarium.services.records.lookup import get_published
 from lexarium.services.serializers import serialize_proposal
 from lexarium.store.position import Snapshot
 from lexarium.store.transaction import Transaction
-from lexarium.web.http.write_response import WriteResponse
 from lexarium.web.request_models import Reject
 from lexarium.web.v1.operation import (
     WRITE_ERRORS,

@@ -16,11 +16,11 @@ from lexarium.domain.schema.collections import Collection
 from lexarium.domain.text.characters import name_key
 from lexarium.domain.timestamps import parse_timestamp
 from lexarium.services.curation import submissions
+from lexarium.services.idempotency import WriteResponse
 from lexarium.services.records import queries
 from lexarium.services.records.lookup import VersionedRecord, get_published
 from lexarium.services.serializers import list_record_fields, serialize_proposal, serialize_record
 from lexarium.store.transaction import Transaction
-from lexarium.web.http.write_response import WriteResponse
 from lexarium.web.v1.operation import (
     READ_ERRORS,
     WRITE_ERRORS,

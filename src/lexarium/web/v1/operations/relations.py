@@ -7,12 +7,12 @@ from lexarium.client.models import Hierarchy, Relations
 from lexarium.domain.change import Change
 from lexarium.services.access.permissions import Permission
 from lexarium.services.curation.record_writer import RecordWriter
+from lexarium.services.idempotency import WriteResponse
 from lexarium.services.records import queries
 from lexarium.services.records.catalogue_state import get_position
 from lexarium.services.records.lookup import get_published
 from lexarium.store.position import Snapshot
 from lexarium.store.transaction import Transaction
-from lexarium.web.http.write_response import WriteResponse
 from lexarium.web.v1.operation import (
     READ_ERRORS,
     WRITE_ERRORS,

@@ -7,10 +7,10 @@ from lexarium.client import models
 from lexarium.domain.release import Release
 from lexarium.domain.timestamps import format_timestamp
 from lexarium.services.access.permissions import Permission
+from lexarium.services.idempotency import WriteResponse
 from lexarium.services.records import releases
 from lexarium.store.position import Snapshot
 from lexarium.store.transaction import Transaction
-from lexarium.web.http.write_response import WriteResponse
 from lexarium.web.v1.operation import Parameters, ReadOperation, RequestContext, WriteOperation, json_body, returns
 from lexarium.web.v1.request_models import NewReleaseRequest
 from lexarium.web.v1.responses import V1_PATH, json_response

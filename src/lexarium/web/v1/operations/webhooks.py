@@ -9,12 +9,12 @@ from lexarium.client import models
 from lexarium.domain.edit import apply_merge_patch
 from lexarium.domain.webhook import Webhook
 from lexarium.services.access.permissions import Permission
+from lexarium.services.idempotency import WriteResponse
 from lexarium.services.webhooks import subscriptions
 from lexarium.services.webhooks.delivery import send_test
 from lexarium.services.webhooks.subscriptions import serialize_delivery, serialize_webhook
 from lexarium.store.position import Snapshot
 from lexarium.store.transaction import Transaction
-from lexarium.web.http.write_response import WriteResponse
 from lexarium.web.request_models import NewWebhook, parse_webhook
 from lexarium.web.v1.operation import (
     NO_CONTENT,
