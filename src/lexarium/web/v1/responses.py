@@ -31,12 +31,14 @@ def record_response(change: Change) -> OrjsonResponse:
     return json_response(serialize_record(change), etag=version_etag(change.version))
 
 
-def to_response(write_response: WriteResponse) -> OrjsonResponse:
-    """Return the response to a write."""
-    headers = {"location": write_response.location, "etag": write_response.etag}
-    return OrjsonResponse(
-        write_response.content, write_response.status, {name: value for name, value in headers.items() if value}
-    )
+def to_response(result: Any) -> Response:
+    """Return the response to what the handler of an operation returned."""
+    if isinstance(result, Response):
+        return result
+    if not isinstance(result, WriteResponse):
+        return json_response(result)
+    headers = {"location": result.location, "etag": result.etag}
+    return OrjsonResponse(result.content, result.status, {name: value for name, value in headers.items() if value})
 
 
 def version_etag(version: int) -> str:

@@ -13,14 +13,13 @@ from lexarium.web.v1.operations import (
     releases,
     search,
     service,
-    suggest,
     webhooks,
 )
 
 COLLECTION_TAG = "{collection}"
 OPERATIONS_BY_TAG = {
     # Routes are tried in this order: the most frequent come first.
-    "search": suggest.OPERATIONS + search.OPERATIONS,
+    "search": search.OPERATIONS,
     COLLECTION_TAG: records.OPERATIONS + history.OPERATIONS + relations.OPERATIONS,
     "service": service.OPERATIONS,
     "changes": changes.OPERATIONS,

@@ -7,13 +7,9 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from lexarium.client import models
-from lexarium.domain.account import Account
-from lexarium.services.access import accounts, passwords
-from lexarium.services.access.accounts import list_accounts as find_accounts
+from lexarium.services.access import accounts, passwords, tokens
 from lexarium.services.access.accounts import serialize_account
 from lexarium.services.access.permissions import Permission
-from lexarium.services.access.tokens import list_tokens as find_tokens
-from lexarium.services.access.tokens import revoke_token as end_token
 from lexarium.services.access.tokens import serialize_token
 from lexarium.services.idempotency import WriteResponse
 from lexarium.store.position import Snapshot
@@ -21,28 +17,16 @@ from lexarium.store.transaction import Transaction
 from lexarium.web.http.rate_limits import client_address
 from lexarium.web.http.write_requests import await_write
 from lexarium.web.request_models import NewToken, NewUser, UserChange, parse_model
-from lexarium.web.v1.operation import (
-    NO_CONTENT,
-    ById,
-    Idempotency,
-    Operation,
-    Parameters,
-    ReadOperation,
-    RequestContext,
-    WriteOperation,
-    json_body,
-    raw_body,
-    returns,
-)
+from lexarium.web.v1.operation import NO_CONTENT, ById, Operation, RequestContext, json_body, raw_body, returns
 from lexarium.web.v1.request_models import SignInRequest
 from lexarium.web.v1.responses import V1_PATH, OrjsonResponse
 
 
-async def get_me(context: RequestContext, _: Parameters) -> Response:
+async def get_me(context: RequestContext) -> Response:
     return OrjsonResponse({**serialize_account(context.caller.account), "token_role": context.caller.role})
 
 
-async def sign_in(context: RequestContext, _: Parameters, body: SignInRequest) -> Response:
+async def sign_in(context: RequestContext, body: SignInRequest) -> Response:
     sign_ins, address = context.services.limits.sign_in_limiter, client_address(context.request)
     sign_ins.acquire(body.name, address)
     async with sign_ins.hash_semaphore:
@@ -51,11 +35,12 @@ async def sign_in(context: RequestContext, _: Parameters, body: SignInRequest) -
     return OrjsonResponse({**serialize_token(token), "token": secret})
 
 
-def list_users(context: RequestContext, _: Parameters) -> Response:
-    return OrjsonResponse({"items": [serialize_account(each) for each in find_accounts(context.services.database)]})
+def list_users(context: RequestContext) -> Response:
+    found = accounts.list_accounts(context.services.database)
+    return OrjsonResponse({"items": [serialize_account(account) for account in found]})
 
 
-def add_user(context: RequestContext, _: Parameters, body: NewUser, transaction: Transaction) -> WriteResponse:
+def add_user(context: RequestContext, body: NewUser, transaction: Transaction) -> WriteResponse:
     account = accounts.create_account(transaction, body.name, body.role)
     return WriteResponse(201, serialize_account(account), f"{V1_PATH}/users/{account.id}")
 
@@ -79,11 +64,10 @@ async def change_user(context: RequestContext, path: ById, data: dict[str, Any])
             if is_self:
                 await run_in_threadpool(passwords.verify_current_password, database, caller, body.old_password)
             digest = await run_in_threadpool(passwords.hash_password, body.password)
-
-    def update(transaction: Transaction) -> Account:
-        return accounts.update_account(transaction, path.id, body.role, digest)
-
-    return OrjsonResponse(serialize_account(await await_write(database, update)))
+    account = await await_write(
+        database, lambda transaction: accounts.update_account(transaction, path.id, body.role, digest)
+    )
+    return OrjsonResponse(serialize_account(account))
 
 
 def erase_user(context: RequestContext, path: ById) -> Response:
@@ -92,17 +76,17 @@ def erase_user(context: RequestContext, path: ById) -> Response:
     return Response(status_code=204)
 
 
-def list_tokens(context: RequestContext, _: Parameters) -> Response:
+def list_tokens(context: RequestContext) -> Response:
     caller = context.caller
-    tokens = [
+    found = [
         token
-        for token in find_tokens(context.services.database)
+        for token in tokens.list_tokens(context.services.database)
         if caller.has_permission(Permission.ADMINISTER) or token.account.id == caller.account.id
     ]
-    return OrjsonResponse({"items": [serialize_token(token) for token in tokens]})
+    return OrjsonResponse({"items": [serialize_token(token) for token in found]})
 
 
-async def add_token(context: RequestContext, _: Parameters, body: NewToken) -> Response:
+async def add_token(context: RequestContext, body: NewToken) -> Response:
     """With a token from sign-in this needs the password: the new token outlives the session."""
     caller, sign_ins = context.caller, context.services.limits.sign_in_limiter
     if caller.in_session:
@@ -115,37 +99,33 @@ async def add_token(context: RequestContext, _: Parameters, body: NewToken) -> R
 
 
 def revoke_token(context: RequestContext, path: ById) -> Response:
-    end_token(context.services.database, path.id, context.caller)
+    tokens.revoke_token(context.services.database, path.id, context.caller)
     return Response(status_code=204)
 
 
 # fmt: off
 OPERATIONS = (
-    Operation("GET", "/me", "me", "Who the token is of",
-              get_me, returns(models.Me), authenticated=True),
+    Operation("GET", "/me", "me", "Who the token is of", get_me, returns(models.Me), needs_token=True),
     Operation("POST", "/sign-in", "sign_in", "A token for a name and a password, good for a day",
-              sign_in, returns(models.TokenWithSecret), body=json_body(SignInRequest),
-              idempotency=Idempotency.REJECTED,
-              errors=(401, 429)),
+              sign_in, returns(models.TokenWithSecret), returns_secret=True, errors=(401, 429)),
     Operation("GET", "/users", "users", "Every account",
               list_users, returns(models.Accounts), permission=Permission.ADMINISTER),
-    WriteOperation("POST", "/users", "add_user", "Make an account",
-                   add_user, returns(models.Account, "Location", status=201), permission=Permission.ADMINISTER,
-                   body=json_body(NewUser, "This is not a valid account.", strict=False)),
-    ReadOperation("GET", "/users/{id}", "read_user", "An account",
-                  read_user, returns(models.Account), ById, permission=Permission.ADMINISTER, errors=(404,)),
+    Operation("POST", "/users", "add_user", "Make an account",
+              add_user, returns(models.Account, "Location", status=201), permission=Permission.ADMINISTER,
+              body=json_body(NewUser, "This is not a valid account.", strict=False)),
+    Operation("GET", "/users/{id}", "read_user", "An account",
+              read_user, returns(models.Account), permission=Permission.ADMINISTER, errors=(404,)),
     Operation("PATCH", "/users/{id}", "change_user", "Change a role or a password",
-              change_user, returns(models.Account), ById, authenticated=True, body=raw_body(UserChange),
+              change_user, returns(models.Account), needs_token=True, body=raw_body(UserChange),
               errors=(403, 404, 409)),
     Operation("DELETE", "/users/{id}", "erase_user", "Erase an account: its name, password and tokens",
-              erase_user, NO_CONTENT, ById, permission=Permission.ADMINISTER, errors=(404, 409)),
+              erase_user, NO_CONTENT, permission=Permission.ADMINISTER, errors=(404, 409)),
     Operation("GET", "/tokens", "tokens", "One's own tokens; an admin's, everyone's",
-              list_tokens, returns(models.Tokens), authenticated=True),
+              list_tokens, returns(models.Tokens), needs_token=True),
     Operation("POST", "/tokens", "add_token", "Make a token; its secret is told this once",
-              add_token, returns(models.TokenWithSecret, status=201), authenticated=True,
-              body=json_body(NewToken, "This is not a valid token.", strict=False),
-              idempotency=Idempotency.REJECTED, errors=(403, 404, 409)),
+              add_token, returns(models.TokenWithSecret, status=201), needs_token=True, returns_secret=True,
+              body=json_body(NewToken, "This is not a valid token.", strict=False), errors=(403, 404, 409)),
     Operation("DELETE", "/tokens/{id}", "revoke_token", "Revoke a token, and all that were made with it",
-              revoke_token, NO_CONTENT, ById, authenticated=True, errors=(403, 404)),
+              revoke_token, NO_CONTENT, needs_token=True, errors=(403, 404)),
 )
 # fmt: on

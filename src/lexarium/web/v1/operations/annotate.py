@@ -144,6 +144,6 @@ def render_annotations(mentions_by_chunk: Iterator[list[Mention]]) -> Iterator[b
 # fmt: off
 OPERATIONS = (
     Operation("POST", "/annotate", "annotate", "Every mention of a term's name or alias in a text",
-              annotate, returns(Annotations), AnnotateParameters, body=Body({_TEXT: "PlainText", JSON: TextRequest})),
+              annotate, returns(Annotations), body=Body({_TEXT: "PlainText", JSON: TextRequest})),
 )
 # fmt: on

@@ -20,12 +20,12 @@ from lexarium.web.http.limits import Limits
 from lexarium.web.http.problems import HTTPProblem
 from lexarium.web.http.request_body import get_media_type
 from lexarium.web.http.write_requests import build_idempotency_request
-from lexarium.web.v1.operation import Body, Operation, Parameters, RequestContext, Success
+from lexarium.web.v1.operation import Body, Operation, RequestContext, Success
 
 _NDJSON = "application/x-ndjson"
 
 
-async def run_batch_request(context: RequestContext, _: Parameters) -> Response:
+async def run_batch_request(context: RequestContext) -> Response:
     """Do many writes.
 
     Lines: `{"op": "create", "collection", "record"}`, `{"op": "update", "id", "change"}`, `{"op": "retire", "id"}`,

@@ -146,7 +146,7 @@ async def _open_stream(context: RequestContext, since: int, collections: list[st
 # fmt: off
 OPERATIONS = (
     Operation("GET", "/changes", "changes", "The changes after one, in order; with `Accept: text/event-stream` live",
-              list_changes, {200: Success({JSON: Changes, _EVENT_STREAM: "Events"})}, ChangeParameters,
+              list_changes, {200: Success({JSON: Changes, _EVENT_STREAM: "Events"})},
               headers=("Last-Event-Id",), errors=(409,)),
 )
 # fmt: on

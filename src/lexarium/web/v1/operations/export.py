@@ -107,6 +107,6 @@ _DOCUMENTS = {item.media_type: schema_name(item) for item in EXPORT_FORMATS.valu
 # fmt: off
 OPERATIONS = (
     Operation("GET", "/export", "export", "The catalogue as a document in any format",
-              export, {200: Success(_DOCUMENTS, ("ETag", "Content-Disposition"))}, ExportParameters, errors=(404, 406)),
+              export, {200: Success(_DOCUMENTS, ("ETag", "Content-Disposition"))}, errors=(404, 406)),
 )
 # fmt: on

@@ -1,7 +1,8 @@
 """Create, list and decide proposals."""
 
+from typing import Any
+
 from pydantic import Field
-from starlette.responses import Response
 
 from lexarium.client import models
 from lexarium.domain.errors import FieldProblem, InvalidInput
@@ -16,19 +17,9 @@ from lexarium.services.serializers import serialize_proposal
 from lexarium.store.position import Snapshot
 from lexarium.store.transaction import Transaction
 from lexarium.web.request_models import Reject
-from lexarium.web.v1.operation import (
-    WRITE_ERRORS,
-    ById,
-    Parameters,
-    ReadOperation,
-    RequestContext,
-    WriteOperation,
-    json_body,
-    returns,
-)
+from lexarium.web.v1.operation import WRITE_ERRORS, ById, Operation, Parameters, RequestContext, json_body, returns
 from lexarium.web.v1.operations.records import CHANGED, PROPOSED, to_proposed_response, to_published_response
 from lexarium.web.v1.request_models import AcceptRequest, ProposeRequest
-from lexarium.web.v1.responses import json_response
 
 
 class ProposalParameters(Parameters):
@@ -39,11 +30,11 @@ class ProposalParameters(Parameters):
     after: str | None = Field(None, max_length=100, description="`next` of the page before.")
 
 
-def list_proposals(context: RequestContext, query: ProposalParameters, snapshot: Snapshot) -> Response:
+def list_proposals(context: RequestContext, query: ProposalParameters, snapshot: Snapshot) -> dict[str, Any]:
     found = proposals.list_proposals(snapshot, context.caller, query.state, _parse_cursor(query.after), query.limit + 1)
     items = found[: query.limit]
     next_page = f"{items[-1].made}-{items[-1].id}" if len(found) > query.limit else None
-    return json_response({"items": [serialize_proposal(proposal) for proposal in items], "next": next_page})
+    return {"items": [serialize_proposal(proposal) for proposal in items], "next": next_page}
 
 
 def _parse_cursor(text: str | None) -> tuple[int, str] | None:
@@ -57,7 +48,7 @@ def _parse_cursor(text: str | None) -> tuple[int, str] | None:
     return int(made), identifier
 
 
-def propose(context: RequestContext, _: Parameters, body: ProposeRequest, transaction: Transaction) -> WriteResponse:
+def propose(context: RequestContext, body: ProposeRequest, transaction: Transaction) -> WriteResponse:
     """Also a curator may, to let others decide."""
     collection, writer = COLLECTIONS[body.collection], proposals.ProposalWriter(transaction, context.caller)
     if body.record is None:
@@ -66,9 +57,9 @@ def propose(context: RequestContext, _: Parameters, body: ProposeRequest, transa
     return to_proposed_response(writer.patch_or_retire(before, body.change))
 
 
-def read_proposal(context: RequestContext, path: ById, snapshot: Snapshot) -> Response:
+def read_proposal(context: RequestContext, path: ById, snapshot: Snapshot) -> dict[str, Any]:
     proposal = proposals.get_visible_proposal(snapshot, context.caller, path.id)
-    return json_response({**serialize_proposal(proposal), **proposals.get_proposal_status(snapshot, proposal)})
+    return {**serialize_proposal(proposal), **proposals.get_proposal_status(snapshot, proposal)}
 
 
 def accept(context: RequestContext, path: ById, body: AcceptRequest, transaction: Transaction) -> WriteResponse:
@@ -76,9 +67,8 @@ def accept(context: RequestContext, path: ById, body: AcceptRequest, transaction
 
 
 def reject(context: RequestContext, path: ById, body: Reject, transaction: Transaction) -> WriteResponse:
-    return WriteResponse(
-        200, serialize_proposal(proposals.reject_proposal(transaction, context.caller, path.id, body.reason))
-    )
+    rejected = proposals.reject_proposal(transaction, context.caller, path.id, body.reason)
+    return WriteResponse(200, serialize_proposal(rejected))
 
 
 def withdraw(context: RequestContext, path: ById, transaction: Transaction) -> WriteResponse:
@@ -87,20 +77,19 @@ def withdraw(context: RequestContext, path: ById, transaction: Transaction) -> W
 
 # fmt: off
 OPERATIONS = (
-    ReadOperation("GET", "/proposals", "list_proposals",
-                  "The proposals: a curator's all, a contributor's own, the oldest first",
-                  list_proposals, returns(models.ProposalPage), ProposalParameters, authenticated=True),
-    WriteOperation("POST", "/proposals", "propose", "Propose a new record, or a change of one",
-                   propose, PROPOSED, body=json_body(ProposeRequest), errors=WRITE_ERRORS),
-    ReadOperation("GET", "/proposals/{id}", "read_proposal", "A proposal, and where the record has moved on under it",
-                  read_proposal, returns(models.ProposalDetail), ById, authenticated=True, errors=(404,)),
-    WriteOperation("POST", "/proposals/{id}/accept", "accept", "Make it so, with `change` on top of it",
-                   accept, CHANGED, ById, permission=Permission.PUBLISH, body=json_body(AcceptRequest, required=False),
-                   errors=WRITE_ERRORS),
-    WriteOperation("POST", "/proposals/{id}/reject", "reject", "Turn it down, with a reason",
-                   reject, returns(models.Proposal), ById, permission=Permission.PUBLISH, body=json_body(Reject),
-                   errors=(404,)),
-    WriteOperation("POST", "/proposals/{id}/withdraw", "withdraw", "Take one's own proposal back",
-                   withdraw, returns(models.Proposal), ById, errors=(403, 404)),
+    Operation("GET", "/proposals", "list_proposals",
+              "The proposals: a curator's all, a contributor's own, the oldest first",
+              list_proposals, returns(models.ProposalPage), needs_token=True),
+    Operation("POST", "/proposals", "propose", "Propose a new record, or a change of one",
+              propose, PROPOSED, errors=WRITE_ERRORS),
+    Operation("GET", "/proposals/{id}", "read_proposal", "A proposal, and where the record has moved on under it",
+              read_proposal, returns(models.ProposalDetail), needs_token=True, errors=(404,)),
+    Operation("POST", "/proposals/{id}/accept", "accept", "Make it so, with `change` on top of it",
+              accept, CHANGED, permission=Permission.PUBLISH, body=json_body(AcceptRequest, required=False),
+              errors=WRITE_ERRORS),
+    Operation("POST", "/proposals/{id}/reject", "reject", "Turn it down, with a reason",
+              reject, returns(models.Proposal), permission=Permission.PUBLISH, errors=(404,)),
+    Operation("POST", "/proposals/{id}/withdraw", "withdraw", "Take one's own proposal back",
+              withdraw, returns(models.Proposal), errors=(403, 404)),
 )
 # fmt: on

@@ -18,7 +18,7 @@ from lexarium.domain.timestamps import parse_timestamp
 from lexarium.services.curation import submissions
 from lexarium.services.idempotency import WriteResponse
 from lexarium.services.records import queries
-from lexarium.services.records.lookup import VersionedRecord, get_published
+from lexarium.services.records.lookup import VersionedRecord
 from lexarium.services.serializers import list_record_fields, serialize_proposal, serialize_record
 from lexarium.store.transaction import Transaction
 from lexarium.web.v1.operation import (
@@ -29,7 +29,6 @@ from lexarium.web.v1.operation import (
     Parameters,
     RecordDraft,
     RequestContext,
-    WriteOperation,
     raw_body,
     returns,
     split_commas,
@@ -45,6 +44,9 @@ def _reject_nul(text: str) -> str:
     if "\x00" in text:
         raise ValueError("holds the character U+0000, which no record has.")
     return text
+
+
+_Text = Annotated[str | None, AfterValidator(_reject_nul)]
 
 
 def _limit_ids(ids: str) -> str:
@@ -79,18 +81,12 @@ class ListParameters(Parameters):
     fields_: Annotated[str | None, AfterValidator(_validate_fields)] = Field(
         None, alias="fields", max_length=1_000, description="Only these, separated by commas."
     )
-    name: Annotated[str | None, AfterValidator(_reject_nul)] = Field(
-        None, max_length=10_000, description="With this name, ignoring case."
-    )
-    ids: Annotated[str | None, AfterValidator(_reject_nul), AfterValidator(_limit_ids)] = Field(
+    name: _Text = Field(None, max_length=10_000, description="With this name, ignoring case.")
+    ids: Annotated[_Text, AfterValidator(_limit_ids)] = Field(
         None, max_length=100_000, description="Only these, separated by commas."
     )
-    class_: Annotated[str | None, AfterValidator(_reject_nul)] = Field(
-        None, alias="class", max_length=100, description="Only of the class with this id, `ctp_…`."
-    )
-    user: Annotated[str | None, AfterValidator(_reject_nul)] = Field(
-        None, max_length=100, description="Only those that the user with this id, `usr_…`, owns."
-    )
+    class_: _Text = Field(None, alias="class", max_length=100, description="Only of the class with this id, `ctp_…`.")
+    user: _Text = Field(None, max_length=100, description="Only those that the user with this id, `usr_…`, owns.")
     state: RecordState = Field(RecordState.PUBLISHED, description="published, retired or merged.")
     flagged: bool | None = Field(
         None, description="Only those that wait for a curator's look, or only those that do not."
@@ -147,15 +143,7 @@ def list_records(context: RequestContext, query: ListParameters) -> Response:
 
 
 def read_record(context: RequestContext, query: ReadParameters) -> Response:
-    return _read(context, query, context.collection)
-
-
-def read_any_record(context: RequestContext, query: ReadParameters) -> Response:
-    return _read(context, query, None)
-
-
-def _read(context: RequestContext, query: ReadParameters, collection: Collection | None) -> Response:
-    database = context.services.database
+    database, collection = context.services.database, context.path_collection
     if query.release is None and query.as_of is None:
         return record_response(queries.get_current_record(database, query.id, collection))
     with database.read() as snapshot:
@@ -163,36 +151,26 @@ def _read(context: RequestContext, query: ReadParameters, collection: Collection
         return record_response(queries.get_record_at(snapshot, query.id, revision, collection))
 
 
-def create_record(
-    context: RequestContext, _: Parameters, draft: dict[str, Any], transaction: Transaction
-) -> WriteResponse:
-    return to_write_response(
-        submissions.open_writer(transaction, context.caller).create(context.collection, draft), 201
-    )
+def create_record(context: RequestContext, draft: dict[str, Any], transaction: Transaction) -> WriteResponse:
+    writer = submissions.open_writer(transaction, context.caller)
+    return to_write_response(writer.create(context.collection, draft), 201)
 
 
 def replace_record(
     context: RequestContext, path: ById, draft: dict[str, Any], transaction: Transaction
 ) -> WriteResponse:
-    before = _find_matching(context, path.id, transaction)
-    writer = submissions.open_writer(transaction, context.caller)
+    before, writer = context.find_expected(path.id, transaction), submissions.open_writer(transaction, context.caller)
     return to_write_response(writer.update(before, _drop_unchanged_system_fields(before, draft)))
 
 
 def patch_record(context: RequestContext, path: ById, patch: dict[str, Any], transaction: Transaction) -> WriteResponse:
-    before = _find_matching(context, path.id, transaction)
-    writer = submissions.open_writer(transaction, context.caller)
+    before, writer = context.find_expected(path.id, transaction), submissions.open_writer(transaction, context.caller)
     return to_write_response(writer.patch(before, _drop_unchanged_system_fields(before, patch)))
 
 
 def retire_record(context: RequestContext, query: RetireParameters, transaction: Transaction) -> WriteResponse:
-    before = _find_matching(context, query.id, transaction)
-    return to_write_response(submissions.open_writer(transaction, context.caller).retire(before, query.replaced_by))
-
-
-def _find_matching(context: RequestContext, identifier: str, transaction: Transaction) -> VersionedRecord:
-    """Return the record, at a version that `If-Match` names."""
-    return context.if_match.require(get_published(transaction.connection, context.collection, identifier))
+    before, writer = context.find_expected(query.id, transaction), submissions.open_writer(transaction, context.caller)
+    return to_write_response(writer.retire(before, query.replaced_by))
 
 
 def _drop_unchanged_system_fields(before: VersionedRecord, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -232,19 +210,17 @@ CHANGED = returns(Record, "ETag")
 # fmt: off
 OPERATIONS = (
     Operation("GET", "/{collection}", "list_records", "List {collection} records",
-              list_records, returns(RecordPage, "Link"), ListParameters, errors=(404,)),
-    WriteOperation("POST", "/{collection}", "create_record", "Create a {collection}",
-                   create_record, returns(Record, "ETag", "Location", status=201) | PROPOSED,
-                   body=raw_body(RecordDraft)),
+              list_records, returns(RecordPage, "Link"), errors=(404,)),
+    Operation("POST", "/{collection}", "create_record", "Create a {collection}",
+              create_record, returns(Record, "ETag", "Location", status=201) | PROPOSED, body=raw_body(RecordDraft)),
     Operation("GET", "/{collection}/{id}", "read_record", "Read a {collection}",
-              read_record, returns(Record), ReadParameters, errors=READ_ERRORS),
-    WriteOperation("PUT", "/{collection}/{id}", "replace_record", "Replace a {collection}",
-                   replace_record, CHANGED | PROPOSED, ById, if_match=True, body=raw_body(RecordDraft),
-                   errors=WRITE_ERRORS),
-    WriteOperation("PATCH", "/{collection}/{id}", "patch_record", "Change fields of a {collection}",
-                   patch_record, CHANGED | PROPOSED, ById, if_match=True, body=raw_body(RecordDraft, patch=True),
-                   errors=WRITE_ERRORS),
-    WriteOperation("DELETE", "/{collection}/{id}", "retire_record", "Retire a {collection}",
-                   retire_record, CHANGED | PROPOSED, RetireParameters, if_match=True, errors=(403, *WRITE_ERRORS)),
+              read_record, returns(Record), errors=READ_ERRORS),
+    Operation("PUT", "/{collection}/{id}", "replace_record", "Replace a {collection}",
+              replace_record, CHANGED | PROPOSED, if_match=True, body=raw_body(RecordDraft), errors=WRITE_ERRORS),
+    Operation("PATCH", "/{collection}/{id}", "patch_record", "Change fields of a {collection}",
+              patch_record, CHANGED | PROPOSED, if_match=True, body=raw_body(RecordDraft, patch=True),
+              errors=WRITE_ERRORS),
+    Operation("DELETE", "/{collection}/{id}", "retire_record", "Retire a {collection}",
+              retire_record, CHANGED | PROPOSED, if_match=True, errors=(403, *WRITE_ERRORS)),
 )
 # fmt: on
