@@ -9,7 +9,6 @@ from typing import Any
 import orjson
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
 
 from lexarium.domain import errors
 from lexarium.domain.errors import LexariumError, RecordMerged, StoreError
@@ -121,13 +120,3 @@ def _describe_domain_error(error: LexariumError) -> tuple[int, str, dict[str, An
 
 
 CORS_HEADERS = {"access-control-allow-origin": "*"}
-
-
-class NotFoundApp:
-    """ASGI application that answers every request with 404."""
-
-    def __init__(self, detail: str) -> None:
-        self._detail = detail
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await problem_response(HTTPProblem(404, self._detail), CORS_HEADERS)(scope, receive, send)

@@ -1,6 +1,7 @@
 """The v1 application: a route for each path of the operations, the OpenAPI document and its page."""
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import fields
 from functools import cache
 from typing import Any
 from urllib.parse import quote
@@ -14,14 +15,14 @@ from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lexarium.domain.errors import LexariumError, RecordMerged
-from lexarium.domain.schema.collections import COLLECTIONS, Collection
+from lexarium.domain.schema.collections import Collection
 from lexarium.web.http.conditional import encode_response
 from lexarium.web.http.problems import HTTPProblem, problem_response, redirect_merged
 from lexarium.web.http.streaming import EventStreams
 from lexarium.web.middleware.access_gate import AccessGate
 from lexarium.web.pages.site import Site
 from lexarium.web.v1.operation import MIN_COMPRESSED_BYTES, RequestContext, Services
-from lexarium.web.v1.operations import OPERATIONS
+from lexarium.web.v1.operations import iter_operations
 from lexarium.web.v1.responses import V1_PATH
 
 _ID_SEGMENT = len(f"{V1_PATH}/collection/".split("/")) - 1
@@ -44,16 +45,8 @@ Handler = Callable[[RequestContext], Awaitable[Response]]
 
 def create_v1_app(site: Site, gate: AccessGate, event_streams: EventStreams) -> ASGIApp:
     """Return the application."""
-    services = Services(
-        site.database,
-        site.authenticator,
-        gate,
-        site.limits,
-        event_streams,
-        site.settings,
-        site.record_search,
-        site.annotator_cache,
-    )
+    shared = {item.name: getattr(site, item.name) for item in fields(site)}
+    services = Services(**shared, gate=gate, event_streams=event_streams)
 
     @cache
     def load_document() -> dict[str, Any]:
@@ -85,11 +78,9 @@ def create_v1_app(site: Site, gate: AccessGate, event_streams: EventStreams) -> 
 def _build_routes(services: Services) -> Iterator[Route]:
     """Yield a route for each path, in the order of the table."""
     paths: dict[str, tuple[Collection | None, dict[str, Handler]]] = {}
-    for operation in OPERATIONS:
-        for collection in COLLECTIONS.values() if operation.on_collection else (None,):
-            path = operation.path if collection is None else operation.path.replace("{collection}", collection.name)
-            _, handlers = paths.setdefault(V1_PATH + path, (collection, {}))
-            handlers[operation.method] = operation.respond
+    for _, path, operation, collection in iter_operations():
+        _, handlers = paths.setdefault(V1_PATH + path, (collection, {}))
+        handlers[operation.method] = operation.respond
     for path, (collection, handlers) in paths.items():
         yield _PathRoute(path, services, handlers, collection)
 

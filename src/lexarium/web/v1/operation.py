@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property, partial
-from inspect import get_annotations, iscoroutinefunction
+from inspect import get_annotations, getdoc, iscoroutinefunction
 from typing import Any, get_origin
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
@@ -15,15 +15,10 @@ from starlette.responses import Response
 from lexarium.domain.errors import FieldProblem, InvalidInput, VersionConflict
 from lexarium.domain.schema.collections import Collection
 from lexarium.domain.validation import format_error
-from lexarium.services.access.authentication import Authenticator
 from lexarium.services.access.permissions import Caller, Permission
 from lexarium.services.idempotency import IdempotencyRequest, WriteResponse, make_idempotent
 from lexarium.services.records.lookup import VersionedRecord, get_published
-from lexarium.services.search.annotator_cache import AnnotatorCache
-from lexarium.services.search.record_search import RecordSearch
 from lexarium.services.serializers import serialize_record
-from lexarium.settings import Settings
-from lexarium.store.database import Database
 from lexarium.store.position import Snapshot
 from lexarium.store.transaction import Transaction
 from lexarium.web.http.conditional import encode_response
@@ -33,6 +28,7 @@ from lexarium.web.http.request_body import get_media_type, parse_json_object
 from lexarium.web.http.streaming import EventStreams
 from lexarium.web.http.write_requests import authenticate_request, await_write, build_idempotency_request
 from lexarium.web.middleware.access_gate import AccessGate
+from lexarium.web.pages.site import Site
 from lexarium.web.request_models import parse_model
 from lexarium.web.v1.responses import OrjsonResponse, to_response
 
@@ -40,9 +36,9 @@ JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
 MIN_COMPRESSED_BYTES = 1024
 INVALID_BODY = "The body is not valid."
-READ_ERRORS = (404, 410, 308)
-"""Errors of reading a record that may be missing, retired or merged."""
-WRITE_ERRORS = (404, 409, 410)
+READ_ERRORS = (410, 308)
+"""Errors of reading a record that may be retired or merged."""
+WRITE_ERRORS = (409, 410)
 """Errors of writing to one."""
 _COLLECTION = "/{collection}"
 _ETAG = re.compile(r'"(\d{1,9})(?:-[a-z]+)?"', re.ASCII)
@@ -62,17 +58,11 @@ class ById(Parameters):
 
 
 @dataclass(frozen=True)
-class Services:
-    """Parts of the application that operations use."""
+class Services(Site):
+    """Parts of the application that operations use: those of the pages, and some more."""
 
-    database: Database
-    authenticator: Authenticator
     gate: AccessGate
-    limits: Limits
     event_streams: EventStreams
-    settings: Settings
-    record_search: RecordSearch
-    annotator_cache: AnnotatorCache
 
 
 @dataclass
@@ -170,13 +160,12 @@ class Operation:
     method: str
     path: str
     """Below `/api/v1`. One that begins with `/{collection}` exists for each collection."""
-    name: str
-    """Its `operationId`; of an operation on a collection, without the collection's name."""
-    summary: str
     handler: Callable[..., Any]
-    """Its docstring is the operation's description."""
+    """Its docstring is the operation's summary and description."""
     responses: Mapping[int, Success]
     _: KW_ONLY
+    name: str = ""
+    """Its `operationId`; of an operation on a collection, without the collection's name. By default the handler's."""
     body: Body | None = None
     """By default the model that the handler takes."""
     permission: Permission | None = None
@@ -194,6 +183,8 @@ class Operation:
     parameters: type[Parameters] = field(init=False)
 
     def __post_init__(self) -> None:
+        self.name = self.name or self.handler.__name__
+        self.summary, _, self.description = str(getdoc(self.handler)).partition("\n\n")
         arguments = get_annotations(self.handler)
         models = [item for item in arguments.values() if isinstance(item, type) and issubclass(item, BaseModel)]
         self.parameters = next((model for model in models if issubclass(model, Parameters)), Parameters)
@@ -223,6 +214,8 @@ class Operation:
     def error_statuses(self) -> set[int]:
         """The errors that it may respond with, apart from those that any request may cause."""
         statuses = {422, *self.errors}  # an unknown parameter is a 422
+        if self.path_names:
+            statuses |= {404}
         if self.body is not None:
             statuses |= {400, 408, 413, 415}
         if self.accepts_key:

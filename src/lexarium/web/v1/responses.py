@@ -5,9 +5,7 @@ from typing import Any
 import orjson
 from starlette.responses import Response
 
-from lexarium.domain.change import Change
 from lexarium.services.idempotency import WriteResponse
-from lexarium.services.serializers import serialize_record
 
 V1_PATH = "/api/v1"
 
@@ -26,11 +24,6 @@ def json_response(content: Any, **headers: str) -> OrjsonResponse:
     return OrjsonResponse(content, headers={"cache-control": "no-cache", **headers})
 
 
-def record_response(change: Change) -> OrjsonResponse:
-    """Return a record with the ETag of its version."""
-    return json_response(serialize_record(change), etag=version_etag(change.version))
-
-
 def to_response(result: Any) -> Response:
     """Return the response to what the handler of an operation returned."""
     if isinstance(result, Response):
@@ -44,8 +37,3 @@ def to_response(result: Any) -> Response:
 def version_etag(version: int) -> str:
     """Return the ETag of a version of a record."""
     return f'"{version}"'
-
-
-def record_path(collection: str, identifier: str) -> str:
-    """Return the path of a record."""
-    return f"{V1_PATH}/{collection}/{identifier}"

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.resources import files
-from inspect import getdoc
 from typing import Any
 
 import orjson
@@ -20,7 +19,7 @@ from lexarium.web.v1.openapi.responses import (
     refer_to_problems,
 )
 from lexarium.web.v1.operation import Operation
-from lexarium.web.v1.operations import OPERATIONS_BY_TAG
+from lexarium.web.v1.operations import iter_operations
 from lexarium.web.v1.responses import V1_PATH
 
 _DESCRIPTION = """A terminology catalogue: records with versions, history, relations, proposals and releases.
@@ -53,9 +52,9 @@ _HEADERS = {
 def build_document(title: str) -> dict[str, Any]:
     """Return the document of a service with this title."""
     paths: dict[str, dict[str, Any]] = {}
-    for tag, operation, collection in _iter_operations():
-        path = V1_PATH + operation.path.replace("{collection}", tag)
-        paths.setdefault(path, {})[operation.method.lower()] = _describe_operation(operation, tag, collection)
+    for tag, path, operation, collection in iter_operations():
+        description = _describe_operation(operation, tag, collection)
+        paths.setdefault(V1_PATH + path, {})[operation.method.lower()] = description
     paths |= valpha.build_paths()
     for path, operations in paths.items():
         for description in operations.values():
@@ -73,16 +72,6 @@ def build_document(title: str) -> dict[str, Any]:
     }
 
 
-def _iter_operations() -> Iterator[tuple[str, Operation, Collection | None]]:
-    """Yield each operation with its tag; those on collections for each."""
-    for tag, operations in OPERATIONS_BY_TAG.items():
-        for operation in operations:
-            if operation.on_collection:
-                yield from ((name, operation, collection) for name, collection in COLLECTIONS.items())
-            else:
-                yield tag, operation, None
-
-
 def _describe_operation(operation: Operation, tag: str, collection: Collection | None) -> dict[str, Any]:
     description: dict[str, Any] = {
         "tags": [tag],
@@ -91,8 +80,8 @@ def _describe_operation(operation: Operation, tag: str, collection: Collection |
         "responses": _describe_responses(operation, collection),
         "security": [{"token": []}] if operation.needs_token else [],
     }
-    if text := getdoc(operation.handler):
-        description["description"] = text
+    if operation.description:
+        description["description"] = operation.description
     if parameters := [*_describe_parameters(operation), *_describe_headers(operation)]:
         description["parameters"] = parameters
     if operation.body is not None:
@@ -130,7 +119,7 @@ def _describe_parameters(operation: Operation) -> Iterator[dict[str, Any]]:
 
 def _drop_null(schema: dict[str, Any]) -> dict[str, Any]:
     """Return the schema of a parameter that is present: it cannot be null, only absent."""
-    plain = {key: value for key, value in schema.items() if key not in ("anyOf", "title", "description")}
+    plain = {key: value for key, value in schema.items() if key not in ("anyOf", "description")}
     for alternative in schema.get("anyOf", ()):
         if alternative != {"type": "null"}:
             plain |= alternative

@@ -23,10 +23,12 @@ from lexarium.web.v1.responses import V1_PATH, OrjsonResponse
 
 
 async def get_me(context: RequestContext) -> Response:
+    """Who the token is of"""
     return OrjsonResponse({**serialize_account(context.caller.account), "token_role": context.caller.role})
 
 
 async def sign_in(context: RequestContext, body: SignInRequest) -> Response:
+    """A token for a name and a password, good for a day"""
     sign_ins, address = context.services.limits.sign_in_limiter, client_address(context.request)
     sign_ins.acquire(body.name, address)
     async with sign_ins.hash_semaphore:
@@ -36,21 +38,27 @@ async def sign_in(context: RequestContext, body: SignInRequest) -> Response:
 
 
 def list_users(context: RequestContext) -> Response:
+    """Every account"""
     found = accounts.list_accounts(context.services.database)
     return OrjsonResponse({"items": [serialize_account(account) for account in found]})
 
 
 def add_user(context: RequestContext, body: NewUser, transaction: Transaction) -> WriteResponse:
+    """Make an account"""
     account = accounts.create_account(transaction, body.name, body.role)
     return WriteResponse(201, serialize_account(account), f"{V1_PATH}/users/{account.id}")
 
 
 def read_user(context: RequestContext, path: ById, snapshot: Snapshot) -> Response:
+    """An account"""
     return OrjsonResponse(serialize_account(accounts.get_account(snapshot, path.id)))
 
 
 async def change_user(context: RequestContext, path: ById, data: dict[str, Any]) -> Response:
-    """An admin changes anyone's role and password; everyone their own password, by telling the old one."""
+    """Change a role or a password
+
+    An admin changes anyone's role and password; everyone their own password, by telling the old one.
+    """
     caller, database, sign_ins = context.caller, context.services.database, context.services.limits.sign_in_limiter
     is_self = path.id == caller.account.id
     if not is_self or "role" in data:
@@ -71,12 +79,16 @@ async def change_user(context: RequestContext, path: ById, data: dict[str, Any])
 
 
 def erase_user(context: RequestContext, path: ById) -> Response:
-    """The log goes on naming the id; nothing tells any more whose it was."""
+    """Erase an account: its name, password and tokens
+
+    The log goes on naming the id; nothing tells any more whose it was.
+    """
     accounts.erase_account(context.services.database, path.id)
     return Response(status_code=204)
 
 
 def list_tokens(context: RequestContext) -> Response:
+    """One's own tokens; an admin's, everyone's"""
     caller = context.caller
     found = [
         token
@@ -87,7 +99,10 @@ def list_tokens(context: RequestContext) -> Response:
 
 
 async def add_token(context: RequestContext, body: NewToken) -> Response:
-    """With a token from sign-in this needs the password: the new token outlives the session."""
+    """Make a token; its secret is told this once
+
+    With a token from sign-in this needs the password: the new token outlives the session.
+    """
     caller, sign_ins = context.caller, context.services.limits.sign_in_limiter
     if caller.in_session:
         sign_ins.acquire(caller.account.name, client_address(context.request))
@@ -99,33 +114,26 @@ async def add_token(context: RequestContext, body: NewToken) -> Response:
 
 
 def revoke_token(context: RequestContext, path: ById) -> Response:
+    """Revoke a token, and all that were made with it"""
     tokens.revoke_token(context.services.database, path.id, context.caller)
     return Response(status_code=204)
 
 
 # fmt: off
 OPERATIONS = (
-    Operation("GET", "/me", "me", "Who the token is of", get_me, returns(models.Me), needs_token=True),
-    Operation("POST", "/sign-in", "sign_in", "A token for a name and a password, good for a day",
-              sign_in, returns(models.TokenWithSecret), returns_secret=True, errors=(401, 429)),
-    Operation("GET", "/users", "users", "Every account",
-              list_users, returns(models.Accounts), permission=Permission.ADMINISTER),
-    Operation("POST", "/users", "add_user", "Make an account",
-              add_user, returns(models.Account, "Location", status=201), permission=Permission.ADMINISTER,
-              body=json_body(NewUser, "This is not a valid account.", strict=False)),
-    Operation("GET", "/users/{id}", "read_user", "An account",
-              read_user, returns(models.Account), permission=Permission.ADMINISTER, errors=(404,)),
-    Operation("PATCH", "/users/{id}", "change_user", "Change a role or a password",
-              change_user, returns(models.Account), needs_token=True, body=raw_body(UserChange),
+    Operation("GET", "/me", get_me, returns(models.Me), name="me", needs_token=True),
+    Operation("POST", "/sign-in", sign_in, returns(models.TokenWithSecret), returns_secret=True, errors=(401, 429)),
+    Operation("GET", "/users", list_users, returns(models.Accounts), name="users", permission=Permission.ADMINISTER),
+    Operation("POST", "/users", add_user, returns(models.Account, "Location", status=201),
+              permission=Permission.ADMINISTER, body=json_body(NewUser, "This is not a valid account.", strict=False)),
+    Operation("GET", "/users/{id}", read_user, returns(models.Account), permission=Permission.ADMINISTER),
+    Operation("PATCH", "/users/{id}", change_user, returns(models.Account), needs_token=True, body=raw_body(UserChange),
+              errors=(403, 409)),
+    Operation("DELETE", "/users/{id}", erase_user, NO_CONTENT, permission=Permission.ADMINISTER, errors=(409,)),
+    Operation("GET", "/tokens", list_tokens, returns(models.Tokens), name="tokens", needs_token=True),
+    Operation("POST", "/tokens", add_token, returns(models.TokenWithSecret, status=201), needs_token=True,
+              returns_secret=True, body=json_body(NewToken, "This is not a valid token.", strict=False),
               errors=(403, 404, 409)),
-    Operation("DELETE", "/users/{id}", "erase_user", "Erase an account: its name, password and tokens",
-              erase_user, NO_CONTENT, permission=Permission.ADMINISTER, errors=(404, 409)),
-    Operation("GET", "/tokens", "tokens", "One's own tokens; an admin's, everyone's",
-              list_tokens, returns(models.Tokens), needs_token=True),
-    Operation("POST", "/tokens", "add_token", "Make a token; its secret is told this once",
-              add_token, returns(models.TokenWithSecret, status=201), needs_token=True, returns_secret=True,
-              body=json_body(NewToken, "This is not a valid token.", strict=False), errors=(403, 404, 409)),
-    Operation("DELETE", "/tokens/{id}", "revoke_token", "Revoke a token, and all that were made with it",
-              revoke_token, NO_CONTENT, needs_token=True, errors=(403, 404)),
+    Operation("DELETE", "/tokens/{id}", revoke_token, NO_CONTENT, needs_token=True, errors=(403,)),
 )
 # fmt: on

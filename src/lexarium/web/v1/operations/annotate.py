@@ -54,7 +54,9 @@ class AnnotateParameters(Parameters):
 
 
 async def annotate(context: RequestContext, query: AnnotateParameters) -> Response:
-    """Find terms in `text/plain` (UTF-8, up to 10 MiB) or in `{"text": …}`.
+    """Every mention of a term's name or alias in a text
+
+    Find terms in `text/plain` (UTF-8, up to 10 MiB) or in `{"text": …}`.
 
     Mentions are leftmost-longest, on the boundaries of words, whatever their case, accents and number. An ambiguous
     one is listed once for each record. `start` and `end` count code points. `truncated` says that the answer ends after
@@ -143,7 +145,6 @@ def render_annotations(mentions_by_chunk: Iterator[list[Mention]]) -> Iterator[b
 
 # fmt: off
 OPERATIONS = (
-    Operation("POST", "/annotate", "annotate", "Every mention of a term's name or alias in a text",
-              annotate, returns(Annotations), body=Body({_TEXT: "PlainText", JSON: TextRequest})),
+    Operation("POST", "/annotate", annotate, returns(Annotations), body=Body({_TEXT: "PlainText", JSON: TextRequest})),
 )
 # fmt: on

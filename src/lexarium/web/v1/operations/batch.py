@@ -26,7 +26,9 @@ _NDJSON = "application/x-ndjson"
 
 
 async def run_batch_request(context: RequestContext) -> Response:
-    """Do many writes.
+    """Many writes, all or nothing: one JSON object a line
+
+    Do many writes.
 
     Lines: `{"op": "create", "collection", "record"}`, `{"op": "update", "id", "change"}`, `{"op": "retire", "id"}`,
     `{"op": "relate", "id", "relation", "target"}`, `{"op": "unrelate", …}`; each but create may have a `version`.
@@ -85,8 +87,8 @@ async def _iter_lines(request: Request, limits: Limits, digest: "hashlib._Hash")
 
 # fmt: off
 OPERATIONS = (
-    Operation("POST", "/batch", "batch", "Many writes, all or nothing: one JSON object a line",
-              run_batch_request, {200: Success({_NDJSON: "BatchResults"})}, body=Body({_NDJSON: "Batch"}),
-              permission=Permission.PUBLISH, headers=("Idempotency-Key",), errors=(409,)),
+    Operation("POST", "/batch", run_batch_request, {200: Success({_NDJSON: "BatchResults"})}, name="batch",
+              body=Body({_NDJSON: "Batch"}), permission=Permission.PUBLISH, headers=("Idempotency-Key",),
+              errors=(409,)),
 )
 # fmt: on

@@ -64,7 +64,10 @@ class ExportParameters(Parameters):
 
 
 async def export(context: RequestContext, query: ExportParameters) -> Response:
-    """Streamed, all of one state, however long it takes. `v-alpha` holds published records, the others all of them."""
+    """The catalogue as a document in any format
+
+    Streamed, all of one state, however long it takes. `v-alpha` holds published records, the others all of them.
+    """
     request, database, limits = context.request, context.services.database, context.services.limits
     chosen_format = EXPORT_FORMATS[query.format or choose_format(request, _MEDIA_TYPES, "The catalogue", _VARY)]
     about = context.services.settings.vocabulary
@@ -106,7 +109,6 @@ def _build_file_name(title: str, collection: str | None, state: str, format: For
 _DOCUMENTS = {item.media_type: schema_name(item) for item in EXPORT_FORMATS.values()}
 # fmt: off
 OPERATIONS = (
-    Operation("GET", "/export", "export", "The catalogue as a document in any format",
-              export, {200: Success(_DOCUMENTS, ("ETag", "Content-Disposition"))}, errors=(404, 406)),
+    Operation("GET", "/export", export, {200: Success(_DOCUMENTS, ("ETag", "Content-Disposition"))}, errors=(404, 406)),
 )
 # fmt: on

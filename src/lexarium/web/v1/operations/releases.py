@@ -24,15 +24,18 @@ class ByName(Parameters):
 
 
 def list_releases(context: RequestContext, snapshot: Snapshot) -> dict[str, Any]:
+    """Every release, the newest first"""
     return {"items": [_to_dict(release) for release in releases.list_releases(snapshot)]}
 
 
 def create_release(context: RequestContext, body: NewReleaseRequest, transaction: Transaction) -> WriteResponse:
+    """Name the present state"""
     release = releases.create_release(transaction, context.caller, body.name, body.note)
     return WriteResponse(201, _to_dict(release), f"{V1_PATH}/releases/{release.name}")
 
 
 def read_release(context: RequestContext, path: ByName, snapshot: Snapshot) -> models.Release:
+    """A release"""
     return _to_dict(releases.get_release(snapshot, path.name))
 
 
@@ -48,11 +51,9 @@ def _to_dict(release: Release) -> models.Release:
 
 # fmt: off
 OPERATIONS = (
-    Operation("GET", "/releases", "list_releases", "Every release, the newest first",
-              list_releases, returns(models.Releases)),
-    Operation("POST", "/releases", "name_state", "Name the present state",
-              create_release, returns(models.Release, "Location", status=201), permission=Permission.PUBLISH),
-    Operation("GET", "/releases/{name}", "read_release", "A release",
-              read_release, returns(models.Release), errors=(404,)),
+    Operation("GET", "/releases", list_releases, returns(models.Releases)),
+    Operation("POST", "/releases", create_release, returns(models.Release, "Location", status=201), name="name_state",
+              permission=Permission.PUBLISH),
+    Operation("GET", "/releases/{name}", read_release, returns(models.Release)),
 )
 # fmt: on

@@ -55,6 +55,7 @@ class SearchParameters(Parameters):
 
 
 async def suggest(context: RequestContext, query: SuggestParameters) -> dict[str, Any]:
+    """The few best completions of what someone types"""
     record_search = context.services.record_search
     suggestions = await run_in_threadpool(
         record_search.suggest, query.prefix, query.collection, query.limit, record_search.get_position()
@@ -63,11 +64,13 @@ async def suggest(context: RequestContext, query: SuggestParameters) -> dict[str
 
 
 async def search(context: RequestContext, query: SearchParameters) -> OrjsonResponse:
-    """Hits come in tiers: the identifier, the name, the name folded, an alias, names that begin so, all words in the
+    """Find records by name, alias, definition or identifier
+
+    Hits come in tiers: the identifier, the name, the name folded, an alias, names that begin so, all words in the
     name, in aliases, in the definition. Folding ignores case, accents, punctuation, hyphens and British and American
     spelling. Typing mistakes are allowed for where no name or alias has all words. `highlight` tells, in code points,
     the parts of `matched.text` that were asked for.
-    """  # noqa: D205
+    """
     record_search = context.services.record_search
     asked = SearchQuery(
         text=query.q,
@@ -86,9 +89,7 @@ async def search(context: RequestContext, query: SearchParameters) -> OrjsonResp
 
 # fmt: off
 OPERATIONS = (
-    Operation("GET", "/suggest", "suggest", "The few best completions of what someone types",
-              suggest, returns(Suggestions), cacheable=False),
-    Operation("GET", "/search", "search", "Find records by name, alias, definition or identifier",
-              search, returns(SearchResults)),
+    Operation("GET", "/suggest", suggest, returns(Suggestions), cacheable=False),
+    Operation("GET", "/search", search, returns(SearchResults)),
 )
 # fmt: on

@@ -1,5 +1,7 @@
 """Describe the service; read any record by its identifier alone."""
 
+from starlette.responses import Response
+
 from lexarium import __version__
 from lexarium.client.models import Record, Service
 from lexarium.domain.record import RecordState
@@ -7,13 +9,14 @@ from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.services.records.catalogue_state import get_position
 from lexarium.store.position import Snapshot
 from lexarium.web.v1.operation import READ_ERRORS, Operation, RequestContext, returns
-from lexarium.web.v1.operations.records import read_record
+from lexarium.web.v1.operations.records import ReadParameters, read_record
 from lexarium.web.v1.responses import V1_PATH
 
 _LINKED = ("search", "suggest", "annotate", "changes", "releases", "proposals", "export")
 
 
 def get_service(context: RequestContext, snapshot: Snapshot) -> Service:
+    """What the service holds, and where to go on"""
     limits = context.services.limits
     position = get_position(snapshot)
     counts = context.services.database.counts.count_at(snapshot, position.revision)
@@ -43,10 +46,14 @@ def get_service(context: RequestContext, snapshot: Snapshot) -> Service:
     }
 
 
+def read_any_record(context: RequestContext, query: ReadParameters) -> Response:
+    """Any record, whatever its collection"""
+    return read_record(context, query)
+
+
 # fmt: off
 OPERATIONS = (
-    Operation("GET", "/records/{id}", "any_record", "Any record, whatever its collection",
-              read_record, returns(Record), errors=READ_ERRORS),
-    Operation("GET", "", "service", "What the service holds, and where to go on", get_service, returns(Service)),
+    Operation("GET", "/records/{id}", read_any_record, returns(Record), name="any_record", errors=READ_ERRORS),
+    Operation("GET", "", get_service, returns(Service), name="service"),
 )
 # fmt: on

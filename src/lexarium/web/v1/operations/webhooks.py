@@ -27,11 +27,14 @@ class DeliveryParameters(ById):
 
 
 def list_webhooks(context: RequestContext, snapshot: Snapshot) -> Response:
+    """Every webhook, the oldest first"""
     return OrjsonResponse({"items": [serialize_webhook(webhook) for webhook in subscriptions.list_webhooks(snapshot)]})
 
 
 def add_webhook(context: RequestContext, data: dict[str, Any]) -> WriteResponse:
-    """Each change is a POST with what `GET /changes` tells of it, signed as Standard Webhooks, in order, at least once.
+    """Have an address told of every change from now on; its secret is told this once
+
+    Each change is a POST with what `GET /changes` tells of it, signed as Standard Webhooks, in order, at least once.
 
     Any answer but 2xx is tried again, later and later; after a day without one that is, the webhook is disabled.
     """
@@ -41,11 +44,15 @@ def add_webhook(context: RequestContext, data: dict[str, Any]) -> WriteResponse:
 
 
 def read_webhook(context: RequestContext, path: ById, snapshot: Snapshot) -> Response:
+    """A webhook, and how it stands"""
     return OrjsonResponse(serialize_webhook(subscriptions.get_webhook(snapshot, path.id)))
 
 
 def change_webhook(context: RequestContext, path: ById, patch: dict[str, Any]) -> Response:
-    """What was not sent yet is sent as the webhook is then. One that is disabled stays so."""
+    """Change its address, or what it is told of
+
+    What was not sent yet is sent as the webhook is then. One that is disabled stays so.
+    """
     database = context.services.database
     with database.read() as snapshot:
         webhook = subscriptions.get_webhook(snapshot, path.id)
@@ -58,30 +65,40 @@ def change_webhook(context: RequestContext, path: ById, patch: dict[str, Any]) -
 
 
 def remove_webhook(context: RequestContext, path: ById) -> Response:
+    """Take a webhook away"""
     context.services.database.run_write(lambda transaction: subscriptions.delete_webhook(transaction, path.id))
     return Response(status_code=204)
 
 
 def list_deliveries(context: RequestContext, query: DeliveryParameters, snapshot: Snapshot) -> Response:
+    """What was sent, the newest first; the last thousand are kept"""
     deliveries = subscriptions.list_deliveries(snapshot, query.id, query.limit)
     return OrjsonResponse({"items": [serialize_delivery(delivery) for delivery in deliveries]})
 
 
 def enable_webhook(context: RequestContext, path: ById, transaction: Transaction) -> WriteResponse:
+    """Try again at once, with the change where it stopped"""
     return WriteResponse(200, serialize_webhook(subscriptions.enable_webhook(transaction, path.id)))
 
 
 def disable_webhook(context: RequestContext, path: ById, transaction: Transaction) -> WriteResponse:
+    """Send nothing until it is enabled again"""
     return WriteResponse(200, serialize_webhook(subscriptions.disable_webhook(transaction, path.id)))
 
 
 def rotate_secret(context: RequestContext, path: ById, transaction: Transaction) -> WriteResponse:
-    """Deliveries are signed with the last secret too, until the next time: a receiver changes over when it likes."""
+    """Give it a new secret, told this once
+
+    Deliveries are signed with the last secret too, until the next time: a receiver changes over when it likes.
+    """
     return WriteResponse(200, _with_secret(subscriptions.rotate_secret(transaction, path.id)))
 
 
 def send_test_delivery(context: RequestContext, path: ById) -> Response:
-    """The body sent is `{"action": "test", "at": …}`, signed as a change would be; also to one that is disabled."""
+    """Send something that is no change, and tell what was answered
+
+    The body sent is `{"action": "test", "at": …}`, signed as a change would be; also to one that is disabled.
+    """
     database = context.services.database
     with database.read() as snapshot:
         webhook = subscriptions.get_webhook(snapshot, path.id)
@@ -99,31 +116,22 @@ def _with_secret(webhook: Webhook) -> dict[str, Any]:
 
 # fmt: off
 OPERATIONS = (
-    Operation("GET", "/webhooks", "list_webhooks", "Every webhook, the oldest first",
-              list_webhooks, returns(models.Webhooks), permission=Permission.ADMINISTER),
-    Operation("POST", "/webhooks", "add_webhook",
-              "Have an address told of every change from now on; its secret is told this once",
-              add_webhook, returns(models.WebhookWithSecret, "Location", status=201), permission=Permission.ADMINISTER,
-              body=raw_body(NewWebhook), returns_secret=True),
-    Operation("GET", "/webhooks/{id}", "read_webhook", "A webhook, and how it stands",
-              read_webhook, returns(models.Webhook), permission=Permission.ADMINISTER, errors=(404,)),
-    Operation("PATCH", "/webhooks/{id}", "change_webhook", "Change its address, or what it is told of",
-              change_webhook, returns(models.Webhook), permission=Permission.ADMINISTER,
-              body=raw_body(NewWebhook, patch=True), errors=(404,)),
-    Operation("DELETE", "/webhooks/{id}", "remove_webhook", "Take a webhook away",
-              remove_webhook, NO_CONTENT, permission=Permission.ADMINISTER, errors=(404,)),
-    Operation("GET", "/webhooks/{id}/deliveries", "list_deliveries",
-              "What was sent, the newest first; the last thousand are kept",
-              list_deliveries, returns(models.Deliveries), permission=Permission.ADMINISTER, errors=(404,)),
-    Operation("POST", "/webhooks/{id}/enable", "enable_webhook", "Try again at once, with the change where it stopped",
-              enable_webhook, returns(models.Webhook), permission=Permission.ADMINISTER, errors=(404,)),
-    Operation("POST", "/webhooks/{id}/disable", "disable_webhook", "Send nothing until it is enabled again",
-              disable_webhook, returns(models.Webhook), permission=Permission.ADMINISTER, errors=(404,)),
-    Operation("POST", "/webhooks/{id}/rotate", "rotate_secret", "Give it a new secret, told this once",
-              rotate_secret, returns(models.WebhookWithSecret), permission=Permission.ADMINISTER,
-              returns_secret=True, errors=(404,)),
-    Operation("POST", "/webhooks/{id}/test", "try_webhook",
-              "Send something that is no change, and tell what was answered",
-              send_test_delivery, returns(models.WebhookTest), permission=Permission.ADMINISTER, errors=(404,)),
+    Operation("GET", "/webhooks", list_webhooks, returns(models.Webhooks), permission=Permission.ADMINISTER),
+    Operation("POST", "/webhooks", add_webhook, returns(models.WebhookWithSecret, "Location", status=201),
+              permission=Permission.ADMINISTER, body=raw_body(NewWebhook), returns_secret=True),
+    Operation("GET", "/webhooks/{id}", read_webhook, returns(models.Webhook), permission=Permission.ADMINISTER),
+    Operation("PATCH", "/webhooks/{id}", change_webhook, returns(models.Webhook), permission=Permission.ADMINISTER,
+              body=raw_body(NewWebhook, patch=True)),
+    Operation("DELETE", "/webhooks/{id}", remove_webhook, NO_CONTENT, permission=Permission.ADMINISTER),
+    Operation("GET", "/webhooks/{id}/deliveries", list_deliveries, returns(models.Deliveries),
+              permission=Permission.ADMINISTER),
+    Operation("POST", "/webhooks/{id}/enable", enable_webhook, returns(models.Webhook),
+              permission=Permission.ADMINISTER),
+    Operation("POST", "/webhooks/{id}/disable", disable_webhook, returns(models.Webhook),
+              permission=Permission.ADMINISTER),
+    Operation("POST", "/webhooks/{id}/rotate", rotate_secret, returns(models.WebhookWithSecret),
+              permission=Permission.ADMINISTER, returns_secret=True),
+    Operation("POST", "/webhooks/{id}/test", send_test_delivery, returns(models.WebhookTest), name="try_webhook",
+              permission=Permission.ADMINISTER),
 )
 # fmt: on
