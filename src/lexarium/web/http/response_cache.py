@@ -11,9 +11,10 @@ from lexarium.domain.cache_tags import CacheTag
 from lexarium.domain.errors import DatabaseUnavailable, StoreError
 from lexarium.store.database import Database
 from lexarium.store.position import Position, RevisionChange
-from lexarium.web.http.conditional import RawResponse, build_etag, etag_matches
+from lexarium.web.http.conditional import build_etag, build_not_modified, etag_matches
 from lexarium.web.http.encodings import Header, encoding_headers
 from lexarium.web.http.limits import hold_slot
+from lexarium.web.http.raw_response import RawResponse
 
 # Resource, parameter and its value.
 RequestKey = tuple[str, str, str]
@@ -45,7 +46,7 @@ class CachedResponse:
         self.etag = build_etag(position, encoding)
         self.size = len(body) + _ENTRY_OVERHEAD_BYTES
         own_headers = [*headers, (b"etag", self.etag)]
-        self.not_modified = RawResponse(304, own_headers, b"")
+        self.not_modified = RawResponse.from_response(build_not_modified(own_headers))
         content_length = (b"content-length", b"%d" % len(body))
         self.full = RawResponse(200, [*own_headers, *encoding_headers(encoding), content_length], body)
 

@@ -1,6 +1,5 @@
 """Annotate a text with the terms it mentions."""
 
-import asyncio
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice
@@ -12,13 +11,11 @@ from starlette.responses import Response
 from lexarium.domain.schema.collections import DEFAULT_SEARCH_COLLECTIONS
 from lexarium.formats.tables.cells import format_csv
 from lexarium.search.annotator import Annotator, Mention
-from lexarium.services.search.annotator_cache import AnnotatorCache
 from lexarium.services.search.properties import load_entities
 from lexarium.services.serializers import iter_annotations
-from lexarium.web.http.problems import HTTPProblem
+from lexarium.web.annotator import get_annotator
 from lexarium.web.pages.page import FormRoute, Page, PageRoute
 
-_WAIT_SECONDS = 10
 _MAX_MENTIONS = 20_000
 _CSV_COLUMNS = ("start", "end", "text", "id", "name", "collection")
 
@@ -82,16 +79,6 @@ def _split_text(text: str, mentions: Sequence[Mention]) -> Iterator[tuple[str, M
 
 def _build_download(body: bytes, media_type: str, filename: str) -> Response:
     return Response(body, 200, {"content-disposition": f'attachment; filename="{filename}"'}, media_type=media_type)
-
-
-async def get_annotator(annotator_cache: AnnotatorCache) -> Annotator:
-    """Return the annotator with the current names; raise a 503 if it is not ready soon. Wait without a thread."""
-    try:
-        async with asyncio.timeout(_WAIT_SECONDS):
-            return await asyncio.wrap_future(annotator_cache.get_current())
-    except TimeoutError:
-        detail = "The names of the catalogue are still being read, as after every start. Try again."
-        raise HTTPProblem(503, detail, {"Retry-After": str(_WAIT_SECONDS)}) from None
 
 
 ROUTES = (PageRoute("/annotate", show_form), FormRoute("/annotate", annotate))

@@ -15,11 +15,10 @@ from lexarium.domain.schema.collections import Collection
 from lexarium.domain.validation import build_draft_model, validate_draft
 from lexarium.services.access.permissions import Permission
 from lexarium.services.curation import submissions
-from lexarium.services.idempotency import IdempotencyRequest
+from lexarium.services.idempotency import IdempotencyRequest, WriteResponse, make_idempotent
 from lexarium.services.records import queries
 from lexarium.services.records.lookup import get_published, get_record
 from lexarium.store.transaction import Transaction
-from lexarium.web.http.write_response import WriteResponse, make_idempotent
 from lexarium.web.pages.curation import draft_fields
 from lexarium.web.pages.curation.revert import build_result_url
 from lexarium.web.pages.form_fields import FormValues, get_collection, get_required_version, get_text, to_field_errors

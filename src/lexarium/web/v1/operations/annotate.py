@@ -14,18 +14,19 @@ from lexarium.client.models import Annotations
 from lexarium.domain.schema.collections import DEFAULT_SEARCH_COLLECTIONS
 from lexarium.search.annotator import Mention
 from lexarium.services.serializers import iter_annotations
+from lexarium.web.annotator import get_annotator
 from lexarium.web.http.limits import Limits
 from lexarium.web.http.problems import HTTPProblem
 from lexarium.web.http.request_body import get_media_type
 from lexarium.web.http.streaming import iter_chunks, read_first_chunk
-from lexarium.web.pages.catalogue.annotate import get_annotator
+from lexarium.web.request_models import parse_model
 from lexarium.web.v1.operation import (
+    INVALID_BODY,
     JSON,
     Body,
     Operation,
     Parameters,
     RequestContext,
-    parse_body,
     read_json,
     returns,
 )
@@ -51,7 +52,9 @@ class AnnotateParameters(Parameters):
 
 
 async def annotate(context: RequestContext, query: AnnotateParameters) -> Response:
-    """Find terms in `text/plain` (UTF-8, up to 10 MiB) or in `{"text": …}`.
+    """Every mention of a term's name or alias in a text
+
+    Find terms in `text/plain` (UTF-8, up to 10 MiB) or in `{"text": …}`.
 
     Mentions are leftmost-longest, on the boundaries of words, whatever their case, accents and number. An ambiguous
     one is listed once for each record. `start` and `end` count code points. `truncated` says that the answer ends after
@@ -71,7 +74,7 @@ async def _read_text(request: Request, limits: Limits) -> Iterable[str]:
         return await _spool_text(request, limits)
     if get_media_type(request) != JSON:
         raise HTTPProblem(415, f"The body must be {_TEXT} or {JSON}.")
-    return [parse_body(TextRequest, await read_json(request, limits)).text]
+    return [parse_model(TextRequest, await read_json(request, limits), INVALID_BODY, strict=True).text]
 
 
 async def _spool_text(request: Request, limits: Limits) -> Iterator[str]:
@@ -130,7 +133,6 @@ def render_annotations(mentions_by_chunk: Iterator[list[Mention]]) -> Iterator[b
 
 # fmt: off
 OPERATIONS = (
-    Operation("POST", "/annotate", "annotate", "Every mention of a term's name or alias in a text",
-              annotate, returns(Annotations), AnnotateParameters, body=Body({_TEXT: "PlainText", JSON: TextRequest})),
+    Operation("POST", "/annotate", annotate, returns(Annotations), body=Body({_TEXT: "PlainText", JSON: TextRequest})),
 )
 # fmt: on
