@@ -25,10 +25,10 @@ from lexarium.services.transfer.imports import import_files
 from lexarium.settings import Settings
 from lexarium.store import revisions
 from lexarium.store.database import Database
+from lexarium.web.annotator import get_annotator
 from lexarium.web.http.limits import Limits
 from lexarium.web.http.problems import HTTPProblem
 from lexarium.web.http.streaming import read_first_chunk
-from lexarium.web.pages.catalogue.annotate import get_annotator
 from lexarium.web.v1.operations.annotate import render_annotations
 from tests.support.polling import DEADLINE_SECONDS
 from tests.support.server import HttpResponse, Server, run_cli
