@@ -362,7 +362,7 @@ def test_two_texts_at_a_time_are_read_and_others_wait_their_turn() -> None:
 def test_names_that_are_long_in_coming_are_a_503_that_says_when_to_try_again(monkeypatch: pytest.MonkeyPatch) -> None:
     coming: Future[Annotator] = Future()
     annotating = SimpleNamespace(get_current=lambda: coming)
-    monkeypatch.setattr("lexarium.web.pages.catalogue.annotate._WAIT_SECONDS", 0)
+    monkeypatch.setattr("lexarium.web.annotator._WAIT_SECONDS", 0)
     with pytest.raises(HTTPProblem, match="still being read") as error:
         asyncio.run(get_annotator(annotating))  # type: ignore[arg-type]
     assert (error.value.status, "Retry-After" in error.value.headers) == (503, True)
