@@ -2,8 +2,10 @@
 
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from typing import IO, BinaryIO, TypeVar, cast
+from io import BufferedReader
+from typing import IO, TypeVar, cast
 
 from pyoxigraph import RdfFormat
 
@@ -17,7 +19,7 @@ from lexarium.formats.foreign_ids import parse_integer
 from lexarium.formats.parsed import ParsedRecord, ParseError, ReadOptions, WarningCounter
 from lexarium.formats.rdf import predicates
 from lexarium.formats.rdf.graph import SubjectTriples, TripleStore
-from lexarium.formats.rdf.parser import ParsedTriple, RdfInput, RdfLiteral, parse_triples
+from lexarium.formats.rdf.parser import ParsedTriple, RdfLiteral, detect_syntax, parse_triples
 from lexarium.formats.rdf.predicates import (
     BROADER,
     BROADER_GENERIC,
@@ -65,17 +67,14 @@ class RdfProfile:
     format_by_type: dict[Node, str]
 
 
-def import_records(stream: BinaryIO, options: ReadOptions, profile: RdfProfile) -> Iterator[ParsedRecord]:
+def import_records(stream: BufferedReader, options: ReadOptions, profile: RdfProfile) -> Iterator[ParsedRecord]:
     """Yield the records of a document, and last the warnings about the whole document; raise ParseError."""
-    rdf_input = RdfInput(stream)
-    if rdf_input.syntax != RdfFormat.JSON_LD:
-        with TripleStore() as graph:
-            yield from _RdfImporter(graph, options, profile).run(parse_triples(rdf_input, rdf_input.syntax))
-        return
-    with open_seekable(rdf_input) as copy, TripleStore() as graph:
-        syntax = RdfFormat.STREAMING_JSON_LD if _is_streamable_jsonld(copy) else RdfFormat.JSON_LD
-        copy.seek(0)
-        yield from _RdfImporter(graph, options, profile).run(parse_triples(copy, syntax))
+    syntax = detect_syntax(stream.peek())
+    with open_seekable(stream) if syntax == RdfFormat.JSON_LD else nullcontext(stream) as file, TripleStore() as graph:
+        if syntax == RdfFormat.JSON_LD:
+            syntax = RdfFormat.STREAMING_JSON_LD if _is_streamable_jsonld(file) else RdfFormat.JSON_LD
+            file.seek(0)
+        yield from _RdfImporter(graph, options, profile).run(parse_triples(file, syntax))
 
 
 def _is_streamable_jsonld(file: IO[bytes]) -> bool:

@@ -1,10 +1,10 @@
 """Parse RDF of any syntax to triples with line numbers; reject malformed and malicious documents."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import accumulate
-from typing import BinaryIO, NamedTuple
+from typing import IO, NamedTuple
 
 import pyoxigraph
 from pyoxigraph import BlankNode, Literal, NamedNode, Quad, RdfFormat
@@ -12,7 +12,6 @@ from pyoxigraph import BlankNode, Literal, NamedNode, Quad, RdfFormat
 from lexarium.formats.parsed import ParseError
 from lexarium.formats.rdf import xml_guard
 from lexarium.formats.rdf.predicates import expand_curie
-from lexarium.formats.text_encoding import SupportsRead
 
 _BLOCK_BYTES = 1 << 16
 # A long prefix or base may be used a million times.
@@ -46,23 +45,10 @@ class ParsedTriple(NamedTuple):
     object: str | RdfLiteral
 
 
-class RdfInput:
-    """A document, with its syntax detected from its beginning."""
-
-    def __init__(self, stream: BinaryIO) -> None:
-        self._stream = stream
-        self._head = stream.read(_BLOCK_BYTES)
-        self.syntax = _detect_syntax(self._head)
-
-    def read(self, size: int = _BLOCK_BYTES) -> bytes:
-        """Return the next bytes."""
-        head, self._head = self._head[:size], self._head[size:]
-        return head or self._stream.read(size)
-
-
-def _detect_syntax(head: bytes) -> RdfFormat:
-    start = head.lstrip(b"\xef\xbb\xbf \t\r\n")
-    if re.match(rb"<(\?xml|!DOCTYPE|!--|([\w.-]+:)?RDF\b)", start) or b"\0" in start[:4]:
+def detect_syntax(head: bytes) -> RdfFormat:
+    """Return the syntax of a document that begins with these bytes."""
+    start = head.lstrip(b" \t\r\n")
+    if re.match(rb"<(\?xml|!DOCTYPE|!--|([\w.-]+:)?RDF\b)", start):
         return RdfFormat.RDF_XML
     if start.startswith(b"{") or re.match(rb"\[\s*[{\]]", start):
         return RdfFormat.JSON_LD
@@ -70,13 +56,13 @@ def _detect_syntax(head: bytes) -> RdfFormat:
     return RdfFormat.TURTLE
 
 
-def parse_triples(stream: SupportsRead, syntax: RdfFormat) -> Iterator[ParsedTriple]:
+def parse_triples(stream: IO[bytes], syntax: RdfFormat) -> Iterator[ParsedTriple]:
     """Yield the triples of a document while it is read, without the cells of lists; raise ParseError.
 
     JSON-LD that is not streamable is read completely before the first triple, and has no line numbers.
     """
     has_line_numbers = syntax != RdfFormat.JSON_LD
-    reader = _LineTrackingReader(_GUARDS.get(syntax, _iter_blocks)(stream))
+    reader = _LineTrackingReader(_GUARDS[syntax](iter(partial(stream.read, _BLOCK_BYTES), b"")))
     try:
         for quad in pyoxigraph.parse(reader, syntax, lenient=True):  # type: ignore[arg-type]
             reader.mark_triple()
@@ -132,14 +118,10 @@ class _LineTrackingReader:
         return chunk
 
 
-def _iter_blocks(stream: SupportsRead) -> Iterator[bytes]:
-    return iter(partial(stream.read, _BLOCK_BYTES), b"")
-
-
-def _check_json_depth(stream: SupportsRead) -> Iterator[bytes]:
+def _check_json_depth(blocks: Iterable[bytes]) -> Iterator[bytes]:
     """Yield the blocks of a JSON document; raise ParseError if it has too many levels or contexts."""
     depth, contexts, line, in_string, tail = 0, 0, 1, False, b""
-    for block in _iter_blocks(stream):
+    for block in blocks:
         unescaped = _JSON_ESCAPE.sub(_unescape_match, tail + block)
         # A block may end within an escape sequence.
         tail = b"\\" if unescaped.endswith(b"\\") else b""
@@ -167,13 +149,13 @@ def _unescape_match(match: re.Match[bytes]) -> bytes:
     return bytes.fromhex(match[1].decode()) if match[1] else b""
 
 
-def _check_nesting(stream: SupportsRead) -> Iterator[bytes]:
+def _check_nesting(blocks: Iterable[bytes]) -> Iterator[bytes]:
     """Yield the blocks of a Turtle document; raise ParseError at the bracket that is nested too deeply.
 
     Brackets in strings, IRIs, comments and escapes are skipped. Every byte is scanned once.
     """
     depth, line, column, open_token, tail = 0, 1, 1, b"", b""
-    for block in _iter_blocks(stream):
+    for block in blocks:
         text, position = tail + block, 0
         # The longest significant token has three bytes. One that may continue is scanned with the next block.
         safe_end = len(text) - 2
@@ -218,7 +200,7 @@ def _advance(line: int, column: int, text: bytes) -> tuple[int, int]:
     return line + text.count(b"\n"), (1 if newline else column) + len(rest.translate(None, _CONTINUATION))
 
 
-_GUARDS: dict[RdfFormat, Callable[[SupportsRead], Iterator[bytes]]] = {
+_GUARDS: dict[RdfFormat, Callable[[Iterable[bytes]], Iterator[bytes]]] = {
     RdfFormat.RDF_XML: xml_guard.iter_checked_xml,
     RdfFormat.TURTLE: _check_nesting,
     RdfFormat.JSON_LD: _check_json_depth,

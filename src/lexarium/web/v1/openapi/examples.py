@@ -16,7 +16,7 @@ from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.domain.timestamps import format_timestamp
 from lexarium.domain.vocabulary import Vocabulary
 from lexarium.domain.webhook import Webhook, WebhookDelivery
-from lexarium.formats.json import jsonl
+from lexarium.formats.parsed import WriteOptions
 from lexarium.services.access.accounts import serialize_account
 from lexarium.services.access.tokens import serialize_token
 from lexarium.services.serializers import (
@@ -252,13 +252,15 @@ def _join_lines(lines: list[dict[str, Any]]) -> str:
 def _build_export_examples() -> dict[str, Any]:
     about, change, record = Vocabulary(base=f"{_BASE}/"), _build_change("concept"), _load_record("concept", 0)
     views = [view.key for view in COLLECTIONS["concept"].relation_lists]
+    items = {"records": change.to_record(), "changes": change}
     examples: dict[str, Any] = {
-        schema_name(item): b"".join(item.codec.write(item, about, [change.to_record()])).decode()
+        schema_name(item): b"".join(
+            item.codec.write([items[item.items]], WriteOptions(item, about, change.seq))
+        ).decode()
         for item in EXPORT_FORMATS.values()
-        if item.name not in ("v-alpha", "jsonl")
+        if item.items in items
     }
     examples["JsonldExport"] = orjson.loads(examples["JsonldExport"])
-    examples["JsonlExport"] = b"".join(jsonl.write(about, change.seq, [change])).decode()
     examples["VAlphaExport"] = [{key: record[key] for key in (*COLLECTIONS["concept"].fields, "type", *views)}]
     return examples
 
