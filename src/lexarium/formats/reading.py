@@ -80,7 +80,7 @@ class SourceDocument:
     file_name: str
     # Some of its first bytes.
     head: bytes
-    stream: BinaryIO
+    stream: io.BufferedReader
     # Returns the number of bytes read from the file on disk.
     bytes_read: Callable[[], int]
     # The names of the other members of the archive.

@@ -42,11 +42,6 @@ class IndexHit(NamedTuple):
         name = self.labels[0]
         return -self.score, len(name), name.casefold(), self.record_id
 
-    @property
-    def completion_sort_key(self) -> tuple[Tier, bool, tuple[float, int, str, str]]:
-        """Best first; within a tier the default collections."""
-        return self.grade.tier, self.collection not in DEFAULT_SEARCH_COLLECTIONS, self.sort_key
-
     def grade_with_label(self, parsed_query: ParsedQuery) -> MatchGrade:
         """Return the grade with the label that matches best."""
         return self.grade if self.grade.is_single_label else add_best_label(self.grade, parsed_query, self.labels)
@@ -121,7 +116,10 @@ class QueryExecutor:
 
     def get_completions(self, limit: int) -> list[IndexHit]:
         """Return the first hits for autocompletion: the default collections first within a tier."""
-        ordered = sorted(self.ranked_hits, key=lambda hit: hit.completion_sort_key)
+        ordered = sorted(
+            self.ranked_hits,
+            key=lambda hit: (hit.grade.tier, hit.collection not in DEFAULT_SEARCH_COLLECTIONS, hit.sort_key),
+        )
         return ordered[:limit] + self.get_page(len(ordered), limit)
 
     def iter_record_ids(self) -> Iterator[str]:

@@ -6,11 +6,11 @@ One process writes at a time; the others read, and see a commit once they reload
 import fcntl
 import os
 import shutil
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 from weakref import finalize
 
 from tantivy import Document, Index, Query, Schema, Searcher
@@ -25,6 +25,8 @@ _MEGABYTE = 1_000_000
 _UPDATE_HEAP_BYTES = 30 * _MEGABYTE
 _BUILD_HEAP_BYTES = 400 * _MEGABYTE
 _MAX_CACHED_RESULTS = 500
+# Documents per record that a check reads: an index should hold a record once.
+_MAX_DUPLICATES = 10
 # Files that do not belong to one segment.
 _MUTABLE_SUFFIXES = (".json", ".lock")
 _MAX_HELD_FILES = 250
@@ -55,6 +57,22 @@ class IndexPosition(NamedTuple):
     revision: int
 
 
+class IndexedRecord(NamedTuple):
+    """The stored fields of a record's document."""
+
+    version: int
+    collection: str
+    state: str
+    labels: str
+
+    @classmethod
+    def from_change(cls, change: Change) -> Self:
+        """Return the fields that the document of a changed record should have."""
+        record = change.to_record()
+        labels = documents.join_labels(documents.list_labels(record))
+        return cls(change.version, change.collection, record.state, labels)
+
+
 class IndexSnapshot(NamedTuple):
     """One unchanging state of an index."""
 
@@ -73,6 +91,24 @@ class IndexSnapshot(NamedTuple):
                 self.result_cache.clear()
             result = self.result_cache[key] = compute()
         return result
+
+    @property
+    def record_count(self) -> int:
+        """The number of documents of records; one more document holds the position."""
+        with translate_errors():
+            return self.searcher.num_docs - 1
+
+    def find_records(self, record_ids: Sequence[str]) -> dict[str, list[IndexedRecord]]:
+        """Return the documents of records, by record id."""
+        indexed: dict[str, list[IndexedRecord]] = {}
+        query = Query.term_set_query(self.schema, "record", list(record_ids))
+        with translate_errors():
+            for _, address in self.searcher.search(query, _MAX_DUPLICATES * len(record_ids), count=False).hits:
+                document = self.searcher.doc(address)
+                texts = (str(document.get_first(name)) for name in ("collection", "state", "labels"))
+                indexed_record = IndexedRecord(int(document.get_first("version") or 0), *texts)
+                indexed.setdefault(str(document.get_first("record")), []).append(indexed_record)
+        return indexed
 
 
 class SearchIndex:

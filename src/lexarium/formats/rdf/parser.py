@@ -7,11 +7,11 @@ from itertools import accumulate
 from typing import IO, NamedTuple
 
 import pyoxigraph
-from pyoxigraph import BlankNode, Literal, NamedNode, Quad, RdfFormat
+from pyoxigraph import BlankNode, Literal, NamedNode, RdfFormat
 
 from lexarium.formats.parsed import ParseError
 from lexarium.formats.rdf import xml_guard
-from lexarium.formats.rdf.predicates import expand_curie
+from lexarium.formats.rdf.predicates import expand_curies
 
 _BLOCK_BYTES = 1 << 16
 # A long prefix or base may be used a million times.
@@ -26,7 +26,7 @@ _MAX_TURTLE_DEPTH = 1_000
 _MAX_TRIPLE_TERMS = 100
 # After so many lines without a triple, read whole blocks: the parser scans a long text from its start with each read.
 _MAX_LINES_WITHOUT_TRIPLE = 50
-_LIST_PREDICATES = {NamedNode(expand_curie("rdf:first")), NamedNode(expand_curie("rdf:rest"))}
+_LIST_PREDICATES = expand_curies("rdf:first rdf:rest")
 
 
 class RdfLiteral(NamedTuple):
@@ -66,12 +66,14 @@ def parse_triples(stream: IO[bytes], syntax: RdfFormat) -> Iterator[ParsedTriple
     try:
         for quad in pyoxigraph.parse(reader, syntax, lenient=True):  # type: ignore[arg-type]
             reader.mark_triple()
+            line = reader.line if has_line_numbers else 0
+            subject, predicate = _convert_node(quad.subject, line), _convert_node(quad.predicate, line)
             # Lists are not imported, and a small file with a long list would fill the disk with its cells.
-            if quad.predicate in _LIST_PREDICATES and isinstance(quad.subject, BlankNode):
+            if predicate in _LIST_PREDICATES and isinstance(quad.subject, BlankNode):
                 continue
-            triple = _to_triple(reader.line if has_line_numbers else 0, quad)
-            if triple is not None:
-                yield triple
+            value = _convert_node(quad.object, line)
+            if isinstance(subject, str) and isinstance(predicate, str) and value is not None:
+                yield ParsedTriple(line, subject, predicate, value)
     except SyntaxError as error:
         raise _to_parse_error(error, syntax, reader.line) from None
     except MemoryError:
@@ -208,26 +210,13 @@ _GUARDS: dict[RdfFormat, Callable[[Iterable[bytes]], Iterator[bytes]]] = {
 }
 
 
-def _to_triple(line: int, quad: Quad) -> ParsedTriple | None:
-    """Convert a quad; return None if it contains a triple term."""
-    value = quad.object
-    if isinstance(value, Literal):
-        object_value: str | RdfLiteral | None = RdfLiteral(value.value, value.language or "")
-    else:
-        object_value = _format_node(value, line)
-    subject = _format_node(quad.subject, line)
-    if object_value is None or subject is None:
-        return None
-    return ParsedTriple(line, subject, _check_iri_length(quad.predicate.value, line), object_value)
-
-
-def _format_node(node: object, line: int) -> str | None:
-    if isinstance(node, NamedNode):
-        return _check_iri_length(node.value, line)
-    return f"_:{node.value}" if isinstance(node, BlankNode) else None
-
-
-def _check_iri_length(iri: str, line: int) -> str:
+def _convert_node(node: object, line: int) -> str | RdfLiteral | None:
+    """Convert a node; return None for a triple term."""
+    if isinstance(node, Literal):
+        return RdfLiteral(node.value, node.language or "")
+    if not isinstance(node, NamedNode):
+        return f"_:{node.value}" if isinstance(node, BlankNode) else None
+    iri = node.value
     if len(iri) > _MAX_IRI_CHARS:
         raise ParseError(f"an IRI has more than {_MAX_IRI_CHARS:,} characters: {iri[:60]}…", line, 1)
     return iri
