@@ -144,7 +144,8 @@ def _open_zip_members(path: Path, file: BinaryIO) -> Iterator[SourceDocument]:
                 file_name = PurePath(outer_name) if not file_name.suffix and PurePath(outer_name).suffix else file_name
             name = strip_compression_suffix(file_name.name)
             sibling_names = tuple(info.filename for info in members if info is not member)
-            with io.BufferedReader(_LimitedStream(partial(archive.open, member), limit)) as stream:
+            stream: io.BufferedReader = io.BufferedReader(_LimitedStream(partial(archive.open, member), limit))
+            with stream:
                 yield SourceDocument(display_name, name, stream.peek(), stream, file.tell, sibling_names)
 
 

@@ -63,14 +63,13 @@ class OboContext:
     used_properties: set[str]
     namespace: str = ""
     ontology: str = ""
-    language: str = ""
     # Default scopes by synonym type.
     scopes: dict[str, AliasScope] = field(default_factory=dict)
     warnings: WarningCounter = field(default_factory=WarningCounter)
 
     def __post_init__(self) -> None:
         self.field_by_tag: Mapping[str, str] = {**_FIELD_BY_TAG, **self.options.column_mapping}
-        self.language = self.language or self.options.vocabulary.language
+        self.language = self.options.vocabulary.language
         # Relations and fields that the file states completely.
         complete_fields = {self.field_by_tag.get(name, "") for name in self.used_properties}
         self.defaults = {name: _list_defaults(entry, complete_fields) for name, entry in COLLECTIONS.items()}

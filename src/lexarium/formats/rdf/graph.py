@@ -43,11 +43,11 @@ class TripleStore:
         subject, line, numbers = "", 0, self.predicate_numbers
         properties: list[tuple[Any, ...]] = []
         self._file.seek(self._end_offset)
-        for triple in triples:
-            if triple.subject != subject:
+        for triple_line, triple_subject, predicate, value in triples:
+            if triple_subject != subject:
                 self._write(subject, line, properties)
-                subject, line, properties = triple.subject, triple.line, []
-            number, value = numbers.setdefault(triple.predicate, len(numbers)), triple.object
+                subject, line, properties = triple_subject, triple_line, []
+            number = numbers.setdefault(predicate, len(numbers))
             properties.append((number, *value) if isinstance(value, RdfLiteral) else (number, value))
         self._write(subject, line, properties)
         self._predicates = list(numbers)
