@@ -65,8 +65,8 @@ def parse_triples(stream: IO[bytes], syntax: RdfFormat) -> Iterator[ParsedTriple
     reader = _LineTrackingReader(_GUARDS[syntax](iter(partial(stream.read, _BLOCK_BYTES), b"")))
     try:
         for quad in pyoxigraph.parse(reader, syntax, lenient=True):  # type: ignore[arg-type]
-            reader.mark_triple()
-            line = reader.line if has_line_numbers else 0
+            triple_line = reader.mark_triple()
+            line = triple_line if has_line_numbers else 0
             subject, predicate = _convert_node(quad.subject, line), _convert_node(quad.predicate, line)
             # Lists are not imported, and a small file with a long list would fill the disk with its cells.
             if predicate in _LIST_PREDICATES and isinstance(quad.subject, BlankNode):
@@ -96,10 +96,11 @@ class _LineTrackingReader:
         """The line of the last byte that was read."""
         return self._line_count + self._is_inside_line
 
-    def mark_triple(self) -> None:
-        """Record that the parser has returned a triple."""
+    def mark_triple(self) -> int:
+        """Record that the parser has returned a triple, and return its line."""
         self._lines_until_block_mode = _MAX_LINES_WITHOUT_TRIPLE
         self._triple_terms = 0
+        return self._line_count + self._is_inside_line
 
     def read(self, size: int) -> bytes:
         if self._position == len(self._block):
