@@ -22,13 +22,12 @@ from lexarium.services.transfer.import_report import ImportConflict, ImportRepor
 from lexarium.services.transfer.imports import import_files
 from lexarium.settings import Settings
 
-_FORMATS = {name: file_format for name, file_format in FORMATS.items() if file_format.can_read}
-_NAMES = ", ".join(_FORMATS)
+_NAMES = ", ".join(FORMATS)
 
 
 def run(
     files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Files, in any order; compressed ones too.")],
-    format: Annotated[Format | None, choice_option("--format", _FORMATS, _NAMES, "NAME", f"One of {_NAMES}.")] = None,
+    format: Annotated[Format | None, choice_option("--format", FORMATS, _NAMES, "NAME", f"One of {_NAMES}.")] = None,
     collection: CollectionOption = None,
     map: Annotated[
         list[str] | None,

@@ -9,7 +9,8 @@ from lexarium.domain.progress import ProgressCallback, ignore_progress
 from lexarium.domain.record import ListQuery, Record, RecordState
 from lexarium.domain.schema.collections import COLLECTIONS, Collection
 from lexarium.domain.vocabulary import Vocabulary
-from lexarium.formats.json import jsonl, valpha
+from lexarium.formats.json import valpha
+from lexarium.formats.parsed import WriteOptions
 from lexarium.formats.registry import FORMATS, Format
 from lexarium.services.records.queries import resolve_revision
 from lexarium.services.records.relations_as_of import RelationsAsOf
@@ -44,13 +45,8 @@ def export_records(  # noqa: PLR0913
         raise LexariumError(f"The format {format.name} can only be imported. To export there are {writable}.")
     revision = database.run_read(resolve_revision, release, as_of)
     reader = _ExportReader(database, collections, revision, progress or ignore_progress)
-    if format.name == "v-alpha":
-        chunks = valpha.join_array(reader.iter_valpha())
-    elif format.name == "jsonl":
-        chunks = jsonl.write(vocabulary, revision, reader.iter_changes())
-    else:
-        chunks = format.codec.write(format, vocabulary, reader.iter_records())
-    return _coalesce_chunks(chunks)
+    readers = {"documents": reader.iter_documents, "changes": reader.iter_changes, "records": reader.iter_records}
+    return _coalesce_chunks(format.codec.write(readers[format.items](), WriteOptions(format, vocabulary, revision)))
 
 
 @dataclass(frozen=True)
@@ -66,8 +62,8 @@ class _ExportReader:
         counts = self.database.run_read(self.database.counts.count_at, self.revision)
         return sum(counts[collection.name, state] for collection in self.collections for state in states)
 
-    def iter_valpha(self) -> Iterator[bytes]:
-        """Yield all published records, with their relations, also to missing records."""
+    def iter_documents(self) -> Iterator[bytes]:
+        """Yield all published records as v-alpha documents, with their relations, also to missing records."""
         relations_as_of = RelationsAsOf(self.revision)
         done, total = 0, self._count(RecordState.PUBLISHED)
         # Only used as long as the database is at the exported revision.

@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
-from lexarium.compression import compress_chunks, create_gzip_compressor, create_zstd_compressor
+from lexarium.compression import COMPRESSORS, compress_chunks
 from lexarium.web.http.negotiation import parse_quality_values
 
 IDENTITY = "identity"
 # In order of preference.
-_COMPRESSORS = {"zstd": create_zstd_compressor, "gzip": create_gzip_compressor}
+_COMPRESSORS = {"zstd": COMPRESSORS[".zst"], "gzip": COMPRESSORS[".gz"]}
 # No browser sends a longer header; it is not worth caching.
 _MAX_ACCEPT_BYTES = 200
 

@@ -39,11 +39,10 @@ _WAIT_SECONDS = 2.0
 # Labels of the form fields that correspond to options of the command line, which messages mention.
 _FIELD_LABELS = {"format": "Format", "collection": "Collection", "map": "What columns mean"}
 _CLI_OPTION = re.compile(rf"--({'|'.join(_FIELD_LABELS)})\b")
-_FORMATS = {file_format.name: file_format for file_format in FORMATS.values() if file_format.can_read}
 _PREFERENCES: dict[str, ConflictPreference | None] = {"": None, "ours": "ours", "theirs": "theirs"}
 _CHOICES: dict[str, Any] = {
     "labels": _FIELD_LABELS,
-    "formats": [(file_format.name, file_format.description) for file_format in _FORMATS.values()],
+    "formats": [(file_format.name, file_format.description) for file_format in FORMATS.values()],
 }
 
 
@@ -122,7 +121,7 @@ def _get_ticket(page: Page) -> str:
 
 def _parse_options(fields: FormValues, problems: Sequence[FieldProblem] = ()) -> ImportOptions:
     """Return the options of a form; raise InvalidInput with all problems, including the given ones."""
-    choices: dict[str, Collection[str]] = {"format": _FORMATS, "collection": COLLECTIONS}
+    choices: dict[str, Collection[str]] = {"format": FORMATS, "collection": COLLECTIONS}
     requested = {name: get_text(fields, name) for name in choices}
     all_problems = [*problems] + [
         FieldProblem(name, f"should be one of {', '.join(choices[name])}, or left open.")
