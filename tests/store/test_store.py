@@ -283,7 +283,7 @@ def test_migrating_again_does_nothing(database: Database) -> None:
     assert upgrade_schema(database) == (version, version)
 
 
-def test_the_migrations_end_at_the_schema(database: Database, url: str) -> None:
+def test_a_new_database_has_the_schema(database: Database, url: str) -> None:
     with open_sqlalchemy(url) as connection:
         context = MigrationContext.configure(connection, opts={"compare_type": True})
         assert compare_metadata(context, metadata) == []

@@ -110,7 +110,7 @@ def bulk_insert(transaction: Transaction, new_records: Sequence[NewRecordRow], *
         record_rows.append(
             (record_id, collection, state, 1, name, order_key, name_key, search_hit_length, bytearray(body))
         )
-        blobs = bytearray(compute_digest(header, document)), bytearray(document)
+        blobs = bytearray(document), bytearray(compute_digest(header, document))
         change_rows.append((*header, state, order_key, name_key, class_id, owner, flagged, *blobs))
     _insert_rows(transaction, record_table, record_rows)
     _insert_rows(transaction, change_table, change_rows)

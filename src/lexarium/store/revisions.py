@@ -291,7 +291,7 @@ def to_change(row: Any) -> Change:
     """Convert a row of the change table."""
     # By index, since many rows are read: access by name dominates the time otherwise.
     seq, at, actor, write_id, action, collection, record_id, version = row[:8]
-    return Change(seq, at, actor, write_id, _ACTIONS[action], collection, record_id, version, row[-1])
+    return Change(seq, at, actor, write_id, _ACTIONS[action], collection, record_id, version, row[-2])
 
 
 def _select_as_of(list_query: ListQuery, after: PageKey | None = None) -> Select[Any]:
