@@ -31,7 +31,7 @@ from tests.support.full_disk import (
 from tests.support.imports import build_log_entry, save_entries
 from tests.support.polling import DEADLINE_SECONDS, wait_until
 from tests.support.postgres import PostgresServer
-from tests.support.server import HttpResponse, Server, SpawnedServer, run_cli
+from tests.support.server import HttpResponse, Server, run_cli
 from tests.support.write_load import RetryingClient
 
 DAY_MS = 86_400_000

@@ -33,8 +33,8 @@ from lexarium.services.curation.record_writer import RecordWriter
 from lexarium.services.maintenance.database_check import check_database
 from lexarium.store import accounts, change_log, integrity, migrations, proposals, records, relations, revisions
 from lexarium.store.database import Database
-from lexarium.store.engine.catalogue import read_position
-from lexarium.store.engine.shared_position import SharedPosition
+from lexarium.store.engine.node_state import NodeState
+from lexarium.store.position import read_position
 from lexarium.store.revisions import PageKey
 from lexarium.store.schema import change_table, metadata
 from lexarium.store.transaction import Transaction
@@ -131,17 +131,17 @@ def test_another_process_hears_of_a_write(url: str) -> None:
 def test_processes_of_a_node_stand_where_any_of_them_does(new_url: DatabaseUrlFactory, tmp_path: Path) -> None:
     shared = tmp_path / "mark"
     shared.touch()
-    one, other = SharedPosition(shared), SharedPosition(shared)
-    assert other.read() is None
+    one, other = NodeState(shared), NodeState(shared)
+    assert other.position is None
     database = open_database(new_url("postgres"))
-    worker = Database(new_url("postgres"), shared_position=other)
+    worker = Database(new_url("postgres"), node_state=other)
     start = database.get_position()
     # Only the shared position shows this: it is stored nowhere else.
     later = start._replace(revision=7, writes=9)
     one.advance(later)
-    assert other.read() == later
+    assert other.position == later
     one.advance(start)
-    assert other.read() == later
+    assert other.position == later
     upgrade_schema(worker)
     assert worker.get_position().epoch != later.epoch
     one.advance(worker.get_position()._replace(revision=11, writes=99))
@@ -157,7 +157,7 @@ def test_what_was_before_a_loss_never_comes_back(new_url: DatabaseUrlFactory, tm
     path = tmp_path / "mark"
     path.touch()
     open_database(url).close()
-    node = Database(url, shared_position=SharedPosition(path))
+    node = Database(url, node_state=NodeState(path))
     node.get_position()
     for name in ("kept", "lost", "lost too"):
         with node.write() as transaction:

@@ -10,8 +10,7 @@ from sqlalchemy import Connection, Table, exists, func, insert, select, update
 from lexarium.domain.errors import Conflict, StoreError
 from lexarium.domain.progress import ProgressCallback
 from lexarium.store.database import Database
-from lexarium.store.engine.catalogue import read_position
-from lexarium.store.position import Position
+from lexarium.store.position import Position, read_position
 from lexarium.store.records import STREAM_OPTIONS
 from lexarium.store.schema import catalogue_table, lease_table, metadata
 

@@ -12,8 +12,7 @@ from lexarium.domain.change import Action, Change
 from lexarium.domain.record import ListQuery, RecordState, parse_labels, parse_record
 from lexarium.store import records
 from lexarium.store.counts import RecordCounts
-from lexarium.store.engine.catalogue import SELECT_POSITION, read_position
-from lexarium.store.position import Position
+from lexarium.store.position import SELECT_POSITION, Position, read_position
 from lexarium.store.records import IS_PUBLISHED, batched
 from lexarium.store.schema import catalogue_table, change_table, record_table
 

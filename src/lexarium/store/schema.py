@@ -14,7 +14,7 @@ BigInt = BigInteger().with_variant(Integer(), "sqlite")
 
 
 def _add_partial_index(name: str, *columns: Column[Any], where: str) -> None:
-    # For PostgreSQL, `upgrade.create_tables` makes it partial: declaring that here would load the dialect, which is slow.
+    # `upgrade.create_tables` makes it partial on PostgreSQL: declaring that here would load the dialect, which is slow.
     Index(name, *columns, sqlite_where=sa.text(where))
 
 

@@ -21,8 +21,7 @@ from lexarium.services.curation.record_writer import RecordWriter
 from lexarium.services.not_found import find_or_raise
 from lexarium.services.records.lookup import VersionedRecord, get_record, require_published
 from lexarium.store import proposals, revisions
-from lexarium.store.engine.catalogue import read_position
-from lexarium.store.position import Snapshot
+from lexarium.store.position import Snapshot, read_position
 from lexarium.store.transaction import Transaction
 
 _MAX_PER_RECORD = 100  # proposals shown with one record

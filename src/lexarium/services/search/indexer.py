@@ -21,8 +21,7 @@ from lexarium.services.files import sidecar_path
 from lexarium.store import records, revisions
 from lexarium.store.database import Database
 from lexarium.store.engine.base import PositionWatcher
-from lexarium.store.engine.catalogue import read_position
-from lexarium.store.position import Position
+from lexarium.store.position import Position, read_position
 
 logger = logging.getLogger(__name__)
 

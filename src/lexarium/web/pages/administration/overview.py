@@ -9,8 +9,9 @@ from lexarium.domain.record import RecordState
 from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.services.access.permissions import Permission
 from lexarium.services.curation.proposals import count_open
-from lexarium.services.records.catalogue_state import get_position, get_schema_version
+from lexarium.services.records.catalogue_state import get_schema_version
 from lexarium.services.webhooks import subscriptions
+from lexarium.store.position import read_position
 from lexarium.web.pages.page_routes import PageRoute
 from lexarium.web.pages.site import Site
 
@@ -18,7 +19,7 @@ from lexarium.web.pages.site import Site
 def show_overview(site: Site, request: Request) -> Response:
     """Show the state of the service and the number of records."""
     with site.database.read() as snapshot:
-        position = get_position(snapshot)
+        position = read_position(snapshot)
         counts = site.database.counts.count_at(snapshot, position.revision)
         webhooks = subscriptions.list_webhooks(snapshot)
         context: dict[str, Any] = {

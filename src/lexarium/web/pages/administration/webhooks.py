@@ -10,10 +10,10 @@ from lexarium.domain.change import Action
 from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.domain.webhook import Webhook
 from lexarium.services.access.permissions import Permission
-from lexarium.services.records.catalogue_state import get_position
 from lexarium.services.webhooks import subscriptions
 from lexarium.services.webhooks.delivery import send_test
 from lexarium.services.webhooks.subscriptions import WebhookSettings
+from lexarium.store.position import read_position
 from lexarium.store.transaction import Transaction
 from lexarium.web.pages import form_fields
 from lexarium.web.pages.filters import action_label, add_query
@@ -44,7 +44,7 @@ def list_webhooks(
     with site.database.read() as snapshot:
         context = {
             "webhooks": subscriptions.list_webhooks(snapshot),
-            "revision": get_position(snapshot).revision,
+            "revision": read_position(snapshot).revision,
             "form_values": form_values,
             "errors": errors,
             "notice": _SUCCESS_MESSAGES.get(request.query_params.get("did", "")),
@@ -75,7 +75,7 @@ def show_webhook(
         webhook = subscriptions.get_webhook(snapshot, request.path_params["id"])
         context = {
             "webhook": webhook,
-            "revision": get_position(snapshot).revision,
+            "revision": read_position(snapshot).revision,
             "deliveries": subscriptions.list_deliveries(snapshot, webhook.id, _PAGE_SIZE),
             "max_deliveries": subscriptions.MAX_DELIVERIES,
             "shown": _PAGE_SIZE,

@@ -10,9 +10,9 @@ from starlette.responses import Response
 from lexarium.domain.record import RecordState
 from lexarium.domain.schema.collections import COLLECTIONS, CONCEPT_CLASS
 from lexarium.services.records import activity
-from lexarium.services.records.catalogue_state import get_position
 from lexarium.services.records.class_colors import ColoredClass
 from lexarium.services.records.statistics import CatalogueStatistics
+from lexarium.store.position import read_position
 from lexarium.web.pages.charts.treemap import Rectangle, layout_treemap
 from lexarium.web.pages.filters import add_query, format_count
 from lexarium.web.pages.page_routes import PageRoute
@@ -45,7 +45,7 @@ class TreemapTile:
 def show_home(site: Site, request: Request) -> Response:
     """Show the home page."""
     with site.database.read() as snapshot:
-        position = get_position(snapshot)
+        position = read_position(snapshot)
         counts = site.database.counts.count_at(snapshot, position.revision)
         statistics = site.statistics_cache.get(position)
         classes = site.class_cache.get(snapshot)

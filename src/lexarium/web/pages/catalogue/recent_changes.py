@@ -7,8 +7,8 @@ from lexarium.domain.change import Action
 from lexarium.domain.errors import Conflict
 from lexarium.services.access.permissions import Permission
 from lexarium.services.records import activity
-from lexarium.services.records.catalogue_state import get_position
 from lexarium.services.transfer import import_undo
+from lexarium.store.position import read_position
 from lexarium.web.pages.filters import add_query
 from lexarium.web.pages.form_fields import FormValues, get_int
 from lexarium.web.pages.page_routes import FormRoute, PageRoute
@@ -24,7 +24,7 @@ def show_changes(site: Site, request: Request, query: FormValues | None = None, 
     query = request.query_params if query is None else query
     after_seq, last_seq, before_seq = (get_int(query, name, _MAX_DIGITS) for name in ("since", "until", "before"))
     with site.database.read() as snapshot:
-        revision = get_position(snapshot).revision
+        revision = read_position(snapshot).revision
         bounds = (last_seq, None if before_seq is None else before_seq - 1)
         newest_seq = min([revision, *(bound for bound in bounds if bound is not None)])
         entries = activity.list_activity(snapshot, newest_seq, _PAGE_SIZE, after_seq or 0)

@@ -11,11 +11,10 @@ from lexarium.domain.record import RecordState
 from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.domain.schema.relation_types import HIERARCHICAL_TYPES_BY_COLLECTION
 from lexarium.services.records.activity import get_account_names
-from lexarium.services.records.catalogue_state import get_position
 from lexarium.services.records.class_colors import ColoredClass
 from lexarium.services.records.lookup import find_latest_changes
 from lexarium.services.records.statistics import QUALITY_ISSUES, CatalogueStatistics
-from lexarium.store.position import Snapshot
+from lexarium.store.position import Snapshot, read_position
 from lexarium.web.pages.charts.area_chart import AreaChart, build_chart
 from lexarium.web.pages.form_fields import get_int
 from lexarium.web.pages.page_routes import PageRoute
@@ -35,7 +34,7 @@ def show_statistics(site: Site, request: Request) -> Response:
     grouping = request.query_params.get("by", "")
     grouping = grouping if grouping in _GROUPINGS else _GROUPINGS[0]
     with site.database.read() as snapshot:
-        statistics = site.statistics_cache.get(get_position(snapshot))
+        statistics = site.statistics_cache.get(read_position(snapshot))
         context: dict[str, Any] = {
             "statistics": statistics,
             "by": grouping,
@@ -54,7 +53,7 @@ def show_issue(site: Site, request: Request) -> Response:
         raise NotFound(f"There is no such list; there are {', '.join(QUALITY_ISSUES)}.")
     collection, offset = request.query_params.get("collection"), get_int(request.query_params, "offset") or 0
     with site.database.read() as snapshot:
-        statistics = site.statistics_cache.get(get_position(snapshot))
+        statistics = site.statistics_cache.get(read_position(snapshot))
         ids, total = ((), 0) if statistics is None else statistics.get_issue(issue, collection)
         page_ids, end = ids[offset : offset + _PAGE_SIZE], offset + _PAGE_SIZE
         changes = find_latest_changes(snapshot, page_ids)

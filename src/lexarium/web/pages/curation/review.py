@@ -14,9 +14,8 @@ from lexarium.domain.text.characters import find_unstorable_char
 from lexarium.services.access.permissions import Permission
 from lexarium.services.curation import proposals, review
 from lexarium.services.curation.review import RETIRE, ProposalReview
-from lexarium.services.records.catalogue_state import get_position
 from lexarium.services.records.statistics import QUALITY_ISSUES
-from lexarium.store.position import Snapshot
+from lexarium.store.position import Snapshot, read_position
 from lexarium.web.pages import form_fields
 from lexarium.web.pages.curation import draft_fields
 from lexarium.web.pages.curation.record_form import build_form_field, is_changed
@@ -42,7 +41,7 @@ def show_queue(site: Site, request: Request) -> Response:
     proposal_filter, page_key = _parse_queue_filter(query), form_fields.parse_page_key(query.get("from", ""))
     with site.database.read() as snapshot:
         queued = review.list_queue(snapshot, proposal_filter, page_key, _PAGE_SIZE + 1)
-        statistics = site.statistics_cache.get(get_position(snapshot))
+        statistics = site.statistics_cache.get(read_position(snapshot))
         repeated_ids = () if statistics is None else statistics.issues["repeated"].ids[:_MAX_SAME_NAMES]
         last = queued[_PAGE_SIZE - 1].proposal if len(queued) > _PAGE_SIZE else None
         context = {

@@ -9,10 +9,9 @@ from lexarium.client.models import Diff, History, Record
 from lexarium.services.access.permissions import Permission
 from lexarium.services.curation.record_writer import RecordWriter
 from lexarium.services.records import queries
-from lexarium.services.records.catalogue_state import get_position
 from lexarium.services.records.lookup import get_published, get_record
 from lexarium.services.serializers import serialize_difference, serialize_record, serialize_version
-from lexarium.store.position import Snapshot
+from lexarium.store.position import Snapshot, read_position
 from lexarium.store.transaction import Transaction
 from lexarium.web.http.write_response import WriteResponse
 from lexarium.web.v1.operation import (
@@ -45,7 +44,7 @@ class DiffParameters(ById):
 
 
 def list_versions(context: RequestContext, path: ById, snapshot: Snapshot) -> Response:
-    versions = queries.list_versions(snapshot, context.collection, path.id, get_position(snapshot).revision)
+    versions = queries.list_versions(snapshot, context.collection, path.id, read_position(snapshot).revision)
     return json_response({"items": [serialize_version(change) for change in versions]})
 
 

@@ -8,9 +8,8 @@ from lexarium.domain.change import Change
 from lexarium.services.access.permissions import Permission
 from lexarium.services.curation.record_writer import RecordWriter
 from lexarium.services.records import queries
-from lexarium.services.records.catalogue_state import get_position
 from lexarium.services.records.lookup import get_published
-from lexarium.store.position import Snapshot
+from lexarium.store.position import Snapshot, read_position
 from lexarium.store.transaction import Transaction
 from lexarium.web.http.write_response import WriteResponse
 from lexarium.web.v1.operation import (
@@ -56,7 +55,7 @@ def list_descendants(context: RequestContext, query: HierarchyParameters, snapsh
 
 
 def _find_record(context: RequestContext, identifier: str, snapshot: Snapshot) -> Change:
-    return queries.get_record_at(snapshot, identifier, get_position(snapshot).revision, context.collection)
+    return queries.get_record_at(snapshot, identifier, read_position(snapshot).revision, context.collection)
 
 
 def add_relation(context: RequestContext, path: ById, body: RelateRequest, transaction: Transaction) -> WriteResponse:
