@@ -1,6 +1,6 @@
 """Queries for accounts and tokens."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -34,8 +34,7 @@ def find_account_by_id(connection: Connection, account_id: str) -> Account | Non
 
 def find_accounts(connection: Connection, account_ids: Sequence[str]) -> list[Account]:
     """Return those of these accounts that exist."""
-    rows = connection.execute(select(account_table).where(account_table.c.id.in_(account_ids)))
-    return [Account(row.id, row.name, Role(row.role)) for row in rows]
+    return [_to_account(row) for row in connection.execute(select(account_table).where(_account.id.in_(account_ids)))]
 
 
 def list_all_accounts(connection: Connection) -> list[Account]:
@@ -109,7 +108,7 @@ def find_token_by_id(connection: Connection, token_id: str) -> Token | None:
 
 def list_all_tokens(connection: Connection) -> Sequence[Token]:
     """Return all tokens, the oldest first."""
-    return _to_tokens(connection.execute(_SELECT_TOKENS.order_by(_token.created, _token.id)))
+    return [_to_token(row) for row in connection.execute(_SELECT_TOKENS.order_by(_token.created, _token.id))]
 
 
 def list_tokens(
@@ -126,7 +125,7 @@ def list_tokens(
         query = query.where(_is_active(active_at))
     if before is not None:
         query = query.where(sa.tuple_(_token.created, _token.id) < before)
-    return _to_tokens(connection.execute(query))
+    return [_to_token(row) for row in connection.execute(query)]
 
 
 def add_token(transaction: Transaction, token: Token, secret_hash: str) -> None:
@@ -213,10 +212,6 @@ _SELECT_TOKEN_BY_HASH = _SELECT_TOKENS.where(_token.hash == sa.bindparam("digest
 
 def _to_account(row: Any) -> Account:
     return Account(row.id, row.name, Role(row.role))
-
-
-def _to_tokens(rows: Iterable[Any]) -> list[Token]:
-    return [_to_token(row) for row in rows]
 
 
 def _to_token(row: Any) -> Token:

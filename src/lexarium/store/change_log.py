@@ -188,7 +188,7 @@ def to_change_row(change: Change, record: Record) -> dict[str, Any]:
         "class_id": class_id,
         "owner": owner,
         "flagged": flagged,
-        "digest": change.compute_digest(),
+        "digest": compute_digest(change[:8], change.document),
         "document": change.document,
     }
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Integer, Select, bindparam, exists, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Select, exists, func, or_, select
 
 from lexarium.domain.record import RecordState
 from lexarium.store.records import BATCH_SIZE, IS_PUBLISHED, batched
@@ -116,30 +116,6 @@ def find_neighbors(
     if len(neighbors) >= limit:
         total = connection.execute(select(func.count()).select_from(end_query.subquery())).scalar_one()
     return neighbors, total
-
-
-class LoggedDocument(NamedTuple):
-    """Part of a change that statistics count."""
-
-    seq: int
-    record_id: str
-    version: int
-    collection: str
-    document: bytes
-
-
-_SELECT_DOCUMENTS = (
-    select(_change.seq, _change.record, _change.version, _change.collection, _change.document)
-    .where(_change.seq > bindparam("seq"), _change.seq <= bindparam("revision"))
-    .order_by(_change.seq)
-    .limit(bindparam("most", type_=Integer))
-)
-
-
-def list_documents_since(connection: Connection, seq: int, revision: int, limit: int) -> list[LoggedDocument]:
-    """Return the documents of the next changes after a seq and up to a revision."""
-    rows = connection.execute(_SELECT_DOCUMENTS, {"seq": seq, "revision": revision, "most": limit})
-    return [LoggedDocument._make(row) for row in rows.all()]
 
 
 def list_ids_by_creation(connection: Connection, collection: str) -> list[str]:

@@ -21,7 +21,7 @@ from lexarium.domain.schema.relation_types import HIERARCHICAL_TYPES_BY_COLLECTI
 from lexarium.domain.text.placeholders import is_placeholder
 from lexarium.store import hierarchy_queries, relations, revisions
 from lexarium.store.database import Database
-from lexarium.store.hierarchy_queries import IdSample, LoggedDocument
+from lexarium.store.hierarchy_queries import IdSample
 from lexarium.store.position import Position, Snapshot, read_position
 
 # Two milliseconds of work; then other threads get a turn.
@@ -94,7 +94,7 @@ class _RunningCounts:
         # Ids as keys of dicts, which keep the order of changes.
         self.definition_issues: dict[str, dict[str, None]] = {"undefined": {}, "placeholder": {}}
 
-    def apply(self, change: LoggedDocument, previous: LoggedDocument | Change | None) -> None:
+    def apply(self, change: Change, previous: Change | None) -> None:
         if previous is not None:
             self._count(previous, -1)
             for record_ids in self.definition_issues.values():
@@ -106,7 +106,7 @@ class _RunningCounts:
         elif definition is not None and is_placeholder(definition):
             self.definition_issues["placeholder"][change.record_id] = None
 
-    def _count(self, change: LoggedDocument | Change, delta: int) -> dict[str, Any]:
+    def _count(self, change: Change, delta: int) -> dict[str, Any]:
         """Count a version of a record; return its fields, or none if it is not published."""
         document = orjson.loads(change.document)
         if document["state"] != RecordState.PUBLISHED:
@@ -188,7 +188,8 @@ class StatisticsCache:
 
     def _apply_changes(self, revision: int) -> None:
         with self._database.read() as snapshot:
-            changes = hierarchy_queries.list_documents_since(snapshot, self._position.revision, revision, _BATCH_SIZE)
+            seq = self._position.revision
+            changes = revisions.list_since(snapshot, seq, min(_BATCH_SIZE, revision - seq))
             previous = _load_previous(snapshot, changes)
         for change in changes:
             self._running_counts.apply(change, previous.get(change.record_id))
@@ -243,11 +244,11 @@ class StatisticsCache:
         )
 
 
-def _load_previous(snapshot: Snapshot, changes: list[LoggedDocument]) -> dict[str, LoggedDocument | Change]:
+def _load_previous(snapshot: Snapshot, changes: list[Change]) -> dict[str, Change]:
     """Return the versions of records before the first of these changes."""
     first_versions = {change.record_id: change.version for change in reversed(changes)}
     version_keys = [(record_id, version - 1) for record_id, version in first_versions.items() if version > 1]
-    return dict(revisions.find_versions(snapshot, version_keys))
+    return revisions.find_versions(snapshot, version_keys)
 
 
 def _to_nested(counter: Counter[tuple[str, str]]) -> dict[str, dict[str, int]]:

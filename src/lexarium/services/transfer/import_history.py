@@ -21,7 +21,6 @@ from lexarium.store.imports import base_values
 from lexarium.store.imports.history_stage import MissingVersion, StagedMerge, StagedVersion
 from lexarium.store.imports.stage import ImportStage
 from lexarium.store.position import Snapshot
-from lexarium.store.records import BATCH_SIZE
 from lexarium.store.transaction import Transaction
 
 
@@ -88,13 +87,13 @@ def apply_history(
     """
     if not stage.history:
         return
-    for record_ids in stage.history.iter_ids(BATCH_SIZE):
+    for record_ids in stage.history.iter_ids():
         stage.history.mark_missing(_find_last_versions(transaction, stage, record_ids))
     merges = list(stage.history.iter_merges())
     invalid_merges = report_invalid_merges(transaction.connection, stage, report, merges)
     done, total = 0, stage.history.count_missing()
     previous_write: tuple[int, int] | None = None
-    for batch in stage.history.iter_missing(BATCH_SIZE):
+    for batch in stage.history.iter_missing():
         versions = []
         for item in batch:
             write = item.version.source, item.version.write

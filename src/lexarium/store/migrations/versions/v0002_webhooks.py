@@ -1,4 +1,4 @@
-"""Webhooks: where changes are delivered, what became of each delivery, and who delivers."""
+"""Webhooks, the log of their deliveries, and leases."""
 
 import sqlalchemy as sa
 from alembic import op

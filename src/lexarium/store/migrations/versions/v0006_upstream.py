@@ -1,4 +1,4 @@
-"""What imports told of records that people have made something else of."""
+"""Base values: imported values that were not applied because people had edited the record."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""Where a token comes from, so that what an intruder has made can be revoked with what it was made with."""
+"""Origin and parent of a token, so that revoking a token also revokes those that were made with it."""
 
 import sqlalchemy as sa
 from alembic import op
