@@ -11,8 +11,7 @@ from pathlib import Path
 from starlette.types import ASGIApp
 
 from lexarium.domain.errors import DatabaseUnavailable
-from lexarium.domain.proposal import Quota, set_quota
-from lexarium.domain.text.limits import TextLimits, set_text_limits
+from lexarium.domain.limits import Limits, set_limits
 from lexarium.settings import METRICS_DIR_VARIABLE, NODE_STATE_VARIABLE, Settings
 from lexarium.store.database import Database
 from lexarium.store.engine.node_state import NodeState
@@ -28,8 +27,8 @@ def create_application() -> ASGIApp:
     if parent is not None:
         threading.Thread(target=_exit_with_parent, args=[parent], name="lexarium-parent", daemon=True).start()
     settings = Settings.from_environment()
-    set_text_limits(TextLimits(settings.name_limit, settings.alias_limit, settings.definition_limit))
-    set_quota(Quota(settings.proposals, settings.proposals_kb * 1024))
+    text_limits = settings.name_limit, settings.alias_limit, settings.definition_limit
+    set_limits(Limits(*text_limits, settings.proposals, settings.proposals_kb * 1024))
     node_state_path = os.environ.get(NODE_STATE_VARIABLE)
     database = Database(
         settings.database,

@@ -194,7 +194,7 @@ def test_a_write_that_cannot_be_written_takes_only_those_with_it_that_share_its_
         save_entries(transaction, build_log_entry("before"), build_log_entry("stuck"))
 
     def read_record(transaction: Transaction) -> None:
-        records.find(transaction.connection, "trm_any")
+        records.find(transaction.flush(), "trm_any")
 
     def write_other(transaction: Transaction) -> None:
         save_entries(transaction, build_log_entry("unconcerned"))
@@ -363,7 +363,7 @@ def test_an_upgrade_is_done_once_and_counts_as_a_write(url: str) -> None:
 
 def test_a_newer_database_is_refused_with_a_clear_sentence(database: Database) -> None:
     with database.write() as transaction:
-        transaction.connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+        transaction.execute(text("UPDATE alembic_version SET version_num = '9999'"))
     with pytest.raises(SchemaTooNew, match=r"newer Lexarium.*9999.*Upgrade"):
         upgrade_schema(database)
 
@@ -408,7 +408,7 @@ def test_keys_that_are_too_long_are_cut_by_the_upgrade(new_url: DatabaseUrlFacto
         save_entries(transaction, build_log_entry(name, suffix="long"), build_log_entry("short"))
         for table in ("record", "change"):
             cut = f"UPDATE {table} SET order_key = :whole, name_key = :whole WHERE length(name_key) > 1000"
-            transaction.connection.execute(text(cut), {"whole": name})
+            transaction.execute(text(cut), {"whole": name})
     with database.backend.connect_write() as connection, connection.begin():
         people = ("account_by_role", "token_in_order", "token_of_account", "token_by_parent")
         proposal_indexes = ("proposal_by_state_of_author", "proposal_of_author", "proposal_waits")
@@ -521,7 +521,7 @@ def test_a_disk_that_is_full_in_the_midst_of_a_write_is_told_as_that(tmp_path: P
         save_entries(
             transaction, *(build_log_entry(f"{number} {'x' * 1_000}", suffix=str(number)) for number in range(100))
         )
-        assert transaction.connection  # so that it is written
+        transaction.flush()
 
     with pytest.raises(DatabaseUnavailable, match="full"):
         database.submit_write(fill).result()
@@ -573,11 +573,14 @@ def test_no_page_of_people_tokens_or_proposals_reads_or_sorts_a_whole_table(new_
         accounts.find_usage(connection, ["usr_1", "usr_2"], at=1)
         accounts.has_other_admin(connection, "usr_1")
         accounts.list_accounts(connection, "a", 100)
-        proposals.list_by_author(connection, "usr_1", page_key, 30)
-        proposals.list_open_for_record(connection, "trm_1", None, 100)
         proposals.list_open_authors(connection, 200)
-        for queue in (ProposalFilter(None, None, False), ProposalFilter(None, "usr_1", True)):
-            proposals.list_open(connection, queue, page_key, 50)
+        for proposal_filter in (
+            ProposalFilter(),
+            ProposalFilter(author="usr_1", newest_first=True),
+            ProposalFilter(author="usr_1", newest_first=True, state=None),
+            ProposalFilter(record="trm_1"),
+        ):
+            proposals.list_page(connection, proposal_filter, page_key, 50)
         plans = {
             sql: connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {sql}", values).all() for sql, values in [*queries]
         }

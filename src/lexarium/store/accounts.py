@@ -66,7 +66,7 @@ def find_usage(connection: Connection, account_ids: Sequence[str], *, at: int) -
 def add_account(transaction: Transaction, account: Account, *, at: int) -> None:
     """Add an account. Its id and name must be free."""
     values = {"id": account.id, "name": account.name, "role": account.role, "created": at}
-    transaction.connection.execute(insert(account_table).values(values))
+    transaction.execute(insert(account_table).values(values))
 
 
 def set_password(transaction: Transaction, account_id: str, password_hash: str) -> None:
@@ -84,7 +84,7 @@ def erase_account(transaction: Transaction, account_id: str, *, at: int) -> None
     """Erase the name, password and token labels of an account, and revoke its tokens."""
     _update_account(transaction, account_id, name=account_id, role=Role.CONTRIBUTOR, password=None)
     is_own = _token.account == account_id
-    transaction.connection.execute(update(token_table).where(is_own).values(label=""))
+    transaction.execute(update(token_table).where(is_own).values(label=""))
     _revoke_with_descendants(transaction, is_own, at=at)
 
 
@@ -141,7 +141,7 @@ def add_token(transaction: Transaction, token: Token, secret_hash: str) -> None:
         "origin": token.origin,
         "parent": token.parent_id,
     }
-    transaction.connection.execute(insert(token_table).values(values))
+    transaction.execute(insert(token_table).values(values))
 
 
 def delete_expired_sessions(transaction: Transaction, account_id: str, *, before: int) -> None:
@@ -152,12 +152,12 @@ def delete_expired_sessions(transaction: Transaction, account_id: str, *, before
     child = token_table.alias()
     has_children = sa.exists().where(child.c.parent == _token.id, child.c.revoked.is_(None))
     has_ended = _is_session_of(account_id) & (_token.expires < before)
-    transaction.connection.execute(delete(token_table).where(has_ended, ~has_children))
+    transaction.execute(delete(token_table).where(has_ended, ~has_children))
 
 
 def set_token_used(transaction: Transaction, token_id: str, *, at: int) -> None:
     """Set the time a token was last used."""
-    transaction.connection.execute(update(token_table).where(_token.id == token_id).values(used=at))
+    transaction.execute(update(token_table).where(_token.id == token_id).values(used=at))
 
 
 def revoke_token(transaction: Transaction, token_id: str, *, at: int) -> None:
@@ -181,7 +181,7 @@ def _find_account(connection: Connection, condition: ColumnElement[bool]) -> Acc
 
 
 def _update_account(transaction: Transaction, account_id: str, **values: Any) -> None:
-    transaction.connection.execute(update(account_table).where(_account.id == account_id).values(values))
+    transaction.execute(update(account_table).where(_account.id == account_id).values(values))
 
 
 def _is_session_of(account_id: str) -> ColumnElement[bool]:
@@ -199,7 +199,7 @@ def _revoke_with_descendants(transaction: Transaction, roots: ColumnElement[bool
 
 
 def _revoke(transaction: Transaction, condition: ColumnElement[bool], *, at: int) -> None:
-    transaction.connection.execute(update(token_table).where(condition, _token.revoked.is_(None)).values(revoked=at))
+    transaction.execute(update(token_table).where(condition, _token.revoked.is_(None)).values(revoked=at))
     transaction.bump_accounts_revision()
 
 

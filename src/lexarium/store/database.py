@@ -178,7 +178,7 @@ class Database:
 
     def bulk_load(self, transaction: Transaction) -> AbstractContextManager[None]:
         """Return a context, within a transaction, that more than doubles the number of records."""
-        return self.backend.bulk_load(transaction.connection)
+        return self.backend.bulk_load(transaction.flush())
 
     def run_write(self, task: WriteTask[Result]) -> Result:
         """Run a short task in a write transaction, perhaps together with others; return its result after the commit.
@@ -340,7 +340,7 @@ def _test_disk_space(transaction: Transaction) -> None:
     delete_row = delete(lease_table).where(lease_table.c.name == "room")
     row = {"name": "room", "holder": secrets.token_hex(_DISK_TEST_BYTES), "until": 0}
     for statement in (delete_row, insert(lease_table).values(row), delete_row):
-        transaction.connection.execute(statement)
+        transaction.execute(statement)
 
 
 def _create_backend(url: str, node_state: NodeState, **options: Any) -> Backend:

@@ -127,26 +127,31 @@ _JSON_COLUMNS = (_proposal.change, schema.idempotency_table.c.answer, schema.imp
 
 def iter_invalid_rows(connection: Connection, revision: int) -> Iterator[InvalidRow]:
     """Yield the rows that refer to something that does not exist, or hold an impossible value."""
+    for column, query, reason in _build_checks(revision):
+        for row in connection.execute(query):
+            yield InvalidRow(column.table.name, _format_key(row), f"{column.name} {reason.format(value=row.value)}")
+    yield from _check_enum_lists(connection)
+    yield from _check_json(connection)
+
+
+def _build_checks(revision: int) -> Iterator[tuple[Column[Any], Select[Any], str]]:
+    """Yield columns, each with a query for its invalid values and the reason why these are invalid."""
     for column, referenced in _FOREIGN_KEYS:
         query = _select_column(column).outerjoin(referenced.table, referenced == column)
-        query = query.where(referenced.is_(None), column.is_not(None))
-        yield from _to_invalid_rows(connection, column, query, "{value!r} is not there")
+        yield column, query.where(referenced.is_(None), column.is_not(None)), "{value!r} is not there"
     for column, allowed_values in _ENUM_COLUMNS:
-        query = _select_column(column).where(column.not_in(allowed_values))
-        yield from _to_invalid_rows(connection, column, query, "{value!r} is none that there is")
+        yield column, _select_column(column).where(column.not_in(allowed_values)), "{value!r} is none that there is"
     for column in _SEQ_COLUMNS:
-        query = _select_column(column).where((column > revision) | (column < 0))
-        yield from _to_invalid_rows(connection, column, query, "{value} is not in the log")
+        is_outside = (column > revision) | (column < 0)
+        yield column, _select_column(column).where(is_outside), "{value} is not in the log"
     is_base = (_change.record == _proposal.record) & (_change.version == _proposal.base_version)
     query = _select_column(_proposal.base_version).outerjoin(change_table, is_base)
     query = query.where(_proposal.base_version.is_not(None), _change.seq.is_(None))
-    yield from _to_invalid_rows(connection, _proposal.base_version, query, "{value} is no version of its record")
+    yield _proposal.base_version, query, "{value} is no version of its record"
     # Open proposals have no decider, all others have one.
     is_open_and_decided = (_proposal.state == ProposalState.OPEN) == _proposal.decider.is_not(None)
     query = _select_column(_proposal.state).where(is_open_and_decided)
-    yield from _to_invalid_rows(connection, _proposal.state, query, "{value!r} does not go with its decider")
-    yield from _check_enum_lists(connection)
-    yield from _check_json(connection)
+    yield _proposal.state, query, "{value!r} does not go with its decider"
 
 
 def _check_enum_lists(connection: Connection) -> Iterator[InvalidRow]:
@@ -171,13 +176,6 @@ def _select_column(column: Column[Any]) -> Select[Any]:
     table = column.table
     assert isinstance(table, Table)
     return select(column.label("value"), *table.primary_key.columns).order_by(*table.primary_key.columns)
-
-
-def _to_invalid_rows(
-    connection: Connection, column: Column[Any], query: Select[Any], reason: str
-) -> Iterator[InvalidRow]:
-    for row in connection.execute(query):
-        yield InvalidRow(column.table.name, _format_key(row), f"{column.name} {reason.format(value=row.value)}")
 
 
 def _format_key(row: Row[Any]) -> str:

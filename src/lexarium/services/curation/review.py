@@ -87,7 +87,7 @@ def list_queue(
     snapshot: Snapshot, queue_filter: ProposalFilter, after: tuple[int, str] | None, limit: int
 ) -> list[QueuedProposal]:
     """Return the next open proposals; `after` is the time and id of the last of the page before."""
-    queued = stored.list_open(snapshot, queue_filter, after, limit)
+    queued = stored.list_page(snapshot, queue_filter, after, limit)
     latest = change_log.find_latest(snapshot, [proposal.record for proposal in queued if proposal.record is not None])
     return _to_queued_proposals(snapshot, queued, latest)
 
@@ -100,8 +100,8 @@ def list_pending(snapshot: Snapshot, caller: Caller, latest: Change) -> list[Que
 
 def find_next(snapshot: Snapshot, queue_filter: ProposalFilter, decided: Proposal) -> Proposal | None:
     """Return the proposal after a decided one in the queue, else the first of the queue, or None."""
-    following = stored.list_open(snapshot, queue_filter, (decided.made, decided.id), 1)
-    return next(iter(following or stored.list_open(snapshot, queue_filter, None, 1)), None)
+    following = stored.list_page(snapshot, queue_filter, (decided.made, decided.id), 1)
+    return next(iter(following or stored.list_page(snapshot, queue_filter, None, 1)), None)
 
 
 def list_authors(snapshot: Snapshot, include_id: str | None) -> list[tuple[str, str]]:
@@ -166,10 +166,10 @@ def accept_with_edits(
     transaction: Transaction, caller: Caller, proposal_id: str, edits: Mapping[str, Any], version: int | None
 ) -> VersionedRecord:
     """Accept a proposal with edited values of some fields; raise VersionConflict unless the record has this version."""
-    proposal = proposals.get_visible_proposal(transaction.connection, caller, proposal_id)
+    proposal = proposals.get_visible_proposal(transaction.flush(), caller, proposal_id)
     draft = orjson.loads(proposal.change)
     if proposal.record is not None and version is not None:
-        current = get_record(transaction.connection, proposal.record)
+        current = get_record(transaction.flush(), proposal.record)
         require_version(current.change, version)
         draft = apply_merge_patch(to_draft(current.record), draft)
     change = {name: _build_field_patch(draft.get(name), value) for name, value in edits.items()}
@@ -181,17 +181,17 @@ def undo_acceptance(transaction: Transaction, caller: Caller, proposal_id: str) 
 
     Raise Conflict if it changed nothing, or if the record has changed since.
     """
-    proposal = proposals.get_visible_proposal(transaction.connection, caller, proposal_id)
-    version = proposals.get_proposal_status(transaction.connection, proposal)["version"]
+    proposal = proposals.get_visible_proposal(transaction.flush(), caller, proposal_id)
+    version = proposals.get_proposal_status(transaction.flush(), proposal)["version"]
     if version is None or proposal.record is None:
         raise Conflict("There is nothing to undo: the proposal has changed nothing.")
     writer = RecordWriter(transaction, caller)
-    current = get_record(transaction.connection, proposal.record)
+    current = get_record(transaction.flush(), proposal.record)
     if current.version != version:
         raise Conflict(f"{proposal.record} has been changed since. Its history has the way back.")
     if version == 1:
         return writer.retire(current)
-    previous = revisions.find_version(transaction.connection, proposal.record, version - 1)
+    previous = revisions.find_version(transaction.flush(), proposal.record, version - 1)
     assert previous is not None
     return writer.revert(previous, version)
 

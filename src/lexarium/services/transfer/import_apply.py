@@ -57,7 +57,7 @@ class ImportApplier:
     previewed_revision: int | None
 
     def __post_init__(self) -> None:
-        self._connection = self.transaction.connection
+        self._connection = self.transaction.flush()
         self._at = now_ms()
         self._existing_count = records.count(self._connection)
         self._has_relations = relations.has_any(self._connection)

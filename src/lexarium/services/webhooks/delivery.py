@@ -143,7 +143,7 @@ def send_test(database: Database, webhook: Webhook, *, allow_private: bool) -> W
     delivery = _send(webhook, TEST_SEQ, mint_id("msg"), payload, allow_private=allow_private)
 
     def save(transaction: Transaction) -> None:
-        if webhooks.find(transaction.connection, webhook.id) is not None:  # It may have been deleted meanwhile.
+        if webhooks.find(transaction.flush(), webhook.id) is not None:  # It may have been deleted meanwhile.
             webhooks.add_delivery(transaction, delivery)
 
     database.run_write(save)
@@ -175,7 +175,7 @@ def _send(
 
 def _record_delivery(transaction: Transaction, webhook: Webhook, delivery: WebhookDelivery) -> Webhook | None:
     """Log a delivery and return the updated webhook, or None if it was deleted or advanced by another process."""
-    current = webhooks.find(transaction.connection, webhook.id)
+    current = webhooks.find(transaction.flush(), webhook.id)
     if current is None or current.seq != webhook.seq:
         return None
     if delivery.error:
@@ -193,7 +193,7 @@ def _record_delivery(transaction: Transaction, webhook: Webhook, delivery: Webho
 
 
 def _advance(transaction: Transaction, webhook: Webhook, seq: int) -> None:
-    current = webhooks.find(transaction.connection, webhook.id)
+    current = webhooks.find(transaction.flush(), webhook.id)
     if current is not None and current.seq == webhook.seq:
         webhooks.save(transaction, current.with_success(seq))
 

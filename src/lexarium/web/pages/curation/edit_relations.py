@@ -90,7 +90,7 @@ def submit(site: Site, request: Request, fields: FormValues) -> Response:
         return show_form(site, request, fields, {_INPUT_BY_ACTION[action]: _REQUIRED_MESSAGES[action]})
 
     def task(transaction: Transaction) -> str:
-        previous = get_record(transaction.connection, record_id)
+        previous = get_record(transaction.flush(), record_id)
         require_published(previous.record)
         require_version(previous.change, version)
         writer = submissions.open_writer(transaction, caller)

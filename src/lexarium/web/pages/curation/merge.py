@@ -78,10 +78,10 @@ def merge(site: Site, request: Request, fields: FormValues) -> Response:
 
     def task(transaction: Transaction) -> Response:
         writer = RecordWriter(transaction, caller)
-        collection = get_record(transaction.connection, record_id).record.collection
-        merged = get_published(transaction.connection, collection, record_id, version)
+        collection = get_record(transaction.flush(), record_id).record.collection
+        merged = get_published(transaction.flush(), collection, record_id, version)
         if survivor_id != record_id:
-            get_published(transaction.connection, collection, survivor_id, survivor_version)
+            get_published(transaction.flush(), collection, survivor_id, survivor_version)
         survivor = writer.merge(merged, survivor_id)
         return RedirectResponse(add_query(record_path(survivor.record.id), merged=record_id), 303)
 

@@ -174,7 +174,7 @@ def save_edit(site: Site, request: Request, fields: FormValues) -> Response:
         return _render_form(site, request, replace(form, is_preview=True))
 
     def task(transaction: Transaction) -> str:
-        previous = get_published(transaction.connection, collection, record_id, version)
+        previous = get_published(transaction.flush(), collection, record_id, version)
         return build_result_url(submissions.open_writer(transaction, caller).update(previous, draft), previous)
 
     try:

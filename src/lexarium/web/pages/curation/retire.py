@@ -62,8 +62,8 @@ def retire(site: Site, request: Request, fields: FormValues) -> Response:
     version, replacement_id = get_required_version(fields), get_text(fields, "replaced_by") or None
 
     def task(transaction: Transaction) -> str:
-        collection = get_record(transaction.connection, record_id).record.collection
-        previous = get_published(transaction.connection, collection, record_id, version)
+        collection = get_record(transaction.flush(), record_id).record.collection
+        previous = get_published(transaction.flush(), collection, record_id, version)
         result = submissions.open_writer(transaction, caller).retire(previous, replacement_id)
         return revert.build_result_url(result, previous)
 

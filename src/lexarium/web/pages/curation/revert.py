@@ -115,8 +115,8 @@ def revert(site: Site, request: Request, fields: FormValues) -> Response:
 
     def task(transaction: Transaction) -> str:
         writer = RecordWriter(transaction, caller)
-        previous = get_record(transaction.connection, record_id)
-        target = queries.get_version(transaction.connection, previous.record.collection, record_id, target_version)
+        previous = get_record(transaction.flush(), record_id)
+        target = queries.get_version(transaction.flush(), previous.record.collection, record_id, target_version)
         return build_result_url(writer.revert(target, known_version), previous)
 
     try:

@@ -59,13 +59,13 @@ def compare_versions(context: RequestContext, query: DiffParameters, snapshot: S
 
 
 def revert(context: RequestContext, path: ById, body: RevertRequest, transaction: Transaction) -> WriteResponse:
-    past = queries.get_version(transaction.connection, context.collection, path.id, body.version)
-    current = context.if_match.require(get_record(transaction.connection, path.id))
+    past = queries.get_version(transaction.flush(), context.collection, path.id, body.version)
+    current = context.if_match.require(get_record(transaction.flush(), path.id))
     return to_published_response(RecordWriter(transaction, context.caller).revert(past, current.version))
 
 
 def merge(context: RequestContext, path: ById, body: MergeRequest, transaction: Transaction) -> WriteResponse:
-    before = context.if_match.require(get_published(transaction.connection, context.collection, path.id))
+    before = context.if_match.require(get_published(transaction.flush(), context.collection, path.id))
     return to_published_response(RecordWriter(transaction, context.caller).merge(before, body.into))
 
 

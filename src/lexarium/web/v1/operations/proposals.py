@@ -62,7 +62,7 @@ def propose(context: RequestContext, _: Parameters, body: ProposeRequest, transa
     collection, writer = COLLECTIONS[body.collection], proposals.ProposalWriter(transaction, context.caller)
     if body.record is None:
         return to_proposed_response(writer.create(collection, body.change))
-    before = get_published(transaction.connection, collection, body.record)
+    before = get_published(transaction.flush(), collection, body.record)
     return to_proposed_response(writer.patch_or_retire(before, body.change))
 
 

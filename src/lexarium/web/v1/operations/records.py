@@ -192,7 +192,7 @@ def retire_record(context: RequestContext, query: RetireParameters, transaction:
 
 def _find_matching(context: RequestContext, identifier: str, transaction: Transaction) -> VersionedRecord:
     """Return the record, at a version that `If-Match` names."""
-    return context.if_match.require(get_published(transaction.connection, context.collection, identifier))
+    return context.if_match.require(get_published(transaction.flush(), context.collection, identifier))
 
 
 def _drop_unchanged_system_fields(before: VersionedRecord, given: Mapping[str, Any]) -> dict[str, Any]:

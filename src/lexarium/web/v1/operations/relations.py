@@ -59,14 +59,14 @@ def _find_record(context: RequestContext, identifier: str, snapshot: Snapshot) -
 
 
 def add_relation(context: RequestContext, path: ById, body: RelateRequest, transaction: Transaction) -> WriteResponse:
-    before = context.if_match.require(get_published(transaction.connection, context.collection, path.id))
+    before = context.if_match.require(get_published(transaction.flush(), context.collection, path.id))
     return to_published_response(
         RecordWriter(transaction, context.caller).add_relation(before, body.relation, body.target)
     )
 
 
 def remove_relation(context: RequestContext, query: RelationParameters, transaction: Transaction) -> WriteResponse:
-    before = context.if_match.require(get_published(transaction.connection, context.collection, query.id))
+    before = context.if_match.require(get_published(transaction.flush(), context.collection, query.id))
     writer = RecordWriter(transaction, context.caller)
     return to_published_response(writer.remove_relation(before, query.relation, query.target))
 
