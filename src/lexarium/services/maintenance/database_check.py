@@ -103,8 +103,7 @@ def _check_against_log(row: RecordRow, own_relations: frozenset[Relation], chang
 def _check_references(snapshot: Snapshot) -> Iterator[str]:
     for record_id in integrity.list_ids_only_in_log(snapshot):
         yield f"{record_id} is in the log but not in the catalogue"
-    for table, key, reason in integrity.iter_invalid_rows(snapshot, read_position(snapshot).revision):
-        yield f"{table} {key}: {reason}"
+    yield from integrity.iter_invalid_rows(snapshot, read_position(snapshot).revision)
 
 
 def _list_remarks(snapshot: Snapshot) -> Iterator[str]:
