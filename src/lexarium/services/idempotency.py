@@ -52,7 +52,7 @@ def make_idempotent(
     key = request.key
 
     def idempotent_task(transaction: Transaction) -> WriteResponse:
-        stored = idempotency.find(transaction.connection, account_id, key, at=now_ms())
+        stored = idempotency.find(transaction.flush(), account_id, key, at=now_ms())
         if stored is not None:
             if stored.request_hash != request.digest:
                 raise Conflict("This Idempotency-Key was used for another request. Use a new one.")
@@ -67,7 +67,7 @@ def make_idempotent(
 
 def delete_account_responses(transaction: Transaction, account_id: str) -> None:
     """Delete the stored responses about an account, which hold its name."""
-    for owner_id, key, body in idempotency.list_all(transaction.connection):
+    for owner_id, key, body in idempotency.list_all(transaction.flush()):
         if account_id.encode() in body:
             content = WriteResponse(**orjson.loads(body)).content
             if isinstance(content, dict) and content.get("id") == account_id:

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Select, exists, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Select, exists, func, select
 
 from lexarium.domain.record import RecordState
-from lexarium.store.records import BATCH_SIZE, IS_PUBLISHED, batched
+from lexarium.store.records import BATCH_SIZE, IS_PUBLISHED, batched, count_rows, page_after
 from lexarium.store.schema import change_table, record_table, relation_table
 
 _record, _relation, _change = record_table.c, relation_table.c, change_table.c
@@ -114,7 +114,7 @@ def find_neighbors(
     neighbors = [RecordName._make(row) for row in connection.execute(query)]
     total = len(neighbors)
     if len(neighbors) >= limit:
-        total = connection.execute(select(func.count()).select_from(end_query.subquery())).scalar_one()
+        total = count_rows(connection, end_query.subquery())
     return neighbors, total
 
 
@@ -129,10 +129,7 @@ def list_ids_in_state(
 ) -> list[str]:
     """Return the next ids of the records of a collection that are in a state, in its order."""
     query = select(_record.id).where(_record.collection == collection, _record.state == state)
-    if after is not None:
-        key, record_id = after
-        query = query.where(_record.order_key >= key, or_(_record.order_key > key, _record.id > record_id))
-    return list(connection.execute(query.order_by(_record.order_key, _record.id).limit(limit)).scalars())
+    return list(connection.execute(page_after(query, _record.order_key, _record.id, after).limit(limit)).scalars())
 
 
 def _sample(connection: Connection, collection: str, condition: ColumnElement[bool], limit: int) -> IdSample:

@@ -14,9 +14,9 @@ from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.formats.rdf.predicates import lexarium_namespace, list_lexarium_terms
 from lexarium.formats.registry import FORMATS
 from lexarium.services.records import queries
-from lexarium.services.records.catalogue_state import get_position
 from lexarium.services.records.lookup import get_latest_change
 from lexarium.services.serializers import serialize_record
+from lexarium.store.position import read_position
 from lexarium.web.http.conditional import (
     build_not_modified,
     encode_response,
@@ -101,7 +101,7 @@ class RecordEndpoint:
 
     def _render(self, name: str, record_id: str) -> bytes:
         with self._database.read() as snapshot:
-            change = queries.get_record_at(snapshot, record_id, get_position(snapshot).revision)
+            change = queries.get_record_at(snapshot, record_id, read_position(snapshot).revision)
             if name == _JSON:
                 iri, related = self._vocabulary.record_iri(record_id), queries.list_related(snapshot, change)
                 return orjson.dumps(serialize_record(change) | {"iri": iri, "relations": related})

@@ -39,7 +39,7 @@ def create_token(  # noqa: PLR0913 (the options of a token)
     """
     secret = f"lex_{secrets.token_urlsafe(32)}"
     with database.write() as transaction:
-        connection = transaction.connection
+        connection = transaction.flush()
         message = f"There is no account named {name!r}. Make it with `lexarium user add`."
         account = find_or_raise(lambda: accounts.find_account_by_name(connection, name), name, message)
         if account.is_erased:
@@ -117,7 +117,7 @@ def revoke_token(database: Database, token_id: str, caller: Caller | None = None
 
     def task(transaction: Transaction) -> None:
         message = f"There is no token with the id {token_id!r}. `lexarium token list` shows them."
-        token = find_or_raise(lambda: accounts.find_token_by_id(transaction.connection, token_id), token_id, message)
+        token = find_or_raise(lambda: accounts.find_token_by_id(transaction.flush(), token_id), token_id, message)
         if caller and not caller.has_permission(Permission.ADMINISTER) and token.account.id != caller.account.id:
             raise NotFound(message)
         if caller is not None and token.effective_role.rank > caller.role.rank:

@@ -47,7 +47,7 @@ class RecordWriter:
     @property
     def _connection(self) -> Snapshot:
         # Not kept: taking it flushes deferred rows, so that they are seen.
-        return self._transaction.connection
+        return self._transaction.flush()
 
     def create(self, collection: Collection, draft: Mapping[str, Any]) -> VersionedRecord:
         """Publish a new record from a v1 draft."""

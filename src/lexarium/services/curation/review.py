@@ -77,7 +77,7 @@ def list_queue(
     snapshot: Snapshot, queue_filter: ProposalFilter, after: tuple[int, str] | None, limit: int
 ) -> list[QueuedProposal]:
     """Return the next open proposals; `after` is the time and id of the last of the page before."""
-    queued = proposals.list_open(snapshot, queue_filter, after, limit)
+    queued = proposals.list_page(snapshot, queue_filter, after, limit)
     latest = change_log.find_latest(snapshot, [proposal.record for proposal in queued if proposal.record is not None])
     return _to_queued_proposals(snapshot, queued, latest)
 
@@ -85,14 +85,16 @@ def list_queue(
 def list_pending(snapshot: Snapshot, caller: Caller, latest: Change) -> list[QueuedProposal]:
     """Return the open proposals about a record that the caller may see, the oldest first."""
     author = None if caller.has_permission(Permission.PUBLISH) else caller.account.id
-    queued = proposals.list_open_for_record(snapshot, latest.record_id, author, _MAX_PER_RECORD)
+    queued = proposals.list_page(
+        snapshot, ProposalFilter(author=author, record=latest.record_id), None, _MAX_PER_RECORD
+    )
     return _to_queued_proposals(snapshot, queued, {latest.record_id: latest})
 
 
 def find_next(snapshot: Snapshot, queue_filter: ProposalFilter, decided: Proposal) -> Proposal | None:
     """Return the proposal after a decided one in the queue, else the first of the queue, or None."""
-    following = proposals.list_open(snapshot, queue_filter, (decided.made, decided.id), 1)
-    return next(iter(following or proposals.list_open(snapshot, queue_filter, None, 1)), None)
+    following = proposals.list_page(snapshot, queue_filter, (decided.made, decided.id), 1)
+    return next(iter(following or proposals.list_page(snapshot, queue_filter, None, 1)), None)
 
 
 def list_authors(snapshot: Snapshot, include_id: str | None) -> list[tuple[str, str]]:
@@ -157,10 +159,10 @@ def accept_with_edits(
     transaction: Transaction, caller: Caller, proposal_id: str, edits: Mapping[str, Any], version: int | None
 ) -> VersionedRecord:
     """Accept a proposal with edited values of some fields; raise VersionConflict unless the record has this version."""
-    proposal = get_visible_proposal(transaction.connection, caller, proposal_id)
+    proposal = get_visible_proposal(transaction.flush(), caller, proposal_id)
     draft = orjson.loads(proposal.change)
     if proposal.record is not None and version is not None:
-        current = get_record(transaction.connection, proposal.record)
+        current = get_record(transaction.flush(), proposal.record)
         require_version(current.change, version)
         draft = apply_merge_patch(to_draft(current.record), draft)
     change = {name: _build_field_patch(draft.get(name), value) for name, value in edits.items()}
@@ -172,17 +174,17 @@ def undo_acceptance(transaction: Transaction, caller: Caller, proposal_id: str) 
 
     Raise Conflict if it changed nothing, or if the record has changed since.
     """
-    proposal = get_visible_proposal(transaction.connection, caller, proposal_id)
-    version = get_proposal_status(transaction.connection, proposal)["version"]
+    proposal = get_visible_proposal(transaction.flush(), caller, proposal_id)
+    version = get_proposal_status(transaction.flush(), proposal)["version"]
     if version is None or proposal.record is None:
         raise Conflict("There is nothing to undo: the proposal has changed nothing.")
     writer = RecordWriter(transaction, caller)
-    current = get_record(transaction.connection, proposal.record)
+    current = get_record(transaction.flush(), proposal.record)
     if current.version != version:
         raise Conflict(f"{proposal.record} has been changed since. Its history has the way back.")
     if version == 1:
         return writer.retire(current)
-    previous = revisions.find_version(transaction.connection, proposal.record, version - 1)
+    previous = revisions.find_version(transaction.flush(), proposal.record, version - 1)
     assert previous is not None
     return writer.revert(previous, version)
 

@@ -1,12 +1,13 @@
-"""Position and schema version of the catalogue."""
+"""Schema version of the catalogue."""
 
-from lexarium.store.engine.catalogue import read_position
 from lexarium.store.migrations import SCHEMA_VERSION
 from lexarium.store.position import Snapshot
 from lexarium.store.upgrade import read_schema_version
 
-get_position = read_position
-get_schema_version = read_schema_version
+
+def get_schema_version(snapshot: Snapshot) -> str | None:
+    """Return the schema version of the database, or None if it has none."""
+    return read_schema_version(snapshot)
 
 
 def is_schema_current(snapshot: Snapshot) -> bool:

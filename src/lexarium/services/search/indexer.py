@@ -20,8 +20,7 @@ from lexarium.services.files import sidecar_path
 from lexarium.store import records, revisions
 from lexarium.store.database import Database
 from lexarium.store.engine.base import PositionWatcher
-from lexarium.store.engine.catalogue import read_position
-from lexarium.store.position import Position
+from lexarium.store.position import Position, read_position
 
 logger = logging.getLogger(__name__)
 
@@ -59,6 +58,8 @@ class Indexer:
         self._advanced = threading.Condition()
         self._wake_event = threading.Event()
         self._is_broken = False
+        # While the last round failed, the thread tries again once a second, whatever the number of searches.
+        self._is_failing = False
         # An error that does not pass by itself.
         self.error: str | None = None
         # Failed writes since the last success.
@@ -166,7 +167,7 @@ class Indexer:
     def _run(self) -> None:
         lower_priority()
         watch: PositionWatcher | None = None
-        is_failing = is_busy = False
+        is_busy = False
         while not self._stopping.is_set():
             started_at = time.monotonic()
             try:
@@ -174,16 +175,16 @@ class Indexer:
                 if self._index is not None:
                     self._index.close_removed_files()
                 is_busy = self.advance_to(watch.get_position()) >= _BUSY_CHANGES
-                is_failing, self.error = False, None
+                self._is_failing, self.error = False, None
             except Exception as error:
-                if not is_failing and not self._stopping.is_set():
+                if not self._is_failing and not self._stopping.is_set():
                     _log_error(error)
-                is_failing, self.error = True, _PERMISSION_MESSAGE if _is_forbidden(error) else None
+                self._is_failing, self.error = True, _PERMISSION_MESSAGE if _is_forbidden(error) else None
                 self._release_writer()  # A writer does not work after an error.
                 self._notify_waiters()
             # A waiting search ends the pause.
             pause = min(_MAX_PAUSE_SECONDS, _PAUSE_FACTOR * (time.monotonic() - started_at)) if is_busy else 0.0
-            self._wake_event.wait(_RETRY_SECONDS if is_failing else max(_POLL_SECONDS, pause))
+            self._wake_event.wait(_RETRY_SECONDS if self._is_failing else max(_POLL_SECONDS, pause))
             self._wake_event.clear()
         if watch is not None:
             watch.close()
@@ -237,7 +238,7 @@ class Indexer:
     def _replace_corrupt(self, path: Path, message: str, error: search_index.IndexCorrupt) -> None:
         """Rebuild the index at a path, unless another process has replaced it."""
         if self._folder.current_path() == path:
-            if self.error is None:  # Not at each retry.
+            if not self._is_failing:  # Not at each retry.
                 logger.warning(message, error)
             self._rebuild_unless_busy()
 
@@ -248,8 +249,7 @@ class Indexer:
 
     def _wait_for_snapshot(self, position: Position) -> search_index.IndexSnapshot | None:
         deadline = time.monotonic() + (_FIRST_BUILD_WAIT_SECONDS if self._index is None else _WAIT_SECONDS)
-        if self.error is None:  # Otherwise it is retried once a second, whatever the number of searches.
-            self._wake_event.set()
+        self._wake_thread()
         with self._advanced:
             while True:
                 index_snapshot = self._get_current(position)
@@ -259,7 +259,11 @@ class Indexer:
                     return index_snapshot
                 # Another process does not notify this one, so that it has to poll.
                 if not self._advanced.wait(min(remaining, _POLL_SECONDS)):
-                    self._wake_event.set()
+                    self._wake_thread()
+
+    def _wake_thread(self) -> None:
+        if not self._is_failing:
+            self._wake_event.set()
 
     def _notify_waiters(self) -> None:
         with self._advanced:

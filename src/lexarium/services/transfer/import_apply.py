@@ -57,7 +57,7 @@ class ImportApplier:
     previewed_revision: int | None
 
     def __post_init__(self) -> None:
-        self._connection = self.transaction.connection
+        self._connection = self.transaction.flush()
         self._at = now_ms()
         self._existing_count = records.count(self._connection)
         self._has_relations = relations.has_any(self._connection)
@@ -88,7 +88,7 @@ class ImportApplier:
         self._is_bulk_load = total > max(self._existing_count, BATCH_SIZE)
         with self.database.bulk_load(self.transaction) if self._is_bulk_load else nullcontext():
             done = 0
-            for record_ids in self.stage.iter_touched_ids(BATCH_SIZE):
+            for record_ids in self.stage.iter_touched_ids():
                 self._apply_batch(record_ids)
                 done += len(record_ids)
                 progress("writing", done, total)
@@ -124,7 +124,7 @@ class ImportApplier:
     def _redirect_merged_targets(self) -> None:
         """Redirect relations and classes to the survivors of merged records. Existing relations stay."""
         if self._existing_count:
-            for targets in self.stage.iter_targets(BATCH_SIZE):
+            for targets in self.stage.iter_targets():
                 self._survivors |= resolve_survivors(self._connection, targets)
             for name in _CLASS_COLLECTIONS:
                 merged_classes = records.find_ids_in_state(self._connection, name, RecordState.MERGED)

@@ -22,7 +22,6 @@ from lexarium.store.imports import base_values
 from lexarium.store.imports.history_stage import MissingVersion, StagedMerge, StagedVersion
 from lexarium.store.imports.stage import ImportStage
 from lexarium.store.position import Snapshot
-from lexarium.store.records import BATCH_SIZE
 from lexarium.store.transaction import Transaction
 
 CYCLE_REASON = "comes back to itself"
@@ -102,13 +101,13 @@ def apply_history(
     """
     if not stage.history:
         return
-    for record_ids in stage.history.iter_ids(BATCH_SIZE):
+    for record_ids in stage.history.iter_ids():
         stage.history.mark_missing(_find_last_versions(transaction, stage, record_ids))
     merges = list(stage.history.iter_merges())
-    invalid_merges = report_invalid_merges(transaction.connection, stage, report, merges)
+    invalid_merges = report_invalid_merges(transaction.flush(), stage, report, merges)
     done, total = 0, stage.history.count_missing()
     previous_write: tuple[int, int] | None = None
-    for batch in stage.history.iter_missing(BATCH_SIZE):
+    for batch in stage.history.iter_missing():
         versions = []
         for item in batch:
             write = item.version.source, item.version.write
@@ -129,7 +128,7 @@ def apply_history(
 
 def _find_last_versions(transaction: Transaction, stage: ImportStage, record_ids: Sequence[str]) -> dict[str, int]:
     """Return the current version of records that the staged history continues; 0 for missing records."""
-    latest = change_log.find_latest(transaction.connection, record_ids)
+    latest = change_log.find_latest(transaction.flush(), record_ids)
     missing = {record_id: 0 for record_id in record_ids if record_id not in latest}
     return missing | {
         record_id: change.version
@@ -165,7 +164,7 @@ def _write_current(
     """Report records, write their relations, and save that they differ from the last import."""
     record_ids = [version.record.id for version in versions]
     # A new record has relations if others stated them before.
-    relations_by_source = relations.find_by_sources(transaction.connection, record_ids)
+    relations_by_source = relations.find_by_sources(transaction.flush(), record_ids)
     added: list[Relation] = []
     removed: list[Relation] = []
     unapplied: dict[str, dict[str, int]] = {}
@@ -187,7 +186,7 @@ def _write_current(
             unapplied[record.id] = {}
     change_log.update_relations(transaction, added, removed)
     report.add_relations(added, removed)
-    base_values.save_unapplied(transaction.connection, unapplied)
+    base_values.save_unapplied(transaction.flush(), unapplied)
 
 
 def _stage_latest(stage: ImportStage, version: StagedVersion) -> None:

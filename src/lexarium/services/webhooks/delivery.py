@@ -20,8 +20,8 @@ from lexarium.services.serializers import serialize_change
 from lexarium.services.webhooks.sender import TIMEOUT_SECONDS, DeliveryFailed, resolve_target, send, start_deadline
 from lexarium.store import leases, revisions, webhooks
 from lexarium.store.database import Database
-from lexarium.store.engine.catalogue import read_position
 from lexarium.store.leases import Lease
+from lexarium.store.position import read_position
 from lexarium.store.transaction import Transaction
 
 logger = logging.getLogger(__name__)
@@ -138,7 +138,7 @@ def send_test(database: Database, webhook: Webhook, *, allow_private: bool) -> W
     delivery = _send(webhook, TEST_SEQ, mint_id("msg"), payload, allow_private=allow_private)
 
     def save(transaction: Transaction) -> None:
-        if webhooks.find(transaction.connection, webhook.id) is not None:  # It may have been deleted meanwhile.
+        if webhooks.find(transaction.flush(), webhook.id) is not None:  # It may have been deleted meanwhile.
             webhooks.add_delivery(transaction, delivery)
 
     database.run_write(save)
@@ -170,7 +170,7 @@ def _send(
 
 def _record_delivery(transaction: Transaction, webhook: Webhook, delivery: WebhookDelivery) -> Webhook | None:
     """Log a delivery and return the updated webhook, or None if it was deleted or advanced by another process."""
-    current = webhooks.find(transaction.connection, webhook.id)
+    current = webhooks.find(transaction.flush(), webhook.id)
     if current is None or current.seq != webhook.seq:
         return None
     if delivery.error:
@@ -189,7 +189,7 @@ def _record_delivery(transaction: Transaction, webhook: Webhook, delivery: Webho
 
 def _advance(transaction: Transaction, webhook: Webhook, seq: int) -> Webhook | None:
     """Skip changes up to a seq and return the updated webhook, or None as `_record_delivery`."""
-    current = webhooks.find(transaction.connection, webhook.id)
+    current = webhooks.find(transaction.flush(), webhook.id)
     if current is None or current.seq != webhook.seq:
         return None
     updated = current.with_success(seq)

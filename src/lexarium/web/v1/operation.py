@@ -88,7 +88,7 @@ class RequestContext:
 
     def find_expected(self, record_id: str, transaction: Transaction) -> VersionedRecord:
         """Return a published record of the collection if `If-Match` names its version; raise otherwise."""
-        return self.require_expected(get_published(transaction.connection, self.collection, record_id))
+        return self.require_expected(get_published(transaction.flush(), self.collection, record_id))
 
     def require_expected(self, record: VersionedRecord) -> VersionedRecord:
         """Return the record if `If-Match` names its version. Raises `VersionConflict`, which shows it, otherwise."""

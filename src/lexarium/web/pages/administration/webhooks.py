@@ -6,10 +6,10 @@ from lexarium.domain.change import Action
 from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.domain.webhook import Webhook
 from lexarium.services.access.permissions import Permission
-from lexarium.services.records.catalogue_state import get_position
 from lexarium.services.webhooks import subscriptions
 from lexarium.services.webhooks.delivery import send_test
 from lexarium.services.webhooks.subscriptions import WebhookSettings
+from lexarium.store.position import read_position
 from lexarium.web.pages.form_fields import get_checked, get_text
 from lexarium.web.pages.page import FormRoute, Page, PageRoute, redirect
 from lexarium.web.pages.site import NO_STORE, Site
@@ -25,7 +25,7 @@ def list_webhooks(page: Page) -> Response:
     with page.read() as snapshot:
         context = {
             "webhooks": subscriptions.list_webhooks(snapshot),
-            "revision": get_position(snapshot).revision,
+            "revision": read_position(snapshot).revision,
         }
     return page.render("webhooks.html", context)
 
@@ -41,7 +41,7 @@ def show_webhook(page: Page, test_result: str | None = None) -> Response:
         webhook = subscriptions.get_webhook(snapshot, page.id)
         context = {
             "webhook": webhook,
-            "revision": get_position(snapshot).revision,
+            "revision": read_position(snapshot).revision,
             "deliveries": subscriptions.list_deliveries(snapshot, webhook.id, _PAGE_SIZE),
             "max_deliveries": subscriptions.MAX_DELIVERIES,
             "shown": _PAGE_SIZE,

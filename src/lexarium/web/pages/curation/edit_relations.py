@@ -65,7 +65,7 @@ def submit(page: Page) -> Response:
         return show_form(page)
 
     def task(transaction: Transaction) -> str:
-        previous = get_published(transaction.connection, None, page.id, version)
+        previous = get_published(transaction.flush(), None, page.id, version)
         writer = submissions.open_writer(transaction, caller)
         change_relation = writer.remove_relation if action == "remove" else writer.add_relation
         result = change_relation(previous, type_name, target)

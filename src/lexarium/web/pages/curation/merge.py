@@ -61,9 +61,9 @@ def merge(page: Page) -> Response:
     caller = page.caller
 
     def task(transaction: Transaction) -> str:
-        merged = get_published(transaction.connection, None, page.id, version)
+        merged = get_published(transaction.flush(), None, page.id, version)
         if survivor_id != page.id:
-            get_published(transaction.connection, merged.record.collection, survivor_id, survivor_version)
+            get_published(transaction.flush(), merged.record.collection, survivor_id, survivor_version)
         survivor = RecordWriter(transaction, caller).merge(merged, survivor_id)
         return add_query(record_path(survivor.record.id), merged=page.id)
 

@@ -164,7 +164,7 @@ def save_edit(page: Page) -> Response:
         return _render_form(page, replace(form, is_preview=True))
 
     def task(transaction: Transaction) -> str:
-        previous = get_published(transaction.connection, collection, page.id, version)
+        previous = get_published(transaction.flush(), collection, page.id, version)
         return build_result_url(submissions.open_writer(transaction, caller).update(previous, draft), previous)
 
     try:

@@ -44,7 +44,7 @@ def retire(page: Page) -> Response:
     caller = page.caller
 
     def task(transaction: Transaction) -> str:
-        previous = get_published(transaction.connection, None, page.id, version)
+        previous = get_published(transaction.flush(), None, page.id, version)
         result = submissions.open_writer(transaction, caller).retire(previous, replacement_id)
         return revert.build_result_url(result, previous)
 

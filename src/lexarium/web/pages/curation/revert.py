@@ -123,8 +123,8 @@ def revert(page: Page) -> Response:
     caller = page.caller
 
     def task(transaction: Transaction) -> str:
-        previous = get_record(transaction.connection, page.id)
-        target = queries.get_version(transaction.connection, previous.record.collection, page.id, target_version)
+        previous = get_record(transaction.flush(), page.id)
+        target = queries.get_version(transaction.flush(), previous.record.collection, page.id, target_version)
         return build_result_url(RecordWriter(transaction, caller).revert(target, known_version), previous)
 
     return write_record(page, task, _show_conflict)

@@ -13,11 +13,10 @@ from lexarium import __version__
 from lexarium.domain import rendering
 from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.formats.registry import FORMATS, Format
-from lexarium.services.records.catalogue_state import get_position
 from lexarium.services.records.queries import resolve_revision
 from lexarium.services.transfer import export as exports
 from lexarium.store.database import Database
-from lexarium.store.position import Position
+from lexarium.store.position import Position, read_position
 from lexarium.web.http.conditional import build_not_modified, etag_matches, read_conditional_headers
 from lexarium.web.http.encodings import choose_encoding, encode_chunks, encoding_headers
 from lexarium.web.http.negotiation import choose_format
@@ -98,7 +97,7 @@ async def export(context: RequestContext, query: ExportParameters) -> Response:
 
 def _find_position(database: Database, release: str | None, as_of: int | None) -> Position:
     with database.read() as snapshot:
-        return get_position(snapshot)._replace(revision=resolve_revision(snapshot, release, as_of))
+        return read_position(snapshot)._replace(revision=resolve_revision(snapshot, release, as_of))
 
 
 def _build_file_name(title: str, collection: str | None, state: str, format: Format) -> str:

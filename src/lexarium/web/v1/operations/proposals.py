@@ -57,7 +57,7 @@ def propose(context: RequestContext, body: ProposeRequest, transaction: Transact
     collection, writer = COLLECTIONS[body.collection], proposals.ProposalWriter(transaction, context.caller)
     if body.record is None:
         return to_write_response(writer.create(collection, body.change))
-    before = get_published(transaction.connection, collection, body.record)
+    before = get_published(transaction.flush(), collection, body.record)
     return to_write_response(writer.patch_or_retire(before, body.change))
 
 
