@@ -31,10 +31,18 @@ _ROUNDS = 7
 
 
 def build_tables(sizes: Sequence[int] = SIZES) -> list[ReportTable]:
-    """Measure each number of labels; return the target and the measurements."""
+    """Measure each number of labels; return the tables."""
     rows = [row for count in sizes for row in _measure_rows(count)]
-    columns = ("names", "built in s", "memory MB", "a mention every", "first text, MB/s", "later texts, MB/s", "5 MB/s")
-    return [ReportTable("Annotating a text of 1 MB, to JSON", columns, rows)]
+    columns = (
+        "names",
+        "build time, s",
+        "memory, MB",
+        "mention every",
+        "first text, MB/s",
+        "later texts, MB/s",
+        "5 MB/s",
+    )
+    return [ReportTable("Annotation of a text of 1 MB, to JSON", columns, rows)]
 
 
 def _measure_rows(count: int) -> Iterator[Sequence[str]]:
@@ -51,7 +59,7 @@ def _measure_rows(count: int) -> Iterator[Sequence[str]]:
         annotator.fragment_tokens.clear()
         texts = TextGenerator(names)
         speeds = [_measure_speed(annotator, texts.generate(CHARACTERS, chars_per_mention)) for _ in range(_ROUNDS)]
-        status = "reached" if min(speeds[0], median(speeds[1:])) >= MIN_MB_PER_SECOND else "missed"
+        status = "met" if min(speeds[0], median(speeds[1:])) >= MIN_MB_PER_SECOND else "missed"
         yield (
             f"{count:,}", f"{build_seconds:.1f}", f"{memory / 1e6:,.0f}", f"{chars_per_mention} characters",
             f"{speeds[0]:.1f}", f"{median(speeds[1:]):.1f}", status,
@@ -64,14 +72,14 @@ def _measure_speed(annotator: Annotator, text: str) -> float:
     seconds = perf_counter() - start
     for mention in orjson.loads(body)["annotations"]:
         if text[mention["start"] : mention["end"]] != mention["text"]:
-            raise UnexpectedResponse(f"At {mention['start']} the text does not say {mention['text']!r}.")
+            raise UnexpectedResponse(f"The text at {mention['start']} is not {mention['text']!r}.")
     return len(text.encode()) / 1e6 / seconds
 
 
 def main() -> int:
     """Parse the command line, run and return the exit code."""
     parser = ArgumentParser(prog="python -m benchmarks.annotate", description=__doc__)
-    parser.add_argument("--names", type=int, nargs="*", default=SIZES, help="how many names to look for")
+    parser.add_argument("--names", type=int, nargs="*", default=SIZES, help="numbers of names")
     try:
         print_tables(build_tables(parser.parse_args().names), Console())
     except BenchmarkError as error:

@@ -9,7 +9,6 @@ import os
 import subprocess
 import sys
 import time
-from argparse import ArgumentParser
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,13 +17,13 @@ from tempfile import TemporaryDirectory
 from benchmarks.data.generated import CLASSES, generate_records
 from benchmarks.data.obo_file import write_obo_file
 from benchmarks.data.records import write_array
+from benchmarks.harness.command_line import add_records_option, create_parser
 from benchmarks.harness.cpu_pinning import choose_cores, pin_to_core
 from benchmarks.harness.errors import SetupError, UnexpectedResponse
-from benchmarks.harness.report import TARGET_RECORDS, ReportTable, build_page, build_target_table, run_and_publish
+from benchmarks.harness.report import ReportTable, build_page, build_target_table, run_and_publish
 from benchmarks.harness.targets import TargetResult
 from benchmarks.servers.lexarium import COMMAND
 
-ROOT = Path(__file__).parents[1]
 _BASELINE_SCRIPT = Path(__file__).with_name("baseline_import.py")
 
 OBO_TERMS = 12_000
@@ -83,12 +82,12 @@ class CommandRunner:
 
     def run_baseline(self, file: str) -> CommandResult:
         """Import a file with the baseline script."""
-        database = self._folder / "bare.db"
+        database = self._folder / "baseline.db"
         database.unlink(missing_ok=True)
         return self._run_timed([sys.executable, str(_BASELINE_SCRIPT), file, str(database)])
 
     def _run_timed(self, command: list[str]) -> CommandResult:
-        output_path = self._folder / "printed"
+        output_path = self._folder / "output"
         with output_path.open("w") as output, pin_to_core(self._core):
             start = time.perf_counter()
             process = subprocess.Popen(command, cwd=self._folder, stdout=output, stderr=subprocess.STDOUT)
@@ -110,7 +109,7 @@ class CommandRunner:
         run = self.run(database, "import", *files, "--json")
         report = json.loads(run.output_lines[-1])
         if sum(report["created"].values()) != count or report["refused"]:
-            raise UnexpectedResponse(f"{report['created']} came in of {count:,} records.")
+            raise UnexpectedResponse(f"{report['created']} of {count:,} records were imported.")
         return run
 
     def export(self, database: str, format: str) -> ExportResult:
@@ -139,7 +138,7 @@ def measure(runner: CommandRunner, folder: Path, records: int) -> list[ReportTab
         baselines[database], imports[database] = (min(runs, key=_get_seconds) for runs in zip(*rounds, strict=True))
     repeat = runner.run("large.db", "import", "concept.json", "--json")
     if json.loads(repeat.output_lines[-1])["changed"]:
-        raise UnexpectedResponse("The same file imported again changed something.")
+        raise UnexpectedResponse("Importing the same file again changed records.")
     (folder / "concept.json").unlink()
     write_obo_file(folder / "disorder.obo", OBO_TERMS)
     obo = runner.import_files("obo.db", OBO_TERMS, "disorder.obo")
@@ -155,13 +154,13 @@ def measure(runner: CommandRunner, folder: Path, records: int) -> list[ReportTab
     return [
         build_target_table(_check_targets(records, imports, obo, exports)),
         ReportTable(
-            "In",
-            ("file", "records", "seconds", "of processor", "records/s", "memory MB"),
+            "Import",
+            ("file", "records", "time, s", "CPU time, s", "records/s", "memory, MB"),
             _build_import_rows(sizes, imports, baselines, repeat, obo),
         ),
         ReportTable(
-            "Out",
-            ("format", "records", "MB", "seconds", "of processor", "MB/s", "memory MB"),
+            "Export",
+            ("format", "records", "MB", "time, s", "CPU time, s", "MB/s", "memory, MB"),
             _build_export_rows(sizes, exports),
         ),
     ]
@@ -174,12 +173,12 @@ def _check_targets(
     rate = records / large_import.seconds
     target_results = [
         TargetResult(
-            f"v-alpha JSON in, at least {_MIN_RECORDS_PER_SECOND:,} records/s",
+            f"import of v-alpha JSON, at least {_MIN_RECORDS_PER_SECOND:,} records/s",
             f"{rate:,.0f}",
             rate >= _MIN_RECORDS_PER_SECOND,
         ),
         TargetResult(
-            f"its memory, at most {_MAX_IMPORT_MB} MB",
+            f"memory of this import, at most {_MAX_IMPORT_MB} MB",
             f"{large_import.peak_mb:.0f} MB",
             large_import.peak_mb <= _MAX_IMPORT_MB,
         ),
@@ -190,15 +189,17 @@ def _check_targets(
         speed = large.mb_per_second
         target_results += [
             TargetResult(
-                f"{name} out, at least {_MIN_MB_PER_SECOND} MB/s", f"{speed:.0f} MB/s", speed >= _MIN_MB_PER_SECOND
+                f"export of {name}, at least {_MIN_MB_PER_SECOND} MB/s",
+                f"{speed:.0f} MB/s",
+                speed >= _MIN_MB_PER_SECOND,
             ),
             TargetResult(
-                f"its memory with {SIZE_RATIO} times as many records, at most {_MAX_GROWTH_MB} MB more",
+                f"growth of its memory with {SIZE_RATIO} times as many records, at most {_MAX_GROWTH_MB} MB",
                 f"{growth:.0f} MB",
                 growth <= _MAX_GROWTH_MB,
             ),
         ]
-    target = f"an OBO file of {OBO_TERMS:,} terms in, at most {_MAX_OBO_SECONDS} s"
+    target = f"import of an OBO file with {OBO_TERMS:,} terms, at most {_MAX_OBO_SECONDS} s"
     return [*target_results, TargetResult(target, f"{obo.seconds:.1f} s", obo.seconds <= _MAX_OBO_SECONDS)]
 
 
@@ -210,8 +211,8 @@ def _build_import_rows(
     obo: CommandResult,
 ) -> list[Sequence[str]]:
     rows = [("v-alpha JSON", sizes[database], run) for database, run in imports.items()]
-    rows += [("the same by a bare script", sizes[database], run) for database, run in baselines.items()]
-    rows += [("the same again, unchanged", sizes["large.db"], repeat), ("OBO", OBO_TERMS, obo)]
+    rows += [("v-alpha JSON, by the baseline script", sizes[database], run) for database, run in baselines.items()]
+    rows += [("v-alpha JSON, again without changes", sizes["large.db"], repeat), ("OBO", OBO_TERMS, obo)]
     return [
         (name, f"{count:,}", *_format_seconds(run), f"{count / run.seconds:,.0f}", f"{run.peak_mb:.0f}")
         for name, count, run in rows
@@ -248,9 +249,8 @@ def _get_peak_bytes(pid: int) -> int:
 
 def main() -> int:
     """Parse the command line, run and return the exit code."""
-    parser = ArgumentParser(prog="python -m benchmarks.import_export", description="Measure importing and exporting.")
-    parser.add_argument("--records", type=int, default=TARGET_RECORDS, help="how many there are (1,000,000)")
-    parser.add_argument("--output", type=Path, default=ROOT / "docs" / "benchmarks-import-export.md")
+    parser = create_parser("import_export", "Measure imports and exports.", "benchmarks-import-export.md")
+    add_records_option(parser)
     options = parser.parse_args()
     return run_and_publish(lambda: _run(options.records), options.output)
 
@@ -263,14 +263,14 @@ def _run(records: int) -> tuple[list[ReportTable], str]:
 
 def _build_page(tables: list[ReportTable], records: int) -> str:
     method = (
-        f"{records:,} made concepts (every field, names and definitions of words that follow"
-        " Zipf's law) as one v-alpha JSON file come into a new catalogue on SQLite, then all of it goes out again; each"
-        " is a `lexarium` command on one core, timed from its start to its end, durable commit included; of"
-        f" {ROUNDS} rounds the best, since others use the same machine. Memory is the most that was resident at once,"
-        " shared libraries included. The bare script is the least that anyone would write: it checks nothing, keeps no"
-        " history, finds by id and name alone, and holds the whole file in memory; it runs before each import."
+        f"{records:,} generated concepts (all fields; the words of names and definitions follow Zipf's law) in one"
+        " v-alpha JSON file are imported into a new catalogue on SQLite, then exported. Each is a `lexarium` command"
+        " on one core, timed from its start to its end, including the durable commit; the best of"
+        f" {ROUNDS} rounds counts, because other programs use the same machine. Memory is the peak resident set,"
+        " including shared libraries. The baseline is a minimal script: it validates nothing, keeps no history, indexes"
+        " records by id and name only, and holds the whole file in memory; it runs before each import."
     )
-    return build_page("exchange", method, tables, records)
+    return build_page("import and export", method, tables, records)
 
 
 if __name__ == "__main__":

@@ -7,9 +7,8 @@ Run it from the repository's root as `python -m benchmarks.nesting`. It prints t
 import io
 import sys
 import time
-from argparse import ArgumentParser
-from pathlib import Path
 
+from benchmarks.harness.command_line import create_parser
 from benchmarks.harness.errors import UnexpectedResponse
 from benchmarks.harness.report import ReportTable, build_page, build_target_table, run_and_publish
 from benchmarks.harness.targets import TargetResult
@@ -18,7 +17,6 @@ from lexarium.formats.parsed import ParseError, ReadOptions
 from lexarium.formats.rdf import codec
 from lexarium.formats.registry import FORMATS
 
-ROOT = Path(__file__).parents[1]
 ROUNDS = 3
 MEGABYTES = (1, 4)
 ALLOWED_DEPTH = 1_000
@@ -47,19 +45,20 @@ def compute_max_depth(kind: str, megabytes: int) -> int:
     return megabytes * 1_000_000 // len(b"".join(_KINDS[kind])) - 10
 
 
-def measure_read_seconds(data: bytes, *, expect_refusal: bool) -> float:
+def measure_read_seconds(data: bytes, *, expect_rejection: bool) -> float:
     """Return the CPU time of the best round; raise UnexpectedResponse at a wrong outcome."""
-    return min(_read_once(data, expect_refusal) for _ in range(ROUNDS))
+    return min(_read_once(data, expect_rejection) for _ in range(ROUNDS))
 
 
-def _read_once(data: bytes, expect_refusal: bool) -> float:
+def _read_once(data: bytes, expect_rejection: bool) -> float:
+    stream: io.BufferedReader = io.BufferedReader(io.BytesIO(data))
     start = time.process_time()
     try:
-        names = [record.fields["name"] for record in codec.read(io.BytesIO(data), _IMPORT_OPTIONS) if record.collection]
+        names = [record.fields["name"] for record in codec.read(stream, _IMPORT_OPTIONS) if record.collection]
     except ParseError:
         names = None
-    if names != (None if expect_refusal else ["dog"]):
-        raise UnexpectedResponse(f"A document that was to be {'refused' if expect_refusal else 'read'} was not.")
+    if names != (None if expect_rejection else ["dog"]):
+        raise UnexpectedResponse(f"A document was not {'rejected' if expect_rejection else 'read'}.")
     return time.process_time() - start
 
 
@@ -70,23 +69,22 @@ def measure() -> list[ReportTable]:
     """Measure every kind of nesting, at the maximum depth and far beyond."""
     target_results, rows = [], []
     for kind in _KINDS:
-        for expect_refusal in (False, True):
-            name = f"{kind}, {'as deep as the file is long: refused' if expect_refusal else f'{ALLOWED_DEPTH:,} deep'}"
+        for expect_rejection in (False, True):
+            name = f"{kind}, {'one statement: rejected' if expect_rejection else f'{ALLOWED_DEPTH:,} levels'}"
             rates = []
             for size in MEGABYTES:
-                data = build_document(kind, size, compute_max_depth(kind, size) if expect_refusal else ALLOWED_DEPTH)
-                rates.append(measure_read_seconds(data, expect_refusal=expect_refusal) / size)
+                data = build_document(kind, size, compute_max_depth(kind, size) if expect_rejection else ALLOWED_DEPTH)
+                rates.append(measure_read_seconds(data, expect_rejection=expect_rejection) / size)
             target = f"{name}, at most {_MAX_SECONDS_PER_MB:.0f} s/MB"
             target_results.append(TargetResult(target, f"{rates[-1]:.2f} s/MB", rates[-1] <= _MAX_SECONDS_PER_MB))
             rows.append((name, *(f"{rate:.2f}" for rate in rates)))
-    columns = ("nested", *(f"s/MB of {size} MB" for size in MEGABYTES))
-    return [build_target_table(target_results), ReportTable("Seconds for each megabyte", columns, rows)]
+    columns = ("nesting", *(f"{size} MB" for size in MEGABYTES))
+    return [build_target_table(target_results), ReportTable("Seconds per megabyte, by size of the file", columns, rows)]
 
 
 def main() -> int:
     """Parse the command line, run and return the exit code."""
-    parser = ArgumentParser(prog="python -m benchmarks.nesting", description="Measure reading nested Turtle.")
-    parser.add_argument("--output", type=Path, default=ROOT / "docs" / "benchmarks-nesting.md")
+    parser = create_parser("nesting", "Measure reading nested Turtle.", "benchmarks-nesting.md")
     return run_and_publish(_run, parser.parse_args().output)
 
 
@@ -97,9 +95,8 @@ def _run() -> tuple[list[ReportTable], str]:
 
 def _build_page(tables: list[ReportTable]) -> str:
     method = (
-        "Turtle that is nothing but nesting is read as SKOS, in one process, into records that are thrown away; the"
-        f" processor time of the best of {ROUNDS} rounds counts. `[a:p ` nested in itself makes a statement of every"
-        " six bytes."
+        "Turtle that consists only of nested terms is parsed as SKOS, in one process, and the records are discarded;"
+        f" the CPU time of the best of {ROUNDS} rounds counts. Nested `[a:p ` makes one statement every six bytes."
     )
     return build_page("nesting", method, tables)
 

@@ -6,7 +6,6 @@ Run it from the repository's root as `python -m benchmarks.pages`. It prints tab
 
 import sys
 import time
-from argparse import ArgumentParser
 from collections.abc import Sequence
 from http.client import HTTPConnection
 from pathlib import Path
@@ -15,11 +14,11 @@ from tempfile import TemporaryDirectory
 from urllib.parse import quote
 
 from benchmarks.data.records import Record
+from benchmarks.harness.command_line import add_records_option, create_parser
 from benchmarks.harness.cpu_pinning import choose_cores, pin_to_core
 from benchmarks.harness.errors import SetupError, UnexpectedResponse
 from benchmarks.harness.http_client import HOST, connect, request
 from benchmarks.harness.report import (
-    TARGET_RECORDS,
     ReportTable,
     build_page,
     build_target_table,
@@ -33,7 +32,6 @@ from benchmarks.servers.lexarium import build_server, build_sqlite_url, import_g
 from lexarium.web.http.static_files import STATIC
 from lexarium.web.pages.session import COOKIE
 
-ROOT = Path(__file__).parents[1]
 MAX_MS = 50
 MAX_KB = 60
 _STATISTICS_PATH = "/statistics"
@@ -45,30 +43,30 @@ _POLL_SECONDS = 0.1
 # A field of a random record replaces its name in braces.
 PAGE_PATHS = {
     "home": "/",
-    "a collection": "/browse/concept",
-    "a collection, from some name on": "/browse/concept?from={name}",
-    "a collection, one class": "/browse/concept?class={id_concept_class}",
-    "a hierarchy": "/browse/concept/tree",
-    "a term": "/id/{id}",
-    "its history": "/id/{id}/history",
-    "results": "/search?q={name}",
-    "results, one collection": "/search?q={name}&collection=concept",
-    "results, one class": "/search?q={name}&class={id_concept_class}",
+    "collection": "/browse/concept",
+    "collection, from a name on": "/browse/concept?from={name}",
+    "collection, one class": "/browse/concept?class={id_concept_class}",
+    "hierarchy": "/browse/concept/tree",
+    "record": "/id/{id}",
+    "history of a record": "/id/{id}/history",
+    "search results": "/search?q={name}",
+    "search results, one collection": "/search?q={name}&collection=concept",
+    "search results, one class": "/search?q={name}&class={id_concept_class}",
     "annotate": "/annotate",
     "statistics": "/statistics",
     "records without a definition": "/statistics/gaps/undefined",
     "changes": "/changes",
     "guide": "/guide",
-    "reference": "/docs",
+    "API reference": "/docs",
     "propose": "/propose/concept",
     "edit": "/edit/{id}",
-    "relate": "/edit/{id}/relations",
+    "edit relations": "/edit/{id}/relations",
     "merge": "/merge/{id}",
     "retire": "/retire/{id}",
     "review": "/review",
     "import": "/import",
     "administration": "/admin",
-    "people": "/admin/people",
+    "accounts": "/admin/people",
     "tokens": "/admin/tokens",
     "webhooks": "/admin/webhooks",
 }
@@ -80,7 +78,7 @@ def wait_for_statistics(port: int) -> None:
     deadline = time.monotonic() + _STATISTICS_TIMEOUT_SECONDS
     while _STATISTICS_READY not in request(connection, _STATISTICS_PATH).read():
         if time.monotonic() > deadline:
-            raise SetupError(f"The catalogue was not counted within {_STATISTICS_TIMEOUT_SECONDS} s.")
+            raise SetupError(f"The statistics were not computed within {_STATISTICS_TIMEOUT_SECONDS} s.")
         time.sleep(_POLL_SECONDS)
     connection.close()
 
@@ -110,16 +108,15 @@ def _measure_first_byte(connection: HTTPConnection, path: str, token: str) -> fl
     milliseconds = (time.perf_counter() - start) * 1e3
     body = response.read()
     if response.status != 200:
-        raise UnexpectedResponse(f"{path} answered {response.status}: {body[:200]!r}")
+        raise UnexpectedResponse(f"{path} returned {response.status}: {body[:200]!r}")
     return milliseconds
 
 
 def main() -> int:
     """Parse the command line, run and return the exit code."""
-    parser = ArgumentParser(prog="python -m benchmarks.pages", description="Measure pages.")
-    parser.add_argument("--records", type=int, default=TARGET_RECORDS, help="how many there are (1,000,000)")
-    parser.add_argument("--times", type=int, default=100, help="that each page is asked for (100)")
-    parser.add_argument("--output", type=Path, default=ROOT / "docs" / "benchmarks-pages.md")
+    parser = create_parser("pages", "Measure the time to the first byte of pages.", "benchmarks-pages.md")
+    add_records_option(parser)
+    parser.add_argument("--times", type=int, default=100, help="requests for each page (100)")
     options = parser.parse_args()
     return run_and_publish(lambda: _run(options.records, options.times), options.output)
 
@@ -139,22 +136,24 @@ def _run(count: int, times: int) -> tuple[list[ReportTable], str]:
     p99 = compute_percentile(measured[slowest], 99)
     kilobytes = sum(path.stat().st_size for path in STATIC.iterdir() if path.suffix in (".css", ".js")) / 1e3
     target_results = [
-        TargetResult(f"first byte of each page, p99, at most {MAX_MS} ms", f"{p99:.1f} ms ({slowest})", p99 <= MAX_MS),
+        TargetResult(
+            f"p99 to the first byte of every page, at most {MAX_MS} ms", f"{p99:.1f} ms ({slowest})", p99 <= MAX_MS
+        ),
         TargetResult(f"CSS and JavaScript together, at most {MAX_KB} KB", f"{kilobytes:.0f} KB", kilobytes <= MAX_KB),
     ]
     rows = [(page, format_percentiles(durations)) for page, durations in measured.items()]
     tables = [
         build_target_table(target_results),
-        ReportTable("Milliseconds to the first byte, p50 and p99", ("page", ""), rows),
+        ReportTable("Time to the first byte, p50 / p99", ("page", "ms"), rows),
     ]
     return tables, _build_page(tables, count, times)
 
 
 def _build_page(tables: list[ReportTable], count: int, times: int) -> str:
     method = (
-        f"{count:,} made records on SQLite; one worker on one core, warm and with its figures counted, and one client"
-        f" on another, signed in as an admin, that asks for each page {times} times, of other records each time, one"
-        " after another."
+        f"{count:,} generated records on SQLite. One worker runs on one core, warmed up and with its statistics"
+        " computed, and one client, signed in as an admin, on another. The client requests each page"
+        f" {times} times, one after another, for a different record each time."
     )
     return build_page("pages", method, tables, count)
 

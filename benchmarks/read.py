@@ -44,13 +44,15 @@ def main() -> int:
 
 
 def _parse_options() -> Namespace:
-    parser = ArgumentParser(prog="python -m benchmarks.read", description="Measure reading, side by side with peers.")
-    parser.add_argument("--seconds", type=float, default=5.0, help="of load for each figure of a round (5)")
-    parser.add_argument("--rounds", type=int, default=3, help="of which the best counts (3)")
-    parser.add_argument("--records", type=int, default=100_000, help="in the made catalogue (100000)")
-    parser.add_argument("--servers", nargs="+", choices=SERVERS, default=list(SERVERS), help="all, unless named")
-    parser.add_argument("--output", type=Path, default=ROOT / "docs" / "benchmarks.md", help="the Markdown page")
-    parser.add_argument("--quick", action="store_true", help="one short round and a smaller made catalogue")
+    parser = ArgumentParser(prog="python -m benchmarks.read", description="Measure reads, compared with other servers.")
+    parser.add_argument("--seconds", type=float, default=5.0, help="duration of each load (5)")
+    parser.add_argument("--rounds", type=int, default=3, help="number of rounds; the best counts (3)")
+    parser.add_argument("--records", type=int, default=100_000, help="size of the generated catalogue (100,000)")
+    parser.add_argument("--servers", nargs="+", choices=SERVERS, default=list(SERVERS), help="servers to measure (all)")
+    parser.add_argument(
+        "--output", type=Path, default=ROOT / "docs" / "benchmarks.md", help="Markdown page (docs/benchmarks.md)"
+    )
+    parser.add_argument("--quick", action="store_true", help="one short round with a smaller catalogue")
     # The quick values are defaults, so that an option beside --quick still applies.
     if parser.parse_known_args()[0].quick:
         parser.set_defaults(**_QUICK_DEFAULTS)
@@ -67,9 +69,9 @@ def _run_with_progress(options: Namespace) -> tuple[list[ReportTable], str]:
 
 def _run(options: Namespace, report_progress: Callable[[str], None]) -> tuple[list[ReportTable], str]:
     """Return the tables for the terminal, and the Markdown page."""
-    report_progress("finding or installing nginx, wrk and the peers")
+    report_progress("finding or installing nginx, wrk and the compared servers")
     tools = find_tools(ROOT / ".bench")
-    report_progress("making the catalogues")
+    report_progress("generating the catalogues")
     real = Path(os.environ.get(_REAL_CATALOGUE, ROOT.parent / "shared" / "cognitive-atlas"))
     small = load_small_catalogue(real, ROOT / "src" / "lexarium" / "sample")
     large = generate_catalogue(options.records)

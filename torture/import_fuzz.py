@@ -31,8 +31,7 @@ from lexarium.services.transfer.export import export_records
 from lexarium.services.transfer.imports import import_files
 from lexarium.services.transfer.sample import load_sample
 from lexarium.store.database import Database
-from lexarium.store.engine.catalogue import read_position
-from lexarium.store.position import Position
+from lexarium.store.position import Position, read_position
 from lexarium.store.upgrade import open_database
 from torture.mutations import mutate
 
@@ -106,11 +105,11 @@ class ImportFuzzer:
             outcome = _try_import(database, file, format_hint, collection)
             self.counts[f"{format.name} {outcome}"] += 1
             if sum(self.counts.values()) % _CHECK_INTERVAL == 0 and (problems := check_database(database).problems):
-                raise FuzzFailure(f"the catalogue does not agree with itself: {problems[0]}")
+                raise FuzzFailure(f"the check of the catalogue failed: {problems[0]}")
         finally:
             database.close()
         if _get_peak_mib() > self.max_memory:
-            raise FuzzFailure(f"the process has {_get_peak_mib()} MiB")
+            raise FuzzFailure(f"the process used {_get_peak_mib()} MiB")
         if outcome == ACCEPTED:
             self.reset_database()
 
@@ -133,9 +132,9 @@ def _try_import(database: Database, file: Path, format: Format | None, collectio
             import_files(database, [file], format=format, collection=collection)
     except LexariumError as error:
         if not str(error).strip():
-            raise FuzzFailure("it was refused without a word") from error
+            raise FuzzFailure("it was rejected without a message") from error
         if _read_position(database) != before:
-            raise FuzzFailure("it was refused, and something of it was kept") from error
+            raise FuzzFailure("it was rejected, but the catalogue changed") from error
         return REFUSED
     except FuzzFailure:
         raise
@@ -200,8 +199,8 @@ def _time_limit() -> Iterator[None]:
 def main() -> int:
     """Parse the command line, run and return the exit code."""
     parser = ArgumentParser(prog="python -m torture.import_fuzz", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=2_000, help="of every format (2,000)")
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="after which it ends at the latest")
+    parser.add_argument("--rounds", type=int, default=2_000, help="files per format (2,000)")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="maximum duration (unlimited)")
     parser.add_argument("--seed", type=int, default=random.randrange(10**9))
     options = parser.parse_args()
     print(f"seed {options.seed}")
@@ -215,13 +214,13 @@ def main() -> int:
                 except FuzzFailure as failure:
                     kept_file = Path(f"harmful-{options.seed}{FORMATS[name].extensions[0]}")
                     shutil.copyfile(max(fuzzer.folder.glob("spoilt*"), key=os.path.getmtime), kept_file)
-                    print(f"{name}: {failure}. The file is kept as {kept_file}.")
+                    print(f"{name}: {failure}. The file was saved as {kept_file}.")
                     return 1
             if time.monotonic() > deadline:
                 break
         for label, count in sorted(fuzzer.counts.items()):
             print(f"{label}: {count:,}")
-        print(f"{sum(fuzzer.counts.values()):,} files, none did harm; at most {_get_peak_mib()} MiB")
+        print(f"{sum(fuzzer.counts.values()):,} files, no failures; peak memory {_get_peak_mib()} MiB")
     return 0
 
 

@@ -64,7 +64,7 @@ class OtherOperations:
 
     def _accept(self) -> WriteRequest:
         item = self._pop_random(self.open_proposals)
-        facts = (f"{item.name} is there", f"{item.name} is accepted", f"{item.id} is made so")
+        facts = (f"{item.name} exists", f"{item.name} is accepted", f"{item.id} is applied")
         return _build_v1_write("POST", f"proposals/{item.id}/accept", {}, *facts)
 
     def _reject(self) -> WriteRequest:
@@ -111,7 +111,7 @@ class OtherOperations:
     def _create_webhook(self) -> WriteRequest:
         item = CreatedItem(new_name())
         webhook = {"url": f"{_WEBHOOK_URL}{item.name}", "collections": ["disorder"]}
-        request = _disable_retry(_build_v1_write("POST", "webhooks", webhook, f"{item.name} is told"))
+        request = _disable_retry(_build_v1_write("POST", "webhooks", webhook, f"{item.name} has a webhook"))
         return replace(request, on_success=_remember(item, self.webhooks))
 
     def _pause(self) -> WriteRequest:
@@ -163,7 +163,7 @@ def derive_item_facts(item: Json) -> Iterator[str]:
             yield f"{item['label']} is revoked"
     elif "url" in item:
         name = item["url"].removeprefix(_WEBHOOK_URL)
-        yield f"{name} is told"
+        yield f"{name} has a webhook"
         if item["disabled"]:
             yield f"{name} is paused"
     else:

@@ -203,13 +203,13 @@ def find_failures(outcome: OverloadOutcome) -> list[str]:
     return [
         sentence
         for sentence, is_wrong in (
-            (f"{overload.unanswered:,} had no answer.", overload.unanswered),
-            (f"Others than answers and refusals came, by status: {unexpected_statuses}.", unexpected_statuses),
+            (f"{overload.unanswered:,} had no response.", overload.unanswered),
+            (f"Unexpected statuses: {unexpected_statuses}.", unexpected_statuses),
             (
-                f"{overload.missing_retry_after:,} refusals did not say when to come again.",
+                f"{overload.missing_retry_after:,} rejections had no Retry-After.",
                 overload.missing_retry_after,
             ),
-            (f"Nothing of {OVERLOAD_FACTOR} times what can be done was refused.", not overload.rejected_count),
+            (f"No request was rejected at {OVERLOAD_FACTOR} times the capacity.", not overload.rejected_count),
             (
                 f"Memory grew by {growth / 1e6:.0f} MB, more than {_MAX_MEMORY_GROWTH / 1e6:.0f} MB.",
                 growth > _MAX_MEMORY_GROWTH,
@@ -226,11 +226,11 @@ def _find_slowness(outcome: OverloadOutcome) -> list[str]:
         sentence
         for sentence, is_wrong in (
             (
-                f"Those who were answered waited {slowdown:.1f} times as long as when idle (p99).",
+                f"The p99 of successful requests was {slowdown:.1f} times that of an idle server.",
                 slowdown > _MAX_SLOWDOWN,
             ),
-            ("It was not as quick as before within half a minute.", outcome.recovery_seconds is None),
-            (f"It was as quick as before only after {outcome.recovery_seconds} s.", is_late),
+            ("The capacity was not reached again within half a minute.", outcome.recovery_seconds is None),
+            (f"The capacity was reached again only after {outcome.recovery_seconds} s.", is_late),
         )
         if is_wrong
     ]
@@ -244,9 +244,9 @@ def _find_invalid_measurements(outcome: OverloadOutcome) -> list[str]:
     return [
         sentence
         for sentence, is_wrong in (
-            (f"Only {sent_rate:,.0f} a second were sent.", sent_rate < _MIN_SENT_SHARE * outcome.offered_rate),
+            (f"Only {sent_rate:,.0f} requests/s were sent.", sent_rate < _MIN_SENT_SHARE * outcome.offered_rate),
             (
-                f"It can do more: {created_rate:,.0f} records a second were made.",
+                f"The capacity is underestimated: {created_rate:,.0f} records/s were created.",
                 created_rate > _MAX_UNDERESTIMATE * _CREATE_SHARE * outcome.capacity,
             ),
         )
@@ -259,22 +259,22 @@ def format_outcome(outcome: OverloadOutcome) -> str:
     idle, overload = outcome.idle, outcome.overload
     return "\n".join(
         [
-            f"can be done: {outcome.capacity:,.0f} requests a second, for {outcome.clients} clients at once",
-            f"idle: {idle.success_count:,} at {_IDLE_SHARE * outcome.capacity:,.0f} a second, p99"
+            f"capacity: {outcome.capacity:,.0f} requests/s with {outcome.clients} clients",
+            f"idle: {idle.success_count:,} responses at {_IDLE_SHARE * outcome.capacity:,.0f} requests/s, p99"
             f" {_format_p99(idle.seconds)},"
-            f" of which late at most {1000 * max(idle.send_delays):.1f} ms by the client's fault",
-            f"offered for {outcome.seconds:,.0f} s: {outcome.offered_rate:,.0f} a second; {overload.sent:,} sent,"
-            f" 99 of 100 within {_format_p99(overload.send_delays)} of when they were due, all within"
+            f" of which the load generator delayed at most {1000 * max(idle.send_delays):.1f} ms",
+            f"offered for {outcome.seconds:,.0f} s: {outcome.offered_rate:,.0f} requests/s; {overload.sent:,} sent,"
+            f" with a delay of {_format_p99(overload.send_delays)} at p99 and at most"
             f" {1000 * max(overload.send_delays):.0f} ms",
-            f"answered: {overload.success_count:,}, {overload.success_count / outcome.seconds:,.0f} a"
-            f" second, p99 {_format_p99(overload.seconds)},"
-            f" {compute_p99(overload.seconds) / compute_p99(idle.seconds):.1f} times as long as when idle",
-            f"refused: {overload.rejected_count:,}, p99 {_format_p99(overload.rejected_seconds)};"
+            f"successful: {overload.success_count:,}, {overload.success_count / outcome.seconds:,.0f} per second,"
+            f" p99 {_format_p99(overload.seconds)},"
+            f" {compute_p99(overload.seconds) / compute_p99(idle.seconds):.1f} times that of an idle server",
+            f"rejected: {overload.rejected_count:,}, p99 {_format_p99(overload.rejected_seconds)};"
             f" {overload.missing_retry_after} without Retry-After;"
-            f" {overload.unanswered} without an answer; by status {dict(overload.statuses)}",
+            f" {overload.unanswered} without a response; by status {dict(overload.statuses)}",
             f"memory: {outcome.memory_before / 1e6:.0f} MB before, at most"
-            f" {max(outcome.memory) / 1e6:.0f} MB meanwhile",
-            f"as quick as before after: {outcome.recovery_seconds} s",
+            f" {max(outcome.memory) / 1e6:.0f} MB during the overload",
+            f"capacity reached again after: {outcome.recovery_seconds} s",
         ]
     )
 
@@ -287,17 +287,17 @@ def main() -> int:
     """Parse the command line, run and return the exit code."""
     parser = ArgumentParser(prog="python -m torture.overload", description=__doc__)
     parser.add_argument(
-        "--minutes", type=float, default=5, help=f"of {OVERLOAD_FACTOR} times what the server can do (5)"
+        "--minutes", type=float, default=5, help=f"duration of {OVERLOAD_FACTOR} times the capacity (5)"
     )
-    parser.add_argument("--seed", type=int, default=random.randrange(10**9), help="of what is asked, and when")
+    parser.add_argument(
+        "--seed", type=int, default=random.randrange(10**9), help="seed of the random requests and times"
+    )
     options = parser.parse_args()
     print(f"seed {options.seed}", flush=True)
     outcome = run(PhaseDurations(capacity=5, idle=30, overload=60 * options.minutes), options.seed)
     print(format_outcome(outcome))
     found_problems = find_problems(outcome)
-    print(
-        "\n".join(["", "What is not as it should be:", *found_problems]) if found_problems else "All as it should be."
-    )
+    print("\n".join(["", "Problems:", *found_problems]) if found_problems else "No problems.")
     return int(bool(found_problems))
 
 

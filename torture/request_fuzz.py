@@ -158,7 +158,7 @@ class RequestFuzzer:
         try:
             status, content_type, content = self._send(method, target, headers, body)
         except (OSError, HTTPException) as error:
-            raise ContractViolation(f"no answer ({type(error).__name__}: {error}) to {request_text}") from None
+            raise ContractViolation(f"no response ({type(error).__name__}: {error}) to {request_text}") from None
         self.counts[f"{area} {status // 100}xx"] += 1
         violation = self._find_violation(method, target, status, content_type, content)
         if violation:
@@ -206,20 +206,20 @@ class RequestFuzzer:
     def _find_violation(self, method: str, target: str, status: int, content_type: str, content: bytes) -> str:
         """Return how a response violates the contract; empty if it does not."""
         if status >= _SERVER_ERROR:
-            return "is a fault"
+            return "is a server error"
         if status >= _CLIENT_ERROR and method != "HEAD":
             if content_type.startswith("application/problem+json"):
                 if json.loads(content)["status"] != status:
-                    return "is not the status that its body tells"
+                    return "differs from the status in its body"
             elif not content_type.startswith("text/html") or target.startswith("/api"):
-                return f"comes as {content_type}"
+                return f"has the content type {content_type}"
         if content_type.startswith("text/event-stream") and not _EVENTS.fullmatch(content):
-            return "is no stream of events"
+            return "is not an event stream"
         path = target.partition("?")[0]
         for pattern, operations in self.documented_operations:
             operation = operations.get(method.lower())
             if operation is not None and pattern.fullmatch(path):
-                return "" if {str(status), "default"} & operation["responses"].keys() else "is documented nowhere"
+                return "" if {str(status), "default"} & operation["responses"].keys() else "is not documented"
         return ""
 
     def _build_target(self, route: RoutePattern) -> str:
@@ -301,10 +301,10 @@ class RequestFuzzer:
             except ConnectionError:
                 pass
             except TimeoutError:
-                raise ContractViolation(f"no end to {data!r}") from None
+                raise ContractViolation(f"the connection stays open after {data!r}") from None
         if response and not re.match(rb"HTTP/1\.[01] [1-4]\d\d ", response):
             raise ContractViolation(f"{response[:200]!r} to {data!r}")
-        self.counts[f"malformed HTTP {'answered' if response else 'cut off'}"] += 1
+        self.counts[f"malformed HTTP {'answered' if response else 'closed'}"] += 1
 
 
 def _get_area(path: str) -> str:
@@ -338,20 +338,20 @@ def create_fuzzer(rng: random.Random) -> Iterator[RequestFuzzer]:
             log = server.stop()
         error_lines = [line for line in log.splitlines() if '"level":"error"' in line or "Traceback" in line]
         if error_lines:
-            raise ContractViolation(f"the log tells of a fault: {error_lines[0][:2_000]}")
+            raise ContractViolation(f"the log has an error: {error_lines[0][:2_000]}")
         database = Database(url)
         problems = check_database(database).problems
         database.close()
         if problems:
-            raise ContractViolation(f"the catalogue does not agree with itself: {problems[0]}")
-        print(f"the server had at most {int(process_status.partition('VmHWM:')[2].split()[0]) // 1024} MiB")
+            raise ContractViolation(f"the check of the catalogue failed: {problems[0]}")
+        print(f"peak memory of the server: {int(process_status.partition('VmHWM:')[2].split()[0]) // 1024} MiB")
 
 
 def main() -> int:
     """Parse the command line, run and return the exit code."""
     parser = ArgumentParser(prog="python -m torture.request_fuzz", description=__doc__)
-    parser.add_argument("--requests", type=int, default=100_000, help="how many are sent (100,000)")
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="after which it ends at the latest")
+    parser.add_argument("--requests", type=int, default=100_000, help="number of requests (100,000)")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="maximum duration (unlimited)")
     parser.add_argument("--seed", type=int, default=random.randrange(10**9))
     options = parser.parse_args()
     print(f"seed {options.seed}")
@@ -368,7 +368,7 @@ def main() -> int:
     except ContractViolation as violation:
         print(f"After {sent_count:,} requests: {violation}")
         return 1
-    print(f"{sent_count:,} requests, every answer as it is told")
+    print(f"{sent_count:,} requests, no violations")
     return 0
 
 

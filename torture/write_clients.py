@@ -183,7 +183,7 @@ def _remember(records: Sequence[KnownRecord], target: list[KnownRecord]) -> Resp
 
 
 def _format_created_fact(record: KnownRecord) -> str:
-    return f"{record.name} is there"
+    return f"{record.name} exists"
 
 
 def _build_draft(record: KnownRecord) -> Json:

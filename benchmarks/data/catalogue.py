@@ -57,16 +57,14 @@ def load_small_catalogue(real_folder: Path, sample_folder: Path) -> BenchmarkCat
             list(islice(_repeat_records(_load_terms(sample_folder)), REPEATED_RECORDS)),
             _load_classes(sample_folder),
         )
-    raise BenchmarkError(
-        f"There is no catalogue to serve: neither {real_folder} nor {sample_folder} has a {_TERM_FILES[0]}."
-    )
+    raise BenchmarkError(f"There is no catalogue: neither {real_folder} nor {sample_folder} has a {_TERM_FILES[0]}.")
 
 
 def generate_catalogue(records: int) -> BenchmarkCatalogue:
     """Generate a catalogue with a number of records."""
     return BenchmarkCatalogue(
         f"{records:,} records",
-        "made, with words that follow Zipf's law",
+        "generated, with words that follow Zipf's law",
         list(generate_records(records)),
         CLASSES,
     )

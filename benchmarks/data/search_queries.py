@@ -25,6 +25,11 @@ class QueryKind:
     max_p99_ms: float
     generate: Callable[[Random, Sequence[Record]], str]
 
+    def generate_many(self, records: Sequence[Record], count: int) -> list[str]:
+        """Return a number of queries, always the same ones for the same records."""
+        rng = Random(self.name)
+        return [self.generate(rng, records) for _ in range(count)]
+
 
 def swap_case_and_accents(text: str) -> str:
     """Return a text in the other case, with accents."""
@@ -81,8 +86,6 @@ QUERY_KINDS = (
     QueryKind("common words", MAX_P99_MS, lambda rng, _: rng.choice(_COMMON_WORDS)),
     QueryKind("prefixes of 1 to 5 letters", MAX_P99_MS, _pick_prefix),
     QueryKind("prefixes of two or three words", MAX_P99_MS, _pick_prefixes),
-    QueryKind(
-        "names with a typing mistake", MAX_TYPO_P99_MS, lambda rng, records: add_typo(rng, _pick_name(rng, records))
-    ),
+    QueryKind("names with a typo", MAX_TYPO_P99_MS, lambda rng, records: add_typo(rng, _pick_name(rng, records))),
     QueryKind("no hit", MAX_TYPO_P99_MS, _generate_nonsense),
 )

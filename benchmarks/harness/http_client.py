@@ -53,7 +53,7 @@ def fetch(
         time.sleep(pause_seconds)
         body = first + response.read()
     except (OSError, HTTPException) as error:
-        raise UnexpectedResponse(f"No whole answer to {path} came: {error!r}.") from error
+        raise UnexpectedResponse(f"The response to {path} is incomplete: {error!r}.") from error
     finally:
         connection.close()
     return FetchedResponse(response.status, response.getheader("Content-Type", ""), response.getheader("ETag"), body)

@@ -16,7 +16,7 @@ from benchmarks.harness.wrk import LoadRequest, LoadResult, WrkRunner
 class ReadScenario(Enum):
     """Kind of read; the value is its name in the report."""
 
-    COLLECTION = "the whole collection"
+    COLLECTION = "whole collection"
     RECORD = "one record"
     NOT_MODIFIED = "304 for the whole collection"
 
@@ -59,7 +59,7 @@ def _build_requests(
     yield ReadScenario.RECORD, request
     if server.supports_304:
         if collection.etag is None:
-            raise UnexpectedResponse("The whole collection came without an ETag.")
+            raise UnexpectedResponse("The whole collection has no ETag.")
         headers = {"If-None-Match": collection.etag}
         _, request = _build_request(server, server.collection_path, headers, check_not_modified)
         yield ReadScenario.NOT_MODIFIED, request

@@ -17,20 +17,20 @@ from benchmarks.harness.read_scenarios import ReadScenario
 from benchmarks.harness.targets import ReadResults, TargetResult
 
 _METHOD = """\
-`make bench` repeats this. Every server has one worker and serves the same records without compression, one
-server after another in every round; the best round counts, because other work on a machine only slows one
-down. The server has one processor core and the load, wrk with 16 connections (one where a body is larger than
-4 MB or an answer takes longer than 0.1 s), another. Memory is the proportional set size of all of a server's
-processes right after the load, the highest of the rounds.
+`make bench` repeats this. Every server has one worker and serves the same records without compression. The
+servers are measured one after another in each round; the best round counts, because other programs on the
+machine can only slow a server down. The server has one CPU core and the load has another: wrk with 16
+connections, or one if a body is larger than 4 MB or a response takes longer than 0.1 s. Memory is the
+proportional set size of all processes of a server right after the load, the maximum of the rounds.
 
-Before the load each server's answers are compared with the catalogue record by record. Each load begins with
-a second in which every answer is compared byte by byte; in the timed rest every status and the sum of all
-sizes are. One wrong answer ends the benchmark with an error.
+Before the load, the responses of each server are compared with the catalogue record by record. Each load
+begins with one second in which every response is compared byte by byte. In the timed part, every status and
+the total size are checked. One wrong response ends the benchmark with an error.
 
-nginx sends static files: the limit. Django REST framework answers the way the public Cognitive Atlas site
-does, rows given to `Response` with no serializer, over SQLite and behind gunicorn; Django's middleware for
-conditional requests is added to it. Datasette has its limits raised so that the whole table comes at once; it
-knows no 304 for a table.
+nginx sends static files: the upper limit. Django REST framework works like the public Cognitive Atlas site: it
+passes rows to `Response` without a serializer, on SQLite behind gunicorn; Django's middleware for conditional
+requests is added. Datasette has its limits raised so that the whole table is one response; it has no 304 for
+tables.
 """
 
 # Catalogue size that the targets are meant for.
@@ -53,11 +53,11 @@ def build_read_tables(catalogue: BenchmarkCatalogue, results: ReadResults) -> li
 
 def build_target_table(target_results: Iterable[TargetResult]) -> ReportTable:
     """Return the table of targets."""
-    words = {True: "reached", False: "missed", None: "cannot tell"}
+    words = {True: "met", False: "missed", None: "inconclusive"}
     rows = [
         (target_result.target, target_result.measured, words[target_result.is_met]) for target_result in target_results
     ]
-    return ReportTable("Targets", ("target", "measured", ""), rows)
+    return ReportTable("Targets", ("target", "measured", "result"), rows)
 
 
 def print_tables(tables: Iterable[ReportTable], console: Console) -> None:
@@ -80,10 +80,10 @@ def build_read_page(
         f"- {catalogue.title}, {catalogue.body_bytes / 1e6:.2f} MB: {catalogue.description}" for catalogue in catalogues
     )
     page = [
-        "# Benchmarks: reading",
+        "# Benchmarks: reads",
         f"Measured on {date.today().isoformat()} on {platform.system()} with {os.cpu_count()} cores; {version_text}.",
         _METHOD.strip(),
-        f"The catalogues:\n\n{catalogue_list}",
+        f"Catalogues:\n\n{catalogue_list}",
         *(format_table(table) for table in tables),
     ]
     return "\n\n".join(page) + "\n"
@@ -100,16 +100,14 @@ def run_and_publish(run: Callable[[], tuple[list[ReportTable], str]], output: Pa
     print_tables(tables, console)
     output.parent.mkdir(parents=True, exist_ok=True)
     output.write_text(page)
-    console.print(f"Written to {output}.", highlight=False)
+    console.print(f"Wrote {output}.", highlight=False)
     return 0
 
 
 def build_page(topic: str, method: str, tables: Iterable[ReportTable], records: int = TARGET_RECORDS) -> str:
     """Return the Markdown page of a benchmark, with a warning if there were fewer records than the targets require."""
     heading = f"Measured on {date.today().isoformat()} on {platform.system()} with {os.cpu_count()} cores; Lexarium"
-    warning = (
-        f" **A small run: the targets are meant for {TARGET_RECORDS:,} records, and this page does not show those.**"
-    )
+    warning = f" **This run is too small for the targets, which apply to {TARGET_RECORDS:,} records.**"
     page = [
         f"# Benchmarks: {topic}",
         f"{heading} {version('lexarium')}, Python {platform.python_version()}.",
@@ -134,7 +132,7 @@ def _build_read_table(catalogue: BenchmarkCatalogue, results: ReadResults, scena
         )
         for server, result in results_by_server.items()
     ]
-    columns = ("server", "requests/s", "of nginx", "times DRF", "p50 ms", "p99 ms", "memory MB")
+    columns = ("server", "requests/s", "ratio to nginx", "ratio to DRF", "p50, ms", "p99, ms", "memory, MB")
     return ReportTable(f"{catalogue.title}: {scenario.value}", columns, rows)
 
 

@@ -82,7 +82,7 @@ def _wait_until_up(process: "subprocess.Popen[bytes]", server: ServerSpec, path:
 
 
 def is_up(port: int, path: str) -> bool:
-    """Return whether a path answers 200 with a body."""
+    """Return whether a path returns 200 with a body."""
     connection = connect(port)
     try:
         response = request(connection, path)

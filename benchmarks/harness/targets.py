@@ -36,13 +36,13 @@ class _RatioTarget:
 
 _RATIO_TARGETS = (
     _RatioTarget(
-        "whole collection of about 1 MB, of nginx", 0.8, ReadScenario.COLLECTION, "nginx", ReadScenario.COLLECTION
+        "whole collection of about 1 MB, ratio to nginx", 0.8, ReadScenario.COLLECTION, "nginx", ReadScenario.COLLECTION
     ),
     _RatioTarget(
-        "whole collection, times DRF", 50, ReadScenario.COLLECTION, "Django REST framework", ReadScenario.COLLECTION
+        "whole collection, ratio to DRF", 50, ReadScenario.COLLECTION, "Django REST framework", ReadScenario.COLLECTION
     ),
-    _RatioTarget("one record, of nginx's small file", 0.25, ReadScenario.RECORD, "nginx", ReadScenario.RECORD),
-    _RatioTarget("304, of nginx's small file", 0.25, ReadScenario.NOT_MODIFIED, "nginx", ReadScenario.RECORD),
+    _RatioTarget("one record, ratio to a small file of nginx", 0.25, ReadScenario.RECORD, "nginx", ReadScenario.RECORD),
+    _RatioTarget("304, ratio to a small file of nginx", 0.25, ReadScenario.NOT_MODIFIED, "nginx", ReadScenario.RECORD),
 )
 
 
@@ -54,7 +54,7 @@ def check_read_targets(results: ReadResults) -> list[TargetResult]:
 def check_startup_target(catalogue: str, seconds: float) -> TargetResult:
     """Check the startup target at one size of catalogue."""
     return TargetResult(
-        f"start to first answer at {catalogue}, at most {MAX_START_SECONDS} s",
+        f"time from start to the first response with {catalogue}, at most {MAX_START_SECONDS} s",
         f"{seconds:.2f} s",
         seconds <= MAX_START_SECONDS,
     )
@@ -64,8 +64,8 @@ def check_streaming_target(result: StreamingResult) -> TargetResult:
     """Check the target for streaming; a small body is inconclusive."""
     growth, body = result.growth_bytes / 1e6, result.body_bytes / 1e6
     return TargetResult(
-        f"memory rises by at most {MAX_STREAMING_GROWTH_MB} MB while a body past the cache limit streams",
-        f"{growth:.1f} MB at a body of {body:.1f} MB",
+        f"growth of memory while a body larger than the cache is streamed, at most {MAX_STREAMING_GROWTH_MB} MB",
+        f"{growth:.1f} MB with a body of {body:.1f} MB",
         growth <= MAX_STREAMING_GROWTH_MB if body >= _MIN_CONCLUSIVE_MB else None,
     )
 
@@ -81,7 +81,7 @@ def _check_ratio_target(ratio: _RatioTarget, results: ReadResults) -> TargetResu
 
 
 def _check_memory_target(results: ReadResults) -> TargetResult:
-    title = f"memory of one worker, under {MAX_MEMORY_MB} MB"
+    title = f"memory of one worker, less than {MAX_MEMORY_MB} MB"
     megabytes = [result.memory_bytes / 1e6 for (server, _), result in results.items() if server == "Lexarium"]
     if not megabytes:
         return TargetResult(title, _NOT_MEASURED, None)

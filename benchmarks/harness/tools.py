@@ -20,7 +20,7 @@ _VERSION_SCRIPT = "import sys, importlib.metadata as m; print(*map(m.version, sy
 
 @dataclass(frozen=True)
 class Tools:
-    """Paths of programs; `python` is the interpreter with the peers' packages."""
+    """Paths of programs; `python` is the interpreter with the packages of the compared servers."""
 
     nginx: str
     wrk: str
@@ -77,7 +77,9 @@ def _install_peers(folder: Path) -> Path:
         text=True,
     )
     if completed.returncode:
-        raise MissingTool(f"The peers' packages could not be installed: {completed.stderr.strip()[-500:]}")
+        raise MissingTool(
+            f"The packages of the compared servers could not be installed: {completed.stderr.strip()[-500:]}"
+        )
     installed.write_text(requirements)
     return python
 

@@ -172,18 +172,18 @@ def _parse_output(output: str, errors: str) -> _WrkOutput:
             *numbers, first_wrong = line.removeprefix(_RESULT_PREFIX).strip().split(" ", 8)
             requests, size, duration, p50, p99, statuses, failures, wrong_count = map(int, numbers)
             return _WrkOutput(requests, size, duration, p50, p99, statuses, failures, wrong_count, first_wrong)
-    raise BenchmarkError(f"wrk gave no result: {(errors or output).strip()[-500:]}")
+    raise BenchmarkError(f"wrk printed no result: {(errors or output).strip()[-500:]}")
 
 
 def _require_correct(output: _WrkOutput, request: LoadRequest) -> None:
     if output.wrong_count:
         raise UnexpectedResponse(
-            f"{output.wrong_count:,} of {output.requests:,} answers to {request.path} under load were wrong; the first:"
+            f"{output.wrong_count:,} of {output.requests:,} responses to {request.path} under load were wrong; first:"
             f" {output.first_wrong} instead of {request.status} with {len(request.body):,}."
         )
     if output.bad_statuses or output.failures or not output.requests:
         raise UnexpectedResponse(
-            f"Of {output.requests:,} answers to {request.path} under load {output.bad_statuses:,} had a status of"
+            f"Of {output.requests:,} responses to {request.path} under load {output.bad_statuses:,} had a status of"
             f" 400 or above and {output.failures:,} did not arrive."
         )
 
@@ -198,5 +198,5 @@ def _compare_sizes(checked: _WrkOutput, timed: _WrkOutput, connections: int) -> 
     in_flight = expected_size * connections / min(checked.requests, timed.requests)
     if abs(actual_size - expected_size) > in_flight + 1:
         raise UnexpectedResponse(
-            f"Answers under load took {actual_size:,.1f} bytes each instead of {expected_size:,.1f}."
+            f"Responses under load had {actual_size:,.1f} bytes each instead of {expected_size:,.1f}."
         )

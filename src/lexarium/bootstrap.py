@@ -11,11 +11,10 @@ from pathlib import Path
 from starlette.types import ASGIApp
 
 from lexarium.domain.errors import DatabaseUnavailable
-from lexarium.domain.proposal import Quota, set_quota
-from lexarium.domain.text.limits import TextLimits, set_text_limits
-from lexarium.settings import METRICS_DIR_VARIABLE, SHARED_POSITION_VARIABLE, Settings
+from lexarium.domain.limits import Limits, set_limits
+from lexarium.settings import METRICS_DIR_VARIABLE, NODE_STATE_VARIABLE, Settings
 from lexarium.store.database import Database
-from lexarium.store.engine.shared_position import SharedPosition
+from lexarium.store.engine.node_state import NodeState
 from lexarium.store.upgrade import upgrade_schema
 from lexarium.web.app import create_app
 
@@ -28,14 +27,14 @@ def create_application() -> ASGIApp:
     if parent is not None:
         threading.Thread(target=_exit_with_parent, args=[parent], name="lexarium-parent", daemon=True).start()
     settings = Settings.from_environment()
-    set_text_limits(TextLimits(settings.name_limit, settings.alias_limit, settings.definition_limit))
-    set_quota(Quota(settings.proposals, settings.proposals_kb * 1024))
-    shared_position_path = os.environ.get(SHARED_POSITION_VARIABLE)
+    text_limits = settings.name_limit, settings.alias_limit, settings.definition_limit
+    set_limits(Limits(*text_limits, settings.proposals, settings.proposals_kb * 1024))
+    node_state_path = os.environ.get(NODE_STATE_VARIABLE)
     database = Database(
         settings.database,
         standbys=settings.database_read,
         statement_timeout=settings.database_seconds,
-        shared_position=SharedPosition(Path(shared_position_path)) if shared_position_path else None,
+        node_state=NodeState(Path(node_state_path)) if node_state_path else None,
     )
     try:
         upgrade_schema(database)

@@ -14,11 +14,11 @@ from lexarium.domain.vocabulary import Vocabulary
 Network: TypeAlias = IPv4Network | IPv6Network
 
 PREFIX = "LEXARIUM_"
-# Set for worker processes: the file with the shared position, and the folder of their metrics.
-SHARED_POSITION_VARIABLE = "LEXARIUM_MARK"
+# Set for worker processes: the file with the state of their node, and the folder of their metrics.
+NODE_STATE_VARIABLE = "LEXARIUM_MARK"
 METRICS_DIR_VARIABLE = "LEXARIUM_FIGURES"
 # Variables of workers, tests and benchmarks that are not settings.
-_OTHER_PREFIXES = (SHARED_POSITION_VARIABLE, METRICS_DIR_VARIABLE, "LEXARIUM_REAL_CATALOGUE", "LEXARIUM_TEST_")
+_OTHER_PREFIXES = (NODE_STATE_VARIABLE, METRICS_DIR_VARIABLE, "LEXARIUM_REAL_CATALOGUE", "LEXARIUM_TEST_")
 
 
 def _text(default: str, help: str, choices: tuple[str, ...] = ()) -> Any:

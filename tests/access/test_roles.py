@@ -10,7 +10,7 @@ from lexarium.domain.account import Role
 from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.services.access.permissions import REQUIRED_ROLE, Permission
 from lexarium.web.pages import routes
-from lexarium.web.pages.page_routes import PageRoute
+from lexarium.web.pages.page import PageRoute
 from lexarium.web.pages.site import SIGN_IN_PATH
 from tests.support.databases import DatabaseUrlFactory
 from tests.support.route_list import METHODS, RoutePattern, list_routes

@@ -14,7 +14,7 @@ import pytest
 
 from lexarium.store import migrations
 from tests.support.databases import DatabaseUrlFactory
-from tests.support.old_databases import copy_old_rows, create_old_database
+from tests.support.old_databases import copy_old_database, create_old_database
 from tests.support.polling import wait_until
 from tests.support.postgres_proxy import PostgresProxy
 from tests.support.server import HttpResponse, Server
@@ -186,7 +186,7 @@ def test_a_node_that_joins_makes_its_index_from_the_log_and_is_ready_then(
 
 def test_nodes_that_start_at_once_upgrade_the_database_once(blank_url: DatabaseUrlFactory, tmp_path: Path) -> None:
     url = blank_url("postgres")
-    copy_old_rows(create_old_database("0005", tmp_path / "old.db"), "0005", url)
+    copy_old_database(create_old_database("0005", tmp_path / "old.db"), url)
     with psycopg.connect(url) as connection:
         before = connection.execute("SELECT revision FROM catalogue").fetchone()
     with ExitStack() as ending, ThreadPoolExecutor(3) as pool:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -32,7 +33,7 @@ from lexarium.store.database import Database
 from lexarium.store.upgrade import open_database
 from lexarium.web.http.encodings import encode_chunks
 from lexarium.web.http.limits import Limits
-from lexarium.web.v1.operation import RequestContext, Services
+from lexarium.web.v1.operation import RequestContext
 from lexarium.web.v1.operations.export import ExportParameters
 from lexarium.web.v1.operations.export import export as served_export
 from tests.support.databases import ENGINES, DatabaseUrlFactory
@@ -295,8 +296,7 @@ def test_an_export_over_http_never_reads_the_catalogue_on_the_event_loop(
 
     async def export_csv() -> bytes:
         request = Request({"type": "http", "method": "GET", "headers": [], "query_string": b""})
-        unused: Any = None
-        services = Services(database, unused, unused, Limits(settings), unused, settings, unused, unused)
+        services: Any = SimpleNamespace(database=database, limits=Limits(settings), settings=settings)
         query = ExportParameters.model_validate({"format": "csv"})
         response = await served_export(RequestContext(services, request), query)
         assert isinstance(response, StreamingResponse)

@@ -21,6 +21,7 @@ from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.domain.schema.relation_types import RELATION_TYPES
 from lexarium.domain.vocabulary import Vocabulary
 from lexarium.formats.json import jsonl
+from lexarium.formats.parsed import WriteOptions
 from lexarium.formats.registry import FORMATS
 from lexarium.services.access.accounts import add_account
 from lexarium.services.access.permissions import Caller
@@ -30,7 +31,7 @@ from lexarium.services.transfer.import_report import ImportReport
 from lexarium.services.transfer.imports import import_files
 from lexarium.store import revisions, schema
 from lexarium.store.database import Database
-from lexarium.store.engine.catalogue import read_position
+from lexarium.store.position import read_position
 from lexarium.store.upgrade import open_database
 from tests.support.databases import DatabaseUrlFactory
 from tests.support.imports import build_term
@@ -176,7 +177,7 @@ def test_any_history_comes_in_and_goes_out_as_it_was(runs: int, tmp_path: Path) 
     @given(histories())
     def check_round_trip(changes: list[Change]) -> None:
         wipe(database)
-        document = b"".join(jsonl.write(VOCABULARY, len(changes), changes))
+        document = b"".join(jsonl.write(changes, WriteOptions(FORMATS["jsonl"], VOCABULARY, len(changes))))
         path.write_bytes(document)
         import_files(database, [path])
         assert export_bytes(database) == document

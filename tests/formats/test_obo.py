@@ -14,7 +14,7 @@ from lexarium.domain.record import Record, RecordState, Relation
 from lexarium.domain.schema.collections import CONCEPT, CONTRAST, DISORDER, TASK, Collection
 from lexarium.formats.obo import codec, syntax
 from lexarium.formats.obo.term_parser import PROPERTY_FIELDS
-from lexarium.formats.parsed import ParsedRecord, ParseError, ReadOptions
+from lexarium.formats.parsed import ParsedRecord, ParseError, ReadOptions, WriteOptions
 from lexarium.formats.registry import FORMATS
 from tests.support.records import make_record
 from tests.support.strategies import LONG_RECORD, VOCABULARY, list_relation_types, record_lists
@@ -44,7 +44,7 @@ def list_warnings(text: str, collection: Collection = DISORDER) -> list[str]:
 
 
 def write_obo(records: list[Record]) -> bytes:
-    return b"".join(codec.write(OBO, VOCABULARY, records))
+    return b"".join(codec.write(records, WriteOptions(OBO, VOCABULARY)))
 
 
 def list_problems(text: str) -> list[tuple[str, int, int]]:

@@ -186,12 +186,10 @@ def test_a_byte_that_is_neither_is_malformed_with_line_and_column() -> None:
         decode_utf8(b"\xff\xfe" + "text".encode("utf-16-le") + b"\x00\xd8")
 
 
-def test_an_xml_document_that_declares_its_encoding_is_left_to_its_reader() -> None:
-    for text in (
-        b'<?xml version="1.0" encoding="ISO-8859-1"?><a>\xe9</a>',
-        '<?xml version="1.0"?><a/>'.encode("utf-16"),
-    ):
-        assert decode_utf8(text) == (text, None)
+@pytest.mark.parametrize("encoding", ["iso-8859-1", "utf-16", "utf-16-le", "utf-16-be"])
+def test_an_xml_document_is_converted_from_the_encoding_that_it_declares(encoding: str) -> None:
+    text = f'<?xml version="1.0" encoding="{encoding}"?><a>\xe9</a>'
+    assert decode_utf8(text.encode(encoding)) == (text.encode(), None)
 
 
 def test_a_catalogue_in_windows_1252_comes_in_with_a_warning(database: Database, tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """OWL: classes of published ontologies as records."""
 
-import io
 from typing import Any
 
 import pytest
@@ -11,7 +10,7 @@ from lexarium.domain.vocabulary import Vocabulary
 from lexarium.formats.parsed import ParsedRecord, ParseError, ReadOptions
 from lexarium.formats.rdf import codec
 from lexarium.formats.registry import FORMATS
-from tests.support.imports import build_alias
+from tests.support.imports import build_alias, open_text
 
 VOCABULARY = Vocabulary(base="https://terms.example/")
 
@@ -101,7 +100,7 @@ ONTOLOGY = """<?xml version="1.0"?>
 def read_owl(text: str, **options: Any) -> list[ParsedRecord]:
     return list(
         codec.read(
-            io.BytesIO(text.encode()),
+            open_text(text.encode()),
             ReadOptions(FORMATS["owl"], VOCABULARY, **({"default_collection": CONCEPT} | options)),
         )
     )

@@ -10,6 +10,7 @@ from lexarium.domain.schema.collections import CONCEPT
 from lexarium.formats.parsed import ParsedRecord, ParseError, ReadOptions
 from lexarium.formats.rdf import codec, parser
 from lexarium.formats.registry import FORMATS
+from tests.support.imports import open_text
 
 RDF = b"""<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"
     xmlns:rdfs="http://www.w3.org/2000/01/rdf-schema#" xmlns:owl="http://www.w3.org/2002/07/owl#">
@@ -19,7 +20,7 @@ END = b"</rdf:RDF>"
 
 
 def read_owl(document: bytes) -> list[ParsedRecord]:
-    return list(codec.read(io.BytesIO(document), ReadOptions(FORMATS["owl"], default_collection=CONCEPT)))
+    return list(codec.read(open_text(document), ReadOptions(FORMATS["owl"], default_collection=CONCEPT)))
 
 
 def catch_malformed(document: bytes) -> ParseError:
@@ -124,7 +125,7 @@ def test_depth_is_not_miscounted_by_brackets_in_texts() -> None:
 
 def test_a_text_of_many_lines_is_read() -> None:
     document = b'<http://a> <http://b> """' + b"a line of text\n" * 200_000 + b'""" .'
-    [statement] = parser.parse_triples(io.BytesIO(document), parser.RdfInput(io.BytesIO(document)).syntax)
+    [statement] = parser.parse_triples(io.BytesIO(document), parser.detect_syntax(document))
     assert isinstance(statement.object, parser.RdfLiteral)
     assert len(statement.object.text) == 3_000_000
 
@@ -148,4 +149,4 @@ def test_nothing_makes_a_codec_fail_otherwise() -> None:
     for document in iter_garbage():
         for name in ("owl", "skos", "jsonld", "rdfxml"):
             with suppress(ParseError):
-                list(codec.read(io.BytesIO(document), ReadOptions(FORMATS[name], default_collection=CONCEPT)))
+                list(codec.read(open_text(document), ReadOptions(FORMATS[name], default_collection=CONCEPT)))

@@ -1,6 +1,5 @@
 """SKOS in four syntaxes: reading, writing, round trips."""
 
-import io
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -16,10 +15,10 @@ from lexarium.domain.record import Record, RecordState, RelatedRecord, Relation,
 from lexarium.domain.schema.collections import COLLECTIONS, CONCEPT, CONTRAST, DISORDER, TASK, Collection
 from lexarium.domain.schema.relation_types import MAPPING_TYPES, RELATION_TYPES
 from lexarium.domain.vocabulary import Vocabulary
-from lexarium.formats.parsed import ParsedRecord, ParseError, ReadOptions
+from lexarium.formats.parsed import ParsedRecord, ParseError, ReadOptions, WriteOptions
 from lexarium.formats.rdf import codec
 from lexarium.formats.registry import FORMATS
-from tests.support.imports import build_alias
+from tests.support.imports import build_alias, open_text
 from tests.support.records import make_record, to_views
 
 SYNTAXES = ("skos", "rdfxml", "ntriples", "jsonld")
@@ -41,7 +40,7 @@ PREFIXES = """
 
 def read_skos(text: str | bytes, format: str = "skos", **options: Any) -> list[ParsedRecord]:
     reading = ReadOptions(FORMATS[format], VOCABULARY, **({"default_collection": CONCEPT} | options))
-    return list(codec.read(io.BytesIO(text if isinstance(text, bytes) else text.encode()), reading))
+    return list(codec.read(open_text(text if isinstance(text, bytes) else text.encode()), reading))
 
 
 def read_turtle(text: str, **options: Any) -> list[ParsedRecord]:
@@ -60,7 +59,7 @@ def list_file_warnings(text: str, **options: Any) -> list[str]:
 
 
 def write_skos(format: str, records: Iterable[Record], vocabulary: Vocabulary = VOCABULARY) -> bytes:
-    return b"".join(codec.write(FORMATS[format], vocabulary, records))
+    return b"".join(codec.write(records, WriteOptions(FORMATS[format], vocabulary)))
 
 
 # Words that are syntax in some format, and characters that are often handled wrongly.
@@ -251,7 +250,7 @@ def test_a_record_that_was_never_edited_comes_back_as_it_is_listed(format: str) 
 def test_the_language_of_a_catalogue_is_that_of_its_names(format: str) -> None:
     vocabulary = replace(VOCABULARY, language="pt-BR")
     document = write_skos(format, [build_concept(aliases=(build_alias("focus"),))], vocabulary)
-    [reread] = codec.read(io.BytesIO(document), ReadOptions(FORMATS[format], vocabulary))
+    [reread] = codec.read(open_text(document), ReadOptions(FORMATS[format], vocabulary))
     assert reread.fields["name"] == "attention"
     assert reread.aliases == (build_alias("focus"),)
 
@@ -264,7 +263,7 @@ def test_writing_takes_records_one_by_one() -> None:
             consumed.append(number)
             yield build_concept(f"trm_{number}")
 
-    chunks = codec.write(FORMATS["skos"], VOCABULARY, iter_records())
+    chunks = codec.write(iter_records(), WriteOptions(FORMATS["skos"], VOCABULARY))
     while b"id:trm_0" not in next(chunks):
         pass
     assert consumed == [0]

@@ -13,7 +13,7 @@ from lexarium.domain.labels import Alias
 from lexarium.domain.record import Record, RecordState, Relation
 from lexarium.domain.schema.collections import CONCEPT, CONTRAST, DISORDER, Collection
 from lexarium.formats.foreign_ids import build_name_reference
-from lexarium.formats.parsed import ParsedRecord, ParseError, ReadOptions
+from lexarium.formats.parsed import ParsedRecord, ParseError, ReadOptions, WriteOptions
 from lexarium.formats.registry import FORMATS
 from lexarium.formats.tables import codec, dialect
 from lexarium.formats.tables.cells import (
@@ -25,6 +25,7 @@ from lexarium.formats.tables.cells import (
     unescape_formula,
 )
 from lexarium.formats.tables.header import TITLE_SYNONYMS
+from tests.support.imports import open_text
 from tests.support.records import make_record
 from tests.support.strategies import (
     LONG_RECORD,
@@ -41,7 +42,7 @@ def read_table(
     text: str, collection: Collection | None = CONCEPT, map: Mapping[str, str] | None = None, format: str = "csv"
 ) -> list[ParsedRecord]:
     reading = ReadOptions(FORMATS[format], VOCABULARY, default_collection=collection, column_mapping=map or {})
-    return list(codec.read(io.BytesIO(text.encode()), reading))
+    return list(codec.read(open_text(text.encode()), reading))
 
 
 def read_records(
@@ -65,7 +66,7 @@ def read_names(text: str) -> list[tuple[int, str]]:
 
 
 def write_table(record_list: list[Record], format: str = "csv") -> bytes:
-    return b"".join(codec.write(FORMATS[format], VOCABULARY, record_list))
+    return b"".join(codec.write(record_list, WriteOptions(FORMATS[format], VOCABULARY)))
 
 
 def catch_malformed(text: str) -> tuple[str, int, int]:

@@ -20,7 +20,7 @@ from lexarium.services.maintenance.index_check import check_index
 from lexarium.services.search.indexer import Indexer
 from lexarium.store import change_log, revisions
 from lexarium.store.database import Database
-from lexarium.store.engine.catalogue import read_position
+from lexarium.store.position import read_position
 from lexarium.store.schema import (
     account_table,
     catalogue_table,
@@ -288,11 +288,11 @@ def index_twice(writing: SearchIndexWriter, changes: list[Change]) -> None:
 
 def index_unknown_record(writing: SearchIndexWriter, changes: list[Change]) -> None:
     document = changes[3].document.replace(b"trm_one", b"trm_ten")
-    writing.add(replace(changes[3], record_id="trm_ten", document=document))
+    writing.add(changes[3]._replace(record_id="trm_ten", document=document))
 
 
 def index_wrong_label(writing: SearchIndexWriter, changes: list[Change]) -> None:
-    writing.replace(replace(changes[3], document=changes[3].document.replace(b"first", b"worst")))
+    writing.replace(changes[3]._replace(document=changes[3].document.replace(b"first", b"worst")))
 
 
 def clear_index(writing: SearchIndexWriter, changes: list[Change]) -> None:

@@ -31,7 +31,7 @@ from tests.support.full_disk import (
 from tests.support.imports import build_log_entry, save_entries
 from tests.support.polling import DEADLINE_SECONDS, wait_until
 from tests.support.postgres import PostgresServer
-from tests.support.server import HttpResponse, Server, SpawnedServer, run_cli
+from tests.support.server import HttpResponse, Server, run_cli
 from tests.support.write_load import RetryingClient
 
 DAY_MS = 86_400_000
@@ -78,7 +78,7 @@ def test_a_full_disk_under_the_index_holds_up_nobody_who_writes(tmp_path: Path) 
     url = f"sqlite:///{tmp_path}/catalogue.db"
     with (
         mount_small_disk(tmp_path / "disk", 500) as disk,
-        SpawnedServer(url, LEXARIUM_INDEX=str(disk.path / "index"), LEXARIUM_WRITE_BURST="10000") as server,
+        Server(url, LEXARIUM_INDEX=str(disk.path / "index"), LEXARIUM_WRITE_BURST="10000") as server,
     ):
         token = server.create_token("curator")
         server.create_concept(token, "before it is full")
@@ -92,6 +92,8 @@ def test_a_full_disk_under_the_index_holds_up_nobody_who_writes(tmp_path: Path) 
         disk.resize(50_000)
         wait_until(server.finds, "when it is full")
         wait_until(server.finds, "large 4")
+    # Not at each retry: a log that nobody reads would fill its pipe and block the indexer.
+    assert server.log.count("made anew: ") <= 2
     assert is_consistent(url)
 
 
@@ -191,6 +193,22 @@ def test_permissions_that_are_lost_while_it_runs_lose_nothing(catalogue_file: Pa
         wait_until(server.finds, "three")
     assert "Traceback" not in server.log
     assert is_consistent(f"sqlite:///{catalogue_file}")
+
+
+def test_a_folder_that_may_not_be_entered_is_not_taken_for_damage(catalogue_file: Path) -> None:
+    script = (
+        "import sys; from lexarium.store.database import Database\n"
+        "try: print(Database(sys.argv[1]).backend.find_damage())\n"
+        "except Exception as error: print(type(error).__name__)"
+    )
+    command = [*build_unprivileged_prefix(), sys.executable, "-c", script, f"sqlite:///{catalogue_file}"]
+    catalogue_file.parent.chmod(0)
+    try:
+        forbidden = subprocess.run(command, capture_output=True, text=True, check=True)
+    finally:
+        catalogue_file.parent.chmod(0o755)
+    assert forbidden.stdout == "DatabaseUnavailable\n"
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "None\n"
 
 
 @pytest.fixture

@@ -33,8 +33,8 @@ from lexarium.services.curation.record_writer import RecordWriter
 from lexarium.services.maintenance.database_check import check_database
 from lexarium.store import accounts, change_log, integrity, migrations, proposals, records, relations, revisions
 from lexarium.store.database import Database
-from lexarium.store.engine.catalogue import read_position
-from lexarium.store.engine.shared_position import SharedPosition
+from lexarium.store.engine.node_state import NodeState
+from lexarium.store.position import read_position
 from lexarium.store.revisions import PageKey
 from lexarium.store.schema import change_table, metadata
 from lexarium.store.transaction import Transaction
@@ -131,17 +131,17 @@ def test_another_process_hears_of_a_write(url: str) -> None:
 def test_processes_of_a_node_stand_where_any_of_them_does(new_url: DatabaseUrlFactory, tmp_path: Path) -> None:
     shared = tmp_path / "mark"
     shared.touch()
-    one, other = SharedPosition(shared), SharedPosition(shared)
-    assert other.read() is None
+    one, other = NodeState(shared), NodeState(shared)
+    assert other.position is None
     database = open_database(new_url("postgres"))
-    worker = Database(new_url("postgres"), shared_position=other)
+    worker = Database(new_url("postgres"), node_state=other)
     start = database.get_position()
     # Only the shared position shows this: it is stored nowhere else.
     later = start._replace(revision=7, writes=9)
     one.advance(later)
-    assert other.read() == later
+    assert other.position == later
     one.advance(start)
-    assert other.read() == later
+    assert other.position == later
     upgrade_schema(worker)
     assert worker.get_position().epoch != later.epoch
     one.advance(worker.get_position()._replace(revision=11, writes=99))
@@ -157,7 +157,7 @@ def test_what_was_before_a_loss_never_comes_back(new_url: DatabaseUrlFactory, tm
     path = tmp_path / "mark"
     path.touch()
     open_database(url).close()
-    node = Database(url, shared_position=SharedPosition(path))
+    node = Database(url, node_state=NodeState(path))
     node.get_position()
     for name in ("kept", "lost", "lost too"):
         with node.write() as transaction:
@@ -194,7 +194,7 @@ def test_a_write_that_cannot_be_written_takes_only_those_with_it_that_share_its_
         save_entries(transaction, build_log_entry("before"), build_log_entry("stuck"))
 
     def read_record(transaction: Transaction) -> None:
-        records.find(transaction.connection, "trm_any")
+        records.find(transaction.flush(), "trm_any")
 
     def write_other(transaction: Transaction) -> None:
         save_entries(transaction, build_log_entry("unconcerned"))
@@ -283,7 +283,7 @@ def test_migrating_again_does_nothing(database: Database) -> None:
     assert upgrade_schema(database) == (version, version)
 
 
-def test_the_migrations_end_at_the_schema(database: Database, url: str) -> None:
+def test_a_new_database_has_the_schema(database: Database, url: str) -> None:
     with open_sqlalchemy(url) as connection:
         context = MigrationContext.configure(connection, opts={"compare_type": True})
         assert compare_metadata(context, metadata) == []
@@ -363,7 +363,7 @@ def test_an_upgrade_is_done_once_and_counts_as_a_write(url: str) -> None:
 
 def test_a_newer_database_is_refused_with_a_clear_sentence(database: Database) -> None:
     with database.write() as transaction:
-        transaction.connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+        transaction.execute(text("UPDATE alembic_version SET version_num = '9999'"))
     with pytest.raises(SchemaTooNew, match=r"newer Lexarium.*9999.*Upgrade"):
         upgrade_schema(database)
 
@@ -408,7 +408,7 @@ def test_keys_that_are_too_long_are_cut_by_the_upgrade(new_url: DatabaseUrlFacto
         save_entries(transaction, build_log_entry(name, suffix="long"), build_log_entry("short"))
         for table in ("record", "change"):
             cut = f"UPDATE {table} SET order_key = :whole, name_key = :whole WHERE length(name_key) > 1000"
-            transaction.connection.execute(text(cut), {"whole": name})
+            transaction.execute(text(cut), {"whole": name})
     with database.backend.connect_write() as connection, connection.begin():
         people = ("account_by_role", "token_in_order", "token_of_account", "token_by_parent")
         proposal_indexes = ("proposal_by_state_of_author", "proposal_of_author", "proposal_waits")
@@ -521,7 +521,7 @@ def test_a_disk_that_is_full_in_the_midst_of_a_write_is_told_as_that(tmp_path: P
         save_entries(
             transaction, *(build_log_entry(f"{number} {'x' * 1_000}", suffix=str(number)) for number in range(100))
         )
-        assert transaction.connection  # so that it is written
+        transaction.flush()
 
     with pytest.raises(DatabaseUnavailable, match="full"):
         database.submit_write(fill).result()
@@ -573,11 +573,14 @@ def test_no_page_of_people_tokens_or_proposals_reads_or_sorts_a_whole_table(new_
         accounts.find_usage(connection, ["usr_1", "usr_2"], at=1)
         accounts.has_other_admin(connection, "usr_1")
         accounts.list_accounts(connection, "a", 100)
-        proposals.list_by_author(connection, "usr_1", page_key, 30)
-        proposals.list_open_for_record(connection, "trm_1", None, 100)
         proposals.list_open_authors(connection, 200)
-        for queue in (ProposalFilter(None, None, False), ProposalFilter(None, "usr_1", True)):
-            proposals.list_open(connection, queue, page_key, 50)
+        for proposal_filter in (
+            ProposalFilter(),
+            ProposalFilter(author="usr_1", newest_first=True),
+            ProposalFilter(author="usr_1", newest_first=True, state=None),
+            ProposalFilter(record="trm_1"),
+        ):
+            proposals.list_page(connection, proposal_filter, page_key, 50)
         plans = {
             sql: connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {sql}", values).all() for sql, values in [*queries]
         }

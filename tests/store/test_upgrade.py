@@ -7,14 +7,18 @@ import sys
 from pathlib import Path
 
 import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
 
 from lexarium.services.maintenance.database_check import check_database
 from lexarium.store import migrations
 from lexarium.store.database import Database
 from lexarium.store.migrations import SCHEMA_VERSION
+from lexarium.store.schema import metadata
 from lexarium.store.upgrade import upgrade_schema
 from tests.support.databases import DatabaseUrlFactory
-from tests.support.old_databases import UPGRADES_FOLDER, copy_old_rows, create_old_database
+from tests.support.old_databases import UPGRADES_FOLDER, copy_old_database, create_old_database
+from tests.support.postgres import open_sqlalchemy
 from tests.support.server import Server, run_cli
 
 VERSIONS = sorted(path.stem for path in UPGRADES_FOLDER.glob("*.sql"))
@@ -51,7 +55,7 @@ def old_url(request: pytest.FixtureRequest, version: str, blank_url: DatabaseUrl
     if request.param == "sqlite":
         return file
     url = blank_url("postgres")
-    copy_old_rows(file, version, url)
+    copy_old_database(file, url)
     return url
 
 
@@ -80,6 +84,9 @@ def check_upgrade(old_url: str, version: str) -> None:
     assert report.problems == []
     assert not any("digest" in remark for remark in report.remarks)
     database.close()
+    with open_sqlalchemy(old_url) as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": True})
+        assert compare_metadata(context, metadata) == []
     with Server(old_url) as server:
         for path, body in json.loads((UPGRADES_FOLDER / f"{version}.json").read_text()).items():
             assert server.get(path).body.decode() == body, path

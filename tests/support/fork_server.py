@@ -1,6 +1,6 @@
-"""Forks `lexarium` from a process that has everything loaded already: a process a test, without the second of loading.
+"""Fork `lexarium` commands from a process that has already imported all modules, which saves a second per command.
 
-The test's process starts this one and talks to it over a socket: see `Child`.
+The test process starts the fork server and sends it requests over a socket: see `ForkedProcess`.
 """
 
 import atexit
@@ -40,7 +40,7 @@ _request_lock = threading.Lock()
 
 
 class ForkedProcess:
-    """A process of ours, as `subprocess` would have it, as far as tests need that."""
+    """Forked command, with the part of the interface of `subprocess.Popen` that tests use."""
 
     def __init__(self, arguments: Sequence[str], environment: Mapping[str, str]) -> None:
         out, child_out = os.pipe()
@@ -54,19 +54,17 @@ class ForkedProcess:
         self._handle = os.pidfd_open(self.pid)
 
     def poll(self) -> int | None:
-        """Its exit code; None while it runs."""
+        """Return the exit code, or None while the process runs."""
         return self._wait_for_exit(0)
 
     def send_signal(self, number: int) -> None:
-        """Signal it, unless it has ended."""
+        """Send a signal, unless the process has ended."""
         if self.poll() is None:
             signal.pidfd_send_signal(self._handle, number)
 
     def communicate(self, timeout: float) -> tuple[str, str]:
-        """Wait for its end, and give the rest of what it said: nothing, the second time."""
-        if self.stdout.closed:
-            return "", ""
-        if self.stderr.closed:
+        """Wait for the end; return the rest of its output, which is empty at the second call."""
+        if self.stdout.closed or self.stderr.closed:
             return "", ""
         deadline = time.monotonic() + timeout
         output: dict[int, bytes] = {stream.fileno(): b"" for stream in (self.stdout, self.stderr)}
@@ -117,7 +115,7 @@ def _send_request(request: Mapping[str, object], descriptors: Sequence[int] = ()
 
 
 def _serve_requests(connection: socket.socket) -> None:
-    """Fork whenever asked, until whoever asks is gone."""
+    """Fork a process per request, until the test process has ended."""
     for name in (*COMMANDS.values(), *_PRELOADED):
         import_module(name)
     apply_overrides()
@@ -125,7 +123,7 @@ def _serve_requests(connection: socket.socket) -> None:
         operation.parameters.model_rebuild()
     for name in get_templates().list_templates():
         get_templates().get_template(name)
-    # Workers too are forked: uvicorn would start each anew, and so load everything again.
+    # Fork workers too: uvicorn would spawn them, and each would import all modules again.
     setattr(uvicorn._subprocess, "spawn", multiprocessing.get_context("fork"))  # noqa: B010
     while True:
         message, descriptors, _, _ = socket.recv_fds(connection, _MAX_MESSAGE_BYTES, 2)
@@ -146,7 +144,7 @@ def _serve_requests(connection: socket.socket) -> None:
 
 
 def _run_command(request: dict[str, object], descriptors: list[int]) -> NoReturn:
-    """Run the command in this process, as if it had been started for it."""
+    """Run a command in this forked process, and exit."""
     for descriptor, standard in zip(descriptors, (1, 2), strict=True):
         os.dup2(descriptor, standard)
         os.close(descriptor)

@@ -1,5 +1,6 @@
 """Build, import and read records."""
 
+import io
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,7 @@ from lexarium.domain.labels import Alias, AliasScope
 from lexarium.domain.record import Record, build_record
 from lexarium.domain.schema.collections import COLLECTIONS, Collection
 from lexarium.formats.parsed import ParsedRecord
+from lexarium.formats.text_encoding import Utf8Stream
 from lexarium.services.access.accounts import add_account
 from lexarium.services.access.permissions import Caller
 from lexarium.services.records.valpha_queries import open_valpha_reader
@@ -35,6 +37,11 @@ class Curator:
 
     def run(self, task: Callable[[RecordEditor], Any]) -> Any:
         return self._database.run_write(lambda transaction: task(RecordEditor(transaction, self._caller)))
+
+
+def open_text(document: bytes) -> io.BufferedReader:
+    """Open a document as an import does."""
+    return io.BufferedReader(Utf8Stream(io.BufferedReader(io.BytesIO(document))))
 
 
 def find_last_change(database: Database, record_id: str) -> Change:

@@ -10,7 +10,7 @@ class RecordEditor(RecordWriter):
     """Finds and writes records in one transaction."""
 
     def get_published(self, collection: Collection, record_id: str, version: int | None = None) -> VersionedRecord:
-        return lookup.get_published(self._transaction.connection, collection, record_id, version)
+        return lookup.get_published(self._transaction.flush(), collection, record_id, version)
 
     def get_record(self, record_id: str) -> VersionedRecord:
-        return lookup.get_record(self._transaction.connection, record_id)
+        return lookup.get_record(self._transaction.flush(), record_id)

@@ -25,10 +25,11 @@ from lexarium.services.transfer.imports import import_files
 from lexarium.settings import Settings
 from lexarium.store import revisions
 from lexarium.store.database import Database
+from lexarium.web.annotator import get_annotator
 from lexarium.web.http.limits import Limits
 from lexarium.web.http.problems import HTTPProblem
 from lexarium.web.http.streaming import read_first_chunk
-from lexarium.web.v1.operations.annotate import get_annotator, render_annotations
+from lexarium.web.v1.operations.annotate import render_annotations
 from tests.support.polling import DEADLINE_SECONDS
 from tests.support.server import HttpResponse, Server, run_cli
 
@@ -361,7 +362,7 @@ def test_two_texts_at_a_time_are_read_and_others_wait_their_turn() -> None:
 def test_names_that_are_long_in_coming_are_a_503_that_says_when_to_try_again(monkeypatch: pytest.MonkeyPatch) -> None:
     coming: Future[Annotator] = Future()
     annotating = SimpleNamespace(get_current=lambda: coming)
-    monkeypatch.setattr("lexarium.web.v1.operations.annotate._READY_SECONDS", 0)
+    monkeypatch.setattr("lexarium.web.annotator._WAIT_SECONDS", 0)
     with pytest.raises(HTTPProblem, match="still being read") as error:
         asyncio.run(get_annotator(annotating))  # type: ignore[arg-type]
     assert (error.value.status, "Retry-After" in error.value.headers) == (503, True)

@@ -187,7 +187,7 @@ def test_after_a_day_of_failures_a_webhook_is_disabled_until_it_is_enabled(serve
         wait_until(lambda: bool(send_request(server, "GET", path, admin).json["attempts"] == 1))
         database = Database(server.url)
         with database.write() as transaction:
-            failing = webhooks.find(transaction.connection, hook["id"])
+            failing = webhooks.find(transaction.flush(), hook["id"])
             assert failing is not None
             assert failing.failing is not None
             webhooks.save(transaction, replace(failing, failing=failing.failing - DAY_MS, due=0))

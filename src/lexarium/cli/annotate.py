@@ -1,12 +1,10 @@
 """`lexarium annotate`"""
 
 import codecs
-import csv
-import io
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -23,7 +21,7 @@ from lexarium.cli.terminal import err, out, progress_bar
 from lexarium.domain.errors import FieldProblem, InvalidInput
 from lexarium.domain.progress import ProgressCallback
 from lexarium.domain.schema.collections import DEFAULT_SEARCH_COLLECTIONS
-from lexarium.formats.tables.cells import escape_formula
+from lexarium.formats.tables.cells import format_csv
 from lexarium.search.annotator import Annotator, DictionaryTerm, Mention
 from lexarium.services.search.annotator_cache import AnnotatorCache
 from lexarium.services.serializers import iter_annotations
@@ -126,17 +124,10 @@ def _count_terms(mentions: Iterator[list[Mention]]) -> list[tuple[DictionaryTerm
 
 
 def _iter_csv(documents: Iterator[AnnotatedDocument]) -> Iterator[bytes]:
-    yield _format_csv([_COLUMNS])
+    yield format_csv([_COLUMNS]).encode()
     for name, mentions in documents:
-        counts = _count_terms(mentions)
-        yield _format_csv([name, term.id, term.name, term.collection, str(count)] for term, count in counts)
-
-
-def _format_csv(rows: Iterable[Sequence[str]]) -> bytes:
-    text = io.StringIO(newline="")
-    for row in rows:
-        csv.writer(text).writerow(map(escape_formula, row))
-    return text.getvalue().encode(errors="surrogateescape")
+        rows = ([name, term.id, term.name, term.collection, count] for term, count in _count_terms(mentions))
+        yield format_csv(rows).encode(errors="surrogateescape")
 
 
 def _iter_json_lines(documents: Iterator[AnnotatedDocument]) -> Iterator[bytes]:

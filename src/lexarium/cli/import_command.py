@@ -11,23 +11,23 @@ from rich.table import Table
 from rich.text import Text
 
 from lexarium.cli.options import CollectionOption, DatabaseOption, JsonOption, choice_option, open_database, relax_gc
-from lexarium.cli.terminal import err, format_count, out, print_list, progress_bar
+from lexarium.cli.terminal import err, out, print_list, progress_bar
 from lexarium.domain.errors import ImportRejected, LexariumError
 from lexarium.domain.import_merge import ConflictPreference
 from lexarium.domain.schema.collections import COLLECTIONS
+from lexarium.domain.text.numbers import format_count
 from lexarium.formats.column_mapping import parse_mapping_options
 from lexarium.formats.registry import FORMATS, Format
 from lexarium.services.transfer.import_report import ImportConflict, ImportReport, serialize_problems, serialize_report
 from lexarium.services.transfer.imports import import_files
 from lexarium.settings import Settings
 
-_FORMATS = {name: file_format for name, file_format in FORMATS.items() if file_format.can_read}
-_NAMES = ", ".join(_FORMATS)
+_NAMES = ", ".join(FORMATS)
 
 
 def run(
     files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Files, in any order; compressed ones too.")],
-    format: Annotated[Format | None, choice_option("--format", _FORMATS, _NAMES, "NAME", f"One of {_NAMES}.")] = None,
+    format: Annotated[Format | None, choice_option("--format", FORMATS, _NAMES, "NAME", f"One of {_NAMES}.")] = None,
     collection: CollectionOption = None,
     map: Annotated[
         list[str] | None,

@@ -8,7 +8,7 @@ import typer
 from rich.table import Table
 
 from lexarium.cli.options import JsonOption
-from lexarium.cli.terminal import err, format_count, out, print_list, print_table
+from lexarium.cli.terminal import err, out, print_list, print_table
 from lexarium.domain.errors import InvalidSchema, LexariumError, LineProblem, NotFound
 from lexarium.domain.schema.json_schema import to_json_schema
 from lexarium.domain.schema.linkml import (
@@ -19,6 +19,7 @@ from lexarium.domain.schema.linkml import (
     read_builtin_source,
 )
 from lexarium.domain.schema.model import Schema
+from lexarium.domain.text.numbers import format_count
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
 

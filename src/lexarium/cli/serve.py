@@ -21,7 +21,7 @@ from lexarium.cli.options import HELP, DatabaseOption
 from lexarium.cli.terminal import err
 from lexarium.domain.errors import LexariumError
 from lexarium.services.transfer.sample import load_sample
-from lexarium.settings import METRICS_DIR_VARIABLE, SHARED_POSITION_VARIABLE, Settings
+from lexarium.settings import METRICS_DIR_VARIABLE, NODE_STATE_VARIABLE, Settings
 from lexarium.store.database import Database
 from lexarium.store.upgrade import open_database
 from lexarium.web.logging_config import build_logging_config
@@ -74,7 +74,7 @@ def _serve(settings: Settings, *, sample: bool) -> None:
     os.environ.update(settings.to_environment())
     with ExitStack() as exit_stack:
         if settings.workers > 1 and not store.is_embedded:
-            os.environ[SHARED_POSITION_VARIABLE] = _create_shared_file(exit_stack)
+            os.environ[NODE_STATE_VARIABLE] = _create_shared_file(exit_stack)
         if settings.workers > 1:
             os.environ[METRICS_DIR_VARIABLE] = exit_stack.enter_context(TemporaryDirectory(prefix="lexarium-figures-"))
         _run_server(settings, store.location, listener, log_config)

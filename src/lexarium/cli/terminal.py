@@ -37,11 +37,6 @@ def print_list(lines: list[str], colour: str, count: int | None = None) -> None:
         err.print(f"  … and {count - MAX_LINES:,} more")
 
 
-def format_count(count: int, noun: str) -> str:
-    """Return a count with its noun, in the plural unless it is 1."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
-
-
 @contextmanager
 def progress_bar() -> Iterator[Callable[[str, int, int], None]]:
     """Show a progress bar on standard error if it is a terminal; yield a function that updates it."""

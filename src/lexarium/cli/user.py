@@ -15,6 +15,7 @@ from lexarium.services.access import accounts
 from lexarium.services.access.passwords import set_password
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
+AccountArgument = Annotated[str, typer.Argument(metavar="NAME", help="The account.")]
 
 
 @app.callback()
@@ -51,7 +52,7 @@ def list_command(json_output: JsonOption = False, database: DatabaseOption = Non
 
 @app.command()
 def role(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The account.")],
+    name: AccountArgument,
     role: Annotated[Role, typer.Argument(metavar="ROLE", help="contributor, curator or admin.")],
     database: DatabaseOption = None,
 ) -> None:
@@ -63,9 +64,7 @@ def role(
 
 
 @app.command()
-def remove(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The account.")], database: DatabaseOption = None
-) -> None:
+def remove(name: AccountArgument, database: DatabaseOption = None) -> None:
     """Erase an account: its name, its password and its tokens. The log goes on naming its identifier."""
     store = open_database(database)
     account = accounts.get_account_by_name(store, name)
@@ -74,9 +73,7 @@ def remove(
 
 
 @app.command()
-def password(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The account.")], database: DatabaseOption = None
-) -> None:
+def password(name: AccountArgument, database: DatabaseOption = None) -> None:
     """Give an account a password to sign in with; asked for at a terminal, else read from standard input."""
     if sys.stdin.isatty():
         secret = typer.prompt("Password", hide_input=True, confirmation_prompt=True, err=True)

@@ -69,25 +69,16 @@ class Records:
     _filters: Mapping[str, Any]
 
     def __iter__(self) -> Iterator[Record]:
-        cursor = None
-        while True:
-            page = self._fetch_page(limit=_PAGE_SIZE, cursor=cursor)
-            yield from page["items"]
-            cursor = page["next"]
-            if cursor is None:
-                return
+        return _iter_pages(self._catalogue, f"/{quote(self._collection)}", "cursor", self._filters)
 
     @property
     def total(self) -> int:
         """Return the number of records."""
-        return self._fetch_page(limit=1)["total"]
+        return self._catalogue.read(f"/{quote(self._collection)}", **self._filters, limit=1)["total"]
 
     def to_frame(self) -> Any:
         """Return the records as a pandas DataFrame."""
         return _to_dataframe(list(self))
-
-    def _fetch_page(self, **page_parameters: Any) -> Any:
-        return self._catalogue.read(f"/{quote(self._collection)}", **self._filters, **page_parameters)
 
 
 class Catalogue:
@@ -236,14 +227,7 @@ class Catalogue:
 
     def proposals(self, state: str | None = None) -> Rows[Proposal]:
         """Return the proposals, the oldest first: all for a curator, their own for a contributor."""
-        proposals: Rows[Proposal] = Rows()
-        cursor = None
-        while True:
-            page = self.read("/proposals", state=state, after=cursor, limit=_PAGE_SIZE)
-            proposals += page["items"]
-            cursor = page["next"]
-            if cursor is None:
-                return proposals
+        return Rows(_iter_pages(self, "/proposals", "after", {"state": state}))
 
     def accept(self, proposal: str, **change: Any) -> Record:
         """Accept a proposal, with `change` on top of it."""
@@ -303,6 +287,17 @@ class Catalogue:
 
     def _send(self, method: str, target: str, *, headers: Mapping[str, str], body: bytes | None = None) -> HttpResponse:
         return _raise_for_status(self._transport.send(Request(method, "/api/v1" + target, headers, body)))
+
+
+def _iter_pages(catalogue: Catalogue, path: str, cursor_name: str, parameters: Mapping[str, Any]) -> Iterator[Any]:
+    """Yield the items of a list, fetched page by page."""
+    cursor = None
+    while True:
+        page = catalogue.read(path, **parameters, limit=_PAGE_SIZE, **{cursor_name: cursor})
+        yield from page["items"]
+        cursor = page["next"]
+        if cursor is None:
+            return
 
 
 def _idempotent_headers(media_type: str) -> dict[str, str]:

@@ -25,6 +25,7 @@ MAX_BYTES = 64 << 20
 _RETRY_STATUSES = (429, 500, 502, 503, 504)
 _REDIRECT_STATUSES = (301, 302, 303, 307, 308)
 _MAX_REDIRECTS = 5
+_MAX_ATTEMPTS = 6
 _CHUNK_BYTES = 1 << 16
 _INITIAL_BACKOFF, _MAX_BACKOFF = 0.2, 20.0
 # The caller gets the response where the server asks to wait longer than this.
@@ -77,17 +78,15 @@ class Transport:
         self,
         base_url: str,
         *,
-        headers: Mapping[str, str] | None = None,
+        headers: Mapping[str, str],
         requests_per_second: float | None = None,
         timeout: float = 30,
-        max_attempts: int = 6,
     ) -> None:
         """Send `headers` with every request; `timeout` is in seconds, for each network operation."""
         self._base = _parse_url(base_url.rstrip("/"))
-        self._headers = {"User-Agent": f"lexarium/{__version__}", "Accept-Encoding": "gzip", **(headers or {})}
+        self._headers = {"User-Agent": f"lexarium/{__version__}", "Accept-Encoding": "gzip", **headers}
         self._interval = 1 / requests_per_second if requests_per_second else 0.0
         self._timeout = timeout
-        self._max_attempts = max_attempts
         self._next_request_at = 0.0
         self._connection: http.client.HTTPConnection | None = None
         self._connected_to: tuple[str, str] | None = None
@@ -108,7 +107,7 @@ class Transport:
 
         Raise `Unreachable` where there is no valid response after all attempts.
         """
-        delays = self._backoff_delays()
+        delays = _backoff_delays()
         while True:
             self._throttle()
             is_reused = self._connection is not None
@@ -126,10 +125,6 @@ class Transport:
                     return response
                 delay = max(delay, retry_after)
             time.sleep(delay)
-
-    def _backoff_delays(self) -> Iterator[float]:
-        for attempt in range(self._max_attempts - 1):
-            yield min(_INITIAL_BACKOFF * 2**attempt, _MAX_BACKOFF) * random.uniform(0.75, 1.25)  # noqa: S311
 
     def _throttle(self) -> None:
         wait = self._next_request_at - time.monotonic()
@@ -204,6 +199,11 @@ class Transport:
             yield chunk
         if response.length or (unzip and not unzip.eof and response.status != http.client.NOT_MODIFIED):
             raise http.client.IncompleteRead(b"")
+
+
+def _backoff_delays() -> Iterator[float]:
+    for attempt in range(_MAX_ATTEMPTS - 1):
+        yield min(_INITIAL_BACKOFF * 2**attempt, _MAX_BACKOFF) * random.uniform(0.75, 1.25)  # noqa: S311
 
 
 def _parse_url(url: str, base: str = "") -> SplitResult:

@@ -1,12 +1,14 @@
 """One entry of the change log."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import sha256
+from typing import Any, NamedTuple
 
 import orjson
 
 from lexarium.domain.record import ProposalOrigin, Record, parse_record
+
+DIGEST_BYTES = 16
 
 
 class Action(StrEnum):
@@ -19,8 +21,7 @@ class Action(StrEnum):
     REVERT = "revert"
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(NamedTuple):
     """Change of one record, with the document of the record after it."""
 
     seq: int
@@ -43,22 +44,12 @@ class Change:
         origin = orjson.loads(self.document).get("proposed")
         return None if origin is None else ProposalOrigin(**origin)
 
-    def compute_digest(self) -> bytes:
-        """Return the checksum of the change."""
-        seq_to_write = self.seq, self.at, self.actor, self.write_id
-        header = (*seq_to_write, self.action, self.collection, self.record_id, self.version)
-        return compute_digest(header, self.document)
 
+def compute_digest(header: tuple[Any, ...], document: bytes) -> bytes:
+    """Return the checksum of a change, whose header is its values before the document.
 
-# All values of a change before its document.
-ChangeHeader = tuple[int, int, str, int, str, str, str, int]
-
-
-_DIGEST_BYTES = 16
-
-
-def compute_digest(header: ChangeHeader, document: bytes) -> bytes:
-    """Return the checksum of a change. A migration has computed it for older changes, so it must not change."""
+    A migration has computed it for older changes, so it must not change.
+    """
     seq, at, actor, write_id, action, collection, record_id, version = header
     text = f"{seq}\n{at}\n{actor}\n{write_id}\n{action}\n{collection}\n{record_id}\n{version}\n"
-    return sha256(text.encode() + document).digest()[:_DIGEST_BYTES]
+    return sha256(text.encode() + document).digest()[:DIGEST_BYTES]

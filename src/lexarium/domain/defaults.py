@@ -15,8 +15,8 @@ def assign_defaults(record: Record, now: int) -> Record:
     collection = record.collection
     missing = [
         name
-        for name in collection.assigned_fields
-        if collection.field_predicates[name] not in stated and name not in record.assigned
+        for name in _DEFAULTS
+        if name in collection.fields and collection.field_predicates[name] not in stated and name not in record.assigned
     ]
     if not missing:
         return record

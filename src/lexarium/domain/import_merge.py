@@ -109,7 +109,7 @@ def _apply_values(current: Record, imported: ImportedRecord, accepted: RecordVal
     record = current
     if "definition_text" in accepted:
         # A new definition gets the imported author and time, or new ones.
-        record = record.state_fields({name: "" for name in record.fields if name.startswith("def_")})
+        record = record.drop_fields([name for name in record.fields if name.startswith("def_")])
         accepted |= {name: value for name, value in imported.fields.items() if name.startswith("def_")}
     elif imported.fields.get("definition_text", definition := record.fields.get("definition_text")) != definition:
         accepted = {name: value for name, value in accepted.items() if not name.startswith("def_")}

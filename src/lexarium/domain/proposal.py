@@ -14,33 +14,14 @@ class ProposalState(StrEnum):
 
 
 @dataclass(frozen=True)
-class Quota:
-    """Limits of the open proposals of a contributor, by number and by total bytes of their changes."""
-
-    count: int = 1_000
-    bytes: int = 16 << 20
-
-
-_quota = [Quota()]
-
-
-def get_quota() -> Quota:
-    """Return the quota of this process."""
-    return _quota[0]
-
-
-def set_quota(quota: Quota) -> None:
-    """Set the quota of this process, at start-up."""
-    _quota[0] = quota
-
-
-@dataclass(frozen=True)
 class ProposalFilter:
-    """Filter and order of open proposals."""
+    """Filter and order of proposals. None means any value."""
 
     collection: str | None = None
     author: str | None = None
     newest_first: bool = False
+    state: ProposalState | None = ProposalState.OPEN
+    record: str | None = None
 
 
 @dataclass(frozen=True)

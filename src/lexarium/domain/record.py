@@ -1,6 +1,6 @@
 """Record at one version, and its document in the change log."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
@@ -192,15 +192,20 @@ class Record:
         return tags | {cache_tags.record_tag(relation.target) for relation in self.relations}
 
     def state_fields(self, values: Fields) -> "Record":
-        """Return the record with statements that give fields these values. An empty text removes a statement."""
-        predicates = self.collection.field_predicates
-        statements = {
-            predicates[name]: [] if value == "" else [_to_statement(predicates[name], value, self.collection)]
-            for name, value in values.items()
-            if self.fields[name] != value or name in self.assigned
-        }
-        assigned = {name: value for name, value in self.assigned.items() if name not in values}
-        return replace(self._restate(statements), assigned=assigned)
+        """Return the record with statements that give fields these values."""
+        changed = {name: value for name, value in values.items() if self.fields[name] != value or name in self.assigned}
+        statements, empty = _split_values(self.collection, changed)
+        record = self._restate({self.collection.field_predicates[name] for name in changed}, statements)
+        return replace(record, assigned={**self._keep_assigned(changed), **empty})
+
+    def drop_fields(self, names: Iterable[str]) -> "Record":
+        """Return the record without statements or assigned values of these fields."""
+        record = self._restate({self.collection.field_predicates[name] for name in names})
+        return replace(record, assigned=self._keep_assigned(names))
+
+    def _keep_assigned(self, names: Iterable[str]) -> Fields:
+        dropped = set(names)
+        return {name: value for name, value in self.assigned.items() if name not in dropped}
 
     def assign_fields(self, values: Fields) -> "Record":
         """Return the record with values that the server sets. Where a statement has the field, it is replaced."""
@@ -212,40 +217,29 @@ class Record:
 
     def with_aliases(self, aliases: Iterable[Alias]) -> "Record":
         """Return the record with other statements of aliases. The field `alias` stays."""
-        statements: dict[str, list[Statement]] = {predicate: [] for predicate in ALIAS_SCOPES}
-        for alias in aliases:
-            predicate = ALIAS_PREDICATES[alias.scope]
-            statements[predicate].append(Statement(predicate, Text(alias.text, alias.lang)))
-        return self._restate(statements)
+        statements = [Statement(ALIAS_PREDICATES[alias.scope], Text(alias.text, alias.lang)) for alias in aliases]
+        return self._restate(ALIAS_SCOPES, statements)
 
     def with_sources(self, sources: Iterable[str]) -> "Record":
         """Return the record with other sources."""
-        return self._restate({SOURCE: [Statement(SOURCE, Text(source)) for source in sources]})
+        return self._restate({SOURCE}, [Statement(SOURCE, Text(source)) for source in sources])
 
     def with_relations(self, relations: Iterable[Relation]) -> "Record":
         """Return the record with other relations."""
         predicates = self.collection.relation_predicates
-        statements: dict[str, list[Statement]] = {predicate: [] for predicate in predicates.values()}
-        for relation in sorted(relations):
-            predicate = predicates[relation.relation]
-            statements[predicate].append(Statement(predicate, Reference(relation.target)))
-        return self._restate(statements)
-
-    def _restate(self, statements: Mapping[str, Iterable[Statement]]) -> "Record":
-        """Return the record with other statements of some predicates. Equal values keep their qualifiers."""
-        existing = {(statement.predicate, statement.value): statement for statement in self.statements}
-        kept = [statement for statement in self.statements if statement.predicate not in statements]
-        restated = [
-            existing.get((statement.predicate, statement.value), statement)
-            for group in statements.values()
-            for statement in group
+        statements = [
+            Statement(predicates[relation.relation], Reference(relation.target)) for relation in sorted(relations)
         ]
+        return self._restate(self.collection.relation_names, statements)
+
+    def _restate(self, predicates: Container[str], statements: Sequence[Statement] = ()) -> "Record":
+        """Return the record with other statements of these predicates. Equal values keep their qualifiers."""
+        existing = {(statement.predicate, statement.value): statement for statement in self.statements}
+        kept = [statement for statement in self.statements if statement.predicate not in predicates]
+        restated = [existing.get((statement.predicate, statement.value), statement) for statement in statements]
         # Predicates stay where they were.
-        order = {
-            predicate: place
-            for place, predicate in enumerate(dict.fromkeys(item.predicate for item in self.statements))
-        }
-        ordered = sorted([*kept, *restated], key=lambda item: order.get(item.predicate, len(order)))
+        places = {statement.predicate: place for place, statement in enumerate(self.statements)}
+        ordered = sorted(kept + restated, key=lambda statement: places.get(statement.predicate, len(places)))
         return replace(self, statements=normalize(ordered))
 
     def to_document(self, origin: ProposalOrigin | None = None) -> bytes:
@@ -272,16 +266,24 @@ def build_record(
     sources: Iterable[str] = (),
 ) -> Record:
     """Return a record that states these fields, relations, aliases and sources."""
-    statements = [
-        _to_statement(collection.field_predicates[name], value, collection)
-        for name, value in fields.items()
-        if name != "id" and value != ""
-    ]
-    empty = {name: value for name, value in fields.items() if value == "" and name in collection.assigned_fields}
+    statements, empty = _split_values(collection, fields)
     record = Record(collection, fields["id"], tuple(statements), assigned=empty)
     if aliases is not None:
         record = record.with_aliases(aliases)
     return record.with_sources(sources).with_relations(relations)
+
+
+def _split_values(collection: Collection, values: Fields) -> tuple[list[Statement], Fields]:
+    """Return the statements of fields, and the empty values of fields that have a default."""
+    predicates = collection.field_predicates
+    statements = [
+        _to_statement(predicates[name], value, collection)
+        for name, value in values.items()
+        if value != "" and name in predicates
+    ]
+    return statements, {
+        name: "" for name, value in values.items() if value == "" and name in collection.assigned_fields
+    }
 
 
 def _to_statement(predicate: str, value: str | int, collection: Collection) -> Statement:

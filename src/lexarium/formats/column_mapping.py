@@ -13,26 +13,20 @@ MAPPING_TARGETS: tuple[str, ...] = (
     *("collection", "aliases", "sources", "state", "replaced_by"),
     *RELATION_TYPES,
 )
-_INVALID_MAPPING = "The map cannot be used."
 
 
 def parse_mapping_options(options: Sequence[str]) -> dict[str, str]:
     """Parse pairs `COLUMN=MEANING`, and files with one such pair a line; raise InvalidInput with all problems."""
     problems: list[FieldProblem] = []
-    pairs = list(_iter_pairs(options, problems))
-    try:
-        column_mapping = parse_mapping_pairs(pairs)
-    except InvalidInput as error:
-        raise InvalidInput(str(error), [*problems, *error.problems]) from None
-    if problems:
-        raise InvalidInput(_INVALID_MAPPING, problems)
-    return column_mapping
+    return parse_mapping_pairs(list(_iter_pairs(options, problems)), problems)
 
 
-def parse_mapping_pairs(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
+def parse_mapping_pairs(
+    pairs: Iterable[tuple[str, str]], former_problems: Iterable[FieldProblem] = ()
+) -> dict[str, str]:
     """Parse pairs `COLUMN=MEANING`, each given with its location; raise InvalidInput with all problems."""
     column_mapping: dict[str, str] = {}
-    problems: list[FieldProblem] = []
+    problems = [*former_problems]
     for location, pair in pairs:
         # An IRI may contain other equals signs.
         column, equals, field = (part.strip() for part in pair.rpartition("="))
@@ -45,7 +39,7 @@ def parse_mapping_pairs(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
         else:
             column_mapping[column] = field
     if problems:
-        raise InvalidInput(_INVALID_MAPPING, problems)
+        raise InvalidInput("The map cannot be used.", problems)
     return column_mapping
 
 

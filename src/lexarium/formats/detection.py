@@ -9,9 +9,7 @@ from lexarium.formats.registry import FORMATS, Format
 # Bytes at the beginning that are looked at.
 SNIFF_BYTES = 1 << 16
 
-_FORMAT_BY_EXTENSION = {
-    extension: entry for entry in FORMATS.values() if entry.can_read for extension in entry.extensions
-}
+_FORMAT_BY_EXTENSION = {extension: entry for entry in FORMATS.values() for extension in entry.extensions}
 _TABLE_FORMATS = ("csv", "tsv")
 _JSONLD_KEYWORD = re.compile(rb'"@(?:context|graph|id|type)"\s*:')
 _NTRIPLES_LINE = re.compile(
@@ -42,9 +40,8 @@ def detect_format(name: str, head: bytes, *, allow_tables: bool = True) -> Forma
     # JSON-LD often has the extension .json too.
     detected = _detect_by_content(head.lstrip()) if by_extension is None else _detect_json_kind(head.lstrip())
     if detected is None or (detected in _TABLE_FORMATS and not allow_tables):
-        readable = ", ".join(entry.name for entry in FORMATS.values() if entry.can_read)
         message = "has no format that its name or its beginning tells"
-        raise UnknownFormatError(f"{message}; give --format, one of {readable}")
+        raise UnknownFormatError(f"{message}; give --format, one of {', '.join(FORMATS)}")
     return FORMATS[detected]
 
 

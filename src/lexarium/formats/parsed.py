@@ -105,6 +105,16 @@ class ReadOptions:
         return self.choose_collection(collection, record.line)
 
 
+@dataclass(frozen=True)
+class WriteOptions:
+    """Options for writing a file."""
+
+    format: Format
+    vocabulary: Vocabulary
+    # The exported revision.
+    revision: int = 0
+
+
 class WarningCounter:
     """Count warnings by message."""
 

@@ -13,17 +13,17 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePath
 from typing import IO, Any, BinaryIO, cast
 
 import zstandard
 
+from lexarium.compression import strip_compression_suffix
 from lexarium.domain.errors import LexariumError
-from lexarium.formats.text_encoding import SupportsRead
 
 STANDARD_INPUT = Path("-")
 
-_COMPRESSION_SUFFIXES = (".gz", ".zip", ".bz2", ".xz", ".zst")
 # Memory of a zstd decompressor.
 _MAX_WINDOW_BYTES = 128 << 20
 _DECOMPRESSORS: dict[bytes, Callable[[BinaryIO], Any]] = {
@@ -80,7 +80,7 @@ class SourceDocument:
     file_name: str
     # Some of its first bytes.
     head: bytes
-    stream: BinaryIO
+    stream: io.BufferedReader
     # Returns the number of bytes read from the file on disk.
     bytes_read: Callable[[], int]
     # The names of the other members of the archive.
@@ -105,8 +105,8 @@ def open_documents(path: Path) -> Iterator[SourceDocument]:
         stream = file
         for magic, opener in _DECOMPRESSORS.items():
             if head.startswith(magic):
-                stream = io.BufferedReader(_LimitedStream(opener(file), _DecompressionLimit(bytes_read)))
-        yield SourceDocument(display_name, _strip_compression_suffix(path.name), stream.peek(), stream, bytes_read)
+                stream = io.BufferedReader(_LimitedStream(partial(opener, file), _DecompressionLimit(bytes_read)))
+        yield SourceDocument(display_name, strip_compression_suffix(path.name), stream.peek(), stream, bytes_read)
 
 
 def reject_unsupported(head: bytes) -> None:
@@ -135,39 +135,22 @@ def _open_zip_members(path: Path, file: BinaryIO) -> Iterator[SourceDocument]:
         # One limit for all members, by the size of the archive: the sizes that it states may be wrong.
         size = os.fstat(file.fileno()).st_size
         limit = _DecompressionLimit(lambda: size)
-        outer_name = _strip_compression_suffix(path.name)
+        outer_name = strip_compression_suffix(path.name)
         for member in members:
             display_name, file_name = f"{path}, {member.filename}", PurePath(member.filename)
             if len(members) == 1:
                 display_name = str(path)
                 # Only the name of the archive may show the format.
                 file_name = PurePath(outer_name) if not file_name.suffix and PurePath(outer_name).suffix else file_name
-            name = _strip_compression_suffix(file_name.name)
+            name = strip_compression_suffix(file_name.name)
             sibling_names = tuple(info.filename for info in members if info is not member)
-            with io.BufferedReader(_LimitedStream(_LazyZipMember(archive, member), limit)) as stream:
+            stream: io.BufferedReader = io.BufferedReader(_LimitedStream(partial(archive.open, member), limit))
+            with stream:
                 yield SourceDocument(display_name, name, stream.peek(), stream, file.tell, sibling_names)
 
 
 def _is_hidden(name: str) -> bool:
     return name.startswith("__MACOSX/") or PurePath(name).name.startswith(".")
-
-
-def _strip_compression_suffix(name: str) -> str:
-    stem, dot, suffix = name.rpartition(".")
-    return stem if dot + suffix.lower() in _COMPRESSION_SUFFIXES else name
-
-
-class _LazyZipMember:
-    """A member of an archive, opened on the first read, so that its errors are handled like read errors."""
-
-    def __init__(self, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> None:
-        self._archive = archive
-        self._member = member
-        self._stream: Any = None
-
-    def read(self, size: int) -> bytes:
-        self._stream = self._stream or self._archive.open(self._member)
-        return bytes(self._stream.read(size))
 
 
 class _DecompressionLimit:
@@ -188,11 +171,12 @@ class _DecompressionLimit:
 
 
 class _LimitedStream(io.RawIOBase):
-    """A decompressed stream; raises UnreadableFileError if it is damaged or too large."""
+    """A decompressed stream, opened on the first read; raises UnreadableFileError if it is damaged or too large."""
 
-    def __init__(self, stream: Any, limit: _DecompressionLimit) -> None:
+    def __init__(self, open_stream: Callable[[], Any], limit: _DecompressionLimit) -> None:
         super().__init__()
-        self._stream = stream
+        self._open_stream = open_stream
+        self._stream: Any = None
         self._limit = limit
 
     def readable(self) -> bool:
@@ -200,6 +184,7 @@ class _LimitedStream(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         try:
+            self._stream = self._stream or self._open_stream()
             data = self._stream.read(len(buffer))
         except _DECOMPRESSION_ERRORS as error:
             raise UnreadableFileError(f"is damaged, or not compressed as it says: {error}") from None
@@ -209,7 +194,7 @@ class _LimitedStream(io.RawIOBase):
 
 
 @contextmanager
-def open_seekable(stream: SupportsRead) -> Iterator[IO[bytes]]:
+def open_seekable(stream: BinaryIO) -> Iterator[IO[bytes]]:
     """Copy a stream to a seekable file: in memory, or on disk if it has more than a few megabytes."""
     with tempfile.SpooledTemporaryFile(_MAX_MEMORY_BYTES) as file:
         shutil.copyfileobj(stream, file, _COPY_CHUNK_BYTES)

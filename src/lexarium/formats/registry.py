@@ -1,12 +1,13 @@
 """The table of formats. A codec is imported on first use, so that starting stays fast.
 
-A codec is a module with `read(stream, options)`, which yields parsed records, or `write(format, vocabulary, records)`,
-which yields bytes, or both. Several formats may share one.
+A codec is a module with `read(stream, options)`, which takes a BufferedReader of UTF-8 and ReadOptions and yields
+ParsedRecords, and with `write(items, options)`, which takes the items that the format names and WriteOptions and yields
+bytes. Several formats may share one.
 """
 
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import Any, Literal
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,8 @@ class Format:
     # Exported files get the first.
     extensions: tuple[str, ...]
     codec_module: str
-    can_read: bool = True
+    # What `write` takes: records in any state, all changes (None: pause), or rendered v-alpha documents.
+    items: Literal["records", "changes", "documents"] = "records"
     can_write: bool = True
 
     @property
@@ -28,14 +30,14 @@ class Format:
         return import_module(f"lexarium.formats.{self.codec_module}")
 
 
-_OWL_DESCRIPTION = "OWL in RDF/XML, Turtle or any other RDF"
-_JSONL_DESCRIPTION = "JSON Lines: everything, with history"
-
+# fmt: off
 FORMATS: dict[str, Format] = {
     entry.name: entry
     for entry in (
-        Format("v-alpha", "JSON as a v-alpha server gives it", "application/json", (".json",), "json.valpha"),
-        Format("jsonl", _JSONL_DESCRIPTION, "application/jsonl", (".jsonl", ".ndjson"), "json.jsonl"),
+        Format("v-alpha", "JSON as a v-alpha server gives it", "application/json", (".json",), "json.valpha",
+               "documents"),
+        Format("jsonl", "JSON Lines: everything, with history", "application/jsonl", (".jsonl", ".ndjson"),
+               "json.jsonl", "changes"),
         Format("csv", "Comma-separated values", "text/csv", (".csv",), "tables.codec"),
         Format("tsv", "Tab-separated values", "text/tab-separated-values", (".tsv", ".tab"), "tables.codec"),
         Format("skos", "SKOS in Turtle", "text/turtle", (".ttl",), "rdf.codec"),
@@ -43,6 +45,7 @@ FORMATS: dict[str, Format] = {
         Format("ntriples", "SKOS in N-Triples", "application/n-triples", (".nt",), "rdf.codec"),
         Format("jsonld", "SKOS in JSON-LD", "application/ld+json", (".jsonld",), "rdf.codec"),
         Format("obo", "OBO 1.4", "text/obo", (".obo",), "obo.codec"),
-        Format("owl", _OWL_DESCRIPTION, "application/rdf+xml", (".owl",), "rdf.codec", can_write=False),
+        Format("owl", "OWL in RDF/XML, Turtle or any other RDF", "application/rdf+xml", (".owl",), "rdf.codec",
+               can_write=False),
     )
 }

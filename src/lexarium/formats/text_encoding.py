@@ -3,54 +3,43 @@
 import codecs
 import io
 import re
-from typing import Any, BinaryIO, Protocol
+from typing import Any
 
 from lexarium.formats.parsed import ParseError
 
 _CHUNK_BYTES = 1 << 18
-# If one begins with another, the longer is first.
-BYTE_ORDER_MARKS = {
-    codecs.BOM_UTF8: "utf-8-sig",
+# Byte order marks, and the beginning of XML without one. If one begins with another, the longer is first.
+_WIDE_ENCODINGS = {
     codecs.BOM_UTF32_LE: "utf-32",
     codecs.BOM_UTF32_BE: "utf-32",
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
+    b"<\0?\0": "utf-16-le",
+    b"\0<\0?": "utf-16-be",
 }
 _XML_ENCODING_PATTERN = re.compile(rb"""<\?xml\s[^>]*?encoding\s*=\s*["']([\w.:-]+)["']""")
-_UTF8_NAMES = (b"utf-8", b"utf8", b"us-ascii", b"ascii")
+_UTF8_NAMES = ("utf-8", "utf8", "us-ascii", "ascii")
 _MAX_LISTED_LINES = 20
-
-
-class SupportsRead(Protocol):
-    """A binary stream."""
-
-    def read(self, size: int = ..., /) -> bytes:
-        """Return at most `size` bytes; none at the end."""
-
-
-def get_xml_encoding(head: bytes) -> str | None:
-    """Return the encoding that an XML document declares; None if that is UTF-8, or none."""
-    match = _XML_ENCODING_PATTERN.match(head.removeprefix(codecs.BOM_UTF8))
-    return None if match is None or match.group(1).lower() in _UTF8_NAMES else match.group(1).decode().lower()
 
 
 class Utf8Stream(io.RawIOBase):
     """A stream of text, converted to UTF-8 without a byte order mark.
 
-    Bytes that are not UTF-8 are read as Windows-1252, and their lines are recorded. An XML document that declares
-    another encoding is passed through: the XML parser handles that.
+    A byte order mark or an XML declaration may state another encoding. Otherwise bytes that are not UTF-8 are read as
+    Windows-1252, and their lines are recorded.
     """
 
-    def __init__(self, stream: BinaryIO) -> None:
+    def __init__(self, stream: io.BufferedReader) -> None:
         super().__init__()
         self._stream = stream
-        head = stream.peek(1024) if isinstance(stream, io.BufferedReader) else b""
-        encoding = next((name for bom, name in BYTE_ORDER_MARKS.items() if head.startswith(bom)), "utf-8")
-        is_wide = not encoding.startswith("utf-8")
-        self._pass_through = get_xml_encoding(head) is not None or (is_wide and b"<\0?\0x" in head)
-        self._decoder = codecs.getincrementaldecoder(encoding)() if is_wide else None
-        if encoding == "utf-8-sig":
+        head = stream.peek(1024)
+        if head.startswith(codecs.BOM_UTF8):
             stream.read(len(codecs.BOM_UTF8))
+        wide_encodings = (name for start, name in _WIDE_ENCODINGS.items() if head.startswith(start))
+        declaration = _XML_ENCODING_PATTERN.match(head)
+        declared = declaration.group(1).decode().lower() if declaration else "utf-8"
+        self._encoding = next(wide_encodings, declared)
+        self._decoder: codecs.IncrementalDecoder | None = None
         self._buffer = b""
         self._partial_char = b""
         self._at_end = False
@@ -83,24 +72,35 @@ class Utf8Stream(io.RawIOBase):
     def _read_chunk(self) -> bytes:
         data = self._stream.read(_CHUNK_BYTES)
         self._at_end = not data
-        if self._pass_through:
-            return data
-        if self._decoder is not None:
-            try:
-                data = self._decoder.decode(data, self._at_end).encode()
-            except UnicodeError as error:
-                message = "the byte order mark says UTF-16 or UTF-32, but the text is not"
-                raise ParseError(f"{message}: {error}", self._line_number, 1) from None
-        else:
-            data = self._partial_char + data
-            complete = len(data) if self._at_end else _complete_length(data)
-            data, self._partial_char = data[:complete], data[complete:]
-            try:
-                data.decode()
-            except UnicodeDecodeError:
-                data = self._decode_with_fallback(data)
+        data = self._check_utf8(data) if self._encoding in _UTF8_NAMES else self._transcode(data)
         self._line_number += data.count(b"\n")
         return data
+
+    def _transcode(self, data: bytes) -> bytes:
+        try:
+            if self._decoder is None:
+                "".encode(self._encoding)  # Rejects codecs that are no text encodings.
+                self._decoder = codecs.getincrementaldecoder(self._encoding)()
+            return self._decoder.decode(data, self._at_end).encode()
+        except LookupError:
+            message = f"it is declared to be in {self._encoding}, which is no encoding known here"
+            raise ParseError(message, 1, 1) from None
+        except UnicodeError as error:
+            message = f"it is declared to be in {self._encoding}, but is not"
+            if self._encoding in ("utf-16", "utf-32"):
+                message = f"the byte order mark says UTF-16 or UTF-32, but the text is not: {error}"
+            raise ParseError(message, self._line_number, 1) from None
+
+    def _check_utf8(self, data: bytes) -> bytes:
+        data = self._partial_char + data
+        try:
+            _, complete = codecs.utf_8_decode(data, "strict", self._at_end)
+            decoded = data[:complete]
+        except UnicodeDecodeError:
+            _, complete = codecs.utf_8_decode(data, "replace", self._at_end)
+            decoded = self._decode_with_fallback(data[:complete])
+        self._partial_char = data[complete:]
+        return decoded
 
     def _decode_with_fallback(self, data: bytes) -> bytes:
         lines = data.splitlines(keepends=True) if b"\n" in data else [data]
@@ -138,15 +138,3 @@ def _decode_windows_1252(error: UnicodeError) -> tuple[str, int]:
 
 
 codecs.register_error(_FALLBACK_HANDLER, _decode_windows_1252)
-
-
-def _complete_length(data: bytes) -> int:
-    """Return the length of the data without an incomplete character at its end."""
-    for back in range(1, min(4, len(data) + 1)):
-        byte = data[-back]
-        if byte >= 0xC0:
-            length = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
-            return len(data) - back if length > back else len(data)
-        if byte < 0x80:
-            break
-    return len(data)

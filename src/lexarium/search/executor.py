@@ -12,7 +12,7 @@ from tantivy import DocAddress, Document, Order, Query
 
 from lexarium.domain.schema.collections import COLLECTIONS, DEFAULT_SEARCH_COLLECTIONS
 from lexarium.search.documents import LABEL_SEPARATOR
-from lexarium.search.index import IndexSnapshot, translate_errors
+from lexarium.search.index import IndexSnapshot, translated_errors
 from lexarium.search.queries import QueryBuilder, SearchFilter, any_of
 from lexarium.search.query_parser import ParsedQuery, max_edits, parse_query
 from lexarium.search.ranking import MatchGrade, MatchSource, Tier, add_best_label, grade_match
@@ -41,11 +41,6 @@ class IndexHit(NamedTuple):
         """Best first; of equal hits the shorter name."""
         name = self.labels[0]
         return -self.score, len(name), name.casefold(), self.record_id
-
-    @property
-    def completion_sort_key(self) -> tuple[Tier, bool, tuple[float, int, str, str]]:
-        """Best first; within a tier the default collections."""
-        return self.grade.tier, self.collection not in DEFAULT_SEARCH_COLLECTIONS, self.sort_key
 
     def grade_with_label(self, parsed_query: ParsedQuery) -> MatchGrade:
         """Return the grade with the label that matches best."""
@@ -121,7 +116,10 @@ class QueryExecutor:
 
     def get_completions(self, limit: int) -> list[IndexHit]:
         """Return the first hits for autocompletion: the default collections first within a tier."""
-        ordered = sorted(self.ranked_hits, key=lambda hit: hit.completion_sort_key)
+        ordered = sorted(
+            self.ranked_hits,
+            key=lambda hit: (hit.grade.tier, hit.collection not in DEFAULT_SEARCH_COLLECTIONS, hit.sort_key),
+        )
         return ordered[:limit] + self.get_page(len(ordered), limit)
 
     def iter_record_ids(self) -> Iterator[str]:
@@ -140,7 +138,7 @@ class QueryExecutor:
         }
         fuzzy_steps, _ = self._fuzzy
         steps = (*self._exact_steps, *self._all_words_steps, *fuzzy_steps, *self._definition_steps)
-        with translate_errors():
+        with translated_errors:
             aggregated = self._searcher.aggregate(any_of([step.query for step in steps]), aggregations)
         counts = {
             name: {str(bucket["key"]): int(bucket["doc_count"]) for bucket in aggregated[name]["buckets"]}
@@ -156,7 +154,7 @@ class QueryExecutor:
         best = next(iter(self._label_matches.values()), None)
         by_identifier = best is not None and best.step.source is MatchSource.ID
         collections = self._filter.collections or (tuple(COLLECTIONS) if by_identifier else DEFAULT_SEARCH_COLLECTIONS)
-        with translate_errors():
+        with translated_errors:
             return tuple(name for name in collections if self._searcher.doc_freq("collection", name))
 
     @cached_property
@@ -274,7 +272,7 @@ class QueryExecutor:
         raw_hits = dict(previous or {})
         for step in steps if len(raw_hits) < limit else ():
             order: dict[str, Any] = {} if step.uses_bm25 else {"order_by_field": "order", "order": Order.Asc}
-            with translate_errors():
+            with translated_errors:
                 hits = self._searcher.search(step.query, limit, count=False, **order).hits
             for weight, address in hits:
                 raw_hits.setdefault((address.segment_ord, address.doc), _RawHit(address, weight, step))
@@ -300,7 +298,7 @@ class QueryExecutor:
         )
 
     def _get_document(self, raw_hit: _RawHit) -> Document:
-        with translate_errors():
+        with translated_errors:
             return self._searcher.doc(raw_hit.address)
 
 

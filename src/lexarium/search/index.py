@@ -6,11 +6,11 @@ One process writes at a time; the others read, and see a commit once they reload
 import fcntl
 import os
 import shutil
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 from weakref import finalize
 
 from tantivy import Document, Index, Query, Schema, Searcher
@@ -25,6 +25,8 @@ _MEGABYTE = 1_000_000
 _UPDATE_HEAP_BYTES = 30 * _MEGABYTE
 _BUILD_HEAP_BYTES = 400 * _MEGABYTE
 _MAX_CACHED_RESULTS = 500
+# Documents per record that a check reads: an index should hold a record once.
+_MAX_DUPLICATES = 10
 # Files that do not belong to one segment.
 _MUTABLE_SUFFIXES = (".json", ".lock")
 _MAX_HELD_FILES = 250
@@ -55,6 +57,22 @@ class IndexPosition(NamedTuple):
     revision: int
 
 
+class IndexedRecord(NamedTuple):
+    """The stored fields of a record's document."""
+
+    version: int
+    collection: str
+    state: str
+    labels: str
+
+    @classmethod
+    def from_change(cls, change: Change) -> Self:
+        """Return the fields that the document of a changed record should have."""
+        record = change.to_record()
+        labels = documents.join_labels(documents.list_labels(record))
+        return cls(change.version, change.collection, record.state, labels)
+
+
 class IndexSnapshot(NamedTuple):
     """One unchanging state of an index."""
 
@@ -74,13 +92,31 @@ class IndexSnapshot(NamedTuple):
             result = self.result_cache[key] = compute()
         return result
 
+    @property
+    def record_count(self) -> int:
+        """The number of documents of records; one more document holds the position."""
+        with translated_errors:
+            return self.searcher.num_docs - 1
+
+    def find_records(self, record_ids: Sequence[str]) -> dict[str, list[IndexedRecord]]:
+        """Return the documents of records, by record id."""
+        indexed: dict[str, list[IndexedRecord]] = {}
+        query = Query.term_set_query(self.schema, "record", list(record_ids))
+        with translated_errors:
+            for _, address in self.searcher.search(query, _MAX_DUPLICATES * len(record_ids), count=False).hits:
+                document = self.searcher.doc(address)
+                texts = (str(document.get_first(name)) for name in ("collection", "state", "labels"))
+                indexed_record = IndexedRecord(int(document.get_first("version") or 0), *texts)
+                indexed.setdefault(str(document.get_first("record")), []).append(indexed_record)
+        return indexed
+
 
 class SearchIndex:
     """An index, open for reading."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        with translate_errors():
+        with translated_errors:
             self._index = Index.open(str(path))
             documents.register_tokenizers(self._index)
             # We reload when the position changes; tantivy need not poll.
@@ -92,7 +128,7 @@ class SearchIndex:
 
     def reload(self) -> None:
         """Load the last commit."""
-        with translate_errors():
+        with translated_errors:
             self._index.reload()
             searcher = self._index.searcher()
             position = _read_position(searcher, self._index.schema)
@@ -127,7 +163,7 @@ class SearchIndexWriter:
 
     def __init__(self, index: Index, heap_bytes: int) -> None:
         try:
-            with translate_errors():
+            with translated_errors:
                 self._writer: Any = index.writer(heap_bytes, 1)  # None once closed
                 # Files left by a killed process may have the names that come next.
                 self._writer.garbage_collect_files()
@@ -141,18 +177,18 @@ class SearchIndexWriter:
 
     def replace(self, change: Change) -> None:
         """Replace the document of the changed record."""
-        with translate_errors():
+        with translated_errors:
             self._writer.delete_documents_by_term("record", change.record_id)
         self.add(change)
 
     def add(self, change: Change) -> None:
         """Add the changed record, of which the index has no document."""
-        with translate_errors():
+        with translated_errors:
             self._writer.add_document(documents.build_document(change.to_record(), change.version))
 
     def clear(self) -> None:
         """Delete all documents."""
-        with translate_errors():
+        with translated_errors:
             self._writer.delete_all_documents()
 
     def commit(self, position: IndexPosition) -> None:
@@ -160,7 +196,7 @@ class SearchIndexWriter:
         document = Document()
         document.add_text("position", _POSITION_TERM)
         document.add_text("labels", f"{position.epoch} {position.revision}")
-        with translate_errors():
+        with translated_errors:
             self._writer.delete_documents_by_term("position", _POSITION_TERM)
             self._writer.add_document(document)
             self._writer.commit()
@@ -168,7 +204,7 @@ class SearchIndexWriter:
     def close(self, *, wait_for_merges: bool = False) -> None:
         """Release the lock; optionally after all merges are done. May be called again."""
         if self._writer is not None and wait_for_merges:
-            with translate_errors():
+            with translated_errors:
                 self._writer.wait_merging_threads()
         self._writer = None
 
@@ -256,7 +292,10 @@ def _close_all(held_files: dict[str, int], removed_files: Iterable[int]) -> None
 
 
 class _ErrorTranslator:
-    """Raise IndexCorrupt for the errors of tantivy. A class, since it is entered for every hit and must be fast."""
+    """Raise IndexCorrupt for the errors of tantivy, which has no exception classes of its own.
+
+    One instance serves all, since it is entered for every hit and must be fast.
+    """
 
     def __enter__(self) -> None:
         pass
@@ -266,9 +305,4 @@ class _ErrorTranslator:
             raise IndexCorrupt(str(error)) from error
 
 
-_ERROR_TRANSLATOR = _ErrorTranslator()
-
-
-def translate_errors() -> _ErrorTranslator:
-    """Raise IndexCorrupt for the errors of tantivy, which has no exception classes of its own."""
-    return _ERROR_TRANSLATOR
+translated_errors = _ErrorTranslator()

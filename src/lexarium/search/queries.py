@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations
 from math import prod
-from typing import NamedTuple
 
 from tantivy import Occur, Query, Schema, Searcher
 
@@ -14,7 +13,7 @@ from lexarium.domain.schema.collections import COLLECTIONS, DEFAULT_SEARCH_COLLE
 from lexarium.search import documents
 from lexarium.search.analysis.plurals import singularize
 from lexarium.search.documents import STOP_WORDS, WORD_END
-from lexarium.search.index import translate_errors
+from lexarium.search.index import translated_errors
 from lexarium.search.query_parser import ParsedQuery, QueryWord, max_edits
 
 # Pairs of initials are tried only for the shortest words, since longer ones are rare enough by themselves.
@@ -131,12 +130,12 @@ class QueryBuilder:
         initials: list[str] = []
         remaining = [*frequencies]
         lowest_cost = _estimate_cost([*start_frequency, *frequencies.values()])
-        for plan in plans if label in documents.INITIALS_FIELDS else ():
-            uncovered = [word for word in frequencies if word not in plan.covered_words]
-            pair_frequency = self._doc_frequency(f"{label}_pairs", plan.initials)
+        for pairs, covered_words in plans if label in documents.INITIALS_FIELDS else ():
+            uncovered = [word for word in frequencies if word not in covered_words]
+            pair_frequency = self._doc_frequency(f"{label}_pairs", pairs)
             cost = _estimate_cost([*start_frequency, pair_frequency, *(frequencies[word] for word in uncovered)])
             if cost < lowest_cost:
-                initials, remaining, lowest_cost = plan.initials, uncovered, cost
+                initials, remaining, lowest_cost = pairs, uncovered, cost
         queries = [] if first is None else [self._word_query("first_grams", first, whole_word=False)]
         queries += [self._any_term(f"{label}_pairs", initials)] if initials else []
         return queries + [self._word_query(f"{label}_grams", word, whole_word=False) for word in remaining]
@@ -146,7 +145,7 @@ class QueryBuilder:
 
     def _doc_frequency(self, field: str, terms: Iterable[str]) -> int:
         doc_freq = self._searcher.doc_freq
-        with translate_errors():
+        with translated_errors:
             return sum(doc_freq(field, partition + term) for partition in self._partitions for term in terms)
 
     def _word_query(self, field: str, word: QueryWord, *, whole_word: bool) -> Query:
@@ -220,11 +219,8 @@ def all_of(queries: Sequence[Query]) -> Query:
     return queries[0] if len(queries) == 1 else Query.boolean_query([(Occur.Must, query) for query in queries])
 
 
-class _InitialsPlan(NamedTuple):
-    """Pairs of initials of two words, and those of the two words that need no query besides."""
-
-    initials: list[str]
-    covered_words: list[QueryWord]
+# Pairs of initials of two words, and those of the two words that need no query besides.
+_InitialsPlan = tuple[list[str], list[QueryWord]]
 
 
 @lru_cache(16)  # One search needs it several times.
@@ -239,7 +235,7 @@ def _plan_initials(words: tuple[QueryWord, ...]) -> tuple[list[QueryWord], list[
     for first, second, length in _iter_word_pairs(unique_words):
         initials = first.initials_with(second, length)
         covered_words = [word for word, letters in ((first, 1), (second, length)) if word.is_covered_by(letters)]
-        plans += [_InitialsPlan(initials, covered_words)] if initials else []
+        plans += [(initials, covered_words)] if initials else []
     return required, plans
 
 

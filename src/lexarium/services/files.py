@@ -7,7 +7,7 @@ from pathlib import Path
 
 from lexarium.domain.errors import Conflict
 from lexarium.store.database import Database
-from lexarium.store.engine.catalogue import read_position
+from lexarium.store.position import read_position
 
 
 def sidecar_path(database: Database, purpose: str) -> Path:
@@ -15,8 +15,7 @@ def sidecar_path(database: Database, purpose: str) -> Path:
     file = database.backend.path
     if file is not None:
         return file.with_name(f"{file.name}-{purpose}")
-    with database.read() as snapshot:
-        return Path(f"lexarium-{purpose}-{read_position(snapshot).epoch}")
+    return Path(f"lexarium-{purpose}-{database.run_read(read_position).epoch}")
 
 
 @contextmanager

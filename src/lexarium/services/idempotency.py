@@ -1,9 +1,8 @@
 """Run a write once per Idempotency-Key; return the stored response when it is sent again."""
 
 import hashlib
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import orjson
 
@@ -12,7 +11,7 @@ from lexarium.domain.timestamps import now_ms
 from lexarium.store import idempotency
 from lexarium.store.idempotency import SavedResponse
 from lexarium.store.transaction import Transaction
-from lexarium.store.write_queue import Result, WriteTask
+from lexarium.store.write_queue import WriteTask
 
 
 @dataclass(frozen=True)
@@ -31,24 +30,33 @@ class IdempotencyRequest:
         return cls(key, digest.hexdigest())
 
 
-def make_idempotent(
-    account_id: str, request: IdempotencyRequest, task: WriteTask[Result], parse: Callable[[bytes], Result]
-) -> WriteTask[Result]:
-    """Return a task that runs once per account and key; later runs return the parsed stored result.
+@dataclass(frozen=True)
+class WriteResponse:
+    """Response of a write. Stored as JSON: do not rename the fields."""
 
-    The result is stored as JSON in the transaction of the write. The task raises Conflict if the key was used for
-    another request.
+    status: int
+    content: Any
+    location: str | None = None
+    etag: str | None = None
+
+
+def make_idempotent(
+    account_id: str, request: IdempotencyRequest, task: WriteTask[WriteResponse]
+) -> WriteTask[WriteResponse]:
+    """Return a task that runs once per account and key; later runs return the stored response.
+
+    It is stored in the transaction of the write. The task raises Conflict if the key was used for another request.
     """
     if request.key is None:
         return task
     key = request.key
 
-    def idempotent_task(transaction: Transaction) -> Result:
-        stored = idempotency.find(transaction.connection, account_id, key, at=now_ms())
+    def idempotent_task(transaction: Transaction) -> WriteResponse:
+        stored = idempotency.find(transaction.flush(), account_id, key, at=now_ms())
         if stored is not None:
             if stored.request_hash != request.digest:
                 raise Conflict("This Idempotency-Key was used for another request. Use a new one.")
-            return parse(stored.response)
+            return WriteResponse(**orjson.loads(stored.response))
         result = task(transaction)
         saved = SavedResponse(request.digest, orjson.dumps(result))
         idempotency.save(transaction, account_id, key, saved, at=now_ms())
@@ -59,8 +67,8 @@ def make_idempotent(
 
 def delete_account_responses(transaction: Transaction, account_id: str) -> None:
     """Delete the stored responses about an account, which hold its name."""
-    for owner_id, key, body in idempotency.list_all(transaction.connection):
+    for owner_id, key, body in idempotency.list_all(transaction.flush()):
         if account_id.encode() in body:
-            content = orjson.loads(body)["content"]
+            content = WriteResponse(**orjson.loads(body)).content
             if isinstance(content, dict) and content.get("id") == account_id:
                 idempotency.delete_response(transaction, owner_id, key)

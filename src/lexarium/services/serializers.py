@@ -132,10 +132,4 @@ def serialize_hit(hit: RecordHit) -> dict[str, Any]:
 
 def serialize_suggestion(suggestion: LabelSuggestion) -> dict[str, Any]:
     """Serialize a suggested completion."""
-    return {
-        "id": suggestion.id,
-        "name": suggestion.name,
-        "collection": suggestion.collection,
-        "text": suggestion.text,
-        "highlight": [span._asdict() for span in suggestion.highlight],
-    }
+    return {**vars(suggestion), "highlight": [span._asdict() for span in suggestion.highlight]}

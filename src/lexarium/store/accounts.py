@@ -1,6 +1,6 @@
 """Queries for accounts and tokens."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -34,8 +34,7 @@ def find_account_by_id(connection: Connection, account_id: str) -> Account | Non
 
 def find_accounts(connection: Connection, account_ids: Sequence[str]) -> list[Account]:
     """Return those of these accounts that exist."""
-    rows = connection.execute(select(account_table).where(account_table.c.id.in_(account_ids)))
-    return [Account(row.id, row.name, Role(row.role)) for row in rows]
+    return [_to_account(row) for row in connection.execute(select(account_table).where(_account.id.in_(account_ids)))]
 
 
 def list_all_accounts(connection: Connection) -> list[Account]:
@@ -67,7 +66,7 @@ def find_usage(connection: Connection, account_ids: Sequence[str], *, at: int) -
 def add_account(transaction: Transaction, account: Account, *, at: int) -> None:
     """Add an account. Its id and name must be free."""
     values = {"id": account.id, "name": account.name, "role": account.role, "created": at}
-    transaction.connection.execute(insert(account_table).values(values))
+    transaction.execute(insert(account_table).values(values))
 
 
 def set_password(transaction: Transaction, account_id: str, password_hash: str) -> None:
@@ -85,7 +84,7 @@ def erase_account(transaction: Transaction, account_id: str, *, at: int) -> None
     """Erase the name, password and token labels of an account, and revoke its tokens."""
     _update_account(transaction, account_id, name=account_id, role=Role.CONTRIBUTOR, password=None)
     is_own = _token.account == account_id
-    transaction.connection.execute(update(token_table).where(is_own).values(label=""))
+    transaction.execute(update(token_table).where(is_own).values(label=""))
     _revoke_with_descendants(transaction, is_own, at=at)
 
 
@@ -109,7 +108,7 @@ def find_token_by_id(connection: Connection, token_id: str) -> Token | None:
 
 def list_all_tokens(connection: Connection) -> Sequence[Token]:
     """Return all tokens, the oldest first."""
-    return _to_tokens(connection.execute(_SELECT_TOKENS.order_by(_token.created, _token.id)))
+    return [_to_token(row) for row in connection.execute(_SELECT_TOKENS.order_by(_token.created, _token.id))]
 
 
 def list_tokens(
@@ -126,7 +125,7 @@ def list_tokens(
         query = query.where(_is_active(active_at))
     if before is not None:
         query = query.where(sa.tuple_(_token.created, _token.id) < before)
-    return _to_tokens(connection.execute(query))
+    return [_to_token(row) for row in connection.execute(query)]
 
 
 def add_token(transaction: Transaction, token: Token, secret_hash: str) -> None:
@@ -142,7 +141,7 @@ def add_token(transaction: Transaction, token: Token, secret_hash: str) -> None:
         "origin": token.origin,
         "parent": token.parent_id,
     }
-    transaction.connection.execute(insert(token_table).values(values))
+    transaction.execute(insert(token_table).values(values))
 
 
 def delete_expired_sessions(transaction: Transaction, account_id: str, *, before: int) -> None:
@@ -153,12 +152,12 @@ def delete_expired_sessions(transaction: Transaction, account_id: str, *, before
     child = token_table.alias()
     has_children = sa.exists().where(child.c.parent == _token.id, child.c.revoked.is_(None))
     has_ended = _is_session_of(account_id) & (_token.expires < before)
-    transaction.connection.execute(delete(token_table).where(has_ended, ~has_children))
+    transaction.execute(delete(token_table).where(has_ended, ~has_children))
 
 
 def set_token_used(transaction: Transaction, token_id: str, *, at: int) -> None:
     """Set the time a token was last used."""
-    transaction.connection.execute(update(token_table).where(_token.id == token_id).values(used=at))
+    transaction.execute(update(token_table).where(_token.id == token_id).values(used=at))
 
 
 def revoke_token(transaction: Transaction, token_id: str, *, at: int) -> None:
@@ -182,7 +181,7 @@ def _find_account(connection: Connection, condition: ColumnElement[bool]) -> Acc
 
 
 def _update_account(transaction: Transaction, account_id: str, **values: Any) -> None:
-    transaction.connection.execute(update(account_table).where(_account.id == account_id).values(values))
+    transaction.execute(update(account_table).where(_account.id == account_id).values(values))
 
 
 def _is_session_of(account_id: str) -> ColumnElement[bool]:
@@ -200,7 +199,7 @@ def _revoke_with_descendants(transaction: Transaction, roots: ColumnElement[bool
 
 
 def _revoke(transaction: Transaction, condition: ColumnElement[bool], *, at: int) -> None:
-    transaction.connection.execute(update(token_table).where(condition, _token.revoked.is_(None)).values(revoked=at))
+    transaction.execute(update(token_table).where(condition, _token.revoked.is_(None)).values(revoked=at))
     transaction.bump_accounts_revision()
 
 
@@ -213,10 +212,6 @@ _SELECT_TOKEN_BY_HASH = _SELECT_TOKENS.where(_token.hash == sa.bindparam("digest
 
 def _to_account(row: Any) -> Account:
     return Account(row.id, row.name, Role(row.role))
-
-
-def _to_tokens(rows: Iterable[Any]) -> list[Token]:
-    return [_to_token(row) for row in rows]
 
 
 def _to_token(row: Any) -> Token:

@@ -110,7 +110,7 @@ def bulk_insert(transaction: Transaction, new_records: Sequence[NewRecordRow], *
         record_rows.append(
             (record_id, collection, state, 1, name, order_key, name_key, search_hit_length, bytearray(body))
         )
-        blobs = bytearray(compute_digest(header, document)), bytearray(document)
+        blobs = bytearray(document), bytearray(compute_digest(header, document))
         change_rows.append((*header, state, order_key, name_key, class_id, owner, flagged, *blobs))
     _insert_rows(transaction, record_table, record_rows)
     _insert_rows(transaction, change_table, change_rows)
@@ -122,7 +122,7 @@ def update_relations(transaction: Transaction, added: Iterable[Relation], remove
     _insert_rows(transaction, relation_table, list(added))
     keys = [{f"this_{name}": value for name, value in relation._asdict().items()} for relation in removed]
     if keys:
-        transaction.connection.execute(_DELETE_RELATION, keys)
+        transaction.execute(_DELETE_RELATION, keys)
 
 
 def find_latest(connection: Connection, record_ids: Sequence[str]) -> dict[str, Change]:
@@ -149,7 +149,7 @@ def _write(
     transaction.defer(_INSERT_RECORD, map(_to_record_row, new))
     if updated:
         rows = [{"this": write.record.id, **_to_record_row(write)} for write in updated]
-        transaction.connection.execute(_UPDATE_RECORD, rows)
+        transaction.execute(_UPDATE_RECORD, rows)
     logged = [write.record for write in writes]
     transaction.defer(_INSERT_CHANGE, map(to_change_row, changes, logged))
     transaction.add_logged(logged)
@@ -188,7 +188,7 @@ def to_change_row(change: Change, record: Record) -> dict[str, Any]:
         "class_id": class_id,
         "owner": owner,
         "flagged": flagged,
-        "digest": change.compute_digest(),
+        "digest": compute_digest(change[:8], change.document),
         "document": change.document,
     }
 
@@ -196,7 +196,7 @@ def to_change_row(change: Change, record: Record) -> dict[str, Any]:
 def _insert_rows(transaction: Transaction, table: Table, rows: Sequence[tuple[Any, ...]]) -> None:
     """Insert rows that have a value for every column, in order."""
     if rows:
-        connection = transaction.connection
+        connection = transaction.flush()
         placeholder = "?" if connection.dialect.paramstyle == "qmark" else "%s"
         names = ", ".join(f'"{column.name}"' for column in table.c)
         placeholders = ", ".join(placeholder for _ in table.c)

@@ -5,14 +5,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Table, exists, func, insert, select, update
+from sqlalchemy import Connection, Table, exists, insert, select, update
 
 from lexarium.domain.errors import Conflict, StoreError
 from lexarium.domain.progress import ProgressCallback
 from lexarium.store.database import Database
-from lexarium.store.engine.catalogue import read_position
-from lexarium.store.position import Position
-from lexarium.store.records import STREAM_OPTIONS
+from lexarium.store.position import Position, read_position
+from lexarium.store.records import STREAM_OPTIONS, count_rows
 from lexarium.store.schema import catalogue_table, lease_table, metadata
 
 # The position is copied last, and leases belong to running processes.
@@ -90,9 +89,7 @@ def _verify_table(target: Database, connection: Connection, table: Table, source
 
 def _count_rows(database: Database, connection: Connection) -> dict[str, int]:
     with database.translate_errors():
-        return {
-            table.name: connection.execute(select(func.count()).select_from(table)).scalar_one() for table in _TABLES
-        }
+        return {table.name: count_rows(connection, table) for table in _TABLES}
 
 
 def _require_empty(connection: Connection, location: str) -> None:

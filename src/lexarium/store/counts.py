@@ -4,8 +4,7 @@ from collections import Counter
 
 from sqlalchemy import Connection, bindparam, func, select
 
-from lexarium.store.engine.catalogue import read_position
-from lexarium.store.position import Position
+from lexarium.store.position import Position, read_position
 from lexarium.store.schema import change_table, record_table
 
 _MAX_LAG = 500

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from sqlalchemy import Connection, bindparam, delete, insert, update
 from sqlalchemy.engine import make_url
@@ -21,11 +21,10 @@ from lexarium.domain.errors import DatabaseDamaged, DatabaseUnavailable, DiskFul
 from lexarium.store import revisions
 from lexarium.store.counts import RecordCounts
 from lexarium.store.engine.base import Backend, PositionWatcher, require_undamaged
-from lexarium.store.engine.catalogue import read_position, reconcile_position
-from lexarium.store.engine.shared_position import SharedPosition
+from lexarium.store.engine.node_state import NodeState
 from lexarium.store.engine.sqlite import SqliteBackend
 from lexarium.store.engine.standbys import StandbyPool
-from lexarium.store.position import Position, RevisionChange
+from lexarium.store.position import Position, RevisionChange, read_position, reconcile_position
 from lexarium.store.schema import catalogue_table, lease_table
 from lexarium.store.transaction import MAX_TRACKED_CHANGES, Transaction
 from lexarium.store.write_queue import Result, WriteQueue, WriteTask
@@ -33,6 +32,7 @@ from lexarium.store.write_queue import Result, WriteQueue, WriteTask
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 _POSTGRES_SCHEMES = ("postgresql://", "postgres://")
 _MAX_RECENT_CHANGES = 100
@@ -60,19 +60,24 @@ class Database:
         *,
         standbys: str = "",
         statement_timeout: int | None = None,
-        shared_position: SharedPosition | None = None,
+        node_state: NodeState | None = None,
     ) -> None:
         """Create a database. Server processes set the options."""
-        self.backend = _create_backend(url, statement_timeout=statement_timeout, shared_position=shared_position)
+        self._node_state = node_state or NodeState()
+        self.backend = _create_backend(url, self._node_state, statement_timeout=statement_timeout)
+        self.location = self.backend.location
+        self.is_embedded = self.backend.is_embedded
+        self.has_fast_queries = self.backend.has_fast_queries
         self._standby_pool: StandbyPool | None = None
         if standbys:
-            if self.backend.is_embedded or not standbys.startswith(_POSTGRES_SCHEMES):
+            if self.is_embedded or not standbys.startswith(_POSTGRES_SCHEMES):
                 raise SettingError(
                     "Only a catalogue on PostgreSQL has standbys, at an address that begins with postgresql:// ."
                 )
-            standby_backend = _create_backend(standbys, statement_timeout=statement_timeout, standby=True)
+            standby_backend = _create_backend(
+                standbys, self._node_state, statement_timeout=statement_timeout, standby=True
+            )
             self._standby_pool = StandbyPool(standby_backend)
-        self._shared_position = shared_position
         self._set_position_notify = self.backend.with_notify(_SET_POSITION)
         self.counts = RecordCounts()
         self._watcher: PositionWatcher | None = None
@@ -83,19 +88,7 @@ class Database:
         # Reason to refuse reads and writes. Set only in server processes: commands read what they can.
         self._damage_reason: str | None = None
         self._is_damage_recorded = False
-        # Whether the last write found the disk full. Shared through `shared_position`, if there is one.
-        self._is_disk_full = False
         self._damage_lock = threading.Lock()
-
-    @property
-    def location(self) -> str:
-        """Address for people, without a password."""
-        return self.backend.location
-
-    @property
-    def is_embedded(self) -> bool:
-        """True if a short query may run in the event loop."""
-        return self.backend.is_embedded
 
     @property
     def load(self) -> DatabaseLoad:
@@ -119,6 +112,11 @@ class Database:
             if self._watcher is not None and not self.is_embedded:
                 self.observe_position(read_position(connection))
             yield connection
+
+    def run_read(self, query: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Return the result of a query in a read transaction of its own. It must not be read from later."""
+        with self.read() as connection:
+            return query(connection, *args, **kwargs)
 
     def read_with_position(self, query: Callable[[Connection], tuple[Position, T]]) -> tuple[Position, T]:
         """Run one statement that returns its position; the same as within `read`, with fewer round trips."""
@@ -170,18 +168,13 @@ class Database:
         """
         if not self.backend.has_disk_space():
             return False
-        if self._shared_position.is_disk_full if self._shared_position is not None else self._is_disk_full:
+        if self._node_state.is_disk_full:
             try:
                 self.run_write(_test_disk_space)
             except DiskFull:
                 return False
-            self._set_disk_full(False)
+            self._node_state.is_disk_full = False
         return True
-
-    def _set_disk_full(self, is_full: bool) -> None:
-        self._is_disk_full = is_full
-        if self._shared_position is not None:
-            self._shared_position.is_disk_full = is_full
 
     def initial_load(self) -> AbstractContextManager[None]:
         """Return a context for many writes, faster if the database is new."""
@@ -191,7 +184,7 @@ class Database:
 
     def bulk_load(self, transaction: Transaction) -> AbstractContextManager[None]:
         """Return a context, within a transaction, that more than doubles the number of records."""
-        return self.backend.bulk_load(transaction.connection)
+        return self.backend.bulk_load(transaction.flush())
 
     def run_write(self, task: WriteTask[Result]) -> Result:
         """Run a short task in a write transaction, perhaps together with others; return its result after the commit.
@@ -271,7 +264,7 @@ class Database:
             if isinstance(translated, DatabaseDamaged):
                 self.mark_damaged(translated.reason)
             if isinstance(translated, DiskFull):
-                self._set_disk_full(True)
+                self._node_state.is_disk_full = True
             raise translated from error
         except DatabaseDamaged as error:
             self.mark_damaged(error.reason)
@@ -338,8 +331,7 @@ class Database:
         self.backend.engine.dispose()
         if self._standby_pool is not None:
             self._standby_pool.close()
-        if self._shared_position is not None:
-            self._shared_position.close()
+        self._node_state.close()
 
     def _min_position(self) -> Position | None:
         """Return the position that reads must include, for any thread; None if unknown or embedded."""
@@ -354,16 +346,16 @@ def _test_disk_space(transaction: Transaction) -> None:
     delete_row = delete(lease_table).where(lease_table.c.name == "room")
     row = {"name": "room", "holder": secrets.token_hex(_DISK_TEST_BYTES), "until": 0}
     for statement in (delete_row, insert(lease_table).values(row), delete_row):
-        transaction.connection.execute(statement)
+        transaction.execute(statement)
 
 
-def _create_backend(url: str, **options: Any) -> Backend:
+def _create_backend(url: str, node_state: NodeState, **options: Any) -> Backend:
     """Return the backend for an address. The options are those of PostgresBackend."""
     if url.startswith(_POSTGRES_SCHEMES):
         # Imported late: the driver is slow to load, and not needed for SQLite.
         from lexarium.store.engine.postgres import PostgresBackend  # noqa: PLC0415
 
-        return PostgresBackend(url, **options)
+        return PostgresBackend(url, node_state, **options)
     try:
         parsed = make_url(url)
     except (ArgumentError, ValueError):

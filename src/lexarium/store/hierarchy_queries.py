@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Integer, Select, bindparam, exists, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Select, exists, func, select
 
 from lexarium.domain.record import RecordState
-from lexarium.store.records import BATCH_SIZE, IS_PUBLISHED, batched
+from lexarium.store.records import BATCH_SIZE, IS_PUBLISHED, batched, count_rows, page_after
 from lexarium.store.schema import change_table, record_table, relation_table
 
 _record, _relation, _change = record_table.c, relation_table.c, change_table.c
@@ -114,32 +114,8 @@ def find_neighbors(
     neighbors = [RecordName._make(row) for row in connection.execute(query)]
     total = len(neighbors)
     if len(neighbors) >= limit:
-        total = connection.execute(select(func.count()).select_from(end_query.subquery())).scalar_one()
+        total = count_rows(connection, end_query.subquery())
     return neighbors, total
-
-
-class LoggedDocument(NamedTuple):
-    """Part of a change that statistics count."""
-
-    seq: int
-    record_id: str
-    version: int
-    collection: str
-    document: bytes
-
-
-_SELECT_DOCUMENTS = (
-    select(_change.seq, _change.record, _change.version, _change.collection, _change.document)
-    .where(_change.seq > bindparam("seq"), _change.seq <= bindparam("revision"))
-    .order_by(_change.seq)
-    .limit(bindparam("most", type_=Integer))
-)
-
-
-def list_documents_since(connection: Connection, seq: int, revision: int, limit: int) -> list[LoggedDocument]:
-    """Return the documents of the next changes after a seq and up to a revision."""
-    rows = connection.execute(_SELECT_DOCUMENTS, {"seq": seq, "revision": revision, "most": limit})
-    return [LoggedDocument._make(row) for row in rows.all()]
 
 
 def list_ids_by_creation(connection: Connection, collection: str) -> list[str]:
@@ -153,10 +129,7 @@ def list_ids_in_state(
 ) -> list[str]:
     """Return the next ids of the records of a collection that are in a state, in its order."""
     query = select(_record.id).where(_record.collection == collection, _record.state == state)
-    if after is not None:
-        key, record_id = after
-        query = query.where(_record.order_key >= key, or_(_record.order_key > key, _record.id > record_id))
-    return list(connection.execute(query.order_by(_record.order_key, _record.id).limit(limit)).scalars())
+    return list(connection.execute(page_after(query, _record.order_key, _record.id, after).limit(limit)).scalars())
 
 
 def _sample(connection: Connection, collection: str, condition: ColumnElement[bool], limit: int) -> IdSample:

@@ -33,11 +33,11 @@ def list_all(connection: Connection) -> list[tuple[str, str, bytes]]:
 
 def delete_response(transaction: Transaction, account_id: str, key: str) -> None:
     """Delete the response saved under an account's key."""
-    transaction.connection.execute(delete(idempotency_table).where(_saved.account == account_id, _saved.key == key))
+    transaction.execute(delete(idempotency_table).where(_saved.account == account_id, _saved.key == key))
 
 
 def save(transaction: Transaction, account_id: str, key: str, saved: SavedResponse, *, at: int) -> None:
     """Save a response under an account's key, and delete those past the retention time."""
-    transaction.connection.execute(delete(idempotency_table).where(_saved.made <= at - RETENTION_MS))
+    transaction.execute(delete(idempotency_table).where(_saved.made <= at - RETENTION_MS))
     values = {"account": account_id, "key": key, "request": saved.request_hash, "answer": saved.response, "made": at}
-    transaction.connection.execute(insert(idempotency_table).values(values))
+    transaction.execute(insert(idempotency_table).values(values))

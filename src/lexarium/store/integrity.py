@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 from sqlalchemy import Column, Connection, Row, Select, Table, func, select
@@ -89,14 +89,6 @@ def count_dangling_relations(connection: Connection) -> int:
     return count
 
 
-class InvalidRow(NamedTuple):
-    """Row with an invalid value."""
-
-    table: str
-    key: str
-    reason: str
-
-
 # Columns and the columns they refer to. Engines enforce some of these, unless the file was altered from outside.
 _FOREIGN_KEYS: tuple[tuple[Column[Any], Column[Any]], ...] = (
     (schema.token_table.c.account, schema.account_table.c.id),
@@ -125,38 +117,43 @@ _SEQ_COLUMNS = (schema.release_table.c.revision, schema.webhook_table.c.seq, sch
 _JSON_COLUMNS = (_proposal.change, schema.idempotency_table.c.answer, schema.import_base_table.c.untaken)
 
 
-def iter_invalid_rows(connection: Connection, revision: int) -> Iterator[InvalidRow]:
-    """Yield the rows that refer to something that does not exist, or hold an impossible value."""
-    for column, referenced in _FOREIGN_KEYS:
-        query = _select_column(column).outerjoin(referenced.table, referenced == column)
-        query = query.where(referenced.is_(None), column.is_not(None))
-        yield from _to_invalid_rows(connection, column, query, "{value!r} is not there")
-    for column, allowed_values in _ENUM_COLUMNS:
-        query = _select_column(column).where(column.not_in(allowed_values))
-        yield from _to_invalid_rows(connection, column, query, "{value!r} is none that there is")
-    for column in _SEQ_COLUMNS:
-        query = _select_column(column).where((column > revision) | (column < 0))
-        yield from _to_invalid_rows(connection, column, query, "{value} is not in the log")
-    is_base = (_change.record == _proposal.record) & (_change.version == _proposal.base_version)
-    query = _select_column(_proposal.base_version).outerjoin(change_table, is_base)
-    query = query.where(_proposal.base_version.is_not(None), _change.seq.is_(None))
-    yield from _to_invalid_rows(connection, _proposal.base_version, query, "{value} is no version of its record")
-    # Open proposals have no decider, all others have one.
-    is_open_and_decided = (_proposal.state == ProposalState.OPEN) == _proposal.decider.is_not(None)
-    query = _select_column(_proposal.state).where(is_open_and_decided)
-    yield from _to_invalid_rows(connection, _proposal.state, query, "{value!r} does not go with its decider")
+def iter_invalid_rows(connection: Connection, revision: int) -> Iterator[str]:
+    """Describe the rows that refer to something that does not exist, or hold an impossible value."""
+    for column, query, reason in _build_checks(revision):
+        for row in connection.execute(query):
+            yield _describe(column, row, reason.format(value=row.value))
     yield from _check_enum_lists(connection)
     yield from _check_json(connection)
 
 
-def _check_enum_lists(connection: Connection) -> Iterator[InvalidRow]:
+def _build_checks(revision: int) -> Iterator[tuple[Column[Any], Select[Any], str]]:
+    """Yield columns, each with a query for its invalid values and the reason why these are invalid."""
+    for column, referenced in _FOREIGN_KEYS:
+        query = _select_column(column).outerjoin(referenced.table, referenced == column)
+        yield column, query.where(referenced.is_(None), column.is_not(None)), "{value!r} is not there"
+    for column, allowed_values in _ENUM_COLUMNS:
+        yield column, _select_column(column).where(column.not_in(allowed_values)), "{value!r} is none that there is"
+    for column in _SEQ_COLUMNS:
+        is_outside = (column > revision) | (column < 0)
+        yield column, _select_column(column).where(is_outside), "{value} is not in the log"
+    is_base = (_change.record == _proposal.record) & (_change.version == _proposal.base_version)
+    query = _select_column(_proposal.base_version).outerjoin(change_table, is_base)
+    query = query.where(_proposal.base_version.is_not(None), _change.seq.is_(None))
+    yield _proposal.base_version, query, "{value} is no version of its record"
+    # Open proposals have no decider, all others have one.
+    is_open_and_decided = (_proposal.state == ProposalState.OPEN) == _proposal.decider.is_not(None)
+    query = _select_column(_proposal.state).where(is_open_and_decided)
+    yield _proposal.state, query, "{value!r} does not go with its decider"
+
+
+def _check_enum_lists(connection: Connection) -> Iterator[str]:
     for column, allowed_values in _ENUM_LIST_COLUMNS:
         for row in connection.execute(_select_column(column)):
             for word in sorted(set(row.value.split()) - set(allowed_values)):
-                yield InvalidRow(column.table.name, _format_key(row), f"{column.name} has {word!r}")
+                yield _describe(column, row, f"has {word!r}")
 
 
-def _check_json(connection: Connection) -> Iterator[InvalidRow]:
+def _check_json(connection: Connection) -> Iterator[str]:
     for column in _JSON_COLUMNS:
         for row in connection.execute(_select_column(column), execution_options=STREAM_OPTIONS):
             try:
@@ -164,7 +161,7 @@ def _check_json(connection: Connection) -> Iterator[InvalidRow]:
             except ValueError:
                 is_readable = False
             if not is_readable:
-                yield InvalidRow(column.table.name, _format_key(row), f"{column.name} cannot be read")
+                yield _describe(column, row, "cannot be read")
 
 
 def _select_column(column: Column[Any]) -> Select[Any]:
@@ -173,12 +170,5 @@ def _select_column(column: Column[Any]) -> Select[Any]:
     return select(column.label("value"), *table.primary_key.columns).order_by(*table.primary_key.columns)
 
 
-def _to_invalid_rows(
-    connection: Connection, column: Column[Any], query: Select[Any], reason: str
-) -> Iterator[InvalidRow]:
-    for row in connection.execute(query):
-        yield InvalidRow(column.table.name, _format_key(row), f"{column.name} {reason.format(value=row.value)}")
-
-
-def _format_key(row: Row[Any]) -> str:
-    return " ".join(map(str, row[1:]))
+def _describe(column: Column[Any], row: Row[Any], reason: str) -> str:
+    return f"{column.table.name} {' '.join(map(str, row[1:]))}: {column.name} {reason}"

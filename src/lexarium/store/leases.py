@@ -32,16 +32,16 @@ def find(connection: Connection, name: str) -> Lease | None:
 
 def acquire(transaction: Transaction, lease: Lease, *, at: int) -> bool:
     """Acquire or renew a lease; return False if another holder has it."""
-    current = find(transaction.connection, lease.name)
+    current = find(transaction.flush(), lease.name)
     if current is not None and current.blocks(lease, at=at):
         return False
-    transaction.connection.execute(delete(lease_table).where(lease_table.c.name == lease.name))
+    transaction.execute(delete(lease_table).where(lease_table.c.name == lease.name))
     values = {"name": lease.name, "holder": lease.holder, "until": lease.expires_at}
-    transaction.connection.execute(insert(lease_table).values(values))
+    transaction.execute(insert(lease_table).values(values))
     return True
 
 
 def release(transaction: Transaction, name: str, holder: str) -> None:
     """Release a lease; do nothing if this holder does not have it."""
     is_own = (lease_table.c.name == name) & (lease_table.c.holder == holder)
-    transaction.connection.execute(delete(lease_table).where(is_own))
+    transaction.execute(delete(lease_table).where(is_own))

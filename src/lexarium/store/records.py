@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from sqlalchemy import ColumnElement, Connection, Select, func, select
+from sqlalchemy import ColumnElement, Connection, FromClause, Select, func, literal, select, tuple_
 
 from lexarium.domain.record import RecordState
 from lexarium.domain.schema.collections import Collection
@@ -129,8 +129,20 @@ def iter_bodies_by_target(
 
 def count(connection: Connection) -> int:
     """Return the number of records in all collections and states."""
-    number: int = connection.execute(select(func.count()).select_from(record_table)).scalar_one()
+    return count_rows(connection, record_table)
+
+
+def count_rows(connection: Connection, rows: FromClause) -> int:
+    """Return the number of rows of a table or subquery."""
+    number: int = connection.execute(select(func.count()).select_from(rows)).scalar_one()
     return number
+
+
+def page_after(query: Select[Any], key: Any, record_id: Any, after: tuple[str | int, str] | None) -> Select[Any]:
+    """Sort a query by key and id, and start after the key and id of the last record."""
+    if after is not None:
+        query = query.where(tuple_(key, record_id) > tuple_(*map(literal, after)))
+    return query.order_by(key, record_id)
 
 
 def to_record_row(row: Any) -> RecordRow:

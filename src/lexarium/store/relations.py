@@ -6,13 +6,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
-from sqlalchemy import ColumnElement, Connection, Select, bindparam, func, select, union_all
+from sqlalchemy import ColumnElement, Connection, Select, bindparam, select, union_all
 
 from lexarium.domain.record import RecordState, RelatedRecord, Relation, sort_related
 from lexarium.domain.schema.relation_types import EXACT_MATCH, RELATION_TYPES, Side
-from lexarium.store.engine.catalogue import SELECT_POSITION
-from lexarium.store.position import Position
-from lexarium.store.records import IS_PUBLISHED, STREAM_OPTIONS, RecordRow, batched
+from lexarium.store.position import SELECT_POSITION, Position
+from lexarium.store.records import IS_PUBLISHED, STREAM_OPTIONS, RecordRow, batched, count_rows
 from lexarium.store.schema import catalogue_table, record_table, relation_table
 
 # Sort key and id of a record in its collection.
@@ -39,9 +38,7 @@ def find_touching(connection: Connection, record_ids: Items[str]) -> set[Relatio
 
 def count_referrers(connection: Connection, target_id: str) -> int:
     """Return the number of other published records that have a relation to this one."""
-    query = select(func.count()).select_from(_select_referrers(target_id).subquery())
-    count: int = connection.execute(query).scalar_one()
-    return count
+    return count_rows(connection, _select_referrers(target_id).subquery())
 
 
 def list_referrers(connection: Connection, target_id: str, limit: int) -> list[str]:

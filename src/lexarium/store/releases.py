@@ -13,7 +13,7 @@ def add(transaction: Transaction, release: Release) -> None:
     """Add a release. Its name must be free."""
     # In the order of the columns.
     values = (release.name, release.revision, release.note, release.author, release.created_at)
-    transaction.connection.execute(insert(release_table).values(values))
+    transaction.execute(insert(release_table).values(values))
 
 
 def find(connection: Connection, name: str) -> Release | None:

@@ -1,7 +1,7 @@
 """Queries for the change log: any record and any list at any revision."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -12,9 +12,8 @@ from lexarium.domain.change import Action, Change
 from lexarium.domain.record import ListQuery, RecordState, parse_labels, parse_record
 from lexarium.store import records
 from lexarium.store.counts import RecordCounts
-from lexarium.store.engine.catalogue import SELECT_POSITION, read_position
-from lexarium.store.position import Position
-from lexarium.store.records import IS_PUBLISHED, batched
+from lexarium.store.position import SELECT_POSITION, Position, read_position
+from lexarium.store.records import IS_PUBLISHED, batched, count_rows, page_after
 from lexarium.store.schema import catalogue_table, change_table, record_table
 
 _change, _record = change_table.c, record_table.c
@@ -33,8 +32,7 @@ SORT_COLUMNS: dict[str, Any] = {
 }
 
 
-@dataclass(frozen=True)
-class PageKey:
+class PageKey(NamedTuple):
     """Sort key and id of the last record of a page."""
 
     key: str | int
@@ -108,19 +106,16 @@ def list_later_merges(connection: Connection, merge: Change, record_ids: Sequenc
 
 def list_class_members(connection: Connection, class_id: str) -> list[str]:
     """Return the ids of the records, in any state, that have a class now."""
-    return list(connection.execute(_SELECT_CLASS_MEMBERS, {"class_id": class_id}).scalars())
+    return list(connection.execute(_select_class_members(class_id)).scalars())
 
 
 def count_class_members(connection: Connection, class_id: str) -> int:
     """Return the number of published records that have a class now."""
-    members = _SELECT_CLASS_MEMBERS.where(IS_PUBLISHED).subquery()
-    number: int = connection.execute(select(func.count()).select_from(members), {"class_id": class_id}).scalar_one()
-    return number
+    return count_rows(connection, _select_class_members(class_id).where(IS_PUBLISHED).subquery())
 
 
-_SELECT_CLASS_MEMBERS = (
-    select(_change.record).join(record_table, IS_CURRENT_CHANGE).where(_change.class_id == bindparam("class_id"))
-)
+def _select_class_members(class_id: str) -> Select[Any]:
+    return select(_change.record).join(record_table, IS_CURRENT_CHANGE).where(_change.class_id == class_id)
 
 
 def list_history(connection: Connection, record_id: str, revision: int) -> list[Change]:
@@ -131,11 +126,9 @@ def list_history(connection: Connection, record_id: str, revision: int) -> list[
 
 def list_versions(connection: Connection, record_id: str, newest_version: int, limit: int) -> list[Change]:
     """Return up to `limit` versions of a record from one down, the newest first."""
-    version = change_table.c.version
-    query = select(change_table).where(
-        change_table.c.record == record_id, version <= newest_version, version > newest_version - limit
-    )
-    return [to_change(row) for row in connection.execute(query.order_by(version.desc()))]
+    is_listed = (_change.version <= newest_version) & (_change.version > newest_version - limit)
+    query = select(change_table).where(_change.record == record_id, is_listed)
+    return _list(connection, query.order_by(_change.version.desc()))
 
 
 def list_by_write(connection: Connection, write_id: int) -> list[Change]:
@@ -214,9 +207,7 @@ def count_matching(connection: Connection, list_query: ListQuery, counts: Record
     """Return the number of records in a list."""
     if list_query.state is not None and list_query.is_unfiltered:
         return counts.count_at(connection, list_query.revision)[list_query.collection, list_query.state]
-    matching = _select_as_of(replace(list_query, sort="name")).subquery()
-    number: int = connection.execute(select(func.count()).select_from(matching)).scalar_one()
-    return number
+    return count_rows(connection, _select_as_of(replace(list_query, sort="name")).subquery())
 
 
 class RenderedRow(NamedTuple):
@@ -241,7 +232,7 @@ def list_rendered(
     document = sa.case((_record.id.is_(None), _change.document))
     columns = _change.order_key, _change.record, document.label("document"), _record.body, _record.hit_length
     query = _select_as_of(list_query).with_only_columns(*columns).join(record_table, IS_CURRENT_CHANGE, isouter=True)
-    query = _page(query, _change.order_key, _change.record, after).limit(limit)
+    query = page_after(query, _change.order_key, _change.record, after).limit(limit)
     rows = []
     row: Any
     for row in connection.execute(query).all():
@@ -269,15 +260,8 @@ def _list_current_rendered(
 ) -> list[RenderedRow]:
     query = select(_record.order_key, _record.id, _record.body, _record.hit_length)
     query = query.where(_record.collection == collection, IS_PUBLISHED)
-    rows = connection.execute(_page(query, _record.order_key, _record.id, after).limit(limit))
+    rows = connection.execute(page_after(query, _record.order_key, _record.id, after).limit(limit))
     return [RenderedRow._make(row) for row in rows.all()]
-
-
-def _page(query: Select[Any], key: Any, record_id: Any, after: PageKey | None) -> Select[Any]:
-    """Sort by key and id, and start after a page key."""
-    if after is not None:
-        query = query.where(tuple_(key, record_id) > tuple_(literal(after.key), literal(after.record_id)))
-    return query.order_by(key, record_id)
 
 
 def _find_one(connection: Connection, query: Select[Any]) -> Change | None:
@@ -293,7 +277,7 @@ def to_change(row: Any) -> Change:
     """Convert a row of the change table."""
     # By index, since many rows are read: access by name dominates the time otherwise.
     seq, at, actor, write_id, action, collection, record_id, version = row[:8]
-    return Change(seq, at, actor, write_id, _ACTIONS[action], collection, record_id, version, row[-1])
+    return Change(seq, at, actor, write_id, _ACTIONS[action], collection, record_id, version, row[-2])
 
 
 def _select_as_of(list_query: ListQuery, after: PageKey | None = None) -> Select[Any]:

@@ -1,4 +1,4 @@
-"""Tables, the same for both engines. Migrations create them."""
+"""Tables, the same for both engines. A new database gets them as they are here; migrations change older ones."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ BigInt = BigInteger().with_variant(Integer(), "sqlite")
 
 
 def _add_partial_index(name: str, *columns: Column[Any], where: str) -> None:
-    # On PostgreSQL the migrations make it partial: declaring that here would load the dialect, which is slow.
+    # `upgrade.create_tables` makes it partial on PostgreSQL: declaring that here would load the dialect, which is slow.
     Index(name, *columns, sqlite_where=sa.text(where))
 
 
@@ -77,8 +77,8 @@ change_table = Table(
     Column("class_id", CodePointText, nullable=False),
     Column("owner", CodePointText, nullable=False),
     Column("flagged", Boolean, nullable=False),
-    Column("digest", LargeBinary, comment="of what the change says"),
     Column("document", LargeBinary, nullable=False, comment="the whole record from this change on"),
+    Column("digest", LargeBinary, comment="of what the change says"),
     Index("change_of_record", "record", "version", unique=True),
     Index("change_in_order", "collection", "order_key", "record"),
     Index("change_by_name", "collection", "name_key", "record"),

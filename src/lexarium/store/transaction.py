@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Executable
+from sqlalchemy import Connection, CursorResult, Executable
 
 from lexarium.domain.cache_tags import CacheTag
 from lexarium.domain.record import Record
@@ -37,22 +37,27 @@ class Transaction:
         # First seq of the current write, shared by its changes.
         self.write_id = position.revision + 1
 
-    @property
-    def connection(self) -> Connection:
-        """Connection to read and write through. Deferred rows are written first."""
+    def flush(self) -> Connection:
+        """Write deferred rows; return the connection to read and write through."""
         self._is_write_dirty = True
         if self._has_savepoint is False:
             self.is_broken = True
-            self._flush(self._write_start)
+            self._write_deferred(self._write_start)
             self.is_broken = False
             # As plain SQL: SQLAlchemy compiles its own savepoints each time, which takes as long as a write.
             self._connection.exec_driver_sql("SAVEPOINT one")
             self._has_savepoint = True
-        self._flush(len(self._deferred))
+        self._write_deferred(len(self._deferred))
         return self._connection
 
+    def execute(
+        self, statement: Executable, parameters: dict[str, Any] | Sequence[dict[str, Any]] | None = None
+    ) -> CursorResult[Any]:
+        """Write deferred rows, then execute a statement."""
+        return self.flush().execute(statement, parameters)
+
     def defer(self, statement: Executable, rows: Iterable[dict[str, Any]]) -> None:
-        """Write rows when the connection is next used, or at the end, together with similar ones.
+        """Write rows at the next flush, or at the end, together with similar ones.
 
         The order of such statements must not matter, and none may fail.
         """
@@ -105,13 +110,13 @@ class Transaction:
 
     def finish(self) -> RevisionChange:
         """Write deferred rows; return the step from the first position to the last."""
-        self._flush(len(self._deferred))
+        self._write_deferred(len(self._deferred))
         if self._is_dirty or self._is_write_dirty or self._position != self._start_position:
             self._position = self._position._replace(writes=self._start_position.writes + 1)
         is_tracked = self.revision - self._start_position.revision <= MAX_TRACKED_CHANGES and not self._has_bulk_load
         return RevisionChange(self._start_position, self._position, self._invalidated_tags if is_tracked else None)
 
-    def _flush(self, count: int) -> None:
+    def _write_deferred(self, count: int) -> None:
         by_statement: dict[Executable, list[dict[str, Any]]] = {}
         for statement, row in self._deferred[:count]:
             by_statement.setdefault(statement, []).append(row)

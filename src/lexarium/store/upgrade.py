@@ -10,7 +10,7 @@ from lexarium.store import migrations
 from lexarium.store.database import Database
 from lexarium.store.migrations import SCHEMA_VERSION
 from lexarium.store.position import create_epoch
-from lexarium.store.schema import catalogue_table
+from lexarium.store.schema import catalogue_table, metadata
 
 logger = logging.getLogger(__name__)
 
@@ -36,20 +36,30 @@ def _run_migrations(database: Database) -> str | None:
                 f"{database.location} was written by a newer Lexarium (its schema is {before}, "
                 f"this one knows up to {SCHEMA_VERSION}). Upgrade Lexarium to use it."
             )
-        if before not in (None, SCHEMA_VERSION):
-            database.backend.lock_out_writers(connection)
         config = Config()
         config.set_main_option("script_location", scripts.dir.replace("%", "%%"))
         config.attributes["connection"] = connection
-        command.upgrade(config, "head")
         if before is None:
+            create_tables(connection)
+            command.stamp(config, "head")
             connection.execute(catalogue_table.insert().values(id=1, epoch=create_epoch(), revision=0))
         elif before != SCHEMA_VERSION:
+            database.backend.lock_out_writers(connection)
+            command.upgrade(config, "head")
             # Counts as a write, so that standbys without it are not read.
             connection.execute(update(catalogue_table).values(writes=catalogue_table.c.writes + 1))
     if before not in (None, SCHEMA_VERSION):
         logger.info("%s is upgraded from schema %s to %s.", database.location, before, SCHEMA_VERSION)
     return before
+
+
+def create_tables(connection: Connection) -> None:
+    """Create the tables in an empty database."""
+    for table in metadata.tables.values():
+        for index in table.indexes:
+            if connection.dialect.name == "postgresql" and index.dialect_kwargs:
+                index.dialect_kwargs["postgresql_where"] = index.dialect_kwargs["sqlite_where"]
+    metadata.create_all(connection, checkfirst=False)
 
 
 def open_database(url: str) -> Database:

@@ -19,7 +19,7 @@ _REVISION = select(catalogue_table.c.revision).scalar_subquery()
 
 def add(transaction: Transaction, webhook: Webhook) -> None:
     """Add a webhook. Its id must be free."""
-    transaction.connection.execute(insert(webhook_table).values(_to_row(webhook)))
+    transaction.execute(insert(webhook_table).values(_to_row(webhook)))
 
 
 def find(connection: Connection, webhook_id: str) -> Webhook | None:
@@ -65,21 +65,21 @@ def count_backlog(connection: Connection) -> WebhookBacklog:
 
 def save(transaction: Transaction, webhook: Webhook) -> None:
     """Update a webhook; do nothing if it does not exist."""
-    transaction.connection.execute(update(webhook_table).where(_webhook.id == webhook.id).values(_to_row(webhook)))
+    transaction.execute(update(webhook_table).where(_webhook.id == webhook.id).values(_to_row(webhook)))
 
 
 def delete_webhook(transaction: Transaction, webhook_id: str) -> bool:
     """Delete a webhook and the log of its deliveries; return whether it existed."""
-    result = transaction.connection.execute(delete(webhook_table).where(_webhook.id == webhook_id))
+    result = transaction.execute(delete(webhook_table).where(_webhook.id == webhook_id))
     return result.rowcount == 1
 
 
 def add_delivery(transaction: Transaction, delivery: WebhookDelivery) -> None:
     """Log a delivery, and delete the oldest beyond MAX_DELIVERIES."""
-    transaction.connection.execute(insert(delivery_table).values(asdict(delivery)))
+    transaction.execute(insert(delivery_table).values(asdict(delivery)))
     is_own = _delivery.webhook == delivery.webhook
     excess = select(_delivery.id).where(is_own).order_by(_delivery.id.desc()).offset(MAX_DELIVERIES).limit(1)
-    transaction.connection.execute(delete(delivery_table).where(is_own, _delivery.id <= excess.scalar_subquery()))
+    transaction.execute(delete(delivery_table).where(is_own, _delivery.id <= excess.scalar_subquery()))
 
 
 def list_deliveries(connection: Connection, webhook_id: str, limit: int) -> list[WebhookDelivery]:

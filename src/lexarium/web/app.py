@@ -87,7 +87,7 @@ def create_app(settings: Settings, database: Database, metrics_dir: Path | None 
     def build_v1() -> ASGIApp:
         from lexarium.web.v1.app import create_v1_app  # noqa: PLC0415 - takes long to load
 
-        return create_v1_app(site, authenticator, gate, event_streams, settings)
+        return create_v1_app(site, gate, event_streams)
 
     limits = Limits(settings)
     event_streams = EventStreams(settings.streams)
@@ -122,7 +122,7 @@ def create_app(settings: Settings, database: Database, metrics_dir: Path | None 
         routes=[
             # In the order of how often they are requested.
             *(Route(path, v1) for path in ("/api/v1/{rest:path}", "/api/v1", "/openapi.json", "/docs")),
-            *endpoint.routes(database, authenticator, response_cache, limits, record_search),
+            *endpoint.routes(site),
             *reconcile.routes(settings.vocabulary, Reconciler(database, record_search), limits),
             metrics.route(),
             *health.build_routes(database, indexer),

@@ -6,10 +6,11 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from lexarium.domain.errors import DatabaseDamaged, IndexNotReady
-from lexarium.services.records.catalogue_state import get_position, is_schema_current
+from lexarium.services.records.catalogue_state import is_schema_current
 from lexarium.services.search.indexer import MAX_WAIT_LAG, Indexer
 from lexarium.store.database import Database
-from lexarium.web.http.problems import CORS_HEADERS, DAMAGED_MESSAGE, DISK_FULL_MESSAGE, HTTPProblem, NotFoundApp
+from lexarium.store.position import read_position
+from lexarium.web.http.problems import CORS_HEADERS, DAMAGED_MESSAGE, DISK_FULL_MESSAGE, HTTPProblem, problem_response
 from lexarium.web.valpha.resources import RESOURCES, VALPHA_PATH
 
 API_VERSIONS = {"v-alpha": VALPHA_PATH, "v1": "/api/v1"}
@@ -32,9 +33,14 @@ def build_routes(database: Database, indexer: Indexer) -> list[Route]:
         Route("/readyz", get_readiness),
         *(Route(f"/api{slash}", _list_versions) for slash in ("", "/")),
         *(Route(f"{VALPHA_PATH}{slash}", _list_collections) for slash in ("", "/")),
-        Route(VALPHA_PATH + "/{rest:path}", NotFoundApp(unknown_collection)),
-        Route("/api/{rest:path}", NotFoundApp(unknown_version)),
+        Route(VALPHA_PATH + "/{rest:path}", _build_not_found(unknown_collection)),
+        Route("/api/{rest:path}", _build_not_found(unknown_version)),
     ]
+
+
+def _build_not_found(detail: str) -> Response:
+    """Return a response for every method. A route takes it as an ASGI application."""
+    return problem_response(HTTPProblem(404, detail), CORS_HEADERS)
 
 
 async def _get_health(request: Request) -> Response:
@@ -56,7 +62,7 @@ def _require_ready(database: Database, indexer: Indexer) -> None:
             raise IndexNotReady("The catalogue's database is being upgraded.")
         if not is_schema_current(snapshot):
             raise IndexNotReady("The catalogue's database is not of this version: a newer Lexarium has upgraded it.")
-        position = get_position(snapshot)
+        position = read_position(snapshot)
     if not database.has_disk_space():
         raise HTTPProblem(503, DISK_FULL_MESSAGE, {"Retry-After": "1"}, reads=True, writes=False)
     indexer.get_snapshot(position)

@@ -1,6 +1,5 @@
 """Records at their IRIs, as a page, JSON, JSON-LD or Turtle by content negotiation; and our own predicates."""
 
-import hashlib
 from collections.abc import Mapping
 from urllib.parse import quote
 
@@ -15,15 +14,21 @@ from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.formats.rdf.predicates import lexarium_namespace, list_lexarium_terms
 from lexarium.formats.registry import FORMATS
 from lexarium.services.records import queries
-from lexarium.services.records.catalogue_state import get_position
 from lexarium.services.records.lookup import get_latest_change
 from lexarium.services.serializers import serialize_record
-from lexarium.web.http.conditional import build_not_modified, read_conditional_headers
-from lexarium.web.http.encodings import choose_encoding, encode_body, encoding_headers
-from lexarium.web.http.negotiation import choose_media_type
+from lexarium.store.position import read_position
+from lexarium.web.http.conditional import (
+    build_not_modified,
+    encode_response,
+    etag_matches,
+    hash_etag,
+    read_conditional_headers,
+)
+from lexarium.web.http.negotiation import choose_format, list_formats
 from lexarium.web.http.problems import HTTPProblem, problem_response, redirect_merged
-from lexarium.web.pages.catalogue.record import render_record
+from lexarium.web.pages.catalogue.record import show_record
 from lexarium.web.pages.filters import record_path
+from lexarium.web.pages.page import Page
 from lexarium.web.pages.site import SECURITY_HEADERS, Site
 
 RECORD_PATH = "/id"
@@ -63,7 +68,7 @@ class RecordEndpoint:
         name = _negotiate(request, MEDIA_TYPES)
         record_id = request.path_params["id"]
         if name == _HTML:
-            return await run_in_threadpool(self._render_page, request, record_id)
+            return await run_in_threadpool(self._render_page, request)
         try:
             body = await run_in_threadpool(self._render, name, record_id)
         except RecordMerged as error:
@@ -96,7 +101,7 @@ class RecordEndpoint:
 
     def _render(self, name: str, record_id: str) -> bytes:
         with self._database.read() as snapshot:
-            change = queries.get_record_at(snapshot, record_id, get_position(snapshot).revision)
+            change = queries.get_record_at(snapshot, record_id, read_position(snapshot).revision)
             if name == _JSON:
                 iri, related = self._vocabulary.record_iri(record_id), queries.list_related(snapshot, change)
                 return orjson.dumps(serialize_record(change) | {"iri": iri, "relations": related})
@@ -105,18 +110,20 @@ class RecordEndpoint:
         body: bytes = rdf_format.codec.render_record(rdf_format, self._vocabulary, record, related_records)
         return body
 
-    def _render_page(self, request: Request, record_id: str) -> Response:
+    def _render_page(self, request: Request) -> Response:
         try:
-            response = render_record(self._site, request, record_id)
+            response = show_record(Page(self._site, request))
         except RecordMerged as error:
-            response = RedirectResponse(record_path(error.survivor_id), 308, {"cache-control": "no-cache"})
+            response = redirect_merged(error, record_path(error.survivor_id), {"cache-control": "no-cache"})
         except NotFound as error:
             response = self._site.error_page(request, error)
         caching = response.headers["cache-control"]  # stays: the page may be private
         response.headers.update({**_HEADERS, "cache-control": caching})
         if response.status_code == 200 and caching == _HEADERS["cache-control"]:
-            response.headers["etag"] = etag = _hash_etag(response.body)
-            return build_not_modified(request, {**_HEADERS, **SECURITY_HEADERS, "etag": etag}) or response
+            response.headers["etag"] = etag = hash_etag(response.body)
+            if etag_matches(etag.encode(), read_conditional_headers(request.scope)[1]):
+                headers = {**_HEADERS, **SECURITY_HEADERS, "etag": etag}
+                return build_not_modified((name.encode(), value.encode()) for name, value in headers.items())
         return response
 
 
@@ -126,32 +133,17 @@ async def _redirect_to_collection(request: Request) -> Response:
 
 def _negotiate(request: Request, offered: Mapping[str, str]) -> str:
     """Return the name of the format that a request asks for; raise a 406 where it is not offered."""
-    choices = ", ".join(f"{name} ({media_type})" for name, media_type in offered.items())
     requested = request.query_params.get("format")
-    if requested:
-        if requested not in offered:
-            raise HTTPProblem(406, f"The format {requested!r} is none of {choices}.", _HEADERS)
-        return requested
-    by_type = {media_type: name for name, media_type in offered.items()}
-    media_type = choose_media_type(",".join(request.headers.getlist("accept")), list(by_type))
-    if media_type is None:
-        raise HTTPProblem(406, f"This can be had as {choices}.", _HEADERS)
-    return by_type[media_type]
+    if not requested:
+        return choose_format(request, offered, "This", _HEADERS)
+    if requested not in offered:
+        raise HTTPProblem(406, f"The format {requested!r} is none of {list_formats(offered)}.", _HEADERS)
+    return requested
 
 
 async def _build_response(request: Request, media_type: str, body: bytes) -> Response:
-    encoding = choose_encoding(read_conditional_headers(request.scope)[0])
-    headers = {**_HEADERS, **SECURITY_HEADERS, "etag": _hash_etag(body, f"-{encoding}")}
-    not_modified = build_not_modified(request, headers)
-    if not_modified is not None:
-        return not_modified
-    headers |= {name.decode(): value.decode() for name, value in encoding_headers(encoding)}
-    body = await run_in_threadpool(encode_body, encoding, body)
-    return Response(body, 200, headers, media_type)
-
-
-def _hash_etag(body: bytes | memoryview, suffix: str = "") -> str:
-    return f'"{hashlib.sha256(body).hexdigest()[:32]}{suffix}"'
+    headers = {**_HEADERS, **SECURITY_HEADERS, "vary": "Accept"}
+    return await encode_response(request.scope, Response(body, 200, headers, media_type))
 
 
 def _record_url(record_id: str, request: Request) -> str:

@@ -77,10 +77,13 @@ class NewWebhook(BaseModel):
 ModelT = TypeVar("ModelT", bound=BaseModel)
 
 
-def parse_model(model: type[ModelT], values: Mapping[str, Any], message: str) -> ModelT:
-    """Validate values as a model; raise `InvalidInput` with the message and every problem."""
+def parse_model(model: type[ModelT], values: Mapping[str, Any], message: str, *, strict: bool = False) -> ModelT:
+    """Validate values as a model; raise `InvalidInput` with the message and every problem.
+
+    With `strict`, a value of another type is refused, not converted.
+    """
     try:
-        return model.model_validate(values, extra="forbid")
+        return model.model_validate(values, strict=strict, extra="forbid")
     except ValidationError as error:
         raise InvalidInput(message, to_field_problems(error)) from None
 

@@ -65,8 +65,9 @@ class Collection:
 
     @cached_property
     def assigned_fields(self) -> tuple[str, ...]:
-        """Fields that v-alpha needs and the server makes up where a record has none."""
-        return tuple(name for name, info in self.fields.items() if info.is_required() and name not in ("id", "name"))
+        """Fields that have a value in v-alpha even where nobody has stated one."""
+        names = (name for name, info in self.fields.items() if info.is_required() or info.default)
+        return tuple(name for name in names if name not in ("id", "name"))
 
     @cached_property
     def relation_predicates(self) -> dict[str, str]:

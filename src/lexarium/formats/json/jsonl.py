@@ -12,9 +12,8 @@ from lexarium.domain.labels import DEFAULT_LANGUAGE, Alias, AliasScope, is_langu
 from lexarium.domain.record import ProposalOrigin, RecordState, Relation
 from lexarium.domain.schema.collections import Collection
 from lexarium.domain.text.characters import find_unstorable_char
-from lexarium.domain.vocabulary import Vocabulary
 from lexarium.formats.json import valpha
-from lexarium.formats.parsed import ParsedRecord, ParsedVersion, ParseError, ReadOptions
+from lexarium.formats.parsed import ParsedRecord, ParsedVersion, ParseError, ReadOptions, WriteOptions
 
 # Raise this when an older Lexarium would misread the output.
 FORMAT_VERSION = 1
@@ -24,9 +23,9 @@ _MAX_INT64 = 2**63 - 1
 _ALIAS_SCOPES: tuple[str, ...] = get_args(AliasScope)
 
 
-def write(vocabulary: Vocabulary, revision: int, changes: Iterable[Change | None]) -> Iterator[bytes]:
+def write(changes: Iterable[Change | None], options: WriteOptions) -> Iterator[bytes]:
     """Yield a header line, then a line per change; for None, an empty chunk, so that the caller can pause."""
-    header = {"lexarium": "jsonl", "format": FORMAT_VERSION, **asdict(vocabulary), "revision": revision}
+    header = {"lexarium": "jsonl", "format": FORMAT_VERSION, **asdict(options.vocabulary), "revision": options.revision}
     yield orjson.dumps(header) + b"\n"
     last_write_id = write_number = 0
     for change in changes:

@@ -16,7 +16,7 @@ from lexarium.domain.schema.relation_types import RelationList, Side
 from lexarium.domain.text.characters import find_unstorable_char
 from lexarium.domain.timestamps import is_timestamp
 from lexarium.formats.json.stream import iter_objects
-from lexarium.formats.parsed import ParsedRecord, ReadOptions
+from lexarium.formats.parsed import ParsedRecord, ReadOptions, WriteOptions
 
 _MIN_INT64, _MAX_INT64 = -(2**63), 2**63 - 1
 _TYPE_NAMES = {str: "text", int: "a whole number"}
@@ -83,7 +83,7 @@ def _render_relations(collection: Collection, related: Sequence[RelatedRecord]) 
 _EMPTY_RELATIONS = {name: _render_relations(collection, ()) for name, collection in COLLECTIONS.items()}
 
 
-def join_array(documents: Iterable[bytes]) -> Iterator[bytes]:
+def write(documents: Iterable[bytes], options: WriteOptions) -> Iterator[bytes]:
     """Join rendered records to one JSON array, each on a line of its own."""
     separator = b"[\n"
     for document in documents:

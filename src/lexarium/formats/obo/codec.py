@@ -15,9 +15,8 @@ from lexarium.formats.foreign_ids import format_id
 from lexarium.formats.obo import syntax, term_parser
 from lexarium.formats.obo.syntax import Clause
 from lexarium.formats.obo.term_parser import MAPPING_NAMES, PROPERTY_FIELDS, RELATIONSHIP_TYPES, OboContext, parse_term
-from lexarium.formats.parsed import ParsedRecord, ParseError, ReadOptions
+from lexarium.formats.parsed import ParsedRecord, ParseError, ReadOptions, WriteOptions
 from lexarium.formats.reading import open_seekable
-from lexarium.formats.registry import Format
 
 _DCTERMS = "http://purl.org/dc/terms/"
 
@@ -92,11 +91,11 @@ def _parse_header_clause(context: OboContext, clause: Clause) -> None:
             context.language = rest.split('"')[1]
 
 
-def write(format: Format, vocabulary: Vocabulary, records: Iterable[Record]) -> Iterator[bytes]:
+def write(records: Iterable[Record], options: WriteOptions) -> Iterator[bytes]:
     """Yield an OBO document of the records."""
-    yield _encode_stanza(_format_header(vocabulary))
+    yield _encode_stanza(_format_header(options.vocabulary))
     for record in records:
-        yield _encode_stanza(_format_term(record, vocabulary))
+        yield _encode_stanza(_format_term(record, options.vocabulary))
     # Declare all of them, so that a reader knows that they are complete.
     for name in RELATIONSHIP_TYPES.values():
         yield _encode_stanza(["[Typedef]", f"id: {name}", f"name: {name.replace('_', ' ')}"])
@@ -131,9 +130,8 @@ def _format_term(record: Record, vocabulary: Vocabulary) -> Iterator[str]:
     if record.fields["name"]:
         yield f"name: {syntax.format_unquoted(record.fields['name'])}"
     yield f"namespace: {record.collection.name}"
-    definition = record.fields.get(record.collection.definition_field or "", "")
-    if definition or record.sources:
-        yield f"def: {syntax.format_quoted(definition)} [{', '.join(map(syntax.format_xref, record.sources))}]"
+    if record.definition or record.sources:
+        yield f"def: {syntax.format_quoted(record.definition)} [{', '.join(map(syntax.format_xref, record.sources))}]"
     for alias in record.aliases:
         yield _format_synonym(alias, vocabulary)
     yield from _format_mappings(record)

@@ -7,6 +7,7 @@ from lexarium.domain.identifiers import find_target_problem, has_prefix
 from lexarium.domain.labels import Alias, AliasScope, is_language_tag
 from lexarium.domain.record import RecordState, Relation
 from lexarium.domain.schema.collections import COLLECTIONS, DEFINITION_FIELDS, Collection
+from lexarium.domain.schema.fields import Fields
 from lexarium.domain.schema.relation_types import MAPPING_TYPES, RELATED, RELATION_TYPES, Side
 from lexarium.domain.timestamps import format_timestamp, parse_timestamp
 from lexarium.formats.foreign_ids import escape_iri, parse_integer, parse_own_id
@@ -39,6 +40,8 @@ XREF_TAG = "xref"
 OBSOLESCENCE_REASON, TERMS_MERGED = "IAO:0000231", "IAO:0000227"
 USER_PREFIXES = ("usr",)
 MAPPING_NAMES = {entry.name for entry in MAPPING_TYPES}
+# Parsed before the other clauses of a term.
+_TERM_TAGS = ("id", "namespace")
 _FIELD_BY_TAG = {
     XREF_TAG: "closeMatch",
     **{label: name for name, label in RELATIONSHIP_TYPES.items()},
@@ -60,17 +63,16 @@ class OboContext:
     used_properties: set[str]
     namespace: str = ""
     ontology: str = ""
-    language: str = ""
     # Default scopes by synonym type.
     scopes: dict[str, AliasScope] = field(default_factory=dict)
     warnings: WarningCounter = field(default_factory=WarningCounter)
 
     def __post_init__(self) -> None:
         self.field_by_tag: Mapping[str, str] = {**_FIELD_BY_TAG, **self.options.column_mapping}
-        self.language = self.language or self.options.vocabulary.language
+        self.language = self.options.vocabulary.language
         # Relations and fields that the file states completely.
         complete_fields = {self.field_by_tag.get(name, "") for name in self.used_properties}
-        self.defaults = {name: _TermDefaults(entry, complete_fields) for name, entry in COLLECTIONS.items()}
+        self.defaults = {name: _list_defaults(entry, complete_fields) for name, entry in COLLECTIONS.items()}
 
     def resolve_id(self, name: str) -> str:
         """Return our id, or the CURIE or IRI of a term."""
@@ -89,23 +91,19 @@ class OboContext:
         return f"http://purl.obolibrary.org/obo/{escape_iri(self.ontology) or 'local'}#{foreign_id}"
 
 
-class _TermDefaults:
-    """A collection, and the values of its terms that state nothing else."""
-
-    def __init__(self, collection: Collection, complete_fields: Container[str]) -> None:
-        self.collection = collection
-        self.definition = collection.definition_field
-        self.hierarchy = collection.hierarchy_type
-        self.fields = {
-            name: "" if name == "name" else collection.fields[name].get_default()
-            for name in collection.editable_fields
-            if name in ("name", self.definition) or name in complete_fields
-        }
-        self.complete_relations: list[tuple[str, Side]] = [
-            (relation_type.name, "source")
-            for relation_type in collection.relation_types.values()
-            if relation_type is self.hierarchy or relation_type.name in complete_fields
-        ]
+def _list_defaults(collection: Collection, complete_fields: Container[str]) -> tuple[Fields, list[tuple[str, Side]]]:
+    """Return the fields and the complete relations of a term that states nothing."""
+    fields = {
+        name: "" if name == "name" else collection.fields[name].get_default()
+        for name in collection.editable_fields
+        if name in ("name", collection.definition_field) or name in complete_fields
+    }
+    complete_relations: list[tuple[str, Side]] = [
+        (relation_type.name, "source")
+        for relation_type in collection.relation_types.values()
+        if relation_type is collection.hierarchy_type or relation_type.name in complete_fields
+    ]
+    return fields, complete_relations
 
 
 def parse_term(stanza: Stanza, context: OboContext) -> Iterator[ParsedRecord]:
@@ -116,9 +114,9 @@ def parse_term(stanza: Stanza, context: OboContext) -> Iterator[ParsedRecord]:
         return
     namespaces = [syntax.parse_unquoted(clause) for clause in stanza.clauses if clause.tag == "namespace"]
     stated = COLLECTIONS.get(namespaces[0] if namespaces else context.namespace)
-    defaults = context.defaults[context.options.choose_collection(stated, stanza.line).name]
+    collection = context.options.choose_collection(stated, stanza.line)
     try:
-        parser = _TermParser(context, defaults, stanza.line, syntax.parse_identifier(id_clauses[0])[0])
+        parser = _TermParser(context, collection, stanza.line, syntax.parse_identifier(id_clauses[0])[0])
     except ParseError as error:
         yield error.to_parsed_record()
         return
@@ -129,21 +127,17 @@ def parse_term(stanza: Stanza, context: OboContext) -> Iterator[ParsedRecord]:
 class _TermParser:
     """Parse one term, clause by clause."""
 
-    def __init__(self, context: OboContext, defaults: _TermDefaults, line: int, name: str) -> None:
+    def __init__(self, context: OboContext, collection: Collection, line: int, name: str) -> None:
         self._context = context
-        self._collection = defaults.collection
-        self._definition = defaults.definition
-        self._hierarchy = defaults.hierarchy
+        self._collection = collection
+        self._definition = collection.definition_field
         self._term_id = context.resolve_id(name)
         self._aliases: list[Alias] = []
         self._xrefs: list[str] = []
         self._is_obsolete = self._is_merged = False
+        fields, complete = context.defaults[collection.name]
         self._record = ParsedRecord(
-            line,
-            defaults.collection.name,
-            fields=dict(defaults.fields),
-            sources=(),
-            complete_relations=[*defaults.complete_relations],
+            line, collection.name, fields={**fields}, sources=(), complete_relations=[*complete]
         )
         if context.parse_own_id(name) is None:
             self._record.foreign_id = self._term_id
@@ -157,7 +151,7 @@ class _TermParser:
             self._set_mapped_value(clause.tag, syntax.parse_unquoted(clause), clause)
         elif parse is not None:
             parse(self, clause)
-        else:
+        elif clause.tag not in _TERM_TAGS:
             self._warn_dropped(f"the clause `{clause.tag}` is not kept", clause)
 
     def build(self) -> ParsedRecord:
@@ -266,10 +260,10 @@ class _TermParser:
 
     def parse_is_a(self, clause: Clause) -> None:
         target = self._context.resolve_id(syntax.parse_identifier(clause)[0])
-        if self._hierarchy is None:
+        if self._collection.hierarchy_type is None:
             self._warn_dropped(f"`is_a` means nothing for a {self._collection.name}", clause)
         else:
-            self._append_relation(self._hierarchy.name, target)
+            self._append_relation(self._collection.hierarchy_type.name, target)
 
     def parse_relationship(self, clause: Clause) -> None:
         relationship, rest = syntax.parse_identifier(clause)
@@ -328,13 +322,8 @@ class _TermParser:
         else:
             self._warn_dropped("the clause `created_by` is not kept", clause)
 
-    def skip(self, clause: Clause) -> None:
-        """Ignore a clause that was parsed before."""
-
 
 _CLAUSE_PARSERS: dict[str, Callable[[_TermParser, Clause], None]] = {
-    "id": _TermParser.skip,
-    "namespace": _TermParser.skip,
     "name": _TermParser.parse_name,
     "def": _TermParser.parse_def,
     "synonym": _TermParser.parse_synonym,

@@ -1,39 +1,26 @@
 """SKOS in Turtle, RDF/XML, N-Triples and JSON-LD; OWL, read only."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import BinaryIO
+from io import BufferedReader
 
 from lexarium.domain.record import Record, RelatedRecord
 from lexarium.domain.vocabulary import Vocabulary
-from lexarium.formats.parsed import ParsedRecord, ReadOptions
+from lexarium.formats.parsed import ParsedRecord, ReadOptions, WriteOptions
 from lexarium.formats.rdf import exporter
-from lexarium.formats.rdf.importer import RdfProfile, import_records
-from lexarium.formats.rdf.predicates import expand_curie, list_lexarium_terms
+from lexarium.formats.rdf.importer import OWL_PROFILE, SKOS_PROFILE, import_records
+from lexarium.formats.rdf.predicates import list_lexarium_terms
 from lexarium.formats.rdf.writers import WRITERS
 from lexarium.formats.registry import Format
 
-_SKOS_PROFILE = RdfProfile(
-    record_types=(expand_curie("skos:Concept"),),
-    membership_predicates=(expand_curie("skos:inScheme"), expand_curie("skos:topConceptOf")),
-    name_predicates=(expand_curie("skos:prefLabel"), expand_curie("skosxl:prefLabel"), expand_curie("rdfs:label")),
-    format_by_type={expand_curie("owl:Class"): "owl"},
-)
-_OWL_PROFILE = RdfProfile(
-    record_types=(expand_curie("owl:Class"),),
-    membership_predicates=(),
-    name_predicates=(expand_curie("rdfs:label"), expand_curie("skos:prefLabel")),
-    format_by_type={expand_curie("skos:Concept"): "skos"},
-)
 
-
-def read(stream: BinaryIO, options: ReadOptions) -> Iterator[ParsedRecord]:
+def read(stream: BufferedReader, options: ReadOptions) -> Iterator[ParsedRecord]:
     """Yield the concepts of a SKOS document, or the labelled classes of an ontology."""
-    return import_records(stream, options, _OWL_PROFILE if options.format.name == "owl" else _SKOS_PROFILE)
+    return import_records(stream, options, OWL_PROFILE if options.format.name == "owl" else SKOS_PROFILE)
 
 
-def write(format: Format, vocabulary: Vocabulary, records: Iterable[Record]) -> Iterator[bytes]:
+def write(records: Iterable[Record], options: WriteOptions) -> Iterator[bytes]:
     """Yield the records as concepts, each collection as a scheme before its first record, in constant memory."""
-    return _serialize(format, vocabulary, _describe(vocabulary, records))
+    return _serialize(options.format, options.vocabulary, _describe(options.vocabulary, records))
 
 
 def _describe(vocabulary: Vocabulary, records: Iterable[Record]) -> Iterator[exporter.ResourceTriples]:

@@ -64,9 +64,8 @@ def describe_record(vocabulary: Vocabulary, record: Record) -> ResourceTriples:
         ("skos:prefLabel", _to_literal(vocabulary, record.fields["name"])),
         *_alias_properties(record.aliases),
     ]
-    definition = record.fields.get(record.collection.definition_field or "")
-    if definition:
-        properties.append(("skos:definition", _to_literal(vocabulary, definition)))
+    if record.definition:
+        properties.append(("skos:definition", _to_literal(vocabulary, record.definition)))
     properties += [("dct:source", _to_iri_or_literal(source)) for source in record.sources]
     properties += _relation_properties(vocabulary, record)
     properties += _field_properties(vocabulary, record)
@@ -180,7 +179,7 @@ _LEXARIUM_PROPERTIES = {
             field,
             f"{LEXARIUM_PREFIX}:{LEXARIUM_FIELDS[field]}",
             None if info.is_required() else info.default,
-            field in collection.id_fields and collection.id_fields[field].collection is not None,
+            field in collection.class_fields,
         )
         for field, info in collection.fields.items()
         if field in LEXARIUM_FIELDS

@@ -1,9 +1,8 @@
 """Store the triples of a document by subject: on disk, with a small index in memory."""
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from tempfile import SpooledTemporaryFile
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -28,32 +27,30 @@ class TripleStore:
     """
 
     def __init__(self) -> None:
-        self.predicate_counts: Counter[str] = Counter()
+        # Numbers of the predicates, in the order of their first triples.
+        self.predicate_numbers: dict[str, int] = {}
         self._file = SpooledTemporaryFile(_MAX_MEMORY_BYTES)  # noqa: SIM115 (closed with the store)
         self._last_offset: dict[str, int] = {}
-        self._predicate_ids: dict[str, int] = {}
         self._predicates: list[str] = []
         self._end_offset = 0
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
+    def close(self) -> None:
+        """Remove the file."""
         self._file.close()
 
     def add(self, triples: Iterable[ParsedTriple]) -> None:
         """Add triples."""
-        subject, line = "", 0
+        subject, line, numbers = "", 0, self.predicate_numbers
         properties: list[tuple[Any, ...]] = []
         self._file.seek(self._end_offset)
-        for triple in triples:
-            if triple.subject != subject:
+        for triple_line, triple_subject, predicate, value in triples:
+            if triple_subject != subject:
                 self._write(subject, line, properties)
-                subject, line, properties = triple.subject, triple.line, []
-            self.predicate_counts[triple.predicate] += 1
-            predicate_id, value = self._intern_predicate(triple.predicate), triple.object
-            properties.append((predicate_id, *value) if isinstance(value, RdfLiteral) else (predicate_id, value))
+                subject, line, properties = triple_subject, triple_line, []
+            number = numbers.setdefault(predicate, len(numbers))
+            properties.append((number, *value) if isinstance(value, RdfLiteral) else (number, value))
         self._write(subject, line, properties)
+        self._predicates = list(numbers)
 
     def __iter__(self) -> Iterator[str]:
         """Iterate over the subjects in the order of their first triples."""
@@ -68,17 +65,11 @@ class TripleStore:
             offset, line, properties = orjson.loads(self._file.readline())
             chunks.append(properties)
         values = [
-            (self._predicates[predicate_id], RdfLiteral(*value) if len(value) == 2 else value[0])
+            (self._predicates[number], RdfLiteral(*value) if len(value) == 2 else value[0])
             for properties in reversed(chunks)
-            for predicate_id, *value in properties
+            for number, *value in properties
         ]
         return SubjectTriples(line, values)
-
-    def _intern_predicate(self, predicate: str) -> int:
-        predicate_id = self._predicate_ids.setdefault(predicate, len(self._predicates))
-        if predicate_id == len(self._predicates):
-            self._predicates.append(predicate)
-        return predicate_id
 
     def _write(self, subject: str, line: int, properties: list[tuple[Any, ...]]) -> None:
         if not properties:

@@ -2,8 +2,10 @@
 
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
-from typing import IO, BinaryIO, TypeVar, cast
+from contextlib import closing, nullcontext
+from dataclasses import replace
+from io import BufferedReader
+from typing import IO, NamedTuple, TypeVar, cast
 
 from pyoxigraph import RdfFormat
 
@@ -17,13 +19,14 @@ from lexarium.formats.foreign_ids import parse_integer
 from lexarium.formats.parsed import ParsedRecord, ParseError, ReadOptions, WarningCounter
 from lexarium.formats.rdf import predicates
 from lexarium.formats.rdf.graph import SubjectTriples, TripleStore
-from lexarium.formats.rdf.parser import ParsedTriple, RdfInput, RdfLiteral, parse_triples
+from lexarium.formats.rdf.parser import ParsedTriple, RdfLiteral, detect_syntax, parse_triples
 from lexarium.formats.rdf.predicates import (
     BROADER,
     BROADER_GENERIC,
     BROADER_TRANSITIVE,
     UNSCOPED,
     expand_curie,
+    expand_curies,
     to_curie,
 )
 from lexarium.formats.reading import open_seekable
@@ -33,13 +36,13 @@ Node = str | RdfLiteral
 _RDF_TYPE = expand_curie("rdf:type")
 _ID_PREDICATE = expand_curie("oboInOwl:id")
 _OWL_IMPORTS = expand_curie("owl:imports")
-_LITERAL_FORM = (expand_curie("skosxl:literalForm"), expand_curie("rdf:value"))
+_LITERAL_FORM = expand_curies("skosxl:literalForm rdf:value")
 _ON_PROPERTY, _SOME_VALUES = expand_curie("owl:onProperty"), expand_curie("owl:someValuesFrom")
 _ANNOTATED_PROPERTY = expand_curie("owl:annotatedProperty")
-_LICENCE_PREDICATES = [expand_curie(name) for name in ("dct:license", "dct:rights", "dc:rights", "dct:accessRights")]
-_SOURCE_PREDICATES = [expand_curie(name) for name in ("oboInOwl:hasDbXref", "dct:source", "dc:source")]
-_COLLECTION_TYPES = (expand_curie("skos:Collection"), expand_curie("skos:OrderedCollection"))
-_HEADER_TYPES = (expand_curie("skos:ConceptScheme"), expand_curie("owl:Ontology"))
+_LICENCE_PREDICATES = expand_curies("dct:license dct:rights dc:rights dct:accessRights")
+_SOURCE_PREDICATES = expand_curies("oboInOwl:hasDbXref dct:source dc:source")
+_COLLECTION_TYPES = expand_curies("skos:Collection skos:OrderedCollection")
+_HEADER_TYPES = expand_curies("skos:ConceptScheme owl:Ontology")
 _MAPPING_NAMES = tuple(mapping.name for mapping in MAPPING_TYPES)
 _BROADER_KINDS = {BROADER, BROADER_GENERIC, BROADER_TRANSITIVE}
 _TEXT_ROLES = ("alias", "definition", "note")
@@ -52,30 +55,41 @@ Value = TypeVar("Value")
 PropertiesByRole = dict[str, list[tuple[str, Node]]]
 
 
-@dataclass(frozen=True)
-class RdfProfile:
+class RdfProfile(NamedTuple):
     """The resources of a document that are records, and the predicates of their names."""
 
-    record_types: tuple[Node, ...]
+    record_type: str
     # Predicates that only records have, whatever their type.
     membership_predicates: tuple[str, ...]
     # The best first.
     name_predicates: tuple[str, ...]
-    # The formats that read other types.
-    format_by_type: dict[Node, str]
+    # Another type, and the format that reads it.
+    other_type: str
+    other_format: str
 
 
-def import_records(stream: BinaryIO, options: ReadOptions, profile: RdfProfile) -> Iterator[ParsedRecord]:
+_CONCEPT, _CLASS = expand_curies("skos:Concept owl:Class")
+SKOS_PROFILE = RdfProfile(
+    _CONCEPT,
+    expand_curies("skos:inScheme skos:topConceptOf"),
+    expand_curies("skos:prefLabel skosxl:prefLabel rdfs:label"),
+    _CLASS,
+    "owl",
+)
+OWL_PROFILE = RdfProfile(_CLASS, (), expand_curies("rdfs:label skos:prefLabel"), _CONCEPT, "skos")
+
+
+def import_records(stream: BufferedReader, options: ReadOptions, profile: RdfProfile) -> Iterator[ParsedRecord]:
     """Yield the records of a document, and last the warnings about the whole document; raise ParseError."""
-    rdf_input = RdfInput(stream)
-    if rdf_input.syntax != RdfFormat.JSON_LD:
-        with TripleStore() as graph:
-            yield from _RdfImporter(graph, options, profile).run(parse_triples(rdf_input, rdf_input.syntax))
-        return
-    with open_seekable(rdf_input) as copy, TripleStore() as graph:
-        syntax = RdfFormat.STREAMING_JSON_LD if _is_streamable_jsonld(copy) else RdfFormat.JSON_LD
-        copy.seek(0)
-        yield from _RdfImporter(graph, options, profile).run(parse_triples(copy, syntax))
+    syntax = detect_syntax(stream.peek())
+    with (
+        open_seekable(stream) if syntax == RdfFormat.JSON_LD else nullcontext(stream) as file,
+        closing(TripleStore()) as graph,
+    ):
+        if syntax == RdfFormat.JSON_LD:
+            syntax = RdfFormat.STREAMING_JSON_LD if _is_streamable_jsonld(file) else RdfFormat.JSON_LD
+            file.seek(0)
+        yield from _RdfImporter(graph, options, profile).run(parse_triples(file, syntax))
 
 
 def _is_streamable_jsonld(file: IO[bytes]) -> bool:
@@ -102,13 +116,11 @@ class _RdfImporter:
         # Relation types, fields and roles that the document states anywhere.
         self._stated_roles: set[str] = set()
         self._oversized_nodes: set[str] = set()
-        # The format that reads the document if it contains no records.
-        self._suggested_format: str | None = None
-        self._has_vocabulary_header = False
+        self._has_other_records = self._has_vocabulary_header = False
 
     def run(self, triples: Iterable[ParsedTriple]) -> Iterator[ParsedRecord]:
         self._graph.add(self._normalize_triples(triples))
-        for predicate in self._graph.predicate_counts.keys() & self._predicate_map.keys():
+        for predicate in self._graph.predicate_numbers.keys() & self._predicate_map.keys():
             mapping = self._predicate_map[predicate]
             self._stated_roles.add(mapping.target or mapping.role)
         has_records = False
@@ -121,11 +133,11 @@ class _RdfImporter:
                     yield record
             else:
                 self._inspect_other_resource(name, subject)
-        if not has_records and self._suggested_format:
-            raise ParseError(f"it holds nothing that this format reads: try --format {self._suggested_format}", 1, 1)
-        if not has_records and self._graph.predicate_counts and not self._has_vocabulary_header:
-            expected_types = ", ".join(to_curie(_node_text(record_type)) for record_type in self._profile.record_types)
-            raise ParseError(f"nothing that it speaks of is a {expected_types}", 1, 1)
+        if not has_records and self._has_other_records:
+            message = f"it holds nothing that this format reads: try --format {self._profile.other_format}"
+            raise ParseError(message, 1, 1)
+        if not has_records and self._graph.predicate_numbers and not self._has_vocabulary_header:
+            raise ParseError(f"nothing that it speaks of is a {to_curie(self._profile.record_type)}", 1, 1)
         yield from self._warnings.to_parsed_records()
 
     def _normalize_triples(self, triples: Iterable[ParsedTriple]) -> Iterator[ParsedTriple]:
@@ -159,15 +171,15 @@ class _RdfImporter:
         types = [value for predicate, value in subject.properties if predicate == _RDF_TYPE]
         if name.startswith("_:") or any(value in _COLLECTION_TYPES for value in types):
             return False
-        return any(value in self._profile.record_types for value in types) or any(
+        return self._profile.record_type in types or any(
             predicate in self._profile.membership_predicates for predicate, _ in subject.properties
         )
 
     def _inspect_other_resource(self, name: str, subject: SubjectTriples) -> None:
         """Warn about what is not imported; look for a header, and for records of another format."""
         for predicate, value in subject.properties:
-            if predicate == _RDF_TYPE and value in self._profile.format_by_type:
-                self._suggested_format = self._profile.format_by_type[value]
+            if predicate == _RDF_TYPE and value == self._profile.other_type:
+                self._has_other_records = True
             elif predicate == _RDF_TYPE and value in _COLLECTION_TYPES:
                 self._warnings.add(f"a {to_curie(_node_text(value))} is not kept", name)
             elif predicate == _RDF_TYPE and value in _HEADER_TYPES:

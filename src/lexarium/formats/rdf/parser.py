@@ -1,18 +1,17 @@
 """Parse RDF of any syntax to triples with line numbers; reject malformed and malicious documents."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import accumulate
-from typing import BinaryIO, NamedTuple
+from typing import IO, NamedTuple
 
 import pyoxigraph
-from pyoxigraph import BlankNode, Literal, NamedNode, Quad, RdfFormat
+from pyoxigraph import BlankNode, Literal, NamedNode, RdfFormat
 
 from lexarium.formats.parsed import ParseError
 from lexarium.formats.rdf import xml_guard
-from lexarium.formats.rdf.predicates import expand_curie
-from lexarium.formats.text_encoding import SupportsRead
+from lexarium.formats.rdf.predicates import expand_curies
 
 _BLOCK_BYTES = 1 << 16
 # A long prefix or base may be used a million times.
@@ -27,7 +26,7 @@ _MAX_TURTLE_DEPTH = 1_000
 _MAX_TRIPLE_TERMS = 100
 # After so many lines without a triple, read whole blocks: the parser scans a long text from its start with each read.
 _MAX_LINES_WITHOUT_TRIPLE = 50
-_LIST_PREDICATES = {NamedNode(expand_curie("rdf:first")), NamedNode(expand_curie("rdf:rest"))}
+_LIST_PREDICATES = expand_curies("rdf:first rdf:rest")
 
 
 class RdfLiteral(NamedTuple):
@@ -46,23 +45,10 @@ class ParsedTriple(NamedTuple):
     object: str | RdfLiteral
 
 
-class RdfInput:
-    """A document, with its syntax detected from its beginning."""
-
-    def __init__(self, stream: BinaryIO) -> None:
-        self._stream = stream
-        self._head = stream.read(_BLOCK_BYTES)
-        self.syntax = _detect_syntax(self._head)
-
-    def read(self, size: int = _BLOCK_BYTES) -> bytes:
-        """Return the next bytes."""
-        head, self._head = self._head[:size], self._head[size:]
-        return head or self._stream.read(size)
-
-
-def _detect_syntax(head: bytes) -> RdfFormat:
-    start = head.lstrip(b"\xef\xbb\xbf \t\r\n")
-    if re.match(rb"<(\?xml|!DOCTYPE|!--|([\w.-]+:)?RDF\b)", start) or b"\0" in start[:4]:
+def detect_syntax(head: bytes) -> RdfFormat:
+    """Return the syntax of a document that begins with these bytes."""
+    start = head.lstrip(b" \t\r\n")
+    if re.match(rb"<(\?xml|!DOCTYPE|!--|([\w.-]+:)?RDF\b)", start):
         return RdfFormat.RDF_XML
     if start.startswith(b"{") or re.match(rb"\[\s*[{\]]", start):
         return RdfFormat.JSON_LD
@@ -70,22 +56,24 @@ def _detect_syntax(head: bytes) -> RdfFormat:
     return RdfFormat.TURTLE
 
 
-def parse_triples(stream: SupportsRead, syntax: RdfFormat) -> Iterator[ParsedTriple]:
+def parse_triples(stream: IO[bytes], syntax: RdfFormat) -> Iterator[ParsedTriple]:
     """Yield the triples of a document while it is read, without the cells of lists; raise ParseError.
 
     JSON-LD that is not streamable is read completely before the first triple, and has no line numbers.
     """
     has_line_numbers = syntax != RdfFormat.JSON_LD
-    reader = _LineTrackingReader(_GUARDS.get(syntax, _iter_blocks)(stream))
+    reader = _LineTrackingReader(_GUARDS[syntax](iter(partial(stream.read, _BLOCK_BYTES), b"")))
     try:
         for quad in pyoxigraph.parse(reader, syntax, lenient=True):  # type: ignore[arg-type]
-            reader.mark_triple()
+            triple_line = reader.mark_triple()
+            line = triple_line if has_line_numbers else 0
+            subject, predicate = _convert_node(quad.subject, line), _convert_node(quad.predicate, line)
             # Lists are not imported, and a small file with a long list would fill the disk with its cells.
-            if quad.predicate in _LIST_PREDICATES and isinstance(quad.subject, BlankNode):
+            if predicate in _LIST_PREDICATES and isinstance(quad.subject, BlankNode):
                 continue
-            triple = _to_triple(reader.line if has_line_numbers else 0, quad)
-            if triple is not None:
-                yield triple
+            value = _convert_node(quad.object, line)
+            if isinstance(subject, str) and isinstance(predicate, str) and value is not None:
+                yield ParsedTriple(line, subject, predicate, value)
     except SyntaxError as error:
         raise _to_parse_error(error, syntax, reader.line) from None
     except MemoryError:
@@ -108,10 +96,11 @@ class _LineTrackingReader:
         """The line of the last byte that was read."""
         return self._line_count + self._is_inside_line
 
-    def mark_triple(self) -> None:
-        """Record that the parser has returned a triple."""
+    def mark_triple(self) -> int:
+        """Record that the parser has returned a triple, and return its line."""
         self._lines_until_block_mode = _MAX_LINES_WITHOUT_TRIPLE
         self._triple_terms = 0
+        return self._line_count + self._is_inside_line
 
     def read(self, size: int) -> bytes:
         if self._position == len(self._block):
@@ -132,14 +121,10 @@ class _LineTrackingReader:
         return chunk
 
 
-def _iter_blocks(stream: SupportsRead) -> Iterator[bytes]:
-    return iter(partial(stream.read, _BLOCK_BYTES), b"")
-
-
-def _check_json_depth(stream: SupportsRead) -> Iterator[bytes]:
+def _check_json_depth(blocks: Iterable[bytes]) -> Iterator[bytes]:
     """Yield the blocks of a JSON document; raise ParseError if it has too many levels or contexts."""
     depth, contexts, line, in_string, tail = 0, 0, 1, False, b""
-    for block in _iter_blocks(stream):
+    for block in blocks:
         unescaped = _JSON_ESCAPE.sub(_unescape_match, tail + block)
         # A block may end within an escape sequence.
         tail = b"\\" if unescaped.endswith(b"\\") else b""
@@ -167,13 +152,13 @@ def _unescape_match(match: re.Match[bytes]) -> bytes:
     return bytes.fromhex(match[1].decode()) if match[1] else b""
 
 
-def _check_nesting(stream: SupportsRead) -> Iterator[bytes]:
+def _check_nesting(blocks: Iterable[bytes]) -> Iterator[bytes]:
     """Yield the blocks of a Turtle document; raise ParseError at the bracket that is nested too deeply.
 
     Brackets in strings, IRIs, comments and escapes are skipped. Every byte is scanned once.
     """
     depth, line, column, open_token, tail = 0, 1, 1, b"", b""
-    for block in _iter_blocks(stream):
+    for block in blocks:
         text, position = tail + block, 0
         # The longest significant token has three bytes. One that may continue is scanned with the next block.
         safe_end = len(text) - 2
@@ -218,7 +203,7 @@ def _advance(line: int, column: int, text: bytes) -> tuple[int, int]:
     return line + text.count(b"\n"), (1 if newline else column) + len(rest.translate(None, _CONTINUATION))
 
 
-_GUARDS: dict[RdfFormat, Callable[[SupportsRead], Iterator[bytes]]] = {
+_GUARDS: dict[RdfFormat, Callable[[Iterable[bytes]], Iterator[bytes]]] = {
     RdfFormat.RDF_XML: xml_guard.iter_checked_xml,
     RdfFormat.TURTLE: _check_nesting,
     RdfFormat.JSON_LD: _check_json_depth,
@@ -226,26 +211,13 @@ _GUARDS: dict[RdfFormat, Callable[[SupportsRead], Iterator[bytes]]] = {
 }
 
 
-def _to_triple(line: int, quad: Quad) -> ParsedTriple | None:
-    """Convert a quad; return None if it contains a triple term."""
-    value = quad.object
-    if isinstance(value, Literal):
-        object_value: str | RdfLiteral | None = RdfLiteral(value.value, value.language or "")
-    else:
-        object_value = _format_node(value, line)
-    subject = _format_node(quad.subject, line)
-    if object_value is None or subject is None:
-        return None
-    return ParsedTriple(line, subject, _check_iri_length(quad.predicate.value, line), object_value)
-
-
-def _format_node(node: object, line: int) -> str | None:
-    if isinstance(node, NamedNode):
-        return _check_iri_length(node.value, line)
-    return f"_:{node.value}" if isinstance(node, BlankNode) else None
-
-
-def _check_iri_length(iri: str, line: int) -> str:
+def _convert_node(node: object, line: int) -> str | RdfLiteral | None:
+    """Convert a node; return None for a triple term."""
+    if isinstance(node, Literal):
+        return RdfLiteral(node.value, node.language or "")
+    if not isinstance(node, NamedNode):
+        return f"_:{node.value}" if isinstance(node, BlankNode) else None
+    iri = node.value
     if len(iri) > _MAX_IRI_CHARS:
         raise ParseError(f"an IRI has more than {_MAX_IRI_CHARS:,} characters: {iri[:60]}…", line, 1)
     return iri

@@ -34,6 +34,11 @@ def expand_curie(name: str) -> str:
     return NAMESPACES[prefix] + local if colon and prefix in NAMESPACES else name
 
 
+def expand_curies(names: str) -> tuple[str, ...]:
+    """Return the IRIs of CURIEs that are separated by spaces."""
+    return tuple(map(expand_curie, names.split()))
+
+
 def to_curie(iri: str) -> str:
     """Return the CURIE of an IRI in a known namespace; any other IRI unchanged."""
     for prefix, namespace in NAMESPACES.items():

@@ -128,14 +128,15 @@ class JsonLdWriter(RdfWriter):
     def write_header(self) -> bytes:
         # No prefixes: with them, a mapping to `dc:1` would mean something else.
         terms: dict[str, Any] = {}
-        for curie in (*_PLAIN_TERMS, *_IRI_TERMS, *_LANGUAGE_TERMS, *_TYPED_TERMS):
+        for curie, value_type in _TERM_TYPES.items():
             iri = self._expand_curie(curie)
-            if curie in _TYPED_TERMS:
-                terms[_get_local_name(curie)] = {"@id": iri, "@type": self._expand_curie(_TYPED_TERMS[curie])}
-            elif curie in _LANGUAGE_TERMS:
+            if value_type == "@language":
                 terms[_get_local_name(curie)] = {"@id": iri, "@container": "@language"}
+            elif value_type:
+                type_iri = value_type if value_type == "@id" else self._expand_curie(value_type)
+                terms[_get_local_name(curie)] = {"@id": iri, "@type": type_iri}
             else:
-                terms[_get_local_name(curie)] = {"@id": iri, "@type": "@id"} if curie in _IRI_TERMS else iri
+                terms[_get_local_name(curie)] = iri
         return b'{"@context":' + orjson.dumps(terms) + b',"@graph":['
 
     def write_resource(self, resource: ResourceTriples) -> bytes:
@@ -165,20 +166,20 @@ def _escape_char(match: re.Match[str]) -> str:
     return _NAMED_ESCAPES.get(char) or f"\\u{ord(char):04X}"
 
 
-_IRI_TERMS = (
-    *("skos:inScheme", "skos:topConceptOf", "skos:broader", "skos:narrower", "skos:related"),
-    *(f"skos:{mapping.name}" for mapping in MAPPING_TYPES),
-    *("isothes:broaderGeneric", "isothes:broaderPartitive", "dct:source", "dct:license", "dct:isReplacedBy"),
-    *(f"{LEXARIUM_PREFIX}:{name}" for name in predicates.LEXARIUM_RELATIONS.values()),
-    f"{LEXARIUM_PREFIX}:{LEXARIUM_FIELDS['id_concept_class']}",
-)
-_LANGUAGE_TERMS = (
-    *("skos:prefLabel", "skos:altLabel", "skos:hiddenLabel", "skos:definition", "dct:title", "dct:description"),
-    *predicates.SYNONYM_PREDICATES.values(),
-)
-_TYPED_TERMS = {
-    "dct:created": "xsd:dateTime",
-    "dct:modified": "xsd:dateTime",
+# The types of the values of JSON-LD terms; empty: any text.
+_TERM_TYPES: dict[str, str] = {
+    **dict.fromkeys(("skos:notation", "dct:rights", "dc:publisher", "dc:language", "dc:creator"), ""),
+    f"{LEXARIUM_PREFIX}:{predicates.STATE_PROPERTY}": "",
+    **{f"{LEXARIUM_PREFIX}:{name}": "" for name in LEXARIUM_FIELDS.values()},
+    **dict.fromkeys(("skos:inScheme", "skos:topConceptOf", "skos:broader", "skos:narrower", "skos:related"), "@id"),
+    **{f"skos:{mapping.name}": "@id" for mapping in MAPPING_TYPES},
+    **dict.fromkeys(("isothes:broaderGeneric", "isothes:broaderPartitive"), "@id"),
+    **dict.fromkeys(("dct:source", "dct:license", "dct:isReplacedBy"), "@id"),
+    **{f"{LEXARIUM_PREFIX}:{name}": "@id" for name in predicates.LEXARIUM_RELATIONS.values()},
+    f"{LEXARIUM_PREFIX}:{LEXARIUM_FIELDS['id_concept_class']}": "@id",
+    **dict.fromkeys(("skos:prefLabel", "skos:altLabel", "skos:hiddenLabel", "skos:definition"), "@language"),
+    **dict.fromkeys(("dct:title", "dct:description", *predicates.SYNONYM_PREDICATES.values()), "@language"),
+    **dict.fromkeys(("dct:created", "dct:modified"), "xsd:dateTime"),
     "owl:deprecated": "xsd:boolean",
     **{
         f"{LEXARIUM_PREFIX}:{LEXARIUM_FIELDS[field]}": "xsd:integer"
@@ -187,11 +188,6 @@ _TYPED_TERMS = {
         if field_type is int
     },
 }
-_PLAIN_TERMS = (
-    *("skos:notation", "dct:rights", "dc:publisher", "dc:language", "dc:creator"),
-    f"{LEXARIUM_PREFIX}:{predicates.STATE_PROPERTY}",
-    *(f"{LEXARIUM_PREFIX}:{name}" for name in LEXARIUM_FIELDS.values()),
-)
 
 
 def _get_local_name(curie: str) -> str:
@@ -204,9 +200,9 @@ def _compact(resource: ResourceTriples) -> dict[str, Any]:
     for predicate, value in resource.properties:
         if predicate == "rdf:type":
             _append_value(document, "@type", value)
-        elif predicate in _LANGUAGE_TERMS and isinstance(value, RdfLiteral):
+        elif _TERM_TYPES[predicate] == "@language" and isinstance(value, RdfLiteral):
             _append_value(document.setdefault(_get_local_name(predicate), {}), value.language or "@none", value.text)
-        elif predicate in _IRI_TERMS and isinstance(value, RdfLiteral):
+        elif _TERM_TYPES[predicate] == "@id" and isinstance(value, RdfLiteral):
             _append_value(document, _get_local_name(predicate), {"@value": value.text})
         else:
             _append_value(document, _get_local_name(predicate), value if isinstance(value, str) else value.text)

@@ -1,17 +1,13 @@
 """Check XML before it is parsed as RDF: well-formed, within limits, without external entities."""
 
-import codecs
-import io
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from xml.parsers import expat
 from xml.sax.saxutils import escape
 
 from lexarium.domain.text.characters import find_unstorable_char
 from lexarium.formats.parsed import ParseError
-from lexarium.formats.text_encoding import BYTE_ORDER_MARKS, SupportsRead, get_xml_encoding
 
-_BLOCK_BYTES = 1 << 16
 _MAX_PROLOG_BYTES = 1 << 20
 # expat scans an incomplete tag from its start again with each block.
 _MAX_TAG_BYTES = 4 << 20
@@ -22,18 +18,17 @@ _MAX_ENTITY_CHARS = 2_000
 _MAX_ENTITIES = 1_000
 _REFERENCE = re.compile(r"&(#?[^;&\s]+);")
 _PREDEFINED_ENTITIES = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
-_ENCODING_SIGNATURES = BYTE_ORDER_MARKS | {b"<\0?\0": "utf-16-le", b"\0<\0?": "utf-16-be"}
 
 
-def iter_checked_xml(stream: SupportsRead) -> Iterator[bytes]:
-    """Yield the document in UTF-8, in blocks that have been checked; raise ParseError.
+def iter_checked_xml(blocks: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the blocks of a document in UTF-8 after they have been checked; raise ParseError.
 
     The prolog is replaced by a minimal one with the same number of lines: no declaration, and of the DTD only the
     entities, expanded.
     """
     checker = _XmlChecker()
     prolog: bytes | None = b""
-    for block in _iter_utf8(stream):
+    for block in blocks:
         checker.feed(block)
         if prolog is None:
             yield block
@@ -137,30 +132,3 @@ def _decode_char_reference(reference: str) -> str | None:
     except (ValueError, OverflowError):
         return None
     return None if find_unstorable_char(char) else char
-
-
-def _iter_utf8(stream: SupportsRead) -> Iterator[bytes]:
-    block = stream.read(_BLOCK_BYTES)
-    signatures = (name for signature, name in _ENCODING_SIGNATURES.items() if block.startswith(signature))
-    encoding = next(signatures, None) or get_xml_encoding(block)
-    transcode: Callable[[bytes], bytes] = bytes if encoding is None else _make_transcoder(encoding)
-    while block:
-        yield transcode(block)
-        block = stream.read(_BLOCK_BYTES)
-
-
-def _make_transcoder(encoding: str) -> Callable[[bytes], bytes]:
-    try:
-        # Reject codecs that are no text encodings.
-        io.TextIOWrapper(io.BytesIO(), encoding)
-        decoder = codecs.getincrementaldecoder(encoding)()
-    except LookupError:
-        raise ParseError(f"it is declared to be in {encoding}, which is no encoding known here", 1, 1) from None
-
-    def transcode(block: bytes) -> bytes:
-        try:
-            return decoder.decode(block).encode()
-        except UnicodeError:
-            raise ParseError(f"it is declared to be in {encoding}, but is not", 1, 1) from None
-
-    return transcode

@@ -3,6 +3,8 @@
 The functions are in pairs, which are exact inverses.
 """
 
+import csv
+import io
 import re
 from collections.abc import Iterable
 from itertools import pairwise
@@ -26,6 +28,13 @@ _ALIAS_SUFFIX = re.compile(
 def escape_formula(text: str) -> str:
     """Return a cell with this text that a spreadsheet does not run as a formula."""
     return f"'{text}" if text and _FORMULA_START.match(text) else text
+
+
+def format_csv(rows: Iterable[Iterable[object]]) -> str:
+    """Return rows as CSV, without formulas."""
+    text = io.StringIO(newline="")
+    csv.writer(text).writerows([escape_formula(str(value)) for value in row] for row in rows)
+    return text.getvalue()
 
 
 def unescape_formula(cell: str) -> str:

@@ -11,9 +11,8 @@ from lexarium.domain.schema.collections import COLLECTIONS, DEFINITION_FIELDS
 from lexarium.domain.schema.relation_types import RELATION_TYPES
 from lexarium.domain.vocabulary import Vocabulary
 from lexarium.formats.foreign_ids import format_id
-from lexarium.formats.parsed import ParsedRecord, ParseError, ReadOptions
+from lexarium.formats.parsed import ParsedRecord, ParseError, ReadOptions, WriteOptions
 from lexarium.formats.reading import open_seekable
-from lexarium.formats.registry import Format
 from lexarium.formats.tables.cells import EMPTY_TEXT, escape_formula, join_aliases, join_values
 from lexarium.formats.tables.dialect import SAMPLE_CHARS, detect_dialect, iter_rows
 from lexarium.formats.tables.header import DEFINITION, count_known_titles, match_columns
@@ -70,14 +69,14 @@ def _parse_table(text: TextIO, options: ReadOptions) -> Iterator[ParsedRecord]:
     yield from parser.warnings.to_parsed_records(*warnings)
 
 
-def write(format: Format, vocabulary: Vocabulary, records: Iterable[Record]) -> Iterator[bytes]:
+def write(records: Iterable[Record], options: WriteOptions) -> Iterator[bytes]:
     """Yield a table in UTF-8 with a row per record."""
     buffer = io.StringIO(newline="")
-    buffer.write(_BOM[format.name])
-    writer = csv.writer(buffer, delimiter=_DELIMITERS[format.name], lineterminator="\r\n")
+    buffer.write(_BOM[options.format.name])
+    writer = csv.writer(buffer, delimiter=_DELIMITERS[options.format.name], lineterminator="\r\n")
     writer.writerow(EXPORT_COLUMNS)
     for record in records:
-        writer.writerow(_format_row(record, vocabulary))
+        writer.writerow(_format_row(record, options.vocabulary))
         if buffer.tell() > _CHUNK_CHARS:
             yield buffer.getvalue().encode()
             buffer.seek(0)
@@ -90,7 +89,7 @@ def _format_row(record: Record, vocabulary: Vocabulary) -> Sequence[str | int]:
     leading_texts = (
         format_id(record.id, vocabulary),
         fields["name"],
-        fields.get(record.collection.definition_field or "", ""),
+        record.definition,
         "" if record.stored_aliases else fields.get("alias", ""),
         join_aliases(record.aliases if record.stored_aliases else (), vocabulary.language),
         join_values(record.sources),

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any, TextIO
+from typing import TextIO
 
 from lexarium.formats.parsed import ParseError
 
@@ -29,29 +29,19 @@ HeaderScorer = Callable[[Sequence[str]], int]
 
 
 @dataclass(frozen=True)
-class CsvDialect:
+class CsvDialect(csv.excel):
     """The delimiter and quoting of a table."""
 
     delimiter: str
-    quote: str = '"'
+    quotechar: str = '"'
     # Escapes a quote within a cell; None: such a quote is doubled.
-    escape: str | None = None
+    escapechar: str | None = None
+    doublequote: bool = True
     # Whether a space follows each delimiter.
-    skip_initial_space: bool = False
+    skipinitialspace: bool = False
+    strict: bool = True
     # Whether the first line only states the delimiter, as some spreadsheets write it.
     has_sep_line: bool = False
-
-    def make_reader(self, lines: Iterator[str]) -> Any:
-        """Return a CSV reader of this dialect."""
-        return csv.reader(
-            lines,
-            delimiter=self.delimiter,
-            quotechar=self.quote,
-            doublequote=self.escape is None,
-            escapechar=self.escape,
-            skipinitialspace=self.skip_initial_space,
-            strict=True,
-        )
 
 
 def detect_dialect(sample: str, default_delimiter: str, count_known_titles: HeaderScorer) -> CsvDialect:
@@ -66,15 +56,15 @@ def detect_dialect(sample: str, default_delimiter: str, count_known_titles: Head
     delimiters = sep_line.group(1) if sep_line else default_delimiter + _DELIMITERS.replace(default_delimiter, "")
     styles = [CsvDialect(default_delimiter)]
     if '\\"' in sample:
-        styles.append(CsvDialect(default_delimiter, escape="\\"))
+        styles.append(CsvDialect(default_delimiter, escapechar="\\", doublequote=False))
     if sample.lstrip().startswith("'"):
-        styles.insert(0, CsvDialect(default_delimiter, quote="'"))
+        styles.insert(0, CsvDialect(default_delimiter, quotechar="'"))
     candidates = [
         replace(style, delimiter=delimiter, has_sep_line=bool(sep_line)) for delimiter in delimiters for style in styles
     ]
     best = max(candidates, key=lambda dialect: _score_dialect(dialect, sample, is_truncated, count_known_titles))
     header = next(iter(_sample_rows(best, sample, is_truncated)[0]), [])
-    return replace(best, skip_initial_space=len(header) > 1 and all(cell.startswith(" ") for cell in header[1:]))
+    return replace(best, skipinitialspace=len(header) > 1 and all(cell.startswith(" ") for cell in header[1:]))
 
 
 def _score_dialect(
@@ -93,7 +83,7 @@ def _sample_rows(dialect: CsvDialect, sample: str, is_truncated: bool) -> tuple[
     rows: list[list[str]] = []
     lines = re.findall(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+", sample)
     try:
-        rows.extend(filter(any, islice(dialect.make_reader(iter(lines)), _MAX_SAMPLE_ROWS)))
+        rows.extend(filter(any, islice(csv.reader(lines, dialect), _MAX_SAMPLE_ROWS)))
     except csv.Error as error:
         return rows, is_truncated and str(error) == _UNCLOSED_QUOTE_ERROR
     return rows, True
@@ -104,7 +94,7 @@ def iter_rows(text: TextIO, dialect: CsvDialect) -> Iterator[tuple[int, list[str
     lines = _LineSource(text, dialect.delimiter)
     if dialect.has_sep_line:
         next(lines)
-    reader = dialect.make_reader(lines)
+    reader = csv.reader(lines, dialect)
     while True:
         lines.start_row()
         try:
@@ -163,7 +153,7 @@ class _LineSource:
             position -= len(text)
             line += 1
         if is_closed:
-            escaping = "twice" if dialect.escape is None else f"as {dialect.escape}{dialect.quote}"
+            escaping = "twice" if dialect.doublequote else f"as {dialect.escapechar}{dialect.quotechar}"
             message = "the end of the cell was expected after its closing quote"
             message += f"; a quote within a cell is written {escaping}"
         elif error == _UNCLOSED_QUOTE_ERROR:
@@ -176,8 +166,8 @@ class _LineSource:
 
 def _locate_quote_error(row: str, dialect: CsvDialect) -> tuple[int, bool]:
     """Return the position of the error: after the closing quote of a cell (True), or at an unclosed one (False)."""
-    quote, delimiter = re.escape(dialect.quote), re.escape(dialect.delimiter)
-    content = rf"[^{quote}]|{quote}{quote}" if dialect.escape is None else rf"[^{quote}\\]|\\."
+    quote, delimiter = re.escape(dialect.quotechar), re.escape(dialect.delimiter)
+    content = rf"[^{quote}]|{quote}{quote}" if dialect.doublequote else rf"[^{quote}\\]|\\."
     cell = re.compile(rf"(?:{quote}(?:{content})*+{quote}|(?!{quote})[^{delimiter}\r\n]*)", re.DOTALL)
     position = 0
     while match := cell.match(row, position):

@@ -20,6 +20,8 @@ Rows = Iterable[tuple[int, list[str]]]
 _REFERENCE_FIELDS = {BROADER, "replaced_by"} | {
     name for name, entry in RELATION_TYPES.items() if entry.target_collection
 }
+# Parsed before and after the other cells of a row.
+_ROW_FIELDS = ("collection", "alias")
 _TRUE_VALUES = ("1", "true", "yes", "y", "x", "obsolete", "deprecated", "retired")
 _FALSE_VALUES = ("0", "false", "no", "n")
 _SCIENTIFIC_NUMBER = re.compile(r"[+-]?\d+(?:[.,]\d+)?[eE][+-]?\d+")
@@ -149,6 +151,8 @@ class _RowParser:
             cell = self._row[column.index]
             name = aliased_fields.get(column.field, column.field)
             parse_cell = _CELL_PARSERS.get(name)
+            if name in _ROW_FIELDS:
+                continue
             if parse_cell is not None:
                 parse_cell(self, column, unescape_formula(cell))
             elif name in self._collection.relation_types:
@@ -230,9 +234,6 @@ class _RowParser:
         if cell.strip():
             self._record.replaced_by = self._resolve_target(column, cell.strip(), None)
 
-    def skip(self, column: Column, cell: str) -> None:
-        """Ignore a cell that is parsed elsewhere."""
-
     def _add_relations(self, column: Column, relation_type: RelationType, cell: str) -> None:
         name, target_collection = relation_type.name, relation_type.target_collection
         # Several columns may have one relation type.
@@ -259,8 +260,6 @@ class _RowParser:
 
 
 _CELL_PARSERS: dict[str, Callable[[_RowParser, Column, str], None]] = {
-    "collection": _RowParser.skip,
-    "alias": _RowParser.skip,
     "id": _RowParser.parse_id,
     "name": _RowParser.parse_name,
     "aliases": _RowParser.parse_aliases,

@@ -50,8 +50,7 @@ def _load_summaries(snapshot: Snapshot, account_list: list[Account]) -> list[Acc
 
 def list_accounts(database: Database) -> list[Account]:
     """Return all accounts by name."""
-    with database.read() as snapshot:
-        return accounts.list_all_accounts(snapshot)
+    return database.run_read(accounts.list_all_accounts)
 
 
 def get_account(snapshot: Snapshot, account_id: str) -> Account:
@@ -83,7 +82,7 @@ def create_account(transaction: Transaction, name: str, role: Role) -> Account:
         message = f"holds the character {char}, which is not allowed."
     if message:
         raise InvalidInput("This is not a valid account.", [FieldProblem("name", message)])
-    if accounts.find_account_by_name(transaction.connection, name):
+    if accounts.find_account_by_name(transaction.flush(), name):
         raise Conflict(f"There is an account named {name!r} already.")
     account = Account(mint_id("usr"), name, role)
     accounts.add_account(transaction, account, at=now_ms())
@@ -123,14 +122,14 @@ def erase_account(database: Database, account_id: str) -> None:
 
 
 def _get_active_account(transaction: Transaction, account_id: str) -> Account:
-    account = get_account(transaction.connection, account_id)
+    account = get_account(transaction.flush(), account_id)
     if account.is_erased:
         raise Conflict(f"The account {account_id} is erased.")
     return account
 
 
 def _require_other_admin(transaction: Transaction, account: Account) -> None:
-    if account.role == Role.ADMIN and not accounts.has_other_admin(transaction.connection, account.id):
+    if account.role == Role.ADMIN and not accounts.has_other_admin(transaction.flush(), account.id):
         raise Conflict(f"{account.name} is the last admin. Make another admin first.")
 
 

@@ -1,21 +1,24 @@
-"""Authenticate callers by bearer token."""
+"""Authenticate callers by bearer token; sign in with a password."""
 
 import re
 from collections import OrderedDict
 from contextlib import suppress
 from dataclasses import replace
 
-from lexarium.domain.account import Origin, Token
+from lexarium.domain.account import SESSION_TOKEN_LABEL, Origin, Token
 from lexarium.domain.errors import DatabaseUnavailable, Unauthenticated
+from lexarium.domain.text.characters import find_unstorable_char
 from lexarium.domain.timestamps import now_ms
+from lexarium.services.access.passwords import verify_password
 from lexarium.services.access.permissions import Caller
-from lexarium.services.access.tokens import hash_secret
+from lexarium.services.access.tokens import compute_expiry, create_token, hash_secret
 from lexarium.store import accounts
 from lexarium.store.database import Database
 
 # The last use of a token is not worth a write per request.
 _USE_UPDATE_INTERVAL_MS = 60_000
 _TOKEN_CACHE_SIZE = 10_000
+_SESSION_DAYS = 1
 _AUTHORIZATION_PATTERN = re.compile(r"(?:bearer|token) +(\S+) *", re.IGNORECASE)
 
 
@@ -66,6 +69,23 @@ class Authenticator:
         with suppress(DatabaseUnavailable):  # The next use is recorded if the queue is full.
             self._database.submit_write(lambda transaction: accounts.set_token_used(transaction, token.id, at=used_at))
         return replace(token, last_used_at=used_at)
+
+
+def sign_in(database: Database, name: str, password: str) -> tuple[Token, str]:
+    """Return a session token and its secret; raise Unauthenticated if the name or the password is wrong."""
+    with database.read(from_primary=True) as snapshot:
+        password_hash = None if find_unstorable_char(name) else accounts.find_password_hash(snapshot, name)
+    # Verified without a hash too: the response time must not reveal if the account exists.
+    if not verify_password(password_hash, password):
+        raise Unauthenticated("The name or the password is not right.")
+    return create_token(
+        database,
+        name,
+        expires_at=compute_expiry(_SESSION_DAYS),
+        label=SESSION_TOKEN_LABEL,
+        origin=Origin.SIGN_IN,
+        expected_password_hash=password_hash,
+    )
 
 
 def _parse_authorization(authorization: str | None) -> str:

@@ -8,6 +8,7 @@ from lexarium.domain.account import Origin, Role, Token
 from lexarium.domain.errors import Conflict, NotFound, PermissionDenied, Unauthenticated
 from lexarium.domain.identifiers import mint_id
 from lexarium.domain.timestamps import format_timestamp, now_ms
+from lexarium.services.access.passwords import verify_current_password
 from lexarium.services.access.permissions import Caller, Permission
 from lexarium.services.not_found import find_or_raise
 from lexarium.store import accounts
@@ -38,7 +39,7 @@ def create_token(  # noqa: PLR0913 (the options of a token)
     """
     secret = f"lex_{secrets.token_urlsafe(32)}"
     with database.write() as transaction:
-        connection = transaction.connection
+        connection = transaction.flush()
         message = f"There is no account named {name!r}. Make it with `lexarium user add`."
         account = find_or_raise(lambda: accounts.find_account_by_name(connection, name), name, message)
         if account.is_erased:
@@ -74,17 +75,38 @@ def compute_expiry(days: int | None) -> int | None:
     return None if days is None else now_ms() + days * _DAY_MS
 
 
-def limit_expiry(caller: Caller, role: Role | None, expires_at: int | None) -> int | None:
-    """Return the expiry of a token that a caller creates; raise PermissionDenied if it would exceed their own token."""
+def issue_token(  # noqa: PLR0913 (the options of a token)
+    database: Database,
+    caller: Caller,
+    *,
+    account: str | None,
+    role: Role | None,
+    days: int | None,
+    label: str,
+    old_password: str | None,
+) -> tuple[Token, str]:
+    """Create a token for the caller or, if the caller is an admin, for another account; return it and its secret.
+
+    In a session this requires the caller's password. The token may outlive a session, but no other token. Raise
+    PermissionDenied if it would exceed the token of the caller.
+    """
+    name = account or caller.account.name
+    if name != caller.account.name:
+        caller.require(Permission.ADMINISTER)
+    elif role is None:
+        role = caller.role
+    if caller.in_session:
+        verify_current_password(database, caller, old_password, "The token was not made.")
     if role is not None and role.rank > caller.role.rank:
         raise PermissionDenied(f"A token with the role {caller.role} cannot make one with the role {role}.")
-    if caller.token_expires_at is None or expires_at is None:
-        return expires_at or caller.token_expires_at
-    if expires_at > caller.token_expires_at:
+    expires_at = compute_expiry(days)
+    latest = None if caller.in_session else caller.token_expires_at
+    if latest is not None and expires_at is not None and expires_at > latest:
         raise PermissionDenied(
-            f"A token cannot make one that outlives it; it is good until {format_timestamp(caller.token_expires_at)}."
+            f"A token cannot make one that outlives it; it is good until {format_timestamp(latest)}."
         )
-    return expires_at
+    origin = Origin.SESSION if caller.in_session else Origin.TOKEN
+    return create_token(database, name, role, expires_at or latest, label, origin=origin, parent=caller.token_id)
 
 
 def revoke_token(database: Database, token_id: str, caller: Caller | None = None) -> None:
@@ -95,7 +117,7 @@ def revoke_token(database: Database, token_id: str, caller: Caller | None = None
 
     def task(transaction: Transaction) -> None:
         message = f"There is no token with the id {token_id!r}. `lexarium token list` shows them."
-        token = find_or_raise(lambda: accounts.find_token_by_id(transaction.connection, token_id), token_id, message)
+        token = find_or_raise(lambda: accounts.find_token_by_id(transaction.flush(), token_id), token_id, message)
         if caller and not caller.has_permission(Permission.ADMINISTER) and token.account.id != caller.account.id:
             raise NotFound(message)
         if caller is not None and token.effective_role.rank > caller.role.rank:

@@ -101,7 +101,7 @@ class _Batch:
             self._create(line)
             return
         self._save_new_records()
-        current = get_published(self._transaction.connection, None, line["id"], line.get("version"))
+        current = get_published(self._transaction.flush(), None, line["id"], line.get("version"))
         self._saved.append(_OPERATIONS[line["op"]](self._writer, current, line))
 
     def _create(self, line: Mapping[str, Any]) -> None:

@@ -100,7 +100,7 @@ def _find_reference_problems(
         if id_field.collection
         and isinstance(value := draft.get(name), str)
         and value not in ("", current_draft.get(name))
-        and not _is_published(transaction.connection, value, id_field.collection)
+        and not _is_published(transaction.flush(), value, id_field.collection)
     ]
 
 
@@ -135,11 +135,11 @@ def find_relation_problem(
     """Return the reason why a relation cannot be added, or None."""
     if relation_type.target_collection is None:
         return find_target_problem(target)
-    if not _is_published(transaction.connection, target, relation_type.target_collection):
+    if not _is_published(transaction.flush(), target, relation_type.target_collection):
         return f"names no {relation_type.target_collection} that is in the catalogue."
     if source == target:
         return "is the record itself, which cannot be related to itself."
-    if relation_type.is_hierarchical and source is not None and is_ancestor(transaction.connection, source, target):
+    if relation_type.is_hierarchical and source is not None and is_ancestor(transaction.flush(), source, target):
         return f"would close a circle: {target} is below {source} already."
     return None
 

@@ -1,23 +1,15 @@
-"""Merge queries: preview, effects, redirect chains, undo blockers."""
+"""Merge queries: preview, effects, undo blockers."""
 
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from lexarium.domain.change import Action, Change
 from lexarium.domain.edit import FieldDiff, diff_drafts, to_draft
 from lexarium.domain.errors import Conflict
-from lexarium.domain.merge import (
-    MergeEffect,
-    build_survivor_draft,
-    list_referenced_ids,
-    merges_overlap,
-    resolve_merge_chains,
-)
+from lexarium.domain.merge import MergeEffect, build_survivor_draft, list_referenced_ids, merges_overlap
 from lexarium.domain.record import Record, RecordState
-from lexarium.store import change_log, records, relations, revisions
+from lexarium.services.records.lookup import find_survivors, load_merge_chains
+from lexarium.store import change_log, relations, revisions
 from lexarium.store.position import Snapshot
-
-CYCLE_REASON = "comes back to itself"
 
 
 def load_merge_effects(snapshot: Snapshot, merge: Change) -> dict[str, MergeEffect]:
@@ -42,21 +34,16 @@ def require_undoable(snapshot: Snapshot, merge: Change, effects: dict[str, Merge
     A later merge blocks the undo if it merged a record that this merge changed, if it built on what this merge added,
     or if it merged a record that the restored one refers to.
     """
-    for merged_id in _find_survivors(snapshot, effects):
+    for merged_id in find_survivors(snapshot, effects):
         raise _build_undo_first_error(_find_merge(snapshot, merged_id))
     for later in revisions.list_later_merges(snapshot, merge, sorted(effects)):
         cause = revisions.list_by_write(snapshot, later.write_id)[0]
         if _is_in_effect(snapshot, cause) and _builds_on(snapshot, effects[later.record_id], later, cause):
             raise _build_undo_first_error(cause)
-    pending, seen = list_referenced_ids(restored) - {merge.record_id}, {merge.record_id}
-    while pending:
-        seen |= pending
-        survivor_ids = _find_survivors(snapshot, pending)
-        for merged_id in survivor_ids:
-            cause = _find_merge(snapshot, merged_id)
-            if cause.seq > merge.seq:
-                raise _build_undo_first_error(cause)
-        pending = set(survivor_ids.values()) - seen
+    for merged_id in load_merge_chains(snapshot, list_referenced_ids(restored), merge.record_id):
+        cause = _find_merge(snapshot, merged_id)
+        if cause.seq > merge.seq:
+            raise _build_undo_first_error(cause)
 
 
 def _builds_on(snapshot: Snapshot, earlier: MergeEffect, later: Change, cause: Change) -> bool:
@@ -87,60 +74,6 @@ def preview_merge(snapshot: Snapshot, merged: Record, survivor: Record) -> Merge
         len(referring_ids - {merged.id, survivor.id}),
         revisions.count_class_members(snapshot, merged.id) if is_class else 0,
     )
-
-
-def resolve_survivors(snapshot: Snapshot, record_ids: Iterable[str], treat_as_active: str) -> dict[str, str]:
-    """Return the final survivors of those of these records that are merged; one record may be treated as active."""
-    requested_ids = set(record_ids)
-    survivors = resolve_merge_chains(_load_merge_chains(snapshot, requested_ids, treat_as_active))
-    return {record_id: survivor_id for record_id, survivor_id in survivors.items() if record_id in requested_ids}
-
-
-def _load_merge_chains(snapshot: Snapshot, record_ids: Iterable[str], treat_as_active: str = "") -> dict[str, str]:
-    """Return the direct survivors of merged records, starting from these and following each chain."""
-    survivor_ids: dict[str, str] = {}
-    pending, seen = set(record_ids) - {treat_as_active}, {treat_as_active}
-    while pending:
-        seen |= pending
-        batch = _find_survivors(snapshot, pending)
-        survivor_ids |= batch
-        pending = set(batch.values()) - seen
-    return survivor_ids
-
-
-def find_invalid_merges(
-    snapshot: Snapshot,
-    survivors: Mapping[str, str],
-    source_collections: Mapping[str, str],
-    survivor_collections: Mapping[str, str],
-) -> dict[str, str]:
-    """Return the reasons why imported merges, given as survivors by record id, are invalid, by record id.
-
-    Records that are merged here already are skipped.
-    """
-    existing_merges = _load_merge_chains(snapshot, survivors.keys() | set(survivors.values()))
-    final_survivors = resolve_merge_chains({**survivors, **existing_merges})
-    reasons: dict[str, str] = {}
-    for record_id, survivor_id in survivors.items():
-        if record_id in existing_merges:
-            continue
-        if record_id not in final_survivors:
-            reasons[record_id] = CYCLE_REASON
-        elif survivor_collections.get(survivor_id) != source_collections[record_id]:
-            reasons[record_id] = f"is no {source_collections[record_id]} of the import or the catalogue"
-    return reasons
-
-
-def format_invalid_merge(record_id: str, reason: str) -> str:
-    """Return the warning about an invalid merge."""
-    return f"{record_id} is told as merged, but what it is merged into {reason}; it is retired"
-
-
-def _find_survivors(snapshot: Snapshot, record_ids: Iterable[str]) -> dict[str, str]:
-    """Return the direct survivors of those of these records that are merged."""
-    merged_names = records.find_names(snapshot, sorted(record_ids), RecordState.MERGED)
-    merged_records = [change.to_record() for change in change_log.find_latest(snapshot, list(merged_names)).values()]
-    return {record.id: record.replaced_by for record in merged_records if record.replaced_by}
 
 
 def _is_in_effect(snapshot: Snapshot, merge: Change) -> bool:

@@ -10,7 +10,8 @@ from lexarium.domain.edit import apply_draft, apply_merge_patch, create_merge_pa
 from lexarium.domain.errors import Conflict, FieldProblem, InvalidInput, NotFound, PermissionDenied, QuotaExceeded
 from lexarium.domain.identifiers import mint_id
 from lexarium.domain.labels import parse_aliases
-from lexarium.domain.proposal import Proposal, ProposalState, get_quota
+from lexarium.domain.limits import get_limits
+from lexarium.domain.proposal import Proposal, ProposalFilter, ProposalState
 from lexarium.domain.record import RecordState
 from lexarium.domain.schema.collections import COLLECTIONS, Collection
 from lexarium.domain.schema.fields import Fields
@@ -21,11 +22,8 @@ from lexarium.services.curation.record_writer import RecordWriter
 from lexarium.services.not_found import find_or_raise
 from lexarium.services.records.lookup import VersionedRecord, get_record, require_published
 from lexarium.store import proposals, revisions
-from lexarium.store.engine.catalogue import read_position
-from lexarium.store.position import Snapshot
+from lexarium.store.position import Snapshot, read_position
 from lexarium.store.transaction import Transaction
-
-_MAX_PER_RECORD = 100  # proposals shown with one record
 
 
 class ProposalWriter:
@@ -76,7 +74,7 @@ class ProposalWriter:
 
     def retire(self, current: VersionedRecord, replaced_by: str | None = None) -> Proposal:
         """Propose to retire a record."""
-        require_replacement(self._transaction.connection, current.record.id, replaced_by)
+        require_replacement(self._transaction.flush(), current.record.id, replaced_by)
         change = {"state": RecordState.RETIRED, "replaced_by": replaced_by}
         return self._add(current.record.collection, change, current)
 
@@ -98,13 +96,13 @@ class ProposalWriter:
         return proposal
 
     def _require_quota(self, new_size: int) -> None:
-        count, size = proposals.sum_open(self._transaction.connection, self._caller.account.id)
-        limits = get_quota()
-        if count >= limits.count or size + new_size > limits.bytes:
+        count, size = proposals.sum_open(self._transaction.flush(), self._caller.account.id)
+        limits = get_limits()
+        if count >= limits.open_proposals or size + new_size > limits.open_proposal_bytes:
             raise QuotaExceeded(
                 f"You have {count} open proposals with {size} bytes; with this one of {new_size} bytes they"
-                f" would exceed your quota of {limits.count} proposals and {limits.bytes} bytes. Withdraw some, or wait"
-                " until curators have decided them."
+                f" would exceed your quota of {limits.open_proposals} proposals and {limits.open_proposal_bytes} bytes."
+                " Withdraw some, or wait until curators have decided them."
             )
 
 
@@ -145,18 +143,13 @@ def list_proposals(
 ) -> Sequence[Proposal]:
     """Return the next proposals that the caller may see, the oldest first; `after` is the time and id of the last."""
     author = None if caller.has_permission(Permission.PUBLISH) else caller.account.id
-    return proposals.list_page(snapshot, state, author, after, limit)
+    return proposals.list_page(snapshot, ProposalFilter(author=author, state=state), after, limit)
 
 
 def list_own(snapshot: Snapshot, caller: Caller, before: tuple[int, str] | None, limit: int) -> Sequence[Proposal]:
     """Return the next proposals of the caller, the newest first; `before` is the time and id of the last."""
-    return proposals.list_by_author(snapshot, caller.account.id, before, limit)
-
-
-def list_for_record(snapshot: Snapshot, caller: Caller, record_id: str) -> Sequence[Proposal]:
-    """Return the open proposals about a record that the caller may see, the oldest first."""
-    author = None if caller.has_permission(Permission.PUBLISH) else caller.account.id
-    return proposals.list_open_for_record(snapshot, record_id, author, _MAX_PER_RECORD)
+    own_filter = ProposalFilter(author=caller.account.id, newest_first=True, state=None)
+    return proposals.list_page(snapshot, own_filter, before, limit)
 
 
 def count_open(snapshot: Snapshot, max_count: int | None = None) -> int:
@@ -207,15 +200,15 @@ def _apply(transaction: Transaction, caller: Caller, proposal: Proposal, change:
     proposed = orjson.loads(proposal.change)
     if proposal.record is None:
         return writer.create(COLLECTIONS[proposal.collection], apply_merge_patch(proposed, change))
-    current = get_record(transaction.connection, proposal.record)
+    current = get_record(transaction.flush(), proposal.record)
     try:
         require_published(current.record)
     except NotFound as error:
-        conflicts = find_conflicts(transaction.connection, proposal)
+        conflicts = find_conflicts(transaction.flush(), proposal)
         raise Conflict(f"{error} Bring it back first, or reject the proposal.", conflicts=conflicts) from None
     if "state" in proposed:
         return writer.retire(current, _parse_retirement(apply_merge_patch(proposed, change)))
-    conflicts = find_conflicts(transaction.connection, proposal)
+    conflicts = find_conflicts(transaction.flush(), proposal)
     conflicts = [conflict for conflict in conflicts if conflict["field"] not in change]
     if conflicts:
         message = "The record has changed since this was proposed."
@@ -247,7 +240,7 @@ def withdraw_proposal(transaction: Transaction, caller: Caller, proposal_id: str
 
 
 def _get_open(transaction: Transaction, caller: Caller, proposal_id: str) -> Proposal:
-    proposal = get_visible_proposal(transaction.connection, caller, proposal_id)
+    proposal = get_visible_proposal(transaction.flush(), caller, proposal_id)
     if proposal.state != ProposalState.OPEN:
         raise Conflict(f"The proposal is {proposal.state} already.", state=proposal.state)
     return proposal

@@ -17,8 +17,9 @@ from lexarium.domain.schema.relation_types import HIERARCHICAL_TYPES
 from lexarium.domain.timestamps import now_ms
 from lexarium.services.access.permissions import Caller, Permission
 from lexarium.services.curation import draft_checks
-from lexarium.services.curation.merges import load_merge_effects, require_undoable, resolve_survivors
-from lexarium.services.records.lookup import VersionedRecord, get_published, get_record, require_version
+from lexarium.services.curation.merges import load_merge_effects, require_undoable
+from lexarium.services.records import lookup
+from lexarium.services.records.lookup import VersionedRecord
 from lexarium.store import change_log, relations, revisions
 from lexarium.store.position import Snapshot
 from lexarium.store.transaction import Transaction
@@ -46,7 +47,7 @@ class RecordWriter:
     @property
     def _connection(self) -> Snapshot:
         # Not kept: taking it flushes deferred rows, so that they are seen.
-        return self._transaction.connection
+        return self._transaction.flush()
 
     def create(self, collection: Collection, draft: Mapping[str, Any]) -> VersionedRecord:
         """Publish a new record from a v1 draft."""
@@ -114,8 +115,8 @@ class RecordWriter:
         References to merged records go to their survivors. Without a difference the record keeps its version. Raise
         Conflict for a version in which it was merged.
         """
-        current = get_record(self._connection, past.record_id)
-        require_version(current.change, version)
+        current = lookup.get_record(self._connection, past.record_id)
+        lookup.require_version(current.change, version)
         restored = past.to_record()
         if restored.state == RecordState.MERGED:
             raise Conflict(f"{past.record_id} was merged at version {past.version}. To merge it again, merge it.")
@@ -147,7 +148,7 @@ class RecordWriter:
         merged_id = merged.record.id
         if survivor_id == merged_id:
             raise Conflict("A record cannot be merged into itself.")
-        survivor = get_published(self._connection, merged.record.collection, survivor_id)
+        survivor = lookup.get_published(self._connection, merged.record.collection, survivor_id)
         # Not validated: an old record may break rules, and nothing of it may be lost.
         survivor_record = self._apply_draft(survivor.record, build_survivor_draft(survivor.record, merged.record))
         writes: list[PendingWrite] = [
@@ -181,7 +182,7 @@ class RecordWriter:
 
     def _redirect_merged(self, record: Record) -> Record:
         """Replace references to merged records by their survivors; remove relations to itself."""
-        survivors = resolve_survivors(self._connection, list_referenced_ids(record), treat_as_active=record.id)
+        survivors = lookup.resolve_survivors(self._connection, list_referenced_ids(record), treat_as_active=record.id)
         after = redirect_merged_targets(record, survivors)
         kept = frozenset(relation for relation in after.relations if relation.target != record.id)
         return after.with_relations(kept)

@@ -1,7 +1,7 @@
 """Review queue, side-by-side comparison of proposals, and undo of an acceptance."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
@@ -13,20 +13,19 @@ from lexarium.domain.proposal import Proposal, ProposalFilter, ProposalState
 from lexarium.domain.record import Record, RecordState
 from lexarium.domain.schema.collections import COLLECTIONS, Collection
 from lexarium.domain.text.characters import name_key
-from lexarium.domain.text.diff import DiffSegment
-from lexarium.services.access.permissions import Caller
-from lexarium.services.curation import proposals
+from lexarium.services.access.permissions import Caller, Permission
+from lexarium.services.curation.proposals import accept_proposal, get_proposal_status, get_visible_proposal
 from lexarium.services.curation.record_writer import RecordWriter
 from lexarium.services.records.activity import get_account_names
-from lexarium.services.records.detail import build_word_diffs
+from lexarium.services.records.detail import FieldWordDiff, build_word_diffs
 from lexarium.services.records.lookup import VersionedRecord, get_record, require_version
 from lexarium.services.search.record_search import RecordHit, RecordSearch
-from lexarium.store import change_log, revisions
-from lexarium.store import proposals as stored
+from lexarium.store import change_log, proposals, revisions
 from lexarium.store.position import Snapshot
 from lexarium.store.transaction import Transaction
 
 _MAX_AUTHORS = 200  # in the filter of the queue
+_MAX_PER_RECORD = 100  # proposals shown with one record
 NEW, EDIT, RETIRE = "new", "edit", "retire"  # kinds of proposals
 
 
@@ -43,15 +42,6 @@ class QueuedProposal:
 
 
 @dataclass(frozen=True)
-class ProposedFieldChange:
-    """Word diff of a field that a proposal changes, and of the conflicting change by others, if any."""
-
-    field: str
-    segments: Sequence[DiffSegment]
-    conflicting_segments: Sequence[DiffSegment] | None
-
-
-@dataclass(frozen=True)
 class ProposalReview:
     """A proposal compared with its record."""
 
@@ -59,7 +49,7 @@ class ProposalReview:
     kind: str
     name: str
     account_names: Mapping[str, str]
-    fields: Sequence[ProposedFieldChange]
+    fields: Sequence[FieldWordDiff]
     draft: Mapping[str, Any]  # as proposed, complete
     current: VersionedRecord | None  # None if the record would be new
     is_unpublished: bool
@@ -87,26 +77,29 @@ def list_queue(
     snapshot: Snapshot, queue_filter: ProposalFilter, after: tuple[int, str] | None, limit: int
 ) -> list[QueuedProposal]:
     """Return the next open proposals; `after` is the time and id of the last of the page before."""
-    queued = stored.list_open(snapshot, queue_filter, after, limit)
+    queued = proposals.list_page(snapshot, queue_filter, after, limit)
     latest = change_log.find_latest(snapshot, [proposal.record for proposal in queued if proposal.record is not None])
     return _to_queued_proposals(snapshot, queued, latest)
 
 
 def list_pending(snapshot: Snapshot, caller: Caller, latest: Change) -> list[QueuedProposal]:
     """Return the open proposals about a record that the caller may see, the oldest first."""
-    queued = proposals.list_for_record(snapshot, caller, latest.record_id)
+    author = None if caller.has_permission(Permission.PUBLISH) else caller.account.id
+    queued = proposals.list_page(
+        snapshot, ProposalFilter(author=author, record=latest.record_id), None, _MAX_PER_RECORD
+    )
     return _to_queued_proposals(snapshot, queued, {latest.record_id: latest})
 
 
 def find_next(snapshot: Snapshot, queue_filter: ProposalFilter, decided: Proposal) -> Proposal | None:
     """Return the proposal after a decided one in the queue, else the first of the queue, or None."""
-    following = stored.list_open(snapshot, queue_filter, (decided.made, decided.id), 1)
-    return next(iter(following or stored.list_open(snapshot, queue_filter, None, 1)), None)
+    following = proposals.list_page(snapshot, queue_filter, (decided.made, decided.id), 1)
+    return next(iter(following or proposals.list_page(snapshot, queue_filter, None, 1)), None)
 
 
 def list_authors(snapshot: Snapshot, include_id: str | None) -> list[tuple[str, str]]:
     """Return id and name of the authors of open proposals, and of one more account, by name."""
-    author_ids = [*stored.list_open_authors(snapshot, _MAX_AUTHORS), *filter(None, [include_id])]
+    author_ids = [*proposals.list_open_authors(snapshot, _MAX_AUTHORS), *filter(None, [include_id])]
     names = get_account_names(snapshot, author_ids)
     return sorted(names.items(), key=lambda item: item[1].casefold())
 
@@ -115,7 +108,7 @@ def load_review(snapshot: Snapshot, proposal: Proposal) -> ProposalReview:
     """Compare a proposal with its record: the current one while it is open, else the one it was made for."""
     change: dict[str, Any] = orjson.loads(proposal.change)
     kind = _get_kind(proposal, change)
-    status = proposals.get_proposal_status(snapshot, proposal)
+    status = get_proposal_status(snapshot, proposal)
     version: int | None = status["version"]
     conflicts = {conflict["field"]: conflict for conflict in status["conflicts"]}
     is_unpublished = "state" in conflicts
@@ -143,7 +136,7 @@ def load_review(snapshot: Snapshot, proposal: Proposal) -> ProposalReview:
         name=_get_name(named.record if named else None) or change.get("name") or _get_name(base),
         account_names=get_account_names(snapshot, filter(None, account_ids)),
         fields=[
-            ProposedFieldChange(diff.field, diff.segments, conflicting_segments.get(diff.field))
+            replace(diff, conflicting_segments=conflicting_segments.get(diff.field))
             for diff in build_word_diffs(snapshot, diffs)
         ],
         draft=draft,
@@ -166,14 +159,14 @@ def accept_with_edits(
     transaction: Transaction, caller: Caller, proposal_id: str, edits: Mapping[str, Any], version: int | None
 ) -> VersionedRecord:
     """Accept a proposal with edited values of some fields; raise VersionConflict unless the record has this version."""
-    proposal = proposals.get_visible_proposal(transaction.connection, caller, proposal_id)
+    proposal = get_visible_proposal(transaction.flush(), caller, proposal_id)
     draft = orjson.loads(proposal.change)
     if proposal.record is not None and version is not None:
-        current = get_record(transaction.connection, proposal.record)
+        current = get_record(transaction.flush(), proposal.record)
         require_version(current.change, version)
         draft = apply_merge_patch(to_draft(current.record), draft)
     change = {name: _build_field_patch(draft.get(name), value) for name, value in edits.items()}
-    return proposals.accept_proposal(transaction, caller, proposal_id, change)
+    return accept_proposal(transaction, caller, proposal_id, change)
 
 
 def undo_acceptance(transaction: Transaction, caller: Caller, proposal_id: str) -> VersionedRecord:
@@ -181,17 +174,17 @@ def undo_acceptance(transaction: Transaction, caller: Caller, proposal_id: str) 
 
     Raise Conflict if it changed nothing, or if the record has changed since.
     """
-    proposal = proposals.get_visible_proposal(transaction.connection, caller, proposal_id)
-    version = proposals.get_proposal_status(transaction.connection, proposal)["version"]
+    proposal = get_visible_proposal(transaction.flush(), caller, proposal_id)
+    version = get_proposal_status(transaction.flush(), proposal)["version"]
     if version is None or proposal.record is None:
         raise Conflict("There is nothing to undo: the proposal has changed nothing.")
     writer = RecordWriter(transaction, caller)
-    current = get_record(transaction.connection, proposal.record)
+    current = get_record(transaction.flush(), proposal.record)
     if current.version != version:
         raise Conflict(f"{proposal.record} has been changed since. Its history has the way back.")
     if version == 1:
         return writer.retire(current)
-    previous = revisions.find_version(transaction.connection, proposal.record, version - 1)
+    previous = revisions.find_version(transaction.flush(), proposal.record, version - 1)
     assert previous is not None
     return writer.revert(previous, version)
 

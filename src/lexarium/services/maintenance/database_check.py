@@ -12,8 +12,7 @@ from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.domain.schema.relation_types import HIERARCHICAL_TYPES_BY_COLLECTION
 from lexarium.store import change_log, integrity, relations
 from lexarium.store.database import Database
-from lexarium.store.engine.catalogue import read_position
-from lexarium.store.position import Snapshot
+from lexarium.store.position import Snapshot, read_position
 from lexarium.store.records import RecordRow
 
 _DECODE_ERRORS = (ValueError, KeyError, TypeError, AttributeError)
@@ -104,8 +103,7 @@ def _check_against_log(row: RecordRow, own_relations: frozenset[Relation], chang
 def _check_references(snapshot: Snapshot) -> Iterator[str]:
     for record_id in integrity.list_ids_only_in_log(snapshot):
         yield f"{record_id} is in the log but not in the catalogue"
-    for table, key, reason in integrity.iter_invalid_rows(snapshot, read_position(snapshot).revision):
-        yield f"{table} {key}: {reason}"
+    yield from integrity.iter_invalid_rows(snapshot, read_position(snapshot).revision)
 
 
 def _list_remarks(snapshot: Snapshot) -> Iterator[str]:

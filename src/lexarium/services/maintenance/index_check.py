@@ -4,12 +4,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from lexarium.domain.change import Change
-from lexarium.search.index import IndexCorrupt, IndexDirectory, IndexSnapshot, SearchIndex
-from lexarium.search.index_contents import IndexedRecord, count_indexed, find_indexed, to_indexed
+from lexarium.search.index import IndexCorrupt, IndexDirectory, IndexedRecord, IndexSnapshot, SearchIndex
 from lexarium.services.maintenance.database_check import CheckReport
 from lexarium.store import revisions
 from lexarium.store.database import Database
-from lexarium.store.engine.catalogue import read_position
+from lexarium.store.position import read_position
 from lexarium.store.records import BATCH_SIZE
 
 _REBUILD_HINT = "`lexarium reindex` makes it anew"
@@ -37,7 +36,7 @@ def _compare(database: Database, index_snapshot: IndexSnapshot) -> CheckReport:
         if index_snapshot.position.epoch != position.epoch:
             return CheckReport(remarks=["the search index is of another catalogue: a server makes it anew"])
         while batch := revisions.list_current(snapshot, after, BATCH_SIZE):
-            documents = find_indexed(index_snapshot, [change.record_id for change in batch])
+            documents = index_snapshot.find_records([change.record_id for change in batch])
             indexed_count += sum(map(len, documents.values()))
             newer_ids = [change.record_id for change in batch if change.seq > index_revision]
             indexed_changes = revisions.find_many_at(snapshot, newer_ids, index_revision)
@@ -47,7 +46,7 @@ def _compare(database: Database, index_snapshot: IndexSnapshot) -> CheckReport:
     if index_revision != position.revision:
         message = f"the search index stands at revision {index_revision}, the catalogue at {position.revision}"
         report.remarks.append(f"{message}: a server brings it there")
-    orphan_count = count_indexed(index_snapshot) - indexed_count
+    orphan_count = index_snapshot.record_count - indexed_count
     if orphan_count:
         message = f"the search index has {orphan_count} documents of no record that there is"
         report.problems.append(f"{message}; {_REBUILD_HINT}")
@@ -66,7 +65,7 @@ def _iter_problems(
         if not indexed:
             is_correct = change.seq > index_revision and change.record_id not in indexed_versions
         elif change.seq <= index_revision:
-            is_correct = indexed == [to_indexed(change)]
+            is_correct = indexed == [IndexedRecord.from_change(change)]
         else:  # A rebuild reads records that are newer than the revision it began at.
             oldest = indexed_versions.get(change.record_id, 1)
             is_correct = len(indexed) == 1 and oldest <= indexed[0].version <= change.version

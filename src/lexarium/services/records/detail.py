@@ -33,10 +33,11 @@ class RelationGroup:
 
 @dataclass(frozen=True)
 class FieldWordDiff:
-    """Word diff of one field."""
+    """Word diff of one field, and of a conflicting change by others, if there is one."""
 
     field: str
     segments: Sequence[DiffSegment]
+    conflicting_segments: Sequence[DiffSegment] | None = None
 
 
 @dataclass(frozen=True)

@@ -1,16 +1,21 @@
 """Find records, or raise NotFound, RecordRetired, RecordMerged or VersionConflict."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from lexarium.domain.change import Change
 from lexarium.domain.errors import NotFound, RecordMerged, RecordRetired, VersionConflict
+from lexarium.domain.merge import resolve_merge_chains
 from lexarium.domain.record import Record, RecordState, Relation
 from lexarium.domain.schema.collections import Collection
 from lexarium.domain.schema.relation_types import RELATION_TYPES
 from lexarium.services.not_found import find_or_raise
 from lexarium.store import change_log, records
 from lexarium.store.position import Snapshot
+
+find_latest_changes = change_log.find_latest
+find_names = records.find_names
+find_existing_ids = records.find_existing_ids
 
 
 @dataclass(frozen=True)
@@ -50,21 +55,6 @@ def get_published_change(
 def get_latest_change(snapshot: Snapshot, record_id: str, collection: Collection | None = None) -> Change:
     """Return the latest change of a record in any state; raise NotFound."""
     return get_change(lambda: change_log.find_latest(snapshot, [record_id]).get(record_id), record_id, collection)
-
-
-def find_latest_changes(snapshot: Snapshot, record_ids: Sequence[str]) -> dict[str, Change]:
-    """Return the latest changes of the records that exist, in any state, by id."""
-    return change_log.find_latest(snapshot, record_ids)
-
-
-def find_names(snapshot: Snapshot, record_ids: Sequence[str]) -> dict[str, str]:
-    """Return the names of the published records among these, by id."""
-    return records.find_names(snapshot, record_ids)
-
-
-def find_existing_ids(snapshot: Snapshot, record_ids: Sequence[str]) -> set[str]:
-    """Return the ids that have a record, in any state."""
-    return records.find_existing_ids(snapshot, record_ids)
 
 
 def get_record(snapshot: Snapshot, record_id: str, collection: Collection | None = None) -> VersionedRecord:
@@ -109,3 +99,29 @@ def list_mappings(record: Record) -> list[Relation]:
     return [
         relation for relation in sorted(record.relations) if RELATION_TYPES[relation.relation].target_collection is None
     ]
+
+
+def resolve_survivors(snapshot: Snapshot, record_ids: Iterable[str], treat_as_active: str = "") -> dict[str, str]:
+    """Return the final survivors of those of these records that are merged; one record may be treated as active."""
+    requested_ids = set(record_ids)
+    survivors = resolve_merge_chains(load_merge_chains(snapshot, requested_ids, treat_as_active))
+    return {record_id: survivor_id for record_id, survivor_id in survivors.items() if record_id in requested_ids}
+
+
+def load_merge_chains(snapshot: Snapshot, record_ids: Iterable[str], treat_as_active: str = "") -> dict[str, str]:
+    """Return the direct survivors of merged records, starting from these and following each chain."""
+    survivor_ids: dict[str, str] = {}
+    pending, seen = set(record_ids) - {treat_as_active}, {treat_as_active}
+    while pending:
+        seen |= pending
+        batch = find_survivors(snapshot, pending)
+        survivor_ids |= batch
+        pending = set(batch.values()) - seen
+    return survivor_ids
+
+
+def find_survivors(snapshot: Snapshot, record_ids: Iterable[str]) -> dict[str, str]:
+    """Return the direct survivors of those of these records that are merged."""
+    merged_names = records.find_names(snapshot, sorted(record_ids), RecordState.MERGED)
+    merged_records = [change.to_record() for change in change_log.find_latest(snapshot, list(merged_names)).values()]
+    return {record.id: record.replaced_by for record in merged_records if record.replaced_by}

@@ -21,8 +21,7 @@ from lexarium.services.records.lookup import get_change, get_published_change, l
 from lexarium.store import records, relations, revisions
 from lexarium.store.counts import RecordCounts
 from lexarium.store.database import Database
-from lexarium.store.engine.catalogue import read_position
-from lexarium.store.position import Snapshot
+from lexarium.store.position import Snapshot, read_position
 from lexarium.store.revisions import PageKey
 
 _MAX_DEPTH = 100
@@ -224,8 +223,7 @@ def list_changes(snapshot: Snapshot, since: int, limit: int, collections: Sequen
 def list_changes_newest(database: Database, since: int, limit: int, collections: Sequence[str] = ()) -> list[Change]:
     """Return the changes after a sequence number that another node may have given out: retry on the primary."""
     try:
-        with database.read() as snapshot:
-            return list_changes(snapshot, since, limit, collections)
+        return database.run_read(list_changes, since, limit, collections)
     except InvalidInput:
         with database.read(from_primary=True) as snapshot:
             return list_changes(snapshot, since, limit, collections)

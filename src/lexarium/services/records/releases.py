@@ -24,7 +24,7 @@ def validate_release_name(name: str) -> str:
 def create_release(transaction: Transaction, caller: Caller, name: str, note: str) -> Release:
     """Name the current revision; raise Conflict if the name is taken."""
     caller.require(Permission.PUBLISH)
-    if releases.find(transaction.connection, name):
+    if releases.find(transaction.flush(), name):
         raise Conflict(f"There is a release {name!r} already.")
     release = Release(name, transaction.revision, note, caller.account.id, now_ms())
     releases.add(transaction, release)

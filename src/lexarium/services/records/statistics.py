@@ -1,14 +1,11 @@
 """Catalogue statistics, kept up to date from the change log."""
 
-import threading
 import time
 from collections import Counter
 from collections.abc import Mapping
-from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import chain
-from queue import SimpleQueue
 from typing import Any
 
 import orjson
@@ -19,11 +16,11 @@ from lexarium.domain.record import RecordState
 from lexarium.domain.schema.collections import COLLECTIONS, DEFINITION_FIELDS
 from lexarium.domain.schema.relation_types import HIERARCHICAL_TYPES_BY_COLLECTION
 from lexarium.domain.text.placeholders import is_placeholder
+from lexarium.services.daemon_executor import DaemonExecutor
 from lexarium.store import hierarchy_queries, relations, revisions
 from lexarium.store.database import Database
-from lexarium.store.engine.catalogue import read_position
-from lexarium.store.hierarchy_queries import IdSample, LoggedDocument
-from lexarium.store.position import Position, Snapshot
+from lexarium.store.hierarchy_queries import IdSample
+from lexarium.store.position import Position, Snapshot, read_position
 
 # Two milliseconds of work; then other threads get a turn.
 _BATCH_SIZE = 200
@@ -56,11 +53,11 @@ class HierarchyStatistics:
     """
 
     hierarchy_position: Position
-    issues: Mapping[str, IdSample] = field(default_factory=dict)  # by keys of QUALITY_ISSUES
-    root_ids: Mapping[str, IdSample] = field(default_factory=dict)
-    orphans: Mapping[str, IdSample] = field(default_factory=dict)
+    issues: Mapping[str, IdSample]  # by keys of QUALITY_ISSUES
+    root_ids: Mapping[str, IdSample]
+    orphans: Mapping[str, IdSample]
     # Imports may bring cycles, which no root leads to.
-    cycle_members: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    cycle_members: Mapping[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +92,7 @@ class _RunningCounts:
         # Ids as keys of dicts, which keep the order of changes.
         self.definition_issues: dict[str, dict[str, None]] = {"undefined": {}, "placeholder": {}}
 
-    def apply(self, change: LoggedDocument, previous: LoggedDocument | Change | None) -> None:
+    def apply(self, change: Change, previous: Change | None) -> None:
         if previous is not None:
             self._count(previous, -1)
             for record_ids in self.definition_issues.values():
@@ -107,7 +104,7 @@ class _RunningCounts:
         elif definition is not None and is_placeholder(definition):
             self.definition_issues["placeholder"][change.record_id] = None
 
-    def _count(self, change: LoggedDocument | Change, delta: int) -> dict[str, Any]:
+    def _count(self, change: Change, delta: int) -> dict[str, Any]:
         """Count a version of a record; return its fields, or none if it is not published."""
         document = orjson.loads(change.document)
         if document["state"] != RecordState.PUBLISHED:
@@ -133,70 +130,50 @@ class StatisticsCache:
         self._database = database
         self._running_counts = _RunningCounts()
         self._position = Position("", 0, 0, 0)
-        self._statistics: CatalogueStatistics | None = None
-        self._hierarchy = HierarchyStatistics(hierarchy_position=self._position)
+        self._hierarchy: HierarchyStatistics | None = None
         self._refresh_due = 0.0
-        self._requests: SimpleQueue[Future[None]] = SimpleQueue()
-        self._start_lock = threading.Lock()
-        self._thread: threading.Thread | None = None
+        self._statistics: CatalogueStatistics | None = None
+        self._executor = DaemonExecutor("lexarium-statistics")
 
     def get(self, position: Position) -> CatalogueStatistics | None:
         """Return the statistics at a position if the catalogue is small, else the latest ones, or None."""
         cached = self._statistics
         if cached is not None and cached.is_current_at(position):
             return cached
-        future: Future[None] = Future()
-        self._requests.put(future)
-        with self._start_lock:
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="lexarium-statistics", daemon=True)
-                self._thread.start()
+        future = self._executor.submit(self._catch_up)
         if position.revision <= _SMALL_REVISION:
             with suppress(TimeoutError):
                 future.result(_WAIT_SECONDS)
         return self._statistics
 
-    def _run(self) -> None:
-        while True:
-            futures = [self._requests.get()]
-            while not self._requests.empty():
-                futures.append(self._requests.get())
-            try:
-                self._catch_up()
-            except Exception as error:
-                for future in futures:
-                    future.set_exception(error)
-            else:
-                for future in futures:
-                    future.set_result(None)
-
     def _catch_up(self) -> None:
-        with self._database.read() as snapshot:
-            current = read_position(snapshot)
+        current = self._database.run_read(read_position)
         if self._statistics is not None and self._statistics.is_current_at(current):
             return
         if self._position.epoch != current.epoch:
-            self._running_counts, self._refresh_due = _RunningCounts(), 0.0
+            self._running_counts, self._hierarchy = _RunningCounts(), None
             self._position = current._replace(revision=0)
-        has_changed, is_due = self._position.revision < current.revision, time.monotonic() >= self._refresh_due
+        has_changed = self._position.revision < current.revision
         while self._position.revision < current.revision:
             self._apply_changes(current.revision)
             time.sleep(_PAUSE_SECONDS)
-        if is_due:
-            self._refresh_hierarchy()
-        if has_changed or is_due:
-            self._statistics = self._build()
+        if self._hierarchy is None or time.monotonic() >= self._refresh_due:
+            self._hierarchy = self._load_hierarchy()
+            has_changed = True
+        if has_changed:
+            self._statistics = self._build(self._hierarchy)
 
     def _apply_changes(self, revision: int) -> None:
         with self._database.read() as snapshot:
-            changes = hierarchy_queries.list_documents_since(snapshot, self._position.revision, revision, _BATCH_SIZE)
+            limit = min(_BATCH_SIZE, revision - self._position.revision)
+            changes = revisions.list_since(snapshot, self._position.revision, limit)
             previous = _load_previous(snapshot, changes)
         for change in changes:
             self._running_counts.apply(change, previous.get(change.record_id))
             previous[change.record_id] = change
         self._position = self._position._replace(revision=changes[-1].seq)
 
-    def _refresh_hierarchy(self) -> None:
+    def _load_hierarchy(self) -> HierarchyStatistics:
         started_at = time.monotonic()
         orphans: dict[str, IdSample] = {}
         root_ids: dict[str, IdSample] = {}
@@ -221,21 +198,20 @@ class StatisticsCache:
                 sum(sample.total for sample in orphans.values()),
             ),
         }
-        self._hierarchy = HierarchyStatistics(
-            hierarchy_position=position, issues=issues, root_ids=root_ids, orphans=orphans, cycle_members=cycle_members
-        )
         now = time.monotonic()
         is_small = position.revision <= _SMALL_REVISION
         self._refresh_due = now if is_small else now + _REFRESH_DELAY_FACTOR * (now - started_at)
+        return HierarchyStatistics(
+            hierarchy_position=position, issues=issues, root_ids=root_ids, orphans=orphans, cycle_members=cycle_members
+        )
 
-    def _build(self) -> CatalogueStatistics:
+    def _build(self, hierarchy: HierarchyStatistics) -> CatalogueStatistics:
         counts = self._running_counts
         definition_issues = {
             name: IdSample(tuple(record_ids), len(record_ids)) for name, record_ids in counts.definition_issues.items()
         }
-        hierarchy = replace(self._hierarchy, issues={**definition_issues, **self._hierarchy.issues})
         return CatalogueStatistics(
-            **vars(hierarchy),
+            **vars(replace(hierarchy, issues={**definition_issues, **hierarchy.issues})),
             position=self._position,
             counts={collection: count for (collection, _), count in counts.totals["collection"].items()},
             classes=_to_nested(counts.totals["class"]),
@@ -244,11 +220,11 @@ class StatisticsCache:
         )
 
 
-def _load_previous(snapshot: Snapshot, changes: list[LoggedDocument]) -> dict[str, LoggedDocument | Change]:
+def _load_previous(snapshot: Snapshot, changes: list[Change]) -> dict[str, Change]:
     """Return the versions of records before the first of these changes."""
     first_versions = {change.record_id: change.version for change in reversed(changes)}
     version_keys = [(record_id, version - 1) for record_id, version in first_versions.items() if version > 1]
-    return dict(revisions.find_versions(snapshot, version_keys))
+    return revisions.find_versions(snapshot, version_keys)
 
 
 def _to_nested(counter: Counter[tuple[str, str]]) -> dict[str, dict[str, int]]:

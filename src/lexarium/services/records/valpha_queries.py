@@ -20,8 +20,7 @@ from lexarium.services.not_found import find_or_raise
 from lexarium.services.records.lookup import get_published
 from lexarium.store import records, relations, revisions
 from lexarium.store.database import Database
-from lexarium.store.engine.catalogue import read_position
-from lexarium.store.position import Position, Snapshot
+from lexarium.store.position import Position, Snapshot, read_position
 from lexarium.store.records import BATCH_SIZE, RecordRow
 from lexarium.store.revisions import PageKey, RenderedRow
 
@@ -128,14 +127,14 @@ def stream_collection(database: Database, collection: Collection, position: Posi
     Each chunk is read in a short transaction, and changed records from the log: a slow client holds no transaction.
     """
     return _join_json_array(
-        [row.body for row in batch] for batch in _iter_batches(database, collection, position.revision)
+        [row.body for row in batch] for batch in iter_rendered(database, collection, position.revision)
     )
 
 
 def stream_search_hits(database: Database, position: Position) -> Iterator[bytes]:
     """Yield the JSON array of all search hits at a position, in chunks, as `stream_collection`."""
     streams = (
-        chain.from_iterable(_iter_batches(database, collection, position.revision))
+        chain.from_iterable(iter_rendered(database, collection, position.revision))
         for collection in _SEARCHED_COLLECTIONS
     )
     rows = heapq.merge(*streams, key=lambda row: (row.key, row.record_id))
@@ -143,14 +142,11 @@ def stream_search_hits(database: Database, position: Position) -> Iterator[bytes
     return _join_json_array(_number_hits(iter(lambda: list(islice(hits, BATCH_SIZE)), [])))
 
 
-def _iter_batches(database: Database, collection: Collection, revision: int) -> Iterator[list[RenderedRow]]:
+def iter_rendered(database: Database, collection: Collection, revision: int) -> Iterator[list[RenderedRow]]:
+    """Yield batches of the published records of a collection at a revision, each read in a short transaction."""
     listing = ListQuery(collection.name, revision)
     after: PageKey | None = None
-    while True:
-        with database.read() as snapshot:
-            batch = revisions.list_rendered(snapshot, listing, after, BATCH_SIZE)
-        if not batch:
-            return
+    while batch := database.run_read(revisions.list_rendered, listing, after, BATCH_SIZE):
         yield batch
         after = PageKey(batch[-1].key, batch[-1].record_id)
 

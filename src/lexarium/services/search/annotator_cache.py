@@ -1,17 +1,15 @@
 """In-memory annotator that follows the change log in a background thread."""
 
 import gc
-import threading
 import time
 from concurrent.futures import Future
-from queue import SimpleQueue
 from sys import intern
 
 from lexarium.search.annotator import Annotator, DictionaryTerm
+from lexarium.services.daemon_executor import DaemonExecutor
 from lexarium.store import revisions
 from lexarium.store.database import Database
-from lexarium.store.engine.catalogue import read_position
-from lexarium.store.position import Position
+from lexarium.store.position import Position, read_position
 
 # A few milliseconds of work, after which other threads get their turn.
 _BATCH_SIZE = 200
@@ -28,35 +26,14 @@ class AnnotatorCache:
         self._position = Position("", 0, 0, 0)
         self._changes_applied = 0
         self._is_frozen = False
-        self._requests: SimpleQueue[Future[Annotator]] = SimpleQueue()
-        self._start_lock = threading.Lock()
-        self._thread: threading.Thread | None = None
+        self._executor = DaemonExecutor("lexarium-annotator")
 
     def get_current(self) -> Future[Annotator]:
         """Return a future of the up-to-date annotator. The first one reads all labels, which takes a while."""
-        future: Future[Annotator] = Future()
-        self._requests.put(future)
-        with self._start_lock:
-            if self._thread is None:
-                # A daemon, so that the process can end while it reads.
-                self._thread = threading.Thread(target=self._run, name="lexarium-annotator", daemon=True)
-                self._thread.start()
-        return future
+        return self._executor.submit(self._catch_up)
 
-    def _run(self) -> None:
-        while True:
-            future = self._requests.get()
-            if future.set_running_or_notify_cancel():
-                try:
-                    self._catch_up()
-                except Exception as error:
-                    future.set_exception(error)
-                else:
-                    future.set_result(self._annotator)
-
-    def _catch_up(self) -> None:
-        with self._database.read() as snapshot:
-            current = read_position(snapshot)
+    def _catch_up(self) -> Annotator:
+        current = self._database.run_read(read_position)
         self._changes_applied += current.revision - self._position.revision
         needs_rebuild = self._changes_applied > max(_MIN_REBUILD_CHANGES, len(self._annotator))
         if self._position.epoch != current.epoch or needs_rebuild:
@@ -67,11 +44,12 @@ class AnnotatorCache:
         if self._annotator and not self._is_frozen:
             gc.freeze()  # A collection that visits a million labels would block all threads for a second.
             self._is_frozen = True
+        return self._annotator
 
     def _apply_changes(self, current: Position) -> None:
         """Apply one batch in its own transaction, so that a failure later resumes from here."""
-        with self._database.read() as snapshot:
-            batch = revisions.list_changed_labels(snapshot, self._position.revision, current.revision, _BATCH_SIZE)
+        revision = self._position.revision
+        batch = self._database.run_read(revisions.list_changed_labels, revision, current.revision, _BATCH_SIZE)
         for _, record_id, collection, labels in batch:
             if labels:
                 self._annotator.add(DictionaryTerm(record_id, labels[0], intern(collection)), labels)

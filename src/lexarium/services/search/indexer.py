@@ -13,7 +13,6 @@ from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 
-from lexarium.domain.change import Change
 from lexarium.domain.errors import IndexNotReady, LexariumError, StoreError
 from lexarium.domain.progress import ProgressCallback, ignore_progress
 from lexarium.search import index as search_index
@@ -21,8 +20,7 @@ from lexarium.services.files import sidecar_path
 from lexarium.store import records, revisions
 from lexarium.store.database import Database
 from lexarium.store.engine.base import PositionWatcher
-from lexarium.store.engine.catalogue import read_position
-from lexarium.store.position import Position
+from lexarium.store.position import Position, read_position
 
 logger = logging.getLogger(__name__)
 
@@ -60,6 +58,8 @@ class Indexer:
         self._advanced = threading.Condition()
         self._wake_event = threading.Event()
         self._is_broken = False
+        # While the last round failed, the thread tries again once a second, whatever the number of searches.
+        self._is_failing = False
         # An error that does not pass by itself.
         self.error: str | None = None
         # Failed writes since the last success.
@@ -118,8 +118,7 @@ class Indexer:
 
         Wait for a short time if another process has the writer.
         """
-        with self._database.read() as snapshot:
-            position = read_position(snapshot)
+        position = self._database.run_read(read_position)
         deadline = time.monotonic() + _WAIT_SECONDS
         with self._translate_errors():
             self.advance_to(position)
@@ -155,7 +154,7 @@ class Indexer:
             total = records.count(snapshot)
         done, after = 0, ""
         # Short transactions: changes made meanwhile are applied from the log afterwards.
-        while batch := self._load_newest(after):
+        while batch := self._database.run_read(revisions.list_current, after, _BATCH_SIZE):
             for change in batch:
                 writer.add(change)
             done, after = done + len(batch), batch[-1].record_id
@@ -168,7 +167,7 @@ class Indexer:
     def _run(self) -> None:
         lower_priority()
         watch: PositionWatcher | None = None
-        is_failing = is_busy = False
+        is_busy = False
         while not self._stopping.is_set():
             started_at = time.monotonic()
             try:
@@ -176,16 +175,16 @@ class Indexer:
                 if self._index is not None:
                     self._index.close_removed_files()
                 is_busy = self.advance_to(watch.get_position()) >= _BUSY_CHANGES
-                is_failing, self.error = False, None
+                self._is_failing, self.error = False, None
             except Exception as error:
-                if not is_failing and not self._stopping.is_set():
+                if not self._is_failing and not self._stopping.is_set():
                     _log_error(error)
-                is_failing, self.error = True, _PERMISSION_MESSAGE if _is_forbidden(error) else None
+                self._is_failing, self.error = True, _PERMISSION_MESSAGE if _is_forbidden(error) else None
                 self._release_writer()  # A writer does not work after an error.
                 self._notify_waiters()
             # A waiting search ends the pause.
             pause = min(_MAX_PAUSE_SECONDS, _PAUSE_FACTOR * (time.monotonic() - started_at)) if is_busy else 0.0
-            self._wake_event.wait(_RETRY_SECONDS if is_failing else max(_POLL_SECONDS, pause))
+            self._wake_event.wait(_RETRY_SECONDS if self._is_failing else max(_POLL_SECONDS, pause))
             self._wake_event.clear()
         if watch is not None:
             watch.close()
@@ -207,7 +206,7 @@ class Indexer:
         try:
             self._writer = self._writer or index.open_writer()
             index.reload()  # Another process may have written before.
-            while batch := self._load_since(index.snapshot.position.revision):
+            while batch := self._database.run_read(revisions.list_since, index.snapshot.position.revision, _BATCH_SIZE):
                 for change in {change.record_id: change for change in batch}.values():
                     self._writer.replace(change)
                 self._writer.commit(search_index.IndexPosition(index.snapshot.position.epoch, batch[-1].seq))
@@ -239,17 +238,9 @@ class Indexer:
     def _replace_corrupt(self, path: Path, message: str, error: search_index.IndexCorrupt) -> None:
         """Rebuild the index at a path, unless another process has replaced it."""
         if self._folder.current_path() == path:
-            if self.error is None:  # Not at each retry.
+            if not self._is_failing:  # Not at each retry.
                 logger.warning(message, error)
             self._rebuild_unless_busy()
-
-    def _load_newest(self, after: str) -> list[Change]:
-        with self._database.read() as snapshot:
-            return revisions.list_current(snapshot, after, _BATCH_SIZE)
-
-    def _load_since(self, seq: int) -> list[Change]:
-        with self._database.read() as snapshot:
-            return revisions.list_since(snapshot, seq, _BATCH_SIZE)
 
     def _get_current(self, position: Position) -> search_index.IndexSnapshot | None:
         """Return the current snapshot; None if there is no index of this epoch."""
@@ -258,8 +249,7 @@ class Indexer:
 
     def _wait_for_snapshot(self, position: Position) -> search_index.IndexSnapshot | None:
         deadline = time.monotonic() + (_FIRST_BUILD_WAIT_SECONDS if self._index is None else _WAIT_SECONDS)
-        if self.error is None:  # Otherwise it is retried once a second, whatever the number of searches.
-            self._wake_event.set()
+        self._wake_thread()
         with self._advanced:
             while True:
                 index_snapshot = self._get_current(position)
@@ -269,7 +259,11 @@ class Indexer:
                     return index_snapshot
                 # Another process does not notify this one, so that it has to poll.
                 if not self._advanced.wait(min(remaining, _POLL_SECONDS)):
-                    self._wake_event.set()
+                    self._wake_thread()
+
+    def _wake_thread(self) -> None:
+        if not self._is_failing:
+            self._wake_event.set()
 
     def _notify_waiters(self) -> None:
         with self._advanced:

@@ -11,8 +11,7 @@ from lexarium.domain.schema.relation_types import RELATION_TYPES, RelationType, 
 from lexarium.search.analysis.folding import fold
 from lexarium.search.documents import STOP_WORDS
 from lexarium.store import change_log, records, relations, revisions
-from lexarium.store.engine.catalogue import read_position
-from lexarium.store.position import Snapshot
+from lexarium.store.position import Snapshot, read_position
 
 _CLASS_FIELD = "id_concept_class"
 _MAX_COMPARED_CHARS = 10_000
@@ -68,8 +67,7 @@ class Property:
 def load_entities(snapshot: Snapshot, record_ids: Sequence[str], *, with_related: bool) -> dict[str, Entity]:
     """Return the existing records with these ids, in any state, by id."""
     entities_by_id: dict[str, Entity] = {}
-    for start in range(0, len(record_ids), records.BATCH_SIZE):
-        batch = record_ids[start : start + records.BATCH_SIZE]
+    for batch in records.batched(record_ids):
         loaded_records = [change.to_record() for change in change_log.find_latest(snapshot, batch).values()]
         class_ids = {record.fields[_CLASS_FIELD] for record in loaded_records if _CLASS_FIELD in record.fields}
         names = records.find_names(snapshot, sorted(class_ids))

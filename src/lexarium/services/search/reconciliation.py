@@ -13,7 +13,7 @@ from lexarium.search.analysis.folding import MAX_FOLDED_KEY_CHARS, fold
 from lexarium.search.documents import STOP_WORDS
 from lexarium.search.ranking import Tier
 from lexarium.services.not_found import find_or_raise
-from lexarium.services.records.lookup import require_unmerged
+from lexarium.services.records.lookup import require_unmerged, resolve_survivors
 from lexarium.services.search import record_search as search
 from lexarium.services.search.properties import ALIAS, DEFINITION, ID, Entity, Property, PropertyValue, load_entities
 from lexarium.store.database import Database
@@ -100,14 +100,6 @@ class ReconcileCandidate:
     property_scores: dict[str, float]
 
 
-@dataclass(frozen=True)
-class EntitySuggestion:
-    """A record that completes a prefix."""
-
-    suggestion: search.LabelSuggestion
-    entity: Entity
-
-
 class _PlannedSearch(NamedTuple):
     query: search.SearchQuery
     # If set, not the hits are candidates but the records that have one as a value of this property.
@@ -144,26 +136,29 @@ class Reconciler:
 
     def suggest_entities(
         self, prefix: str, collections: Sequence[str], offset: int, limit: int
-    ) -> list[EntitySuggestion]:
-        """Return the records that complete a prefix, best first, from an offset on."""
+    ) -> list[tuple[search.LabelSuggestion, Entity]]:
+        """Return the labels that complete a prefix, with their records, best first, from an offset on."""
         suggestions = self._record_search.suggest(prefix[: search.MAX_QUERY_CHARS], collections, offset + limit)
         suggestions = suggestions[offset:]
-        with self._database.read() as snapshot:
-            entities_by_id = load_entities(snapshot, [item.id for item in suggestions], with_related=False)
-        return [EntitySuggestion(item, entities_by_id[item.id]) for item in suggestions if item.id in entities_by_id]
+        record_ids = [item.id for item in suggestions]
+        entities_by_id = self._database.run_read(load_entities, record_ids, with_related=False)
+        return [(item, entities_by_id[item.id]) for item in suggestions if item.id in entities_by_id]
 
     def extend(
         self, record_ids: Sequence[str], properties: Sequence[Property]
     ) -> dict[str, dict[str, list[PropertyValue]]]:
         """Return values by record and property. A merged record has those of its survivor, a retired one none."""
+        storable_ids = [record_id for record_id in record_ids if not find_unstorable_char(record_id)]
         with_related = any(item.target for item in properties)
         with self._database.read() as snapshot:
-            resolved = _resolve_merged(snapshot, record_ids, with_related=with_related)
-        entities = {record_id: resolved.get(record_id) for record_id in record_ids}
-        return {
-            record_id: {item.id: item.values(entity) if entity else [] for item in properties}
-            for record_id, entity in entities.items()
-        }
+            survivors = resolve_survivors(snapshot, storable_ids)
+            current_ids = {survivors.get(record_id, record_id) for record_id in storable_ids}
+            entities = load_entities(snapshot, sorted(current_ids), with_related=with_related)
+        rows: dict[str, dict[str, list[PropertyValue]]] = {}
+        for record_id in record_ids:
+            entity = entities.get(survivors.get(record_id, record_id))
+            rows[record_id] = {item.id: item.values(entity) if _is_published(entity) else [] for item in properties}
+        return rows
 
     def get_entity(self, record_id: str) -> Entity:
         """Return a published or retired record with its related records; raise NotFound or RecordMerged."""
@@ -273,22 +268,6 @@ def _is_exact_label(query: ReconcileQuery, hit: search.RecordHit, entity: Entity
     if hit.tier is Tier.ALIAS:
         return any(alias.scope == "exact" and fold(alias.text).key == key for alias in entity.record.aliases)
     return hit.tier in (Tier.NAME, Tier.FOLDED)
-
-
-def _resolve_merged(snapshot: Snapshot, record_ids: Sequence[str], *, with_related: bool) -> dict[str, Entity]:
-    """Return the published record with each id, or the one it was merged into."""
-    targets = {record_id: record_id for record_id in record_ids if not find_unstorable_char(record_id)}
-    entities_by_id: dict[str, Entity] = {}
-    seen: set[str] = set()
-    while pending := set(targets.values()) - seen:
-        seen |= pending
-        entities_by_id |= load_entities(snapshot, sorted(pending), with_related=with_related)
-        for record_id, target in targets.items():
-            record = entities_by_id[target].record if target in entities_by_id else None
-            if record is not None and record.state == RecordState.MERGED and record.replaced_by is not None:
-                targets[record_id] = record.replaced_by
-    entities = ((record_id, entities_by_id.get(target)) for record_id, target in targets.items())
-    return {record_id: entity for record_id, entity in entities if _is_published(entity)}
 
 
 def _is_published(entity: Entity | None) -> TypeGuard[Entity]:

@@ -20,8 +20,7 @@ from lexarium.search.snippets import build_snippet
 from lexarium.services.search.indexer import Indexer
 from lexarium.store import change_log, records
 from lexarium.store.database import Database
-from lexarium.store.engine.catalogue import read_position
-from lexarium.store.position import Position
+from lexarium.store.position import Position, read_position
 
 MAX_QUERY_CHARS = 10_000
 # Last hit that a page may reach.
@@ -186,8 +185,7 @@ class RecordSearch:
 
     def _get_snapshot(self, position: Position | None) -> IndexSnapshot:
         if position is None:
-            with self._database.read() as snapshot:
-                position = read_position(snapshot)
+            position = self._database.run_read(read_position)
         return self._indexer.get_snapshot(position)
 
     def _build_search(self, index_snapshot: IndexSnapshot, query: SearchQuery) -> QueryExecutor:
@@ -218,8 +216,7 @@ class RecordSearch:
         )
 
     def _load_records(self, record_ids: Sequence[str]) -> dict[str, Record]:
-        with self._database.read() as snapshot:
-            changes = change_log.find_latest(snapshot, record_ids)
+        changes = self._database.run_read(change_log.find_latest, record_ids)
         return {record_id: change.to_record() for record_id, change in changes.items()}
 
     def _load_class_names(self, index_snapshot: IndexSnapshot, class_ids: Iterable[str]) -> dict[str, str]:

@@ -9,13 +9,15 @@ from lexarium.domain.progress import ProgressCallback, ignore_progress
 from lexarium.domain.record import ListQuery, Record, RecordState
 from lexarium.domain.schema.collections import COLLECTIONS, Collection
 from lexarium.domain.vocabulary import Vocabulary
-from lexarium.formats.json import jsonl, valpha
+from lexarium.formats.json import valpha
+from lexarium.formats.parsed import WriteOptions
 from lexarium.formats.registry import FORMATS, Format
 from lexarium.services.records.queries import resolve_revision
 from lexarium.services.records.relations_as_of import RelationsAsOf
+from lexarium.services.records.valpha_queries import iter_rendered
 from lexarium.store import relations, revisions
 from lexarium.store.database import Database
-from lexarium.store.engine.catalogue import read_position
+from lexarium.store.position import read_position
 from lexarium.store.records import BATCH_SIZE
 from lexarium.store.revisions import PageKey
 
@@ -41,16 +43,10 @@ def export_records(  # noqa: PLR0913
     if not format.can_write:
         writable = ", ".join(item.name for item in FORMATS.values() if item.can_write)
         raise LexariumError(f"The format {format.name} can only be imported. To export there are {writable}.")
-    with database.read() as snapshot:
-        revision = resolve_revision(snapshot, release, as_of)
+    revision = database.run_read(resolve_revision, release, as_of)
     reader = _ExportReader(database, collections, revision, progress or ignore_progress)
-    if format.name == "v-alpha":
-        chunks = valpha.join_array(reader.iter_valpha())
-    elif format.name == "jsonl":
-        chunks = jsonl.write(vocabulary, revision, reader.iter_changes())
-    else:
-        chunks = format.codec.write(format, vocabulary, reader.iter_records())
-    return _coalesce_chunks(chunks)
+    readers = {"documents": reader.iter_documents, "changes": reader.iter_changes, "records": reader.iter_records}
+    return _coalesce_chunks(format.codec.write(readers[format.items](), WriteOptions(format, vocabulary, revision)))
 
 
 @dataclass(frozen=True)
@@ -63,26 +59,20 @@ class _ExportReader:
     def _count(self, *states: RecordState) -> int:
         if self.progress is ignore_progress:
             return 0
-        with self.database.read() as snapshot:
-            counts = self.database.counts.count_at(snapshot, self.revision)
+        counts = self.database.run_read(self.database.counts.count_at, self.revision)
         return sum(counts[collection.name, state] for collection in self.collections for state in states)
 
-    def iter_valpha(self) -> Iterator[bytes]:
-        """Yield all published records, with their relations, also to missing records."""
+    def iter_documents(self) -> Iterator[bytes]:
+        """Yield all published records as v-alpha documents, with their relations, also to missing records."""
         relations_as_of = RelationsAsOf(self.revision)
         done, total = 0, self._count(RecordState.PUBLISHED)
-        with self.database.read() as snapshot:
-            # Only used as long as the database is at the exported revision.
-            has_relations = relations.has_any(snapshot)
+        # Only used as long as the database is at the exported revision.
+        has_relations = self.database.run_read(relations.has_any)
         for collection in self.collections:
-            listing = ListQuery(collection.name, self.revision)
-            after, last_key = None, ("", "")
-            while True:
+            last_key = "", ""
+            for batch in iter_rendered(self.database, collection, self.revision):
+                first_key, last_key = last_key, (batch[-1].key, batch[-1].record_id)
                 with self.database.read() as snapshot:
-                    batch = revisions.list_rendered(snapshot, listing, after, BATCH_SIZE)
-                    if not batch:
-                        break
-                    first_key, last_key = last_key, (batch[-1].key, batch[-1].record_id)
                     if read_position(snapshot).revision != self.revision:
                         related = relations_as_of.find_related(snapshot, [row.record_id for row in batch])
                     elif has_relations:
@@ -93,7 +83,6 @@ class _ExportReader:
                     yield valpha.render_detail(collection, row.body, related.get(row.record_id, ()))
                 done += len(batch)
                 self.progress("writing", done, total)
-                after = PageKey(*last_key)
 
     def iter_records(self) -> Iterator[Record]:
         """Yield all records, in any state."""
@@ -101,7 +90,7 @@ class _ExportReader:
         for collection in self.collections:
             listing = ListQuery(collection.name, self.revision, sort="order", state=None)
             after = None
-            while batch := self._load_page(listing, after):
+            while batch := self.database.run_read(revisions.list_page, listing, after, BATCH_SIZE):
                 for change in batch:
                     record = change.to_record()
                     yield record
@@ -109,17 +98,12 @@ class _ExportReader:
                 done += len(batch)
                 self.progress("writing", done, total)
 
-    def _load_page(self, listing: ListQuery, after: PageKey | None) -> list[Change]:
-        with self.database.read() as snapshot:
-            return revisions.list_page(snapshot, listing, after, BATCH_SIZE)
-
     def iter_changes(self) -> Iterator[Change | None]:
         """Yield all changes in log order, and None after each batch, which may hold no change of these collections."""
         names = {collection.name for collection in self.collections}
         seq = 0
         while seq < self.revision:
-            with self.database.read() as snapshot:
-                batch = revisions.list_since(snapshot, seq, min(BATCH_SIZE, self.revision - seq))
+            batch = self.database.run_read(revisions.list_since, seq, min(BATCH_SIZE, self.revision - seq))
             yield from (change for change in batch if change.collection in names)
             yield None
             seq = batch[-1].seq

@@ -21,10 +21,10 @@ from lexarium.domain.schema.collections import COLLECTIONS, Collection
 from lexarium.domain.schema.fields import Fields
 from lexarium.domain.schema.relation_types import HIERARCHICAL_TYPES_BY_COLLECTION, RELATION_TYPES
 from lexarium.domain.timestamps import now_ms
-from lexarium.services.curation.merges import CYCLE_REASON, resolve_survivors
+from lexarium.services.records.lookup import resolve_survivors
 from lexarium.services.transfer import import_base
-from lexarium.services.transfer.import_base import NO_CHANGES, NO_RELATIONS, ImportBase, RelationChanges
-from lexarium.services.transfer.import_history import report_invalid_merges
+from lexarium.services.transfer.import_base import NO_RELATIONS, ImportBase, RelationChanges
+from lexarium.services.transfer.import_history import CYCLE_REASON, report_invalid_merges
 from lexarium.services.transfer.import_matching import match_foreign_ids
 from lexarium.services.transfer.import_report import AffectedKind, ImportConflict, ImportReport, ProblemList
 from lexarium.store import change_log, integrity, records, relations, revisions
@@ -57,7 +57,7 @@ class ImportApplier:
     previewed_revision: int | None
 
     def __post_init__(self) -> None:
-        self._connection = self.transaction.connection
+        self._connection = self.transaction.flush()
         self._at = now_ms()
         self._existing_count = records.count(self._connection)
         self._has_relations = relations.has_any(self._connection)
@@ -88,7 +88,7 @@ class ImportApplier:
         self._is_bulk_load = total > max(self._existing_count, BATCH_SIZE)
         with self.database.bulk_load(self.transaction) if self._is_bulk_load else nullcontext():
             done = 0
-            for record_ids in self.stage.iter_touched_ids(BATCH_SIZE):
+            for record_ids in self.stage.iter_touched_ids():
                 self._apply_batch(record_ids)
                 done += len(record_ids)
                 progress("writing", done, total)
@@ -124,16 +124,16 @@ class ImportApplier:
     def _redirect_merged_targets(self) -> None:
         """Redirect relations and classes to the survivors of merged records. Existing relations stay."""
         if self._existing_count:
-            for targets in self.stage.iter_targets(BATCH_SIZE):
-                self._survivors |= resolve_survivors(self._connection, targets, treat_as_active="")
+            for targets in self.stage.iter_targets():
+                self._survivors |= resolve_survivors(self._connection, targets)
             for name in _CLASS_COLLECTIONS:
                 merged_classes = records.find_ids_in_state(self._connection, name, RecordState.MERGED)
-                self._class_survivors |= resolve_survivors(self._connection, merged_classes, treat_as_active="")
+                self._class_survivors |= resolve_survivors(self._connection, merged_classes)
         if self._survivors:
             merged_ids = sorted(self._survivors)
             existing: set[Relation] = set()
-            for start in range(0, len(merged_ids), BATCH_SIZE):
-                existing |= relations.find_touching(self._connection, merged_ids[start : start + BATCH_SIZE])
+            for batch in records.batched(merged_ids):
+                existing |= relations.find_touching(self._connection, batch)
             self.stage.redirect_targets(self._survivors, existing)
 
     def _load_replaced_items(self) -> None:
@@ -144,7 +144,7 @@ class ImportApplier:
             # Without their values: there may be many.
             self._replaced_items[item.id] = _ReplacedItem(item._replace(fields=b"", extras=b""), state, target, target)
         targets = {replaced.target for replaced in self._replaced_items.values() if replaced.target is not None}
-        survivors = resolve_survivors(self._connection, targets, treat_as_active="")
+        survivors = resolve_survivors(self._connection, targets)
         merges = []
         for item_id, replaced in self._replaced_items.items():
             replaced.current_target = survivors.get(replaced.target or "", replaced.target)
@@ -198,7 +198,7 @@ class ImportApplier:
         dropped = _group_by_source(self.stage.iter_removed_relations(*bounds))
         if self._is_bulk_load and not (latest or existing or stated or dropped):
             # New records without relations: most of a bulk load.
-            rows = [self._build_new_row(staged[record_id], NO_CHANGES) for record_id in record_ids]
+            rows = [self._build_new_row(staged[record_id], NO_RELATIONS) for record_id in record_ids]
             change_log.bulk_insert(self.transaction, rows, actor=SYSTEM_USER_ID, at=self._at)
             return
         bases = self._load_bases(latest)
@@ -207,17 +207,20 @@ class ImportApplier:
         added: list[Relation] = []
         removed: list[Relation] = []
         for record_id in record_ids:
-            sides = [group.get(record_id, NO_RELATIONS) for group in (existing, stated, dropped)]
-            relation_changes = RelationChanges(*sides) if any(sides) else NO_CHANGES
+            sides = (group.get(record_id, NO_RELATIONS) for group in (existing, stated, dropped))
+            relation_changes = RelationChanges(*sides)
+            own_relations = relation_changes.merge()
             item, change = staged.get(record_id), latest.get(record_id)
             if change is not None:
-                writes += self._merge_existing(item, change, relation_changes, bases.get(record_id))
+                write = self._merge_existing(item, change, relation_changes, bases.get(record_id))
+                writes += [write] if write else []
+                own_relations = write.record.relations if write else relation_changes.existing
             elif item is not None and self._is_bulk_load:
-                new_rows.append(self._build_new_row(item, relation_changes))
+                new_rows.append(self._build_new_row(item, own_relations))
             elif item is not None:
-                writes.append(RecordWrite(self._build_new_record(item, relation_changes), 1, Action.CREATE))
-            added += relation_changes.added
-            removed += relation_changes.removed
+                writes.append(RecordWrite(self._build_new_record(item, own_relations), 1, Action.CREATE))
+            added += own_relations - relation_changes.existing
+            removed += relation_changes.existing - own_relations
         change_log.bulk_insert(self.transaction, new_rows, actor=SYSTEM_USER_ID, at=self._at)
         change_log.save_records(self.transaction, writes, actor=SYSTEM_USER_ID, at=self._at)
         change_log.update_relations(self.transaction, added, removed)
@@ -239,10 +242,10 @@ class ImportApplier:
             for record_id in edited_ids
         }
 
-    def _build_new_row(self, item: StagedRecord, relation_changes: RelationChanges) -> NewRecordRow:
+    def _build_new_row(self, item: StagedRecord, own_relations: frozenset[Relation]) -> NewRecordRow:
         """Build the row of a new record, without parsing it if the file gives all of its fields."""
         if item.name is None or item.class_id in self._class_survivors:
-            record = self._build_new_record(item, relation_changes)
+            record = self._build_new_record(item, own_relations)
             state, name = record.state.value, record.fields["name"]
             rendered, document = record.rendered, record.to_document()
             filter_columns = get_filter_columns(record.fields)
@@ -252,54 +255,52 @@ class ImportApplier:
                 self._reference_locations[item.class_id] = self._locate(item)
             state, name = _PUBLISHED, item.name
             rendered = render_json(COLLECTIONS[item.collection], item.id, item.name, item.fields)
-            own_relations = NO_RELATIONS if relation_changes is NO_CHANGES else relation_changes.relations
             document = build_simple_document(COLLECTIONS[item.collection], item.fields, own_relations)
             filter_columns = item.class_id, item.owner, bool(item.flagged)
         return NewRecordRow(item.id, item.collection, state, name, rendered, *filter_columns, document)
 
-    def _build_new_record(self, item: StagedRecord, relation_changes: RelationChanges) -> Record:
+    def _build_new_record(self, item: StagedRecord, own_relations: frozenset[Relation]) -> Record:
         record = import_merge.create_imported_record(self._to_imported_record(item), self._at)
+        record = record.with_relations(own_relations)
         self.report.add_record("created", item.id, item.collection, record.fields["name"])
-        if relation_changes is not NO_CHANGES:
-            record = record.with_relations(relation_changes.relations)
         self._collect_references(record.collection, record.fields, item)
         return record
 
     def _merge_existing(
         self, item: StagedRecord | None, latest: Change, relation_changes: RelationChanges, base: ImportBase | None
-    ) -> list[RecordWrite]:
-        """Merge an import into a record and update its base; return the write, or nothing if the record stays equal."""
+    ) -> RecordWrite | None:
+        """Merge an import into a record and update its base; return the write, or None if the record stays equal."""
         current = latest.to_record()
         is_outdated = self.previewed_revision is not None and latest.seq > self.previewed_revision
         if is_outdated and self.prefer:  # The preference was given for the conflicts of the preview.
             self._outdated_id = current.id
         if not self._can_update(item, current):
-            relation_changes.cancel()
-            return []
+            return None
         imported = ImportedRecord(current.collection, {}) if item is None else self._to_imported_record(item, current)
         if item is not None and imported.state is None and _was_import_undone(latest, current):
             imported = replace(imported, state=RecordState.PUBLISHED)
         base_state = None if base is None else base.values
         result = import_merge.merge_import(current, base_state, imported, self.prefer, self._at)
+        own_relations = relation_changes.merge(None if base is None or self.prefer == "theirs" else base.relations)
         if base is not None:
-            base.update(result.unapplied, relation_changes, self.prefer)
+            base.update(result.unapplied, relation_changes, own_relations)
         if item is not None:
             location = self._locate(item)
             for diff in result.conflicts:
                 conflict = ImportConflict(location, item.id, diff.field, diff.before, diff.after)
                 self.report.conflicts.append(conflict)
             self._collect_references(current.collection, result.record.fields, item)
-        record = result.record.with_relations(relation_changes.relations)
+        record = result.record.with_relations(own_relations)
         if record == current:
             self.report.unchanged[latest.collection] += 1
-            return []
+            return None
         if is_outdated:
             self._outdated_id = current.id
         is_retired = record.state == RecordState.RETIRED != current.state
         kind: AffectedKind = "retired" if is_retired else "updated"
         changed_fields = list_changed_fields(current, record) if self.report.has_room(kind) else ()
         self.report.add_record(kind, current.id, latest.collection, record.fields["name"], changed_fields)
-        return [RecordWrite(record, latest.version + 1, Action.RETIRE if is_retired else Action.UPDATE)]
+        return RecordWrite(record, latest.version + 1, Action.RETIRE if is_retired else Action.UPDATE)
 
     def _can_update(self, item: StagedRecord | None, current: Record) -> bool:
         if item is not None and item.collection != current.collection.name:

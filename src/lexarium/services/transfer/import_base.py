@@ -1,11 +1,11 @@
 """Last imported state of edited records, the base of a three-way merge."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from lexarium.domain.change import Change
 from lexarium.domain.identifiers import SYSTEM_USER_ID
-from lexarium.domain.import_merge import ConflictPreference, RecordValues, to_values
+from lexarium.domain.import_merge import RecordValues, to_values
 from lexarium.domain.merge import redirect_merged_targets
 from lexarium.domain.record import Record, Relation, build_relations, group_targets
 from lexarium.domain.schema.collections import Collection
@@ -16,34 +16,18 @@ _RELATIONS_KEY = "relations"
 NO_RELATIONS: frozenset[Relation] = frozenset()
 
 
-class RelationChanges:
-    """Relations of one record that an import adds and removes."""
+class RelationChanges(NamedTuple):
+    """Relations that a record has, that an import states, and that an import no longer states."""
 
-    def __init__(
-        self, existing: frozenset[Relation], stated: frozenset[Relation], dropped: frozenset[Relation]
-    ) -> None:
-        self.stated = stated
-        self.dropped = dropped
-        self.added = stated - existing
-        self.removed = dropped & existing
-        self._existing = existing
+    existing: frozenset[Relation]
+    stated: frozenset[Relation]
+    dropped: frozenset[Relation]
 
-    @property
-    def relations(self) -> frozenset[Relation]:
-        """Relations of the record afterwards."""
-        return (self._existing | self.added) - self.removed
-
-    def keep_local_edits(self, base: frozenset[Relation]) -> None:
-        """Do not restore relations that people removed, nor remove those they added, since the last import."""
-        self.added -= base
-        self.removed &= base
-
-    def cancel(self) -> None:
-        """Leave the relations as they are."""
-        self.added = self.removed = NO_RELATIONS
-
-
-NO_CHANGES = RelationChanges(NO_RELATIONS, NO_RELATIONS, NO_RELATIONS)
+    def merge(self, base: frozenset[Relation] | None = None) -> frozenset[Relation]:
+        """Return the relations afterwards. With a base, those that people have removed or added since stay so."""
+        if base is None:
+            return (self.existing | self.stated) - self.dropped
+        return (self.existing | (self.stated - base)) - (self.dropped & base)
 
 
 class ImportBase:
@@ -68,14 +52,12 @@ class ImportBase:
             self._history_version[base_values.IMPORTED_VERSION_KEY] = imported.version
 
     def update(
-        self, unapplied: RecordValues, relation_changes: RelationChanges, prefer: ConflictPreference | None
+        self, unapplied: RecordValues, relation_changes: RelationChanges, merged_relations: frozenset[Relation]
     ) -> None:
-        """Take the result of a merge as the new base, and keep people's changes of relations."""
-        imported_relations = (self.relations - relation_changes.dropped) | relation_changes.stated
-        if prefer != "theirs":
-            relation_changes.keep_local_edits(self.relations)
+        """Take the result of a merge as the new base."""
         self.unapplied = {**unapplied, **self._history_version}
-        if imported_relations != relation_changes.relations:
+        imported_relations = (self.relations - relation_changes.dropped) | relation_changes.stated
+        if imported_relations != merged_relations:
             self.unapplied[_RELATIONS_KEY] = group_targets(imported_relations)
 
 

@@ -9,11 +9,12 @@ import orjson
 from lexarium.domain.change import Action
 from lexarium.domain.defaults import assign_defaults
 from lexarium.domain.identifiers import SYSTEM_USER_ID
+from lexarium.domain.merge import resolve_merge_chains
 from lexarium.domain.progress import ProgressCallback
 from lexarium.domain.record import RecordState, Relation, build_record, parse_record
 from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.formats.parsed import ParsedRecord, ParsedVersion
-from lexarium.services.curation.merges import CYCLE_REASON, find_invalid_merges, format_invalid_merge
+from lexarium.services.records.lookup import load_merge_chains
 from lexarium.services.transfer.import_report import AffectedKind, ImportReport, ProblemList
 from lexarium.store import change_log, records, relations
 from lexarium.store.change_log import ImportedVersion
@@ -21,8 +22,9 @@ from lexarium.store.imports import base_values
 from lexarium.store.imports.history_stage import MissingVersion, StagedMerge, StagedVersion
 from lexarium.store.imports.stage import ImportStage
 from lexarium.store.position import Snapshot
-from lexarium.store.records import BATCH_SIZE
 from lexarium.store.transaction import Transaction
+
+CYCLE_REASON = "comes back to itself"
 
 
 def stage_version(stage: ImportStage, source: int, parsed: ParsedRecord, version: ParsedVersion) -> None:
@@ -61,16 +63,27 @@ def validate_versions(stage: ImportStage, problems: ProblemList) -> None:
 def report_invalid_merges(
     snapshot: Snapshot, stage: ImportStage, report: ImportReport, merges: Sequence[StagedMerge]
 ) -> dict[str, str]:
-    """Warn of merges that are impossible; return their reasons by record id."""
+    """Warn of merges that are impossible; return their reasons by record id.
+
+    Records that are merged here already are skipped.
+    """
     survivors = {merge.id: merge.survivor_id for merge in merges}
     survivor_ids = sorted(set(survivors.values()))
     collections = records.find_collections(snapshot, survivor_ids)
     collections |= {**dict(stage.find_collections(survivor_ids)), **dict(stage.history.find_collections(survivor_ids))}
-    reasons = find_invalid_merges(snapshot, survivors, {merge.id: merge.collection for merge in merges}, collections)
+    existing_merges = load_merge_chains(snapshot, {*survivors, *survivor_ids})
+    final_survivors = resolve_merge_chains({**survivors, **existing_merges})
+    reasons: dict[str, str] = {}
     for merge in merges:
+        if merge.id in existing_merges:
+            continue
+        if merge.id not in final_survivors:
+            reasons[merge.id] = CYCLE_REASON
+        elif collections.get(merge.survivor_id) != merge.collection:
+            reasons[merge.id] = f"is no {merge.collection} of the import or the catalogue"
         if merge.id in reasons:
-            location = stage.format_location(merge.source, merge.line)
-            report.warnings.add(location, format_invalid_merge(merge.id, reasons[merge.id]))
+            message = f"{merge.id} is told as merged, but what it is merged into {reasons[merge.id]}; it is retired"
+            report.warnings.add(stage.format_location(merge.source, merge.line), message)
     return reasons
 
 
@@ -83,13 +96,13 @@ def apply_history(
     """
     if not stage.history:
         return
-    for record_ids in stage.history.iter_ids(BATCH_SIZE):
+    for record_ids in stage.history.iter_ids():
         stage.history.mark_missing(_find_last_versions(transaction, stage, record_ids))
     merges = list(stage.history.iter_merges())
-    invalid_merges = report_invalid_merges(transaction.connection, stage, report, merges)
+    invalid_merges = report_invalid_merges(transaction.flush(), stage, report, merges)
     done, total = 0, stage.history.count_missing()
     previous_write: tuple[int, int] | None = None
-    for batch in stage.history.iter_missing(BATCH_SIZE):
+    for batch in stage.history.iter_missing():
         versions = []
         for item in batch:
             write = item.version.source, item.version.write
@@ -110,7 +123,7 @@ def apply_history(
 
 def _find_last_versions(transaction: Transaction, stage: ImportStage, record_ids: Sequence[str]) -> dict[str, int]:
     """Return the current version of records that the staged history continues; 0 for missing records."""
-    latest = change_log.find_latest(transaction.connection, record_ids)
+    latest = change_log.find_latest(transaction.flush(), record_ids)
     missing = {record_id: 0 for record_id in record_ids if record_id not in latest}
     return missing | {
         record_id: change.version
@@ -146,7 +159,7 @@ def _write_current(
     """Report records, write their relations, and save that they differ from the last import."""
     record_ids = [version.record.id for version in versions]
     # A new record has relations if others stated them before.
-    relations_by_source = relations.find_by_sources(transaction.connection, record_ids)
+    relations_by_source = relations.find_by_sources(transaction.flush(), record_ids)
     added: list[Relation] = []
     removed: list[Relation] = []
     unapplied: dict[str, dict[str, int]] = {}
@@ -168,7 +181,7 @@ def _write_current(
             unapplied[record.id] = {}
     change_log.update_relations(transaction, added, removed)
     report.add_relations(added, removed)
-    base_values.save_unapplied(transaction.connection, unapplied)
+    base_values.save_unapplied(transaction.flush(), unapplied)
 
 
 def _stage_latest(stage: ImportStage, version: StagedVersion) -> None:

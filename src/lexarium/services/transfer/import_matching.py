@@ -12,7 +12,6 @@ from lexarium.store import records, relations
 from lexarium.store.imports import base_values
 from lexarium.store.imports.stage import ForeignId, ImportStage
 from lexarium.store.position import Snapshot
-from lexarium.store.records import BATCH_SIZE
 
 
 def may_be_foreign_id(text: str) -> bool:
@@ -26,7 +25,7 @@ def match_foreign_ids(snapshot: Snapshot, stage: ImportStage, report: ImportRepo
     Warn of records that match the same record as another, and of relations without a known target.
     """
     warnings = report.warnings
-    for batch in stage.iter_foreign_ids(BATCH_SIZE):
+    for batch in stage.iter_foreign_ids():
         stage.set_record_ids(_match_batch(snapshot, batch, warnings))
     duplicates = (
         foreign_id

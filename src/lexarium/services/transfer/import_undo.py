@@ -29,7 +29,7 @@ def undo_import(transaction: Transaction, caller: Caller, after_seq: int, last_s
     The system is the actor, as for the import, so that a later import does not take this for an edit by people. Raise
     Conflict if a record has changed since.
     """
-    connection = transaction.connection
+    connection = transaction.flush()
     if last_seq - after_seq > MAX_CHANGES or not is_single_import(connection, after_seq, last_seq):
         raise Conflict(f"These are not the changes of one import, or more than {MAX_CHANGES:,}.")
     changes = revisions.list_since(connection, after_seq, last_seq - after_seq)

@@ -27,8 +27,8 @@ from lexarium.services.transfer.import_report import ImportReport
 from lexarium.services.transfer.imports import import_records
 from lexarium.services.transfer.mirror_source import Fetcher, MirrorSource, to_canonical_json
 from lexarium.store.database import Database
-from lexarium.store.engine.catalogue import read_position
 from lexarium.store.imports.mirror_state import MirrorState
+from lexarium.store.position import read_position
 
 # Requests per second.
 DEFAULT_RATE = 5.0
@@ -71,8 +71,7 @@ def mirror(
     Fetched records are kept beside the catalogue, so that an interrupted or rejected run can be continued. Raise
     LexariumError if the source does not answer like such a server.
     """
-    with database.read() as snapshot:
-        epoch = read_position(snapshot).epoch
+    epoch = database.run_read(read_position).epoch
     with (
         closing(MirrorSource(url, options.rate)) as source,
         MirrorState(sidecar_path(database, "mirror"), epoch, source.url) as state,

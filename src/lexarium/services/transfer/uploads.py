@@ -6,6 +6,7 @@ Files and state are kept in a temporary directory that the processes of a node s
 import hashlib
 import logging
 import os
+import re
 import secrets
 import shutil
 import stat
@@ -20,6 +21,7 @@ from tempfile import gettempdir
 from typing import Any, BinaryIO
 
 import orjson
+from pydantic import TypeAdapter
 
 from lexarium.domain.errors import Conflict, ImportRejected, LexariumError, NotFound, StoreError, VersionConflict
 from lexarium.domain.import_merge import ConflictPreference
@@ -87,6 +89,9 @@ class Upload:
     def is_running(self) -> bool:
         """Whether a preview or import is under way."""
         return self.stage in (UploadStatus.PREVIEWING, UploadStatus.IMPORTING)
+
+
+_UPLOAD_ADAPTER = TypeAdapter(Upload)
 
 
 class UploadManager:
@@ -200,7 +205,7 @@ class UploadManager:
         if result.stage == UploadStatus.IMPORTED:
             shutil.rmtree(folder / _FILES_DIRECTORY, ignore_errors=True)
             logger.info("%s imported %s.", caller.account.id, ", ".join(upload.names))
-        _save_state(folder, _strip_paths(result, folder))
+        _save_state(folder, result)
 
     def _import_files(self, folder: Path, upload: Upload) -> Upload:
         last_written_at = 0.0
@@ -258,41 +263,23 @@ def _to_interrupted(upload: Upload, reason: str) -> Upload:
     return replace(upload, stage=UploadStatus.FAILED, wrong=f"{reason} Nothing was imported; look again.")
 
 
-def _strip_paths(upload: Upload, folder: Path) -> Upload:
-    """Remove the storage directory from the file names in messages."""
-    directories = [f"{folder / _FILES_DIRECTORY / str(index)}/" for index in range(len(upload.names))]
-
-    def strip(item: Mapping[str, Any]) -> dict[str, Any]:
-        cleaned = dict(item)
-        for key in cleaned.keys() & {"where", "what"}:
-            for directory in directories:
-                cleaned[key] = cleaned[key].replace(directory, "")
-        return cleaned
-
-    report = dict(upload.report)
-    for section in report.keys() & {"warnings", "conflicts"}:
-        report[section] = [strip(item) for item in report[section]]
-    return replace(upload, report=report, problems=[strip(item) for item in upload.problems])
-
-
 def _save_state(folder: Path, upload: Upload) -> None:
+    # File names in messages are shown without the storage directory.
+    directory = orjson.dumps(f"{folder / _FILES_DIRECTORY}/").strip(b'"')
+    state = re.sub(re.escape(directory) + rb"\d+/", b"", orjson.dumps(upload))
     temporary = folder / f"{_STATE_FILE}.part"
-    temporary.write_bytes(orjson.dumps(upload))
+    temporary.write_bytes(state)
     temporary.replace(folder / _STATE_FILE)
 
 
 def _load_state(folder: Path) -> Upload:
     try:
-        values = orjson.loads((folder / _STATE_FILE).read_bytes())
+        return _UPLOAD_ADAPTER.validate_json((folder / _STATE_FILE).read_bytes())
     except FileNotFoundError:
         kept = (
             f"They are kept for {RETENTION_SECONDS // 60} minutes, for whoever sent them, on the server that got them."
         )
         raise NotFound(f"There are no such files here. {kept} Send them again.") from None
-    values["names"] = tuple(values["names"])
-    values["how"] = ImportOptions(**values["how"])
-    values["stage"] = UploadStatus(values["stage"])
-    return Upload(**values)
 
 
 def _lock(folder: Path) -> AbstractContextManager[None]:

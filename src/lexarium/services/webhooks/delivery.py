@@ -20,8 +20,8 @@ from lexarium.services.serializers import serialize_change
 from lexarium.services.webhooks.sender import TIMEOUT_SECONDS, DeliveryFailed, resolve_target, send, start_deadline
 from lexarium.store import leases, revisions, webhooks
 from lexarium.store.database import Database
-from lexarium.store.engine.catalogue import read_position
 from lexarium.store.leases import Lease
+from lexarium.store.position import read_position
 from lexarium.store.transaction import Transaction
 
 logger = logging.getLogger(__name__)
@@ -108,33 +108,28 @@ class DeliveryWorker:
 
     def _deliver(self, webhook: Webhook) -> None:
         """Deliver the pending changes of a webhook, in order, until there are no more or one fails."""
-        current: Webhook | None = webhook
-        while current is not None and self._can_continue():
-            current = self._deliver_batch(current)
-
-    def _deliver_batch(self, webhook: Webhook) -> Webhook | None:
-        """Deliver the next changes; return the webhook with its new state, or None if it has to wait."""
-        with self._database.read(from_primary=True) as snapshot:
-            epoch = read_position(snapshot).epoch
-            changes = revisions.list_since(snapshot, webhook.seq, _BATCH_SIZE)
-        for change in filter(webhook.matches, changes):
-            if not self._can_continue():
-                return None
-            # The same at each attempt. The epoch keeps it unique after a restore, which reuses sequence numbers.
-            message_id = f"msg_{epoch}_{change.seq}"
-            payload = serialize_change(change)
-            delivery = _send(webhook, change.seq, message_id, payload, allow_private=self._allow_private)
-            updated = self._database.run_write(partial(_record_delivery, webhook=webhook, delivery=delivery))
-            if delivery.error or updated is None or updated.disabled is not None:
-                return None
-            webhook = updated
-        if changes and changes[-1].seq > webhook.seq:
-            self._database.run_write(lambda transaction: _advance(transaction, webhook, changes[-1].seq))
-        if len(changes) < _BATCH_SIZE:
-            return None
-        with self._database.read(from_primary=True) as snapshot:
-            current = webhooks.find(snapshot, webhook.id)
-        return None if current is None or current.disabled is not None else current
+        while self._can_continue():
+            with self._database.read(from_primary=True) as snapshot:
+                epoch = read_position(snapshot).epoch
+                changes = revisions.list_since(snapshot, webhook.seq, _BATCH_SIZE)
+            for change in filter(webhook.matches, changes):
+                if not self._can_continue():
+                    return
+                # The same at each attempt. The epoch keeps it unique after a restore, which reuses sequence numbers.
+                message_id = f"msg_{epoch}_{change.seq}"
+                payload = serialize_change(change)
+                delivery = _send(webhook, change.seq, message_id, payload, allow_private=self._allow_private)
+                updated = self._database.run_write(partial(_record_delivery, webhook=webhook, delivery=delivery))
+                if delivery.error or updated is None or updated.disabled is not None:
+                    return
+                webhook = updated
+            if changes and changes[-1].seq > webhook.seq:
+                updated = self._database.run_write(partial(_advance, webhook=webhook, seq=changes[-1].seq))
+                if updated is None or updated.disabled is not None:
+                    return
+                webhook = updated
+            if len(changes) < _BATCH_SIZE:
+                return
 
 
 def send_test(database: Database, webhook: Webhook, *, allow_private: bool) -> WebhookDelivery:
@@ -143,7 +138,7 @@ def send_test(database: Database, webhook: Webhook, *, allow_private: bool) -> W
     delivery = _send(webhook, TEST_SEQ, mint_id("msg"), payload, allow_private=allow_private)
 
     def save(transaction: Transaction) -> None:
-        if webhooks.find(transaction.connection, webhook.id) is not None:  # It may have been deleted meanwhile.
+        if webhooks.find(transaction.flush(), webhook.id) is not None:  # It may have been deleted meanwhile.
             webhooks.add_delivery(transaction, delivery)
 
     database.run_write(save)
@@ -175,7 +170,7 @@ def _send(
 
 def _record_delivery(transaction: Transaction, webhook: Webhook, delivery: WebhookDelivery) -> Webhook | None:
     """Log a delivery and return the updated webhook, or None if it was deleted or advanced by another process."""
-    current = webhooks.find(transaction.connection, webhook.id)
+    current = webhooks.find(transaction.flush(), webhook.id)
     if current is None or current.seq != webhook.seq:
         return None
     if delivery.error:
@@ -192,10 +187,14 @@ def _record_delivery(transaction: Transaction, webhook: Webhook, delivery: Webho
     return updated
 
 
-def _advance(transaction: Transaction, webhook: Webhook, seq: int) -> None:
-    current = webhooks.find(transaction.connection, webhook.id)
-    if current is not None and current.seq == webhook.seq:
-        webhooks.save(transaction, current.with_success(seq))
+def _advance(transaction: Transaction, webhook: Webhook, seq: int) -> Webhook | None:
+    """Skip changes up to a seq and return the updated webhook, or None as `_record_delivery`."""
+    current = webhooks.find(transaction.flush(), webhook.id)
+    if current is None or current.seq != webhook.seq:
+        return None
+    updated = current.with_success(seq)
+    webhooks.save(transaction, updated)
+    return updated
 
 
 def _log_error(error: Exception) -> None:

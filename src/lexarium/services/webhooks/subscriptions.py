@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lexarium.domain.change import Action
-from lexarium.domain.errors import FieldProblem, NotFound
+from lexarium.domain.errors import FieldProblem
 from lexarium.domain.identifiers import mint_id
-from lexarium.domain.text.characters import find_unstorable_char
 from lexarium.domain.timestamps import format_timestamp, now_ms
 from lexarium.domain.webhook import Webhook, WebhookDelivery
+from lexarium.services.not_found import find_or_raise
 from lexarium.services.webhooks.sender import DeliveryFailed, resolve_target, start_deadline
 from lexarium.store import webhooks
 from lexarium.store.position import Snapshot
@@ -56,10 +56,8 @@ def create_webhook(transaction: Transaction, settings: WebhookSettings) -> Webho
 
 def get_webhook(snapshot: Snapshot, webhook_id: str) -> Webhook:
     """Return the webhook with an id; raise NotFound."""
-    webhook = None if find_unstorable_char(webhook_id) else webhooks.find(snapshot, webhook_id)
-    if webhook is None:
-        raise NotFound(f"There is no webhook with the id {webhook_id!r}.")
-    return webhook
+    message = f"There is no webhook with the id {webhook_id!r}."
+    return find_or_raise(lambda: webhooks.find(snapshot, webhook_id), webhook_id, message)
 
 
 def list_deliveries(snapshot: Snapshot, webhook_id: str, limit: int) -> list[WebhookDelivery]:
@@ -69,29 +67,29 @@ def list_deliveries(snapshot: Snapshot, webhook_id: str, limit: int) -> list[Web
 
 def update_webhook(transaction: Transaction, webhook_id: str, settings: WebhookSettings) -> Webhook:
     """Replace the settings of a webhook. Its URL must have passed `find_url_problems`."""
-    webhook = get_webhook(transaction.connection, webhook_id).with_url(settings.url)
+    webhook = get_webhook(transaction.flush(), webhook_id).with_url(settings.url)
     return _save(transaction, replace(webhook, collections=settings.collections, actions=settings.actions))
 
 
 def enable_webhook(transaction: Transaction, webhook_id: str) -> Webhook:
     """Retry at once, from the change at which deliveries stopped. The webhook need not be disabled."""
-    return _save(transaction, get_webhook(transaction.connection, webhook_id).with_enabled())
+    return _save(transaction, get_webhook(transaction.flush(), webhook_id).with_enabled())
 
 
 def disable_webhook(transaction: Transaction, webhook_id: str) -> Webhook:
     """Stop deliveries until the webhook is enabled. One that is disabled keeps its date."""
-    webhook = get_webhook(transaction.connection, webhook_id)
+    webhook = get_webhook(transaction.flush(), webhook_id)
     return _save(transaction, webhook if webhook.disabled is not None else replace(webhook, disabled=now_ms()))
 
 
 def rotate_secret(transaction: Transaction, webhook_id: str) -> Webhook:
     """Give a webhook a new secret. Deliveries are also signed with the previous one until the next rotation."""
-    return _save(transaction, get_webhook(transaction.connection, webhook_id).with_secret(_new_secret()))
+    return _save(transaction, get_webhook(transaction.flush(), webhook_id).with_secret(_new_secret()))
 
 
 def delete_webhook(transaction: Transaction, webhook_id: str) -> None:
     """Delete a webhook and its delivery log; raise NotFound."""
-    webhooks.delete_webhook(transaction, get_webhook(transaction.connection, webhook_id).id)
+    webhooks.delete_webhook(transaction, get_webhook(transaction.flush(), webhook_id).id)
 
 
 def serialize_webhook(webhook: Webhook) -> dict[str, Any]:

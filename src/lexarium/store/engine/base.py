@@ -54,8 +54,10 @@ class Backend(Protocol):
     engine: Engine
     # Address of the database for people, without a password.
     location: str
-    # Whether the database runs in this process, so that a short query need not move to another thread.
+    # Whether the database is a file of this node: there is no server, and every process sees each commit at once.
     is_embedded: bool
+    # Whether a short query may run in the event loop.
+    has_fast_queries: bool
     # Database file, if it is one.
     path: Path | None = None
 

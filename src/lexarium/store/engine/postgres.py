@@ -19,10 +19,9 @@ from sqlalchemy.pool import NullPool
 from lexarium.domain.errors import DatabaseDamaged, DatabaseUnavailable, DiskFull, SettingError, StoreError
 from lexarium.store.engine import base
 from lexarium.store.engine.base import PositionWatcher
-from lexarium.store.engine.catalogue import POSITION_OPTION, SELECT_POSITION, read_position, reconcile_position
+from lexarium.store.engine.node_state import NodeState
 from lexarium.store.engine.postgres_connections import TIMELINE_SQL, PostgresConnection, PostgresConnector
-from lexarium.store.engine.shared_position import SharedPosition
-from lexarium.store.position import Position
+from lexarium.store.position import POSITION_OPTION, SELECT_POSITION, Position, read_position, reconcile_position
 from lexarium.store.schema import catalogue_table, change_table, delivery_table, lease_table, record_table
 
 logger = logging.getLogger(__name__)
@@ -80,38 +79,31 @@ class PostgresPositionWatcher:
         connector: PostgresConnector,
         unreachable: threading.Event,
         location: str,
-        shared_position: SharedPosition | None,
+        node_state: NodeState,
     ) -> None:
         self._connector = connector
         self._unreachable = unreachable
         self._location = location
-        self._shared_position = shared_position
+        self._node_state = node_state
         self._connection: PostgresConnection | None = None
         self._last_request = 0.0
-        self._position: Position | None = None
         self._is_failing = False
         self._closed = threading.Event()
         self._first_attempt = threading.Event()
-        self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._run, name="lexarium-watch", daemon=True)
         self._thread.start()
         self._first_attempt.wait()
 
     def get_position(self) -> Position:
-        position = self._last_position()
+        position = self._node_state.position
         if position is None:
             raise DatabaseUnavailable(f"The database {self._location} could not be reached yet.")
         return position
 
-    def _last_position(self) -> Position | None:
-        return self._position if self._shared_position is None else self._shared_position.read() or self._position
-
     def advance(self, position: Position) -> None:
-        with self._lock:
-            if self._position is None or position.supersedes(self._position):
-                self._position = position
-                if self._shared_position is not None:
-                    self._shared_position.advance(position)
+        last_seen = self._node_state.position
+        if last_seen is None or position.supersedes(last_seen):
+            self._node_state.advance(position)
 
     def close(self) -> None:
         self._closed.set()
@@ -150,7 +142,7 @@ class PostgresPositionWatcher:
                     raise
                 # Standbys do not support LISTEN, so polling is all there is.
             while not self._closed.is_set():
-                last_seen = self._last_position()
+                last_seen = self._node_state.position
                 self._last_request = time.monotonic()
                 position = read_position(connection)
                 self.advance(position)
@@ -262,20 +254,20 @@ def _format_location(parts: Mapping[str, Any]) -> str:
 class PostgresBackend(base.Backend):
     """PostgreSQL server. libpq parses the address, so that it may name several hosts."""
 
-    is_embedded = False
+    is_embedded = has_fast_queries = False
 
     def __init__(
         self,
         conninfo: str,
+        node_state: NodeState,
         *,
-        statement_timeout: int | None = None,
-        shared_position: SharedPosition | None = None,
+        statement_timeout: int | None,
         standby: bool = False,
     ) -> None:
         """Create a backend. Without a statement timeout, as in commands, statements may take any time."""
         full_conninfo = _build_conninfo(conninfo, statement_timeout, standby=standby)
         parts = conninfo_to_dict(full_conninfo)
-        self._shared_position = shared_position
+        self._node_state = node_state
         # If a server process is suspended during a write, the others can go on.
         columns = [base.SCHEMA_VERSION_COLUMN, _SELECT_DAMAGE.scalar_subquery()]
         if statement_timeout is not None:
@@ -410,7 +402,7 @@ class PostgresBackend(base.Backend):
         connection.execute(text("ANALYZE"))
 
     def start_watcher(self) -> PositionWatcher:
-        return PostgresPositionWatcher(self._connector, self._unreachable, self.location, self._shared_position)
+        return PostgresPositionWatcher(self._connector, self._unreachable, self.location, self._node_state)
 
     def abort_connections(self) -> None:
         self._connector.abort_all()

@@ -19,8 +19,7 @@ from lexarium.domain import errors
 from lexarium.domain.errors import DatabaseDamaged, DatabaseUnavailable, StoreError
 from lexarium.store.engine import base
 from lexarium.store.engine.base import PositionWatcher
-from lexarium.store.engine.catalogue import SELECT_POSITION
-from lexarium.store.position import Position
+from lexarium.store.position import SELECT_POSITION, Position
 from lexarium.store.schema import change_table, metadata, record_table
 
 logger = logging.getLogger(__name__)
@@ -98,7 +97,7 @@ class SqlitePositionWatcher:
 class SqliteBackend(base.Backend):
     """Database file."""
 
-    is_embedded = True
+    is_embedded = has_fast_queries = True
 
     def __init__(self, url: URL) -> None:
         if not url.database or url.database == ":memory:":
@@ -179,6 +178,9 @@ class SqliteBackend(base.Backend):
         except FileNotFoundError:
             return None
         except (OSError, UnicodeDecodeError) as error:
+            if not os.access(self._damage_marker.parent, os.X_OK):
+                reason = "the permissions of its folder do not allow it"
+                raise DatabaseUnavailable(f"The database {self.location} cannot be used now: {reason}.") from error
             return f"{self._damage_marker} cannot be read: {error}"
 
     def record_damage(self, reason: str) -> None:

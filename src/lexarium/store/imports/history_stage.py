@@ -1,17 +1,17 @@
 """Imported history of records, staged in the database of an import stage."""
 
-import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-_TABLES = """
+from lexarium.store.imports.stage_database import StageDatabase
+
+HISTORY_TABLES = """
 CREATE TABLE version (
     position INTEGER PRIMARY KEY, id TEXT, number INTEGER, collection TEXT, source INTEGER, line INTEGER,
     write INTEGER, at INTEGER, actor TEXT, action TEXT, document BLOB
 );
 CREATE TABLE missing (id TEXT PRIMARY KEY, after INTEGER) WITHOUT ROWID;
 """
-_BATCH_SIZE = 1_000
 
 
 class StagedVersion(NamedTuple):
@@ -60,28 +60,17 @@ class VersionMismatch(NamedTuple):
     expected_version: int
 
 
-def iter_ids(db: sqlite3.Connection, query: str, size: int) -> Iterator[list[str]]:
-    """Yield batches of the first column of a query."""
-    cursor = db.execute(query)
-    while rows := cursor.fetchmany(size):
-        yield [row[0] for row in rows]
-
-
 class HistoryStage:
     """Versions of records, in the order of reading."""
 
-    def __init__(self, db: sqlite3.Connection) -> None:
+    def __init__(self, db: StageDatabase) -> None:
         self._db = db
-        self._buffer: list[StagedVersion] = []
         self._has_versions = False
-        db.executescript(_TABLES)
 
     def add(self, version: StagedVersion) -> None:
         """Add a version."""
         self._has_versions = True
-        self._buffer.append(version)
-        if len(self._buffer) >= _BATCH_SIZE:
-            self._flush()
+        self._db.append("version", (None, *version))
 
     def __bool__(self) -> bool:
         return self._has_versions
@@ -91,7 +80,7 @@ class HistoryStage:
 
         Yields the versions that do not fit together. The other methods need a history without any.
         """
-        self._flush()
+        self._db.flush()
         self._db.execute("CREATE INDEX version_of_record ON version (id, number, position)")
         is_same_version = "v.id = version.id AND v.number = version.number AND v.position < version.position"
         is_identical = "v.document = version.document AND v.collection = version.collection AND v.actor = version.actor"
@@ -107,9 +96,9 @@ class HistoryStage:
         for row in self._db.execute(query):
             yield VersionMismatch._make(row)
 
-    def iter_ids(self, size: int) -> Iterator[list[str]]:
+    def iter_ids(self) -> Iterator[list[str]]:
         """Yield batches of the record ids."""
-        return iter_ids(self._db, "SELECT DISTINCT id FROM version ORDER BY id", size)
+        return self._db.iter_id_batches("SELECT DISTINCT id FROM version ORDER BY id")
 
     def mark_missing(self, after: Mapping[str, int]) -> None:
         """Mark the versions of records after a version as missing; after 0, the record is missing too."""
@@ -128,10 +117,10 @@ class HistoryStage:
         total: int = self._db.execute(f"SELECT count(*) FROM {_MISSING}").fetchone()[0]
         return total
 
-    def iter_missing(self, size: int) -> Iterator[list[MissingVersion]]:
+    def iter_missing(self) -> Iterator[list[MissingVersion]]:
         """Yield batches of the missing versions, in order."""
-        cursor = self._db.execute(f"SELECT {_COLUMNS}, {_IS_LAST}, after = 0 FROM {_MISSING} ORDER BY position")
-        while rows := cursor.fetchmany(size):
+        query = f"SELECT {_COLUMNS}, {_IS_LAST}, after = 0 FROM {_MISSING} ORDER BY position"
+        for rows in self._db.iter_batches(query):
             yield [MissingVersion(StagedVersion._make(row[:-2]), bool(row[-2]), bool(row[-1])) for row in rows]
 
     def iter_merges(self) -> Iterator[StagedMerge]:
@@ -154,12 +143,6 @@ class HistoryStage:
         is_not_missing = "id NOT IN (SELECT id FROM missing)"
         query = f"SELECT {_COLUMNS} FROM version WHERE {is_not_missing} AND {_IS_LAST} ORDER BY position"
         return (StagedVersion._make(row) for row in self._db.execute(query))
-
-    def _flush(self) -> None:
-        placeholders = ", ".join("?" * len(StagedVersion._fields))
-        columns = ", ".join(StagedVersion._fields)
-        self._db.executemany(f"INSERT INTO version ({columns}) VALUES ({placeholders})", self._buffer)
-        self._buffer.clear()
 
 
 _COLUMNS = ", ".join(StagedVersion._fields).replace("id", "version.id", 1)

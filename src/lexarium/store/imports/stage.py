@@ -1,10 +1,6 @@
 """Import stage: a temporary SQLite file that holds an import until all of it is read."""
 
-import sqlite3
-import tempfile
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import orjson
@@ -12,7 +8,8 @@ import orjson
 from lexarium.domain.record import Relation
 from lexarium.domain.schema.fields import Fields
 from lexarium.domain.schema.relation_types import RELATION_TYPES, Side
-from lexarium.store.imports.history_stage import HistoryStage, iter_ids
+from lexarium.store.imports.history_stage import HISTORY_TABLES, HistoryStage
+from lexarium.store.imports.stage_database import StageDatabase
 
 # Rows are only appended while files are read. `finish` creates the indexes.
 _TABLES = """
@@ -34,9 +31,6 @@ _INDEXES = (
     "CREATE INDEX edge_by_source ON edge (source, relation, target)",
     "CREATE INDEX complete_set_by_id ON complete_set (id)",
 )
-_BATCH_SIZE = 1_000
-
-
 _INTERNAL_TYPES = (
     name for name, relation_type in RELATION_TYPES.items() if relation_type.target_collection is not None
 )
@@ -90,28 +84,17 @@ class ImportStage:
     """Records and relations of one import, from any number of files."""
 
     def __init__(self) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="lexarium-import-")
-        self._db = sqlite3.connect(Path(self._folder.name) / "stage.db", isolation_level=None)
-        # Nothing outlives the process, so nothing needs to reach the disk.
-        pragmas = "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA cache_size=-16000;"
-        self._db.executescript(pragmas + _TABLES)
-        self._buffers: defaultdict[str, list[tuple[Any, ...]]] = defaultdict(list)
+        self._db = StageDatabase(_TABLES + HISTORY_TABLES)
+        self.history = HistoryStage(self._db)
+        # Deletes the stage.
+        self.close = self._db.close
         self._sources: list[str] = []
         # Numbers of sets of complete relations: most records share one.
         self._complete_sets: dict[tuple[tuple[str, Side], ...], int] = {}
-        self.history = HistoryStage(self._db)
-        # After the tables are created, since a script ends the transaction. Without one, each row would be written by
-        # itself.
-        self._db.execute("BEGIN")
         # Number of calls of `add_record`.
         self.added_count = 0
         self._has_extras = False
         self.has_foreign_ids = False
-
-    def close(self) -> None:
-        """Delete the stage."""
-        self._db.close()
-        self._folder.cleanup()
 
     def add_source(self, name: str) -> int:
         """Add a source file; return its number."""
@@ -122,7 +105,7 @@ class ImportStage:
         """Return a location for people."""
         return f"{self._sources[source]}, line {line}" if line else self._sources[source]
 
-    def add_record(  # noqa: PLR0913, PLR0917 (a row has set_number it has)
+    def add_record(  # noqa: PLR0913, PLR0917 (a row has the columns it has)
         self,
         record_id: str,
         collection: str,
@@ -139,7 +122,7 @@ class ImportStage:
         name, class_id, owner, flagged = filter_columns
         # The driver passes bytearrays as they are; for bytes it checks for adapters, which takes as long again.
         values = bytearray(fields), bytearray(extras), name, class_id, owner, int(flagged)
-        self._buffer("staged", (record_id, collection, source, line, *values))
+        self._db.append("staged", (record_id, collection, source, line, *values))
 
     def add_foreign_id(self, foreign_id: str, collection: str, name_key: str | None = None) -> None:
         """Add a record under a foreign id, with its name key if that is all that identifies it."""
@@ -149,7 +132,7 @@ class ImportStage:
         self._db.execute(f"INSERT INTO foreign_id (name, collection, label) VALUES (?, ?, ?) {on_conflict}", row)
 
     def add_reference(self, foreign_id: str) -> None:
-        """Add a reference to a record by set_number may be a foreign id."""
+        """Add a reference to a record by what may be a foreign id."""
         self.has_foreign_ids = True
         self._db.execute("INSERT OR IGNORE INTO foreign_id (name) VALUES (?)", (foreign_id,))
 
@@ -158,9 +141,9 @@ class ImportStage:
     ) -> None:
         """Add relations of a record, and the relation types and sides of which the file lists all."""
         for relation in relations:
-            self._buffer("edge", relation)
+            self._db.append("edge", relation)
         if complete:
-            self._buffer(
+            self._db.append(
                 "complete_set", (record_id, self._complete_sets.setdefault(tuple(complete), len(self._complete_sets)))
             )
 
@@ -170,13 +153,12 @@ class ImportStage:
         If the target is unknown and the relation was written by hand, the source's relations of this type do not count
         as complete.
         """
-        self._buffer("unresolved", (*relation, source, line, by_hand))
+        self._db.append("unresolved", (*relation, source, line, by_hand))
 
-    def iter_foreign_ids(self, size: int) -> Iterator[list[ForeignId]]:
+    def iter_foreign_ids(self) -> Iterator[list[ForeignId]]:
         """Yield batches of the foreign ids."""
-        self._flush()
-        cursor = self._db.execute("SELECT name, collection, label FROM foreign_id ORDER BY name")
-        while rows := cursor.fetchmany(size):
+        self._db.flush()
+        for rows in self._db.iter_batches("SELECT name, collection, label FROM foreign_id ORDER BY name"):
             yield [ForeignId._make(row) for row in rows]
 
     def set_record_ids(self, record_ids: Mapping[str, str]) -> None:
@@ -255,7 +237,7 @@ class ImportStage:
 
     def finish(self) -> None:
         """Write buffered rows and create the indexes. Nothing is added afterwards."""
-        self._flush()
+        self._db.flush()
         for index in _INDEXES:
             self._db.execute(index)
 
@@ -273,8 +255,7 @@ class ImportStage:
     def iter_complete_relations(self) -> Iterator[list[tuple[str, str, Side]]]:
         """Yield batches of (record id, relation type, side) of which the import lists all relations, by id."""
         complete_sets = list(self._complete_sets)
-        cursor = self._db.execute("SELECT DISTINCT id, set_number FROM complete_set ORDER BY id")
-        while rows := cursor.fetchmany(_BATCH_SIZE):
+        for rows in self._db.iter_batches("SELECT DISTINCT id, set_number FROM complete_set ORDER BY id"):
             query = "SELECT id, relation FROM incomplete WHERE id BETWEEN ? AND ?"
             incomplete = set(self._db.execute(query, (rows[0][0], rows[-1][0])))
             yield [
@@ -289,9 +270,9 @@ class ImportStage:
         query = "SELECT 1 FROM edge WHERE source = ? AND relation = ? AND target = ?"
         return {relation for relation in relations if self._db.execute(query, relation).fetchone()}
 
-    def iter_targets(self, size: int) -> Iterator[list[str]]:
+    def iter_targets(self) -> Iterator[list[str]]:
         """Yield batches of the ids of internal targets."""
-        return iter_ids(self._db, f"SELECT DISTINCT target FROM edge WHERE {_IS_INTERNAL}", size)
+        return self._db.iter_id_batches(f"SELECT DISTINCT target FROM edge WHERE {_IS_INTERNAL}")
 
     def redirect_targets(self, survivors: Mapping[str, str], kept_relations: Iterable[Relation]) -> None:
         """Point relations to survivors, except for `kept_relations`; remove those that would point to their source."""
@@ -330,9 +311,9 @@ class ImportStage:
         total: int = self._db.execute(f"SELECT count(*) FROM ({_SELECT_TOUCHED} ORDER BY 1)").fetchone()[0]
         return total
 
-    def iter_touched_ids(self, size: int) -> Iterator[list[str]]:
+    def iter_touched_ids(self) -> Iterator[list[str]]:
         """Yield batches of the ids of these records, in order."""
-        return iter_ids(self._db, f"{_SELECT_TOUCHED} ORDER BY 1", size)
+        return self._db.iter_id_batches(f"{_SELECT_TOUCHED} ORDER BY 1")
 
     def find_records(self, first: str, last: str) -> dict[str, StagedRecord]:
         """Return the staged records in a range of ids, both included."""
@@ -349,21 +330,6 @@ class ImportStage:
     def list_relation_types(self) -> set[str]:
         """Return the names of the relation types in the import."""
         return {row[0] for row in self._db.execute("SELECT DISTINCT relation FROM edge")}
-
-    def _buffer(self, table: str, row: tuple[Any, ...]) -> None:
-        rows = self._buffers[table]
-        rows.append(row)
-        if len(rows) >= _BATCH_SIZE:
-            self._write(table, rows)
-
-    def _flush(self) -> None:
-        for table, rows in self._buffers.items():
-            self._write(table, rows)
-
-    def _write(self, table: str, rows: list[tuple[Any, ...]]) -> None:
-        if rows:
-            self._db.executemany(f"INSERT INTO {table} VALUES ({', '.join('?' * len(rows[0]))})", rows)
-            rows.clear()
 
     def _select_relations(self, table: str, first: str, last: str) -> Iterator[Relation]:
         query = f"SELECT source, relation, target FROM {table} WHERE source BETWEEN ? AND ?"

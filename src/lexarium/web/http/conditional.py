@@ -1,43 +1,26 @@
-"""Conditional requests: ETags, If-None-Match, prebuilt responses."""
+"""Conditional requests: ETags, `If-None-Match` and 304 responses."""
 
-from collections.abc import Mapping, Sequence
+import hashlib
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from starlette.requests import Request
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
 
 from lexarium.domain import rendering
 from lexarium.store.position import Position
-from lexarium.web.http.encodings import Header
-
-
-class RawResponse:
-    """A complete response, prebuilt as ASGI messages and as bytes on the wire. An ASGI application."""
-
-    __slots__ = ("body", "body_message", "header_bytes", "headers", "start_message", "status")
-
-    def __init__(self, status: int, headers: Sequence[Header], body: bytes) -> None:
-        self.status = status
-        self.body = body
-        self.headers = headers
-        self.start_message: dict[str, Any] = {"type": "http.response.start", "status": status, "headers": headers}
-        self.body_message: dict[str, Any] = {"type": "http.response.body", "body": body}
-        self.header_bytes = b"".join(b"%b: %b\r\n" % header for header in headers) + b"\r\n"
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await send(self.start_message)
-        await send(self.body_message)
-
-    def with_header(self, header: Header) -> "RawResponse":
-        """Return a copy with one more header."""
-        return RawResponse(self.status, [*self.headers, header], self.body)
+from lexarium.web.http.encodings import IDENTITY, Header, choose_encoding, encode_body
 
 
 def build_etag(position: Position, encoding: str) -> bytes:
     """Return the strong ETag of every response read at a position and sent in an encoding."""
     parts = (position.epoch.encode(), position.revision, rendering.RENDERING_VERSION, encoding.encode())
     return b'"%b-%d-%d-%b"' % parts
+
+
+def hash_etag(body: bytes | memoryview) -> str:
+    """Return the strong ETag of a body by its content."""
+    return f'"{hashlib.sha256(body).hexdigest()[:32]}"'
 
 
 def etag_matches(etag: bytes, if_none_match: bytes | None) -> bool:
@@ -48,10 +31,33 @@ def etag_matches(etag: bytes, if_none_match: bytes | None) -> bool:
     return etags == [b"*"] or any(part.removeprefix(b"W/") == etag for part in etags)
 
 
-def build_not_modified(request: Request, headers: Mapping[str, str]) -> Response | None:
-    """Return a 304 with these headers where the request names their ETag in `If-None-Match`, else None."""
-    _, if_none_match, _ = read_conditional_headers(request.scope)
-    return Response(None, 304, headers) if etag_matches(headers["etag"].encode(), if_none_match) else None
+def build_not_modified(headers: Iterable[Header]) -> Response:
+    """Return a 304 with these headers."""
+    response = Response(status_code=304)
+    response.raw_headers = list(headers)
+    return response
+
+
+async def encode_response(scope: Mapping[str, Any], response: Response, min_bytes: int = 0) -> Response:
+    """Encode a complete response as the client prefers, and add its ETag; return a 304 where the client has it.
+
+    The ETag is the response's own, else one by content, with the encoding, since the bytes differ. A body of less than
+    `min_bytes` is not compressed.
+    """
+    accept_encoding, if_none_match, _ = read_conditional_headers(scope)
+    encoding = choose_encoding(accept_encoding) if len(response.body) >= min_bytes else IDENTITY
+    headers = response.headers
+    headers.add_vary_header("Accept-Encoding")
+    etag = headers.get("etag") or hash_etag(response.body)
+    headers["etag"] = etag = etag if encoding == IDENTITY else f'{etag[:-1]}-{encoding}"'
+    if etag_matches(etag.encode(), if_none_match):
+        del headers["content-length"], headers["content-type"]
+        return build_not_modified(response.raw_headers)
+    if encoding != IDENTITY:
+        response.body = await run_in_threadpool(encode_body, encoding, bytes(response.body))
+        headers["content-encoding"] = encoding
+        headers["content-length"] = str(len(response.body))
+    return response
 
 
 def read_conditional_headers(scope: Mapping[str, Any]) -> tuple[bytes, bytes | None, bytes | None]:

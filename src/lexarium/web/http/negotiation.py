@@ -1,9 +1,27 @@
 """Content negotiation: `Accept` headers and their quality values."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+
+from starlette.requests import Request
+
+from lexarium.web.http.problems import HTTPProblem
 
 # The rest of a longer header is ignored.
 _MAX_ACCEPT_CHARS = 4_000
+
+
+def choose_format(request: Request, offered: Mapping[str, str], subject: str, headers: Mapping[str, str]) -> str:
+    """Return the name of the format whose media type the request prefers; raise a 406 where it takes none of them."""
+    names = {media_type: name for name, media_type in offered.items()}
+    media_type = choose_media_type(",".join(request.headers.getlist("accept")), list(names))
+    if media_type is None:
+        raise HTTPProblem(406, f"{subject} can be had as {list_formats(offered)}.", headers)
+    return names[media_type]
+
+
+def list_formats(offered: Mapping[str, str]) -> str:
+    """Return the names of formats with their media types, as text."""
+    return ", ".join(f"{name} ({media_type})" for name, media_type in offered.items())
 
 
 def choose_media_type(accept: str, offered: Sequence[str]) -> str | None:

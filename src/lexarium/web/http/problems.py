@@ -8,9 +8,7 @@ from typing import Any
 
 import orjson
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
 
 from lexarium.domain import errors
 from lexarium.domain.errors import LexariumError, RecordMerged, StoreError
@@ -89,7 +87,9 @@ def problem_response(error: Exception, headers: Mapping[str, str] | None = None)
     return Response(orjson.dumps({**body, **description.extensions}), status, all_headers, "application/problem+json")
 
 
-def redirect_merged(error: RecordMerged, url: str, headers: Mapping[str, str], **extensions: Any) -> Response:
+def redirect_merged(
+    error: RecordMerged, url: str, headers: Mapping[str, str] | None = None, **extensions: Any
+) -> Response:
     """Return a permanent redirect from a merged record to the URL of its survivor."""
     return problem_response(HTTPProblem(308, str(error), {"location": url}, **extensions), headers)
 
@@ -119,19 +119,4 @@ def _describe_domain_error(error: LexariumError) -> tuple[int, str, dict[str, An
     return status, detail, extensions
 
 
-async def handle_error(request: Request, error: Exception) -> Response:
-    """Handle an error that reached the framework."""
-    return problem_response(error)
-
-
 CORS_HEADERS = {"access-control-allow-origin": "*"}
-
-
-class NotFoundApp:
-    """ASGI application that answers every request with 404."""
-
-    def __init__(self, detail: str) -> None:
-        self._detail = detail
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await problem_response(HTTPProblem(404, self._detail), CORS_HEADERS)(scope, receive, send)

@@ -11,9 +11,10 @@ from lexarium.domain.cache_tags import CacheTag
 from lexarium.domain.errors import DatabaseUnavailable, StoreError
 from lexarium.store.database import Database
 from lexarium.store.position import Position, RevisionChange
-from lexarium.web.http.conditional import RawResponse, build_etag, etag_matches
+from lexarium.web.http.conditional import build_etag, build_not_modified, etag_matches
 from lexarium.web.http.encodings import Header, encoding_headers
 from lexarium.web.http.limits import hold_slot
+from lexarium.web.http.raw_response import RawResponse
 
 # Resource, parameter and its value.
 RequestKey = tuple[str, str, str]
@@ -45,7 +46,7 @@ class CachedResponse:
         self.etag = build_etag(position, encoding)
         self.size = len(body) + _ENTRY_OVERHEAD_BYTES
         own_headers = [*headers, (b"etag", self.etag)]
-        self.not_modified = RawResponse(304, own_headers, b"")
+        self.not_modified = RawResponse.from_response(build_not_modified(own_headers))
         content_length = (b"content-length", b"%d" % len(body))
         self.full = RawResponse(200, [*own_headers, *encoding_headers(encoding), content_length], body)
 
@@ -99,7 +100,7 @@ class ResponseCache:
         if response is None or self._position is None:
             return None
         if self._is_behind():
-            if not self._database.is_embedded:
+            if not self._database.has_fast_queries:
                 return None  # A query for the changes could take long, and would block the event loop.
             self._apply_change(self._database.get_revision_change(self._position))
             return self.get(key)
@@ -128,7 +129,7 @@ class ResponseCache:
         if self._position is None or not self._is_behind():
             return
         read_change = self._database.get_revision_change
-        if self._database.is_embedded:
+        if self._database.has_fast_queries:
             self._apply_change(read_change(self._position))
         else:
             self._apply_change(await run_in_threadpool(read_change, self._position))
@@ -138,7 +139,7 @@ class ResponseCache:
 
         Otherwise valid entries could not be served if the database failed before the next request.
         """
-        while not self._database.is_embedded:
+        while not self._database.has_fast_queries:
             await asyncio.sleep(_POLL_SECONDS)
             with suppress(StoreError):
                 await self.apply_invalidations()

@@ -1,7 +1,7 @@
 """Stream responses: live event streams, and bodies made chunk by chunk in threads."""
 
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 
 from starlette.concurrency import run_in_threadpool
@@ -26,30 +26,21 @@ class EventStreams:
             raise HTTPProblem(503, "There are too many live streams here. Try again, or ask without a stream.")
 
     @contextmanager
-    def open_stream(self) -> Iterator["EventStream"]:
-        """Count one more stream until the block ends."""
+    def open_stream(self) -> Iterator[Callable[[], bool]]:
+        """Count one more stream until the block ends; yield a function that returns whether it may go on.
+
+        It has a maximum duration, so that none is kept for a client that left silently. Others reconnect.
+        """
+        deadline = time.monotonic() + _MAX_SECONDS
         self.count += 1
         try:
-            yield EventStream(self)
+            yield lambda: not self.is_closing and time.monotonic() < deadline
         finally:
             self.count -= 1
 
     def close(self) -> None:
         """End all streams soon: the server stops."""
         self.is_closing = True
-
-
-class EventStream:
-    """One live stream. It has a maximum duration, so that none is kept for a client that left silently."""
-
-    def __init__(self, streams: EventStreams) -> None:
-        self._streams = streams
-        self._deadline = time.monotonic() + _MAX_SECONDS
-
-    @property
-    def is_alive(self) -> bool:
-        """Return whether it may go on; clients reconnect after its end."""
-        return not self._streams.is_closing and time.monotonic() < self._deadline
 
 
 async def read_first_chunk(chunks: Iterator[bytes], limits: Limits) -> bytes | None:

@@ -11,7 +11,7 @@ from lexarium.services.access.authentication import Authenticator
 from lexarium.web.http.problems import HTTPProblem
 from lexarium.web.http.write_requests import authenticate_header
 from lexarium.web.pages import session
-from lexarium.web.pages.page_routes import handle_expired_session, redirect_to_sign_in
+from lexarium.web.pages.page import handle_expired_session, redirect_to_sign_in
 from lexarium.web.pages.site import SIGN_IN_PATH, Site, accepts_html
 
 # Probes, which reveal nothing of the catalogue, and the ways to sign in.

@@ -6,9 +6,9 @@ from time import monotonic
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from lexarium.web.http.conditional import RawResponse
 from lexarium.web.http.limits import BodyMemory
 from lexarium.web.http.problems import HTTPProblem, problem_response
+from lexarium.web.http.raw_response import RawResponse
 
 # Always accepted: monitoring must not mistake a busy server for a dead one.
 EXEMPT_PATHS = frozenset({"/healthz", "/readyz", "/metrics"})
@@ -28,8 +28,7 @@ _OVERLOAD_SECONDS = 1.0
 
 
 def _build_overload_response(detail: str) -> RawResponse:
-    response = problem_response(HTTPProblem(503, detail), {"access-control-allow-origin": "*"})
-    return RawResponse(response.status_code, response.raw_headers, bytes(response.body))
+    return RawResponse.from_response(problem_response(HTTPProblem(503, detail), {"access-control-allow-origin": "*"}))
 
 
 OVERLOAD_RESPONSE = _build_overload_response("The server has more to do than it can. Try again in a moment.")

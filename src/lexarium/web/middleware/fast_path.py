@@ -9,8 +9,9 @@ from typing import Any
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lexarium.domain.errors import StoreError
-from lexarium.web.http.conditional import RawResponse, read_conditional_headers
+from lexarium.web.http.conditional import read_conditional_headers
 from lexarium.web.http.encodings import choose_encoding
+from lexarium.web.http.raw_response import RawResponse
 from lexarium.web.http.response_cache import ResponseCache
 from lexarium.web.middleware.admission import EXEMPT_PATHS, HEAVY_REQUESTS, OVERLOAD_RESPONSE, ConcurrencyLimit
 from lexarium.web.middleware.request_log import REQUEST_ID, RequestStats

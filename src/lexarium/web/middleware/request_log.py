@@ -20,8 +20,7 @@ REQUEST_ID = b"x-request-id"
 _VALID_ID = re.compile(rb"[\w.:+/=-]{1,128}", re.ASCII)
 _TOKEN = re.compile(r"lex_[\w-]+")
 _METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"})
-_V1_PREFIX = "/api/v1"
-_INTERFACES = {_V1_PREFIX: "v1", "/api/v-alpha": "v-alpha", "/reconcile": "reconcile"}
+_INTERFACES = {"/api/v1": "v1", "/api/v-alpha": "v-alpha", "/reconcile": "reconcile"}
 _OTHER = "other"
 _PHASES = (_RESPONSE_PHASE, _STREAM_PHASE) = ("answer", "broken off")
 _CLIENT_ERROR = 400
@@ -92,10 +91,7 @@ class RequestStats:
 
 def route_template(scope: Mapping[str, Any]) -> str:
     """Return the path template of the route that matched; `none` without one."""
-    path: str | None = getattr(scope.get("route"), "path", None)
-    if path is None:
-        return "none"
-    return _V1_PREFIX + path if scope["path"].startswith(_V1_PREFIX) and not path.startswith("/api") else path
+    return str(getattr(scope.get("route"), "path", "none"))
 
 
 class RequestLogMiddleware:

@@ -46,11 +46,6 @@ def format_number(value: int) -> str:
     return f"{value:,}"
 
 
-def format_count(count: int, singular: str, plural: str | None = None) -> str:
-    """Format a count with its noun, as in "3 records"."""
-    return f"{count:,} {singular if count == 1 else plural or singular + 's'}"
-
-
 def action_label(action: str) -> str:
     """Return the past participle of a change's action."""
     return _ACTION_LABELS[Action(action)]

@@ -1,8 +1,7 @@
 """Read form fields and request parameters, and map errors to the fields they concern."""
 
-from collections.abc import Iterable, Mapping
-from types import MappingProxyType
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from starlette.requests import Request
 
@@ -11,9 +10,7 @@ from lexarium.domain.errors import Conflict, FieldProblem, InvalidInput, Lexariu
 from lexarium.domain.schema.collections import COLLECTIONS, Collection
 from lexarium.domain.text.characters import find_unstorable_char
 from lexarium.web.http.problems import HTTPProblem
-from lexarium.web.pages.filters import to_plural
 
-COLLECTION_CHOICES = [(name, to_plural(name)) for name in COLLECTIONS]
 ROLE_CHOICES = [(role.value, role.value) for role in Role]
 
 # Errors in what the user entered: the form is shown again with them.
@@ -21,7 +18,7 @@ FORM_ERRORS = (InvalidInput, Conflict, PermissionDenied, NotFound)
 
 # All values are text, unless a program has sent them as JSON.
 FormValues = Mapping[str, Any]
-NO_VALUES: FormValues = MappingProxyType({})
+ItemT = TypeVar("ItemT")
 
 
 def get_text(fields: FormValues, name: str) -> str:
@@ -52,6 +49,11 @@ def parse_page_key(value: str) -> tuple[int, str] | None:
     timestamp, _, item_id = value.partition("-")
     at = _parse_int(timestamp, 15)
     return None if at is None or find_unstorable_char(item_id) else (at, item_id)
+
+
+def split_page(items: Sequence[ItemT], size: int) -> tuple[Sequence[ItemT], ItemT | None]:
+    """Return the items of a page and, if there are more than these, its last one."""
+    return items[:size], items[size - 1] if len(items) > size else None
 
 
 def get_filled(fields: FormValues, *names: str) -> dict[str, str]:

@@ -1,7 +1,5 @@
 """Session cookie of a signed-in browser. It carries the secret of the token that signing in creates."""
 
-import re
-
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -11,9 +9,6 @@ from lexarium.domain.timestamps import now_ms
 COOKIE = "lexarium_session"
 # Browsers accept a cookie with this prefix only from this host, and only over https.
 _SECURE_PREFIX = "__Host-"
-HOME_PATH = "/"
-_LOCAL_PATH = re.compile(r"/(?!/)[^\s\\\x00-\x1f\x7f]*")
-_MAX_PATH_CHARS = 2_000
 
 
 def get_authorization(request: Request) -> str | None:
@@ -32,13 +27,6 @@ def set_session_cookie(request: Request, response: Response, token: Token, secre
 def clear_session_cookie(request: Request, response: Response) -> None:
     """Delete the token from the browser."""
     response.delete_cookie(_get_cookie_name(request), secure=_is_secure(request), httponly=True)
-
-
-def to_local_path(url: object) -> str:
-    """Return a URL that is a path on this site, or the home page for any other."""
-    if isinstance(url, str) and len(url) <= _MAX_PATH_CHARS and _LOCAL_PATH.fullmatch(url):
-        return url
-    return HOME_PATH
 
 
 def _get_cookie_name(request: Request) -> str:

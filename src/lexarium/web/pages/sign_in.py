@@ -1,39 +1,44 @@
 """Sign in and sign out."""
 
+import re
+
 import orjson
 from starlette.concurrency import run_in_threadpool
-from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from lexarium.domain.errors import Unauthenticated
-from lexarium.services.access import passwords
+from lexarium.services.access import authentication
 from lexarium.services.access.tokens import end_session
 from lexarium.web.http.problems import HTTPProblem
 from lexarium.web.http.rate_limits import client_address
 from lexarium.web.pages.form_fields import FormValues
-from lexarium.web.pages.page_routes import FormRoute, PageRoute
-from lexarium.web.pages.session import HOME_PATH, clear_session_cookie, set_session_cookie, to_local_path
-from lexarium.web.pages.site import SIGN_IN_PATH, Site
+from lexarium.web.pages.page import FormRoute, Page, PageRoute
+from lexarium.web.pages.session import clear_session_cookie, set_session_cookie
+from lexarium.web.pages.site import SIGN_IN_PATH
 
 _SIGN_OUT_PATH = "/sign-out"
+_HOME_PATH = "/"
+_LOCAL_PATH = re.compile(r"/(?!/)[^\s\\\x00-\x1f\x7f]*")
+_MAX_PATH_CHARS = 2_000
 
 
-def show_form(site: Site, request: Request) -> Response:
+def show_form(page: Page) -> Response:
     """Show the sign-in form, or redirect a user who is signed in already."""
-    return_path = _get_return_path(request.query_params.get("next"))
-    if site.get_caller(request) is not None:
+    return_path = _get_return_path(page.query.get("next"))
+    if page.site.get_caller(page.request) is not None:
         return RedirectResponse(return_path, 303)
-    return site.render(request, "sign_in.html", {"next": return_path})
+    return page.render("sign_in.html", {"next": return_path})
 
 
-async def sign_in(site: Site, request: Request, fields: FormValues) -> Response:
+async def sign_in(page: Page) -> Response:
     """Start a new session, or show the form again with the error."""
+    site, request, fields = page.site, page.request, page.fields
     name, password = (str(fields.get(field_name, "")) for field_name in ("name", "password"))
     limiter = site.limits.sign_in_limiter
     try:
         limiter.acquire(name, client_address(request))
         async with limiter.hash_semaphore:
-            token, secret = await run_in_threadpool(passwords.sign_in, site.database, name, password)
+            token, secret = await run_in_threadpool(authentication.sign_in, site.database, name, password)
     except (Unauthenticated, HTTPProblem) as error:
         context = {
             "next": _get_return_path(fields.get("next")),
@@ -43,17 +48,17 @@ async def sign_in(site: Site, request: Request, fields: FormValues) -> Response:
         }
         return await run_in_threadpool(site.error_page, request, error, "sign_in.html", context)
     limiter.record_success(name, client_address(request))
-    response = await run_in_threadpool(_finish_sign_in, site, request, fields)
+    response = await run_in_threadpool(_finish_sign_in, page)
     set_session_cookie(request, response, token, secret)
     return response
 
 
-def _finish_sign_in(site: Site, request: Request, fields: FormValues) -> Response:
-    _end_session(site, request)
-    return_path, saved_fields = _get_return_path(fields.get("next")), _parse_saved_form(fields)
+def _finish_sign_in(page: Page) -> Response:
+    _end_session(page)
+    return_path, saved_fields = _get_return_path(page.fields.get("next")), _parse_saved_form(page.fields)
     if saved_fields is None:
         return RedirectResponse(return_path, 303)
-    return site.render(request, "resubmit_form.html", {"next": return_path, "fields": saved_fields})
+    return page.render("resubmit_form.html", {"next": return_path, "fields": saved_fields})
 
 
 def _parse_saved_form(fields: FormValues) -> dict[str, str] | None:
@@ -65,23 +70,25 @@ def _parse_saved_form(fields: FormValues) -> dict[str, str] | None:
     return {str(name): str(value) for name, value in saved_fields.items()} if isinstance(saved_fields, dict) else None
 
 
-def sign_out(site: Site, request: Request, fields: FormValues) -> Response:
+def sign_out(page: Page) -> Response:
     """Revoke the session's token and delete the cookie."""
-    _end_session(site, request)
-    response = RedirectResponse(HOME_PATH, 303)
-    clear_session_cookie(request, response)
+    _end_session(page)
+    response = RedirectResponse(_HOME_PATH, 303)
+    clear_session_cookie(page.request, response)
     return response
 
 
-def _end_session(site: Site, request: Request) -> None:
-    caller = site.get_caller(request)
+def _end_session(page: Page) -> None:
+    caller = page.site.get_caller(page.request)
     if caller is not None:
-        end_session(site.database, caller)
+        end_session(page.site.database, caller)
 
 
 def _get_return_path(url: object) -> str:
-    path = to_local_path(url)
-    return HOME_PATH if path.partition("?")[0] in (SIGN_IN_PATH, _SIGN_OUT_PATH) else path
+    """Return a URL that is a path on this site, or the home page for any other, and for those of this module."""
+    if not isinstance(url, str) or len(url) > _MAX_PATH_CHARS or not _LOCAL_PATH.fullmatch(url):
+        return _HOME_PATH
+    return _HOME_PATH if url.partition("?")[0] in (SIGN_IN_PATH, _SIGN_OUT_PATH) else url
 
 
 ROUTES = (PageRoute(SIGN_IN_PATH, show_form), FormRoute(SIGN_IN_PATH, sign_in), FormRoute(_SIGN_OUT_PATH, sign_out))

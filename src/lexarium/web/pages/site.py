@@ -1,8 +1,4 @@
-"""Render templates as responses.
-
-A page is a function of the site and a request, declared in `ROUTES` of its module. It runs in a thread, so it may read
-the database, and may raise any domain error.
-"""
+"""Render templates as responses."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,14 +10,18 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from lexarium import __version__
+from lexarium.domain.change import Action
 from lexarium.domain.errors import StoreError, Unauthenticated
 from lexarium.domain.schema.collections import COLLECTIONS
+from lexarium.domain.schema.relation_types import HIERARCHICAL_TYPES_BY_COLLECTION
+from lexarium.domain.text.numbers import format_count
 from lexarium.domain.vocabulary import Vocabulary
 from lexarium.services.access.authentication import Authenticator
+from lexarium.services.access.passwords import MIN_LENGTH
 from lexarium.services.access.permissions import Caller, Permission
 from lexarium.services.curation.proposals import count_open
 from lexarium.services.records.class_colors import ClassCache, ColoredClass
-from lexarium.services.records.statistics import StatisticsCache
+from lexarium.services.records.statistics import QUALITY_ISSUES, StatisticsCache
 from lexarium.services.search.annotator_cache import AnnotatorCache
 from lexarium.services.search.record_search import RecordSearch
 from lexarium.services.transfer.uploads import UploadManager
@@ -62,35 +62,34 @@ def get_templates() -> Environment:
     labels = (filters.action_label, filters.field_label, filters.to_plural, filters.to_singular)
     others = (filters.format_number, filters.record_path, filters.split_paragraphs)
     environment.filters |= {function.__name__: function for function in (*dates, *labels, *others)}
-    functions = (filters.add_query, filters.format_count, static_url)
-    environment.globals |= {function.__name__: function for function in functions}
-    environment.globals |= {"collections": COLLECTIONS, "software": f"Lexarium {__version__}"}
+    environment.globals |= {
+        "action_choices": [(action.value, filters.action_label(action)) for action in Action],
+        "add_query": filters.add_query,
+        "collection_choices": [(name, filters.to_plural(name)) for name in COLLECTIONS],
+        "collections": COLLECTIONS,
+        "format_count": format_count,
+        "hierarchies": HIERARCHICAL_TYPES_BY_COLLECTION,
+        "min_password_length": MIN_LENGTH,
+        "quality_issues": QUALITY_ISSUES,
+        "software": f"Lexarium {__version__}",
+        "static_url": static_url,
+    }
     return environment
 
 
 @dataclass(frozen=True)
 class SignedInUser:
-    """The signed-in user as shown in the page header."""
+    """The signed-in user, and for curators the number of open proposals, as shown in the page header."""
 
-    caller: Caller
-    pending_count: int
+    name: str
+    can_publish: bool
+    can_administer: bool
+    pending_count: int = 0
 
     @property
     def pending_badge(self) -> str:
         """The number of open proposals, or "999+"."""
         return str(self.pending_count) if self.pending_count < _MAX_PENDING_COUNT else f"{_MAX_PENDING_COUNT - 1}+"
-
-    @property
-    def name(self) -> str:
-        return self.caller.account.name
-
-    @property
-    def can_publish(self) -> bool:
-        return self.caller.has_permission(Permission.PUBLISH)
-
-    @property
-    def can_administer(self) -> bool:
-        return self.caller.has_permission(Permission.ADMINISTER)
 
 
 @dataclass(frozen=True)
@@ -127,13 +126,6 @@ class Site:
         caller: Caller | None = request.state.caller
         return caller
 
-    def require_caller(self, request: Request) -> Caller:
-        """Return the signed-in caller; raise Unauthenticated."""
-        caller = self.get_caller(request)
-        if caller is None:
-            raise Unauthenticated("This needs someone who is signed in.")
-        return caller
-
     def list_classes(self, snapshot: Snapshot) -> list[ColoredClass]:
         """Return the published classes by name."""
         return sorted(self.class_cache.get(snapshot).values(), key=lambda item: item.name.casefold())
@@ -161,10 +153,12 @@ class Site:
             caller = self.get_caller(request)
             if caller is None:
                 return None
-            if not caller.has_permission(Permission.PUBLISH):
-                return SignedInUser(caller, 0)
+            can_publish, can_administer = map(caller.has_permission, (Permission.PUBLISH, Permission.ADMINISTER))
+            if not can_publish:
+                return SignedInUser(caller.account.name, can_publish, can_administer)
             with self.database.read() as snapshot:
-                return SignedInUser(caller, count_open(snapshot, _MAX_PENDING_COUNT))
+                pending_count = count_open(snapshot, _MAX_PENDING_COUNT)
+            return SignedInUser(caller.account.name, can_publish, can_administer, pending_count)
         except StoreError:  # The page itself may not need the database.
             return None
 

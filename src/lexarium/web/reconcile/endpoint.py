@@ -8,7 +8,7 @@ from urllib.parse import quote
 import orjson
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
@@ -18,7 +18,7 @@ from lexarium.domain.vocabulary import Vocabulary
 from lexarium.services.search.properties import PROPERTIES
 from lexarium.services.search.reconciliation import Reconciler, format_description
 from lexarium.web.http.limits import Limits
-from lexarium.web.http.problems import HTTPProblem, problem_response
+from lexarium.web.http.problems import HTTPProblem, problem_response, redirect_merged
 from lexarium.web.http.request_body import read_fields
 from lexarium.web.reconcile import previews, responses
 from lexarium.web.reconcile.requests import MAX_OFFSET, ReconcileParameters, parse_extension, parse_queries
@@ -119,7 +119,7 @@ class ReconcileHandlers:
         try:
             page = await run_in_threadpool(lambda: previews.render_preview(self._reconciler.get_entity(record_id)))
         except RecordMerged as error:
-            return RedirectResponse(f"{RECONCILE_PATH}/preview?id={quote(error.survivor_id, safe='')}", 308)
+            return redirect_merged(error, f"{RECONCILE_PATH}/preview?id={quote(error.survivor_id, safe='')}")
         return HTMLResponse(page, headers=previews.HEADERS)
 
     async def suggest_entities(self, request: Request) -> Response:
@@ -129,7 +129,7 @@ class ReconcileHandlers:
         types = parameters.types(DEFAULT_SEARCH_COLLECTIONS)
         parameters.raise_problems()
         completions = await run_in_threadpool(self._reconciler.suggest_entities, prefix, types, skip, _PAGE_SIZE)
-        return _json_response({"result": [responses.serialize_completion(completion) for completion in completions]})
+        return _json_response({"result": [responses.serialize_completion(*completion) for completion in completions]})
 
     async def list_properties(self, request: Request) -> Response:
         """List the properties that records of a type can have."""

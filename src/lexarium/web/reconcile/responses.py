@@ -7,8 +7,9 @@ from lexarium import __version__
 from lexarium.domain.schema.collections import COLLECTIONS, DEFAULT_SEARCH_COLLECTIONS
 from lexarium.domain.vocabulary import Vocabulary
 from lexarium.services.search import properties, reconciliation
-from lexarium.services.search.properties import Property, PropertyValue
-from lexarium.services.search.reconciliation import EntitySuggestion, ReconcileCandidate, format_description
+from lexarium.services.search.properties import Entity, Property, PropertyValue
+from lexarium.services.search.reconciliation import ReconcileCandidate, format_description
+from lexarium.services.search.record_search import LabelSuggestion
 
 RECONCILE_PATH = "/reconcile"
 # Collections as types, and properties, by id.
@@ -66,9 +67,8 @@ def serialize_candidate(candidate: ReconcileCandidate) -> dict[str, Any]:
     }
 
 
-def serialize_completion(completion: EntitySuggestion) -> dict[str, Any]:
+def serialize_completion(suggestion: LabelSuggestion, entity: Entity) -> dict[str, Any]:
     """Return a suggested record."""
-    suggestion, entity = completion.suggestion, completion.entity
     labels = {alias.text for alias in entity.record.aliases}
     matched_alias = suggestion.text if suggestion.text in labels and suggestion.text != suggestion.name else ""
     return {

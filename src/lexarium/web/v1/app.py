@@ -1,35 +1,38 @@
 """The v1 application: a route for each path of the operations, the OpenAPI document and its page."""
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import fields
 from functools import cache
-from importlib import import_module
 from typing import Any
 from urllib.parse import quote
 
 import orjson
-from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
+from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lexarium.domain.errors import LexariumError, RecordMerged
-from lexarium.domain.schema.collections import COLLECTIONS, Collection
-from lexarium.services.access.authentication import Authenticator
-from lexarium.settings import Settings
-from lexarium.web.http.problems import HTTPProblem, handle_error, problem_response
+from lexarium.domain.schema.collections import Collection
+from lexarium.web.http.conditional import encode_response
+from lexarium.web.http.problems import HTTPProblem, problem_response, redirect_merged
 from lexarium.web.http.streaming import EventStreams
 from lexarium.web.middleware.access_gate import AccessGate
 from lexarium.web.pages.site import Site
-from lexarium.web.v1.compression import CompressionMiddleware
-from lexarium.web.v1.operation import Operation, RequestContext, Services
-from lexarium.web.v1.operations import OPERATIONS
+from lexarium.web.v1.operation import MIN_COMPRESSED_BYTES, RequestContext, Services
+from lexarium.web.v1.operations import iter_operations
 from lexarium.web.v1.responses import V1_PATH
 
 _ID_SEGMENT = len(f"{V1_PATH}/collection/".split("/")) - 1
 """Index of the record's identifier among the segments of a path."""
 _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD")
+_SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
+_CORS_HEADERS = (
+    (b"access-control-allow-origin", b"*"),
+    (b"access-control-expose-headers", b"Allow, ETag, Link, Location, RateLimit, RateLimit-Policy, Retry-After"),
+)
 _PREFLIGHT_HEADERS = {
     "access-control-allow-methods": "GET, HEAD, OPTIONS",
     "access-control-allow-headers": "Accept, Cache-Control, If-None-Match, Last-Event-ID",
@@ -37,99 +40,105 @@ _PREFLIGHT_HEADERS = {
 }
 """Pages of other origins may read, and send no token."""
 
+Handler = Callable[[RequestContext], Awaitable[Response]]
 
-def create_v1_app(
-    site: Site, authenticator: Authenticator, gate: AccessGate, streams: EventStreams, settings: Settings
-) -> ASGIApp:
+
+def create_v1_app(site: Site, gate: AccessGate, event_streams: EventStreams) -> ASGIApp:
     """Return the application."""
-    services = Services(
-        site.database, authenticator, gate, site.limits, streams, settings, site.record_search, site.annotator_cache
-    )  # fmt: skip
+    shared = {item.name: getattr(site, item.name) for item in fields(site)}
+    services = Services(**shared, gate=gate, event_streams=event_streams)
 
     @cache
     def load_document() -> dict[str, Any]:
-        # Imported here: it is requested rarely, and what it describes takes long to build.
-        document: dict[str, Any] = import_module("lexarium.web.v1.openapi.document").build_document(settings.title)
-        return document
+        from lexarium.web.v1.openapi.document import build_document  # noqa: PLC0415 - takes long to load
 
-    def get_document(request: Request) -> Response:
-        return Response(orjson.dumps(load_document()), media_type="application/json")
+        return build_document(site.settings.title)
 
-    def get_reference(request: Request) -> Response:
-        page = import_module("lexarium.web.v1.openapi.reference_page")
-        response: Response = page.respond(site, request, load_document)
-        return response
+    async def get_document(context: RequestContext) -> Response:
+        body = await run_in_threadpool(lambda: orjson.dumps(load_document()))
+        response = Response(body, media_type="application/json")
+        return await encode_response(context.request.scope, response, MIN_COMPRESSED_BYTES)
 
-    app = Starlette(
-        routes=[
-            *build_routes(services),
-            Route("/openapi.json", get_document),
-            Route("/docs", get_reference),
-        ],
-        exception_handlers={
-            **dict.fromkeys([HTTPProblem, LexariumError, Exception], handle_error),
-            HTTPException: _handle_http_exception,
-            RecordMerged: _redirect_merged,
-        },
-    )
-    app.router.redirect_slashes = False
-    return CompressionMiddleware(app)
+    def render_reference(request: Request) -> Response:
+        from lexarium.web.v1.openapi import reference_page  # noqa: PLC0415 - requested rarely
+
+        return reference_page.respond(site, request, load_document)
+
+    async def get_reference(context: RequestContext) -> Response:
+        return await run_in_threadpool(render_reference, context.request)
+
+    routes = [
+        *_build_routes(services),
+        _PathRoute("/openapi.json", services, {"GET": get_document}),
+        _PathRoute("/docs", services, {"GET": get_reference}),
+    ]
+    return Router(routes, redirect_slashes=False, default=_respond_not_found)
 
 
-def build_routes(services: Services) -> Iterator[Route]:
+def _build_routes(services: Services) -> Iterator[Route]:
     """Yield a route for each path, in the order of the table."""
-    endpoints: dict[str, _Endpoint] = {}
-    for operation in OPERATIONS:
-        for collection in COLLECTIONS.values() if operation.on_collection else (None,):
-            path = operation.path if collection is None else operation.path.replace("{collection}", collection.name)
-            endpoint = endpoints.setdefault(V1_PATH + path, _Endpoint(services, collection))
-            endpoint.operations[operation.method] = operation
-    for path, endpoint in endpoints.items():
-        yield Route(path, endpoint, methods=list(endpoint.operations))
+    paths: dict[str, tuple[Collection | None, dict[str, Handler]]] = {}
+    for _, path, operation, collection in iter_operations():
+        _, handlers = paths.setdefault(V1_PATH + path, (collection, {}))
+        handlers[operation.method] = operation.respond
+    for path, (collection, handlers) in paths.items():
+        yield _PathRoute(path, services, handlers, collection)
 
 
-class _Endpoint:
-    """ASGI application of one path, which has an operation for each method."""
+class _PathRoute(Route):
+    """Route of one path, which has a handler for each method, and answers all others too."""
 
-    def __init__(self, services: Services, collection: Collection | None) -> None:
+    def __init__(
+        self, path: str, services: Services, handlers: Mapping[str, Handler], collection: Collection | None = None
+    ) -> None:
+        super().__init__(path, self, methods=list(handlers))
         self._services = services
+        self._handlers = handlers
         self._collection = collection
-        self.operations: dict[str, Operation] = {}
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        operation = self.operations[scope["method"]]
-        if not operation.cacheable:
-            scope["state"]["cacheable"] = False
-        request = Request(scope, receive, send)
-        response = await operation.respond(RequestContext(self._services, request, self._collection))
-        await response(scope, receive, send)
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        context = RequestContext(self._services, Request(scope, receive, send), self._collection)
+        handler = self._handlers.get("GET" if scope["method"] == "HEAD" else scope["method"], self._respond_to_method)
+        internal_error: Exception | None = None
+        try:
+            response = await handler(context)
+        except (HTTPProblem, LexariumError) as error:
+            response = _build_error_response(context.request, error)
+        except Exception as error:
+            response, internal_error = problem_response(error), error
+        if context.rate_limit_headers:
+            response.headers.update(context.rate_limit_headers)
+        await _send(response, scope, receive, send)
+        if internal_error is not None:
+            raise internal_error
 
-
-async def _handle_http_exception(request: Request, error: Exception) -> Response:
-    if isinstance(error, HTTPException) and error.status_code == 405:
-        return _respond_to_method(request)
-    return await handle_error(request, error)
-
-
-def _respond_to_method(request: Request) -> Response:
-    """Respond to OPTIONS, or with a 405 to another method that the path does not have."""
-    methods = request.scope["route"].methods
-    allow = ", ".join([*(method for method in _METHODS if method in methods), "OPTIONS"])
-    if request.method != "OPTIONS":
-        return problem_response(
-            HTTPProblem(405, f"{request.method} is not allowed here; {allow} are.", {"allow": allow})
-        )
-    is_preflight = "access-control-request-method" in request.headers
-    return Response(status_code=204, headers={"allow": allow, **(_PREFLIGHT_HEADERS if is_preflight else {})})
+    async def _respond_to_method(self, context: RequestContext) -> Response:
+        """Respond to OPTIONS, or with a 405 to another method that the path does not have."""
+        request = context.request
+        allow = ", ".join([*(method for method in _METHODS if method in (self.methods or ())), "OPTIONS"])
+        if request.method != "OPTIONS":
+            raise HTTPProblem(405, f"{request.method} is not allowed here; {allow} are.", {"allow": allow})
+        is_preflight = "access-control-request-method" in request.headers
+        return Response(status_code=204, headers={"allow": allow, **(_PREFLIGHT_HEADERS if is_preflight else {})})
 
 
-async def _redirect_merged(request: Request, error: Exception) -> Response:
-    """Redirect a read to the record that survived; refuse a write, whose sender must see what they change."""
-    assert isinstance(error, RecordMerged)
-    if request.method != "GET":
+async def _send(response: Response, scope: Scope, receive: Receive, send: Send) -> None:
+    """Send a response, which pages of any origin may read, except what needs a token."""
+    if scope["method"] in _SAFE_METHODS and not any(name == b"authorization" for name, _ in scope["headers"]):
+        response.raw_headers.extend(_CORS_HEADERS)
+    await response(scope, receive, send)
+
+
+async def _respond_not_found(scope: Scope, receive: Receive, send: Send) -> None:
+    await _send(problem_response(HTTPException(404)), scope, receive, send)
+
+
+def _build_error_response(request: Request, error: Exception) -> Response:
+    """Redirect the read of a merged record to its survivor. The sender of a write must see what they change."""
+    if not isinstance(error, RecordMerged) or request.method not in _SAFE_METHODS:
         return problem_response(error)
     segments = request.scope["raw_path"].decode("ascii").split("/")
     segments[_ID_SEGMENT] = quote(error.survivor_id, safe="")
     query = request.scope["query_string"].decode("latin-1")
-    headers = {"location": "/".join(segments) + (f"?{query}" if query else ""), "cache-control": "no-cache"}
-    return problem_response(HTTPProblem(308, str(error), headers, merged_into=error.survivor_id))
+    url = "/".join(segments) + (f"?{query}" if query else "")
+    return redirect_merged(error, url, {"cache-control": "no-cache"}, merged_into=error.survivor_id)

@@ -3,10 +3,9 @@
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
-from enum import Enum
 from functools import cached_property, partial
-from inspect import iscoroutinefunction
-from typing import Any, Self, TypeVar, get_origin
+from inspect import get_annotations, getdoc, iscoroutinefunction
+from typing import Any, get_origin
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from starlette.concurrency import run_in_threadpool
@@ -15,37 +14,35 @@ from starlette.responses import Response
 
 from lexarium.domain.errors import FieldProblem, InvalidInput, VersionConflict
 from lexarium.domain.schema.collections import Collection
-from lexarium.domain.validation import format_error, to_field_problems
-from lexarium.services.access.authentication import Authenticator
+from lexarium.domain.validation import format_error
 from lexarium.services.access.permissions import Caller, Permission
-from lexarium.services.idempotency import IdempotencyRequest
-from lexarium.services.records.lookup import VersionedRecord
-from lexarium.services.search.annotator_cache import AnnotatorCache
-from lexarium.services.search.record_search import RecordSearch
+from lexarium.services.idempotency import IdempotencyRequest, WriteResponse, make_idempotent
+from lexarium.services.records.lookup import VersionedRecord, get_published
 from lexarium.services.serializers import serialize_record
-from lexarium.settings import Settings
-from lexarium.store.database import Database
+from lexarium.store.position import Snapshot
 from lexarium.store.transaction import Transaction
+from lexarium.web.http.conditional import encode_response
 from lexarium.web.http.limits import Limits
 from lexarium.web.http.problems import HTTPProblem
 from lexarium.web.http.request_body import get_media_type, parse_json_object
 from lexarium.web.http.streaming import EventStreams
 from lexarium.web.http.write_requests import authenticate_request, await_write, build_idempotency_request
-from lexarium.web.http.write_response import WriteResponse, make_idempotent
 from lexarium.web.middleware.access_gate import AccessGate
-from lexarium.web.v1.responses import to_response
+from lexarium.web.pages.site import Site
+from lexarium.web.request_models import parse_model
+from lexarium.web.v1.responses import OrjsonResponse, to_response
 
 JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
-READ_ERRORS = (404, 410, 308)
-"""Errors of reading a record that may be missing, retired or merged."""
-WRITE_ERRORS = (404, 409, 410)
+MIN_COMPRESSED_BYTES = 1024
+INVALID_BODY = "The body is not valid."
+READ_ERRORS = (410, 308)
+"""Errors of reading a record that may be retired or merged."""
+WRITE_ERRORS = (409, 410)
 """Errors of writing to one."""
 _COLLECTION = "/{collection}"
 _ETAG = re.compile(r'"(\d{1,9})(?:-[a-z]+)?"', re.ASCII)
 """ETag of a version, in whichever content encoding it was sent."""
-
-ModelT = TypeVar("ModelT", bound=BaseModel)
 
 
 class Parameters(BaseModel):
@@ -61,49 +58,11 @@ class ById(Parameters):
 
 
 @dataclass(frozen=True)
-class Services:
-    """Parts of the application that operations use."""
+class Services(Site):
+    """Parts of the application that operations use: those of the pages, and some more."""
 
-    database: Database
-    authenticator: Authenticator
     gate: AccessGate
-    limits: Limits
     event_streams: EventStreams
-    settings: Settings
-    record_search: RecordSearch
-    annotator_cache: AnnotatorCache
-
-
-@dataclass(frozen=True)
-class IfMatch:
-    """Versions of a record that a write may change, from the `If-Match` header."""
-
-    versions: frozenset[int] | None
-    """None: any version."""
-
-    @classmethod
-    def parse(cls, header: str | None) -> Self:
-        """Parse the header. Raises a 428 where there is none."""
-        if header is None:
-            raise HTTPProblem(428, "This needs an If-Match header with the ETag of the version that is to be changed.")
-        if header.strip() == "*":
-            return cls(None)
-        # A weak ETag never matches here (RFC 9110, 13.1.1).
-        matches = (_ETAG.fullmatch(part.strip()) for part in header.split(","))
-        return cls(frozenset(int(match.group(1)) for match in matches if match))
-
-    def require(self, record: VersionedRecord) -> VersionedRecord:
-        """Return the record if its version matches. Raises `Stale`, which shows it, otherwise."""
-        if self.versions is not None and record.version not in self.versions:
-            versions = " or ".join(str(version) for version in sorted(self.versions))
-            instead = f"not at {versions}" if versions else 'and If-Match names none: an ETag is such as "1"'
-            is_at = f"{record.record.id} is at version {record.version} now"
-            raise VersionConflict(
-                f"{is_at}, {instead}. Read it again, and change that.",
-                version=record.version,
-                record=serialize_record(record.change),
-            )
-        return record
 
 
 @dataclass
@@ -116,8 +75,10 @@ class RequestContext:
     """The collection that the path names, if any."""
     caller: Caller = field(init=False)
     """Who sends the request; set for operations that need a token."""
-    if_match: IfMatch = field(init=False)
-    """Set for operations with `if_match`."""
+    expected_versions: frozenset[int] | None = None
+    """Versions that the write may change, by `If-Match`; None: any."""
+    rate_limit_headers: dict[str, str] = field(default_factory=dict)
+    """Set for writes; sent with every response to them."""
 
     @property
     def collection(self) -> Collection:
@@ -125,14 +86,34 @@ class RequestContext:
         assert self.path_collection is not None
         return self.path_collection
 
+    def find_expected(self, record_id: str, transaction: Transaction) -> VersionedRecord:
+        """Return a published record of the collection if `If-Match` names its version; raise otherwise."""
+        return self.require_expected(get_published(transaction.flush(), self.collection, record_id))
 
-class Idempotency(Enum):
-    """Treatment of the header `Idempotency-Key` by an operation."""
+    def require_expected(self, record: VersionedRecord) -> VersionedRecord:
+        """Return the record if `If-Match` names its version. Raises `VersionConflict`, which shows it, otherwise."""
+        expected = self.expected_versions
+        if expected is not None and record.version not in expected:
+            versions = " or ".join(str(version) for version in sorted(expected))
+            instead = f"not at {versions}" if versions else 'and If-Match names none: an ETag is such as "1"'
+            is_at = f"{record.record.id} is at version {record.version} now"
+            raise VersionConflict(
+                f"{is_at}, {instead}. Read it again, and change that.",
+                version=record.version,
+                record=serialize_record(record.change),
+            )
+        return record
 
-    IGNORED = "ignored"
-    ACCEPTED = "accepted"
-    REJECTED = "rejected"
-    """The response holds a secret, which is not stored and so cannot be sent again."""
+
+def _parse_if_match(header: str | None) -> frozenset[int] | None:
+    """Return the versions that an `If-Match` header names; None: any. Raises a 428 where there is none."""
+    if header is None:
+        raise HTTPProblem(428, "This needs an If-Match header with the ETag of the version that is to be changed.")
+    if header.strip() == "*":
+        return None
+    # A weak ETag never matches here (RFC 9110, 13.1.1).
+    matches = (_ETAG.fullmatch(part.strip()) for part in header.split(","))
+    return frozenset(int(match.group(1)) for match in matches if match)
 
 
 class RecordDraft:
@@ -166,36 +147,56 @@ class Success:
     headers: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Operation:
-    """An operation whose handler takes the context, the parameters and, if it has one, the body.
+    """An operation. What its handler takes says how requests are parsed, and how it is run.
 
-    The handler returns a `Response`. Unless it is a coroutine, it runs in a thread.
+    The handler takes the context, then, if it names them: `Parameters`; the body, as a model or a `dict`; a `Snapshot`
+    or a `Transaction`. One that takes a transaction needs a token, and is run once for each `Idempotency-Key`. Unless
+    it is a coroutine, any other runs in a thread. It returns a response, a `WriteResponse`, or the content of a JSON
+    response that caches must revalidate.
     """
 
     method: str
     path: str
     """Below `/api/v1`. One that begins with `/{collection}` exists for each collection."""
-    name: str
-    """Its `operationId`; of an operation on a collection, without the collection's name."""
-    summary: str
     handler: Callable[..., Any]
-    """Its docstring is the operation's description."""
+    """Its docstring is the operation's summary and description."""
     responses: Mapping[int, Success]
-    parameters: type[Parameters] = Parameters
     _: KW_ONLY
+    name: str = ""
+    """Its `operationId`; of an operation on a collection, without the collection's name. By default the handler's."""
     body: Body | None = None
+    """By default the model that the handler takes."""
     permission: Permission | None = None
-    authenticated: bool = False
-    """Whether it needs a token. One with a permission does."""
+    needs_token: bool = False
+    """One with a permission, or with a transaction, does."""
     if_match: bool = False
-    idempotency: Idempotency = Idempotency.IGNORED
+    returns_secret: bool = False
+    """The response is not stored, and so cannot be sent again: it takes no `Idempotency-Key`."""
     cacheable: bool = True
     """Whether a successful GET has an ETag and may be compressed."""
     errors: tuple[int, ...] = ()
     """Errors that do not follow from the rest of the declaration."""
     headers: tuple[str, ...] = ()
     """Request headers that the handler reads."""
+    parameters: type[Parameters] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.name = self.name or self.handler.__name__
+        self.summary, _, self.description = str(getdoc(self.handler)).partition("\n\n")
+        arguments = get_annotations(self.handler)
+        models = [item for item in arguments.values() if isinstance(item, type) and issubclass(item, BaseModel)]
+        self.parameters = next((model for model in models if issubclass(model, Parameters)), Parameters)
+        bodies = [model for model in models if not issubclass(model, Parameters)]
+        if self.body is None and bodies:
+            self.body = json_body(bodies[0])
+        self._takes_snapshot = Snapshot in arguments.values()
+        self._takes_transaction = Transaction in arguments.values()
+        self._is_async = iscoroutinefunction(self.handler)
+        self.has_etag = self.cacheable and self.method == "GET"
+        self.needs_token = self.needs_token or self.permission is not None or self._takes_transaction
+        self.accepts_key = self._takes_transaction and not self.returns_secret
 
     @property
     def on_collection(self) -> bool:
@@ -203,25 +204,24 @@ class Operation:
         return self.path.startswith(_COLLECTION)
 
     @property
-    def needs_token(self) -> bool:
-        """Whether the request must be authenticated."""
-        return self.authenticated or self.permission is not None
-
-    @property
     def request_headers(self) -> tuple[str, ...]:
         """The request headers that it takes, besides those that all take."""
         if_match = ("If-Match",) if self.if_match else ()
-        key = ("Idempotency-Key",) if self.idempotency is Idempotency.ACCEPTED else ()
+        key = ("Idempotency-Key",) if self.accepts_key else ()
         return (*if_match, *key, *self.headers)
 
     @property
     def error_statuses(self) -> set[int]:
         """The errors that it may respond with, apart from those that any request may cause."""
         statuses = {422, *self.errors}  # an unknown parameter is a 422
+        if self.path_names:
+            statuses |= {404}
         if self.body is not None:
             statuses |= {400, 408, 413, 415}
-        if self.idempotency is not Idempotency.IGNORED:
-            statuses |= {400, 408, 409, 413} if self.idempotency is Idempotency.ACCEPTED else {400}
+        if self.accepts_key:
+            statuses |= {400, 408, 409, 413}
+        if self.returns_secret:
+            statuses |= {400}
         if self.if_match:
             statuses |= {412, 428}
         if self.needs_token:
@@ -241,53 +241,63 @@ class Operation:
         names = ((info.alias or name, info) for name, info in self.parameters.model_fields.items())
         return {name: get_origin(info.annotation) is tuple for name, info in names if name not in self.path_names}
 
-    @cached_property
-    def _is_async(self) -> bool:
-        return iscoroutinefunction(self.handler)
-
     async def respond(self, context: RequestContext) -> Response:
-        """Check the request part by part, and run the handler."""
+        """Check the request part by part, run the handler, and return its response."""
         request, limits = context.request, context.services.limits
         if request.query_params:
             self._check_names(context)
-        if self.idempotency is Idempotency.REJECTED and "idempotency-key" in request.headers:
+        if self.returns_secret and "idempotency-key" in request.headers:
             detail = "Idempotency-Key cannot be used here: the answer holds a secret, which is kept nowhere."
             raise HTTPProblem(400, detail)
         if self.needs_token:
             context.caller = await self._authenticate(context)
         if self.if_match:
-            context.if_match = IfMatch.parse(request.headers.get("if-match"))
-        data = None
-        if self.body is not None and self.body.parse is not None:
-            is_present = self.body.required or await limits.read_body(request)
-            data = await read_json(request, limits) if is_present else {}
+            context.expected_versions = _parse_if_match(request.headers.get("if-match"))
+        parse = None if self.body is None else self.body.parse
+        data = {}
+        if self.body is not None and parse is not None and (self.body.required or await limits.read_body(request)):
+            data = await read_json(request, limits)
         key = None
-        if self.idempotency is Idempotency.ACCEPTED:
-            key = build_idempotency_request(
-                request, request.headers.get("idempotency-key"), await limits.read_body(request)
-            )
+        if self.accepts_key:
+            header = request.headers.get("idempotency-key")
+            key = build_idempotency_request(request, header, await limits.read_body(request))
         parameters, problems = self._parse(context)
         if parameters is None:
             raise InvalidInput("The request is not valid.", problems)
-        arguments = [] if data is None else [self.body.parse(data)]  # type: ignore[union-attr, misc]
-        return await self._run(context, key, parameters, *arguments)
+        arguments = [] if self.parameters is Parameters else [parameters]
+        response = await self._run(context, key, *arguments, *([] if parse is None else [parse(data)]))
+        if self.has_etag and isinstance(response, OrjsonResponse):
+            return await encode_response(request.scope, response, MIN_COMPRESSED_BYTES)
+        return response
 
     async def _authenticate(self, context: RequestContext) -> Caller:
         """Return who sends the request; count a write against their rate limit; check their permission."""
         caller = await authenticate_request(context.request, context.services.authenticator)
         if self.method != "GET":
-            context.request.state.rate = context.services.limits.write_limiter.acquire(caller.token_id)
+            context.rate_limit_headers = context.services.limits.write_limiter.acquire(caller.token_id)
         if self.permission is not None:
             caller.require(self.permission)
         return caller
 
     async def _run(self, context: RequestContext, key: IdempotencyRequest | None, *arguments: Any) -> Response:
-        response: Response
+        database = context.services.database
+
+        def read() -> Response:
+            with database.read() as snapshot:
+                return to_response(self.handler(context, *arguments, snapshot))
+
+        def write(transaction: Transaction) -> WriteResponse:
+            result: WriteResponse = self.handler(context, *arguments, transaction)
+            return result
+
+        if self._takes_transaction:
+            task = write if key is None else make_idempotent(context.caller.account.id, key, write)
+            return to_response(await await_write(database, task))
+        if self._takes_snapshot:
+            return await run_in_threadpool(read)
         if self._is_async:
-            response = await self.handler(context, *arguments)
-        else:
-            response = await run_in_threadpool(self.handler, context, *arguments)
-        return response
+            return to_response(await self.handler(context, *arguments))
+        return await run_in_threadpool(lambda: to_response(self.handler(context, *arguments)))
 
     def _check_names(self, context: RequestContext) -> None:
         """Raise InvalidInput for parameters that are unknown or exclude each other, and wrong values with them."""
@@ -316,38 +326,6 @@ class Operation:
             return None, [FieldProblem(str(item["loc"][-1]), format_error(item)) for item in items]
 
 
-@dataclass(frozen=True)
-class ReadOperation(Operation):
-    """An operation whose handler takes a snapshot of the database as its last argument, and runs in a thread."""
-
-    async def _run(self, context: RequestContext, key: IdempotencyRequest | None, *arguments: Any) -> Response:
-        return await run_in_threadpool(self._read, context, *arguments)
-
-    def _read(self, context: RequestContext, *arguments: Any) -> Response:
-        with context.services.database.read() as snapshot:
-            response: Response = self.handler(context, *arguments, snapshot)
-            return response
-
-
-@dataclass(frozen=True)
-class WriteOperation(Operation):
-    """An operation whose handler takes a transaction as its last argument, and returns a `WriteResponse`.
-
-    It is run once for each `Idempotency-Key`.
-    """
-
-    authenticated: bool = True
-    idempotency: Idempotency = Idempotency.ACCEPTED
-
-    async def _run(self, context: RequestContext, key: IdempotencyRequest | None, *arguments: Any) -> Response:
-        def work(transaction: Transaction) -> WriteResponse:
-            outcome: WriteResponse = self.handler(context, *arguments, transaction)
-            return outcome
-
-        once_only = work if key is None else make_idempotent(context.caller.account.id, key, work)
-        return to_response(await await_write(context.services.database, once_only))
-
-
 def returns(content: Any, *headers: str, status: int = 200) -> dict[int, Success]:
     """Return the response of an operation that responds with JSON of this type, and these headers."""
     return {status: Success({JSON: content}, headers)}
@@ -356,9 +334,11 @@ def returns(content: Any, *headers: str, status: int = 200) -> dict[int, Success
 NO_CONTENT = {204: Success({})}
 
 
-def json_body(model: type[BaseModel], *, required: bool = True) -> Body:
-    """Return a body of JSON that is parsed as this model."""
-    return Body({JSON: model}, partial(parse_body, model), required)
+def json_body(
+    model: type[BaseModel], message: str = INVALID_BODY, *, required: bool = True, strict: bool = True
+) -> Body:
+    """Return a body of JSON that is parsed as this model; an invalid one is refused with the message."""
+    return Body({JSON: model}, partial(parse_model, model, message=message, strict=strict), required)
 
 
 def raw_body(model: type, *, patch: bool = False) -> Body:
@@ -371,14 +351,6 @@ async def read_json(request: Request, limits: Limits) -> dict[str, Any]:
     if get_media_type(request) not in (JSON, MERGE_PATCH):
         raise HTTPProblem(415, f"The body must be {JSON} or {MERGE_PATCH}.")
     return parse_json_object(await limits.read_body(request))
-
-
-def parse_body(model: type[ModelT], data: Mapping[str, Any]) -> ModelT:
-    """Validate a body strictly. Raise InvalidInput with every problem."""
-    try:
-        return model.model_validate(data, strict=True, extra="forbid")
-    except ValidationError as error:
-        raise InvalidInput("The body is not valid.", to_field_problems(error)) from None
 
 
 def split_commas(values: list[str]) -> list[str]:

@@ -5,9 +5,7 @@ from typing import Any
 import orjson
 from starlette.responses import Response
 
-from lexarium.domain.change import Change
-from lexarium.services.serializers import serialize_record
-from lexarium.web.http.write_response import WriteResponse
+from lexarium.services.idempotency import WriteResponse
 
 V1_PATH = "/api/v1"
 
@@ -26,24 +24,16 @@ def json_response(content: Any, **headers: str) -> OrjsonResponse:
     return OrjsonResponse(content, headers={"cache-control": "no-cache", **headers})
 
 
-def record_response(change: Change) -> OrjsonResponse:
-    """Return a record with the ETag of its version."""
-    return json_response(serialize_record(change), etag=version_etag(change.version))
-
-
-def to_response(write_response: WriteResponse) -> OrjsonResponse:
-    """Return the response to a write."""
-    headers = {"location": write_response.location, "etag": write_response.etag}
-    return OrjsonResponse(
-        write_response.content, write_response.status, {name: value for name, value in headers.items() if value}
-    )
+def to_response(result: Any) -> Response:
+    """Return the response to what the handler of an operation returned."""
+    if isinstance(result, Response):
+        return result
+    if not isinstance(result, WriteResponse):
+        return json_response(result)
+    headers = {"location": result.location, "etag": result.etag}
+    return OrjsonResponse(result.content, result.status, {name: value for name, value in headers.items() if value})
 
 
 def version_etag(version: int) -> str:
     """Return the ETag of a version of a record."""
     return f'"{version}"'
-
-
-def record_path(collection: str, identifier: str) -> str:
-    """Return the path of a record."""
-    return f"{V1_PATH}/{collection}/{identifier}"

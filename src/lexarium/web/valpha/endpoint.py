@@ -11,36 +11,25 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from lexarium.domain.errors import LexariumError, RecordMerged, RecordRetired
 from lexarium.domain.proposal import Proposal
 from lexarium.domain.schema.collections import Collection
-from lexarium.services.access.authentication import Authenticator
 from lexarium.services.curation import submissions
+from lexarium.services.idempotency import WriteResponse, make_idempotent
 from lexarium.services.records.lookup import VersionedRecord
-from lexarium.services.search.record_search import RecordSearch
-from lexarium.store.database import Database
 from lexarium.store.transaction import Transaction
-from lexarium.web.http.limits import Limits
 from lexarium.web.http.problems import HTTPProblem, problem_response, redirect_merged
 from lexarium.web.http.request_body import read_fields
-from lexarium.web.http.response_cache import ResponseCache
 from lexarium.web.http.write_requests import authenticate_request, await_write, build_idempotency_request
-from lexarium.web.http.write_response import WriteResponse, make_idempotent
+from lexarium.web.pages.site import Site
 from lexarium.web.valpha.reads import ValphaReads
 from lexarium.web.valpha.resources import RESOURCES, VALPHA_PATH, ResourceSpec, build_options_body
 
 
-def routes(
-    database: Database,
-    authenticator: Authenticator,
-    response_cache: ResponseCache,
-    limits: Limits,
-    record_search: RecordSearch,
-) -> list[Route]:
+def routes(site: Site) -> list[Route]:
     """Return the routes of v-alpha."""
     valpha_routes = []
     for resource in RESOURCES.values():
         path = f"{VALPHA_PATH}/{resource.name}"
-        reads = ValphaReads(resource, database, response_cache, record_search)
-        valpha_routes.append(Route(path, ValphaEndpoint(resource, database, authenticator, reads, limits)))
-        valpha_routes.append(Route(path + "/", TrailingSlashRedirect(resource)))
+        endpoint = ValphaEndpoint(resource, site, ValphaReads(resource, site))
+        valpha_routes += [Route(path, endpoint), Route(f"{path}/", endpoint)]
     return valpha_routes
 
 
@@ -49,10 +38,8 @@ class ValphaEndpoint:
     """One resource, as an ASGI application."""
 
     resource: ResourceSpec
-    database: Database
-    authenticator: Authenticator
+    site: Site
     reads: ValphaReads
-    limits: Limits
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -67,6 +54,11 @@ class ValphaEndpoint:
         return problem_response(HTTPProblem(404, str(error)) if isinstance(error, RecordRetired) else error, headers)
 
     async def _respond(self, request: Request) -> ASGIApp:
+        if request.scope["path"].endswith("/"):
+            query = request.scope["query_string"].decode("latin-1")
+            path = request.scope["path"].rstrip("/")
+            url = f"{path}?{query}" if query else path
+            return RedirectResponse(url, 308, self.resource.build_headers(request.method))
         if request.method in ("GET", "HEAD"):
             return await self.reads.get(request)
         if request.method == "OPTIONS":
@@ -86,10 +78,11 @@ class ValphaEndpoint:
         return Response(orjson.dumps(build_options_body(self.resource)), 200, headers, media_type="application/json")
 
     async def _post(self, request: Request, collection: Collection) -> Response:
-        caller = await authenticate_request(request, self.authenticator)
-        rate_limit_headers = self.limits.write_limiter.acquire(caller.token_id)
-        fields, is_form = await read_fields(request, self.limits)
-        body = await self.limits.read_body(request)
+        limits = self.site.limits
+        caller = await authenticate_request(request, self.site.authenticator)
+        rate_limit_headers = limits.write_limiter.acquire(caller.token_id)
+        fields, is_form = await read_fields(request, limits)
+        body = await limits.read_body(request)
         idempotency = build_idempotency_request(request, request.headers.get("idempotency-key"), body)
 
         def create(transaction: Transaction) -> WriteResponse:
@@ -97,7 +90,7 @@ class ValphaEndpoint:
                 submissions.submit_valpha_record(transaction, caller, collection, fields, from_form=is_form)
             )
 
-        result = await await_write(self.database, make_idempotent(caller.account.id, idempotency, create))
+        result = await await_write(self.site.database, make_idempotent(caller.account.id, idempotency, create))
         headers = self.resource.build_headers("POST") | rate_limit_headers | {"location": str(result.location)}
         return Response(orjson.dumps(result.content), result.status, headers, media_type="application/json")
 
@@ -108,16 +101,3 @@ def _to_write_response(result: VersionedRecord | Proposal) -> WriteResponse:
         return WriteResponse(202, proposal, f"/api/v1/proposals/{result.id}")
     location = f"{VALPHA_PATH}/{result.record.collection.name}?id={result.record.id}"
     return WriteResponse(201, orjson.Fragment(result.record.rendered.body), location)
-
-
-@dataclass(frozen=True)
-class TrailingSlashRedirect:
-    """Redirect to the same URL without its trailing slash."""
-
-    resource: ResourceSpec
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        query = scope["query_string"].decode("latin-1")
-        path = scope["path"].rstrip("/")
-        headers = self.resource.build_headers(scope["method"])
-        await RedirectResponse(f"{path}?{query}" if query else path, 308, headers)(scope, receive, send)

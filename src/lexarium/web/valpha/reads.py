@@ -13,26 +13,24 @@ from lexarium.domain.errors import IndexNotReady
 from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.services.records import valpha_queries
 from lexarium.services.records.valpha_queries import ValphaReader, open_valpha_reader
-from lexarium.services.search.record_search import RecordSearch
-from lexarium.store.database import Database
 from lexarium.store.position import Position
-from lexarium.web.http.conditional import RawResponse, build_etag, etag_matches, read_conditional_headers
+from lexarium.web.http.conditional import build_etag, build_not_modified, etag_matches, read_conditional_headers
 from lexarium.web.http.encodings import IDENTITY, choose_encoding, encode_body, encode_chunks, encoding_headers
 from lexarium.web.http.problems import HTTPProblem
-from lexarium.web.http.response_cache import CachedResponse, CacheKey, RequestKey, ResponseCache
+from lexarium.web.http.raw_response import RawResponse
+from lexarium.web.http.response_cache import CachedResponse, CacheKey, RequestKey
+from lexarium.web.pages.site import Site
 from lexarium.web.valpha.resources import FORMATS, WHOLE_COLLECTION, ResourceSpec
 
 
 class ValphaReads:
     """Reads of one resource."""
 
-    def __init__(
-        self, resource: ResourceSpec, database: Database, response_cache: ResponseCache, record_search: RecordSearch
-    ) -> None:
+    def __init__(self, resource: ResourceSpec, site: Site) -> None:
         self._resource = resource
-        self._record_search = record_search
-        self._database = database
-        self._response_cache = response_cache
+        self._record_search = site.record_search
+        self._database = site.database
+        self._response_cache = site.response_cache
         self._renders: dict[tuple[Position, CacheKey], asyncio.Task[CachedResponse | None]] = {}
         # Size of the whole collection when it was last read.
         self._collection_bytes: int | None = None
@@ -149,7 +147,7 @@ class ValphaReads:
         etag = build_etag(position, encoding)
         headers = [*self._headers, (b"etag", etag)]
         if etag_matches(etag, if_none_match):
-            return RawResponse(304, headers, b"")
+            return build_not_modified(headers)
         headers += encoding_headers(encoding)
         if method == "HEAD":
             return RawResponse(200, headers, b"")

@@ -1,20 +1,19 @@
-"""Webhooks: where changes are delivered, what became of each delivery, and who delivers."""
+"""Webhooks, the log of their deliveries, and leases."""
 
 import sqlalchemy as sa
 from alembic import op
 
+from lexarium.store.schema import BigInt, CodePointText
+
 revision = "0002"
 down_revision = "0001"
-
-KEY = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
-NUMBER = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
 
 def upgrade() -> None:
     """Make the tables."""
     op.create_table(
         "webhook",
-        sa.Column("id", KEY, primary_key=True),
+        sa.Column("id", CodePointText, primary_key=True),
         sa.Column("url", sa.Text, nullable=False),
         sa.Column("secret", sa.Text, nullable=False),
         sa.Column("collections", sa.Text, nullable=False, comment="with spaces between; empty: all"),
@@ -28,8 +27,8 @@ def upgrade() -> None:
     )
     op.create_table(
         "delivery",
-        sa.Column("id", NUMBER, primary_key=True),
-        sa.Column("webhook", KEY, sa.ForeignKey("webhook.id", ondelete="CASCADE"), nullable=False),
+        sa.Column("id", BigInt, primary_key=True),
+        sa.Column("webhook", CodePointText, sa.ForeignKey("webhook.id", ondelete="CASCADE"), nullable=False),
         sa.Column("seq", sa.BigInteger, nullable=False),
         sa.Column("at", sa.BigInteger, nullable=False),
         sa.Column("status", sa.Integer, comment="none: there was no answer"),
@@ -38,7 +37,7 @@ def upgrade() -> None:
     )
     op.create_table(
         "lease",
-        sa.Column("name", KEY, primary_key=True),
-        sa.Column("holder", KEY, nullable=False),
+        sa.Column("name", CodePointText, primary_key=True),
+        sa.Column("holder", CodePointText, nullable=False),
         sa.Column("until", sa.BigInteger, nullable=False),
     )

@@ -1,34 +1,24 @@
-"""Keys of long names, cut to what an index of every engine can hold."""
-
-import hashlib
+"""Keys of long names, shortened to what an index of every engine can hold."""
 
 import sqlalchemy as sa
 from alembic import op
 
+from lexarium.domain.text.characters import MAX_KEY_BYTES, truncate_key
+
 revision = "0004"
 down_revision = "0003"
 
-LONGEST = 2_000
-TABLES = {"record": "id", "change": "seq"}
+ID_COLUMNS = {"record": "id", "change": "seq"}
 
 
 def upgrade() -> None:
-    """Cut the keys that are too long."""
     connection = op.get_bind()
-    for name, identity in TABLES.items():
-        table = sa.table(name, sa.column(identity), sa.column("order_key"), sa.column("name_key"))
+    for table_name, id_column in ID_COLUMNS.items():
+        table = sa.table(table_name, sa.column(id_column), sa.column("order_key"), sa.column("name_key"))
+        row_id = table.c[id_column]
         for key in (table.c.order_key, table.c.name_key):
-            # In characters, as both engines count: no fewer can have so many bytes.
-            long = sa.select(table.c[identity], key).where(sa.func.length(key) > LONGEST // 4)
-            for this, value in connection.execute(long).all():
-                this_row = sa.update(table).where(table.c[identity] == this)
-                connection.execute(this_row.values({key.name: bounded(value)}))
-
-
-def bounded(key: str) -> str:
-    """As much of a key as fits beside a digest of all of it, where it does not fit itself."""
-    whole = key.encode()
-    if len(whole) <= LONGEST:
-        return key
-    digest = hashlib.sha256(whole).hexdigest()
-    return whole[: LONGEST - len(digest)].decode(errors="ignore") + digest
+            # Both engines count characters. A key with fewer cannot have too many bytes.
+            long_keys = sa.select(row_id, key).where(sa.func.length(key) > MAX_KEY_BYTES // 4)
+            for value, text in connection.execute(long_keys).all():
+                update = sa.update(table).where(row_id == value)
+                connection.execute(update.values({key.name: truncate_key(text)}))

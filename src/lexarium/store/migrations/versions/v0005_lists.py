@@ -1,4 +1,4 @@
-"""Indexes for lists of a class, and of what waits for a curator's look."""
+"""Indexes for lists of the members of a class, and of flagged records."""
 
 import sqlalchemy as sa
 from alembic import op

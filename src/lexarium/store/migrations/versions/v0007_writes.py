@@ -1,4 +1,4 @@
-"""A count of all that was ever written, so that it can be told whether a standby has all that a node has seen."""
+"""Counter of writes, with which a node sees whether a standby has all writes that it has seen."""
 
 import sqlalchemy as sa
 from alembic import op

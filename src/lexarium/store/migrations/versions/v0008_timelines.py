@@ -1,4 +1,4 @@
-"""On which of PostgreSQL's timelines was last written, so that it can be told what a promotion has lost."""
+"""PostgreSQL's timeline at the last write, with which a node sees whether a promotion has lost writes."""
 
 import sqlalchemy as sa
 from alembic import op

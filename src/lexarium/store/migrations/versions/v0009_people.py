@@ -1,4 +1,4 @@
-"""Indexes for what is asked by account, by state or by record: tokens, proposals, and who is an admin."""
+"""Indexes for tokens and proposals by account, state and record, and for admins."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -14,5 +14,6 @@ def upgrade() -> None:
     op.create_index("token_of_account", "token", ["account", "created", "id"])
     op.create_index("proposal_by_state_of_author", "proposal", ["state", "author", "made", "id"])
     op.create_index("proposal_of_author", "proposal", ["author", "made", "id"])
-    waits = sa.text("state = 'open'")
-    op.create_index("proposal_waits", "proposal", ["record", "made", "id"], sqlite_where=waits, postgresql_where=waits)
+    is_open = sa.text("state = 'open'")
+    columns = ["record", "made", "id"]
+    op.create_index("proposal_waits", "proposal", columns, sqlite_where=is_open, postgresql_where=is_open)

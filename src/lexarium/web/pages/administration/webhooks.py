@@ -1,143 +1,100 @@
 """Manage webhooks and show their deliveries."""
 
-from collections.abc import Callable, Mapping
-from typing import Any
-
-from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from lexarium.domain.change import Action
 from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.domain.webhook import Webhook
 from lexarium.services.access.permissions import Permission
-from lexarium.services.records.catalogue_state import get_position
 from lexarium.services.webhooks import subscriptions
 from lexarium.services.webhooks.delivery import send_test
 from lexarium.services.webhooks.subscriptions import WebhookSettings
-from lexarium.store.transaction import Transaction
-from lexarium.web.pages import form_fields
-from lexarium.web.pages.filters import action_label, add_query
-from lexarium.web.pages.form_fields import FORM_ERRORS, NO_VALUES, FormValues, to_field_errors
-from lexarium.web.pages.page_routes import FormRoute, PageRoute
+from lexarium.store.position import read_position
+from lexarium.web.pages.form_fields import get_checked, get_text
+from lexarium.web.pages.page import FormRoute, Page, PageRoute, redirect
 from lexarium.web.pages.site import NO_STORE, Site
 from lexarium.web.request_models import parse_webhook
 
 _PATH = "/admin/webhooks"
 _DETAIL_PATH = _PATH + "/{id}"
 _PAGE_SIZE = 100
-_SUCCESS_MESSAGES = {
-    "changed": "The webhook is changed.",
-    "enabled": "The webhook goes on, with the change where it stopped.",
-    "paused": "The webhook is paused: nothing is sent until it goes on.",
-    "deleted": "The webhook is gone, and the log of its deliveries with it.",
-}
-_CHOICES: dict[str, Any] = {
-    "collection_choices": form_fields.COLLECTION_CHOICES,
-    "actions": [(action.value, action_label(action)) for action in Action],
-}
 
 
-def list_webhooks(
-    site: Site, request: Request, form_values: FormValues = NO_VALUES, errors: Mapping[str, str] = NO_VALUES
-) -> Response:
+def list_webhooks(page: Page) -> Response:
     """Show all webhooks with their state, and a form to add one."""
-    with site.database.read() as snapshot:
+    with page.read() as snapshot:
         context = {
             "webhooks": subscriptions.list_webhooks(snapshot),
-            "revision": get_position(snapshot).revision,
-            "form_values": form_values,
-            "errors": errors,
-            "notice": _SUCCESS_MESSAGES.get(request.query_params.get("did", "")),
-            **_CHOICES,
+            "revision": read_position(snapshot).revision,
         }
-    return site.render(request, "webhooks.html", context, 422 if errors else 200)
+    return page.render("webhooks.html", context)
 
 
-def add(site: Site, request: Request, fields: FormValues) -> Response:
+def add(page: Page) -> Response:
     """Create a webhook, and show its secret once."""
-    try:
-        settings = _parse_webhook(site, fields)
-        webhook = site.database.run_write(lambda transaction: subscriptions.create_webhook(transaction, settings))
-    except FORM_ERRORS as error:
-        return list_webhooks(site, request, fields, to_field_errors(error, "url"))
-    return _render_secret(site, request, webhook)
+    return _render_secret(page, page.write(subscriptions.create_webhook, _parse_webhook(page)))
 
 
-def show_webhook(
-    site: Site,
-    request: Request,
-    form_values: FormValues | None = None,
-    errors: Mapping[str, str] = NO_VALUES,
-    test_result: str | None = None,
-) -> Response:
+def show_webhook(page: Page, test_result: str | None = None) -> Response:
     """Show a webhook with its latest deliveries, and forms to change it."""
-    with site.database.read() as snapshot:
-        webhook = subscriptions.get_webhook(snapshot, request.path_params["id"])
+    with page.read() as snapshot:
+        webhook = subscriptions.get_webhook(snapshot, page.id)
         context = {
             "webhook": webhook,
-            "revision": get_position(snapshot).revision,
+            "revision": read_position(snapshot).revision,
             "deliveries": subscriptions.list_deliveries(snapshot, webhook.id, _PAGE_SIZE),
             "max_deliveries": subscriptions.MAX_DELIVERIES,
             "shown": _PAGE_SIZE,
-            "form_values": _to_form_values(webhook) if form_values is None else form_values,
-            "errors": errors,
+            "form_values": page.fields if page.errors else _to_form_values(webhook),
             "test_result": test_result,
-            "notice": _SUCCESS_MESSAGES.get(request.query_params.get("did", "")),
-            **_CHOICES,
         }
-    return site.render(request, "webhook.html", context, 422 if errors else 200)
+    return page.render("webhook.html", context)
 
 
-def update(site: Site, request: Request, fields: FormValues) -> Response:
+def update(page: Page) -> Response:
     """Change the URL or the filters of a webhook."""
-    webhook = _get_webhook(site, request)
-    try:
-        settings = _parse_webhook(site, fields, webhook.url)
-        site.database.run_write(lambda transaction: subscriptions.update_webhook(transaction, webhook.id, settings))
-    except FORM_ERRORS as error:
-        return show_webhook(site, request, fields, to_field_errors(error, "url"))
-    return _redirect_to_webhook(webhook, "changed")
+    page.write(subscriptions.update_webhook, page.id, _parse_webhook(page, _get_webhook(page).url))
+    return redirect(f"{_PATH}/{page.id}", did="changed")
 
 
-def enable(site: Site, request: Request, fields: FormValues) -> Response:
+def enable(page: Page) -> Response:
     """Enable a webhook, or retry a failing one now."""
-    return _redirect_to_webhook(_run_task(site, request, subscriptions.enable_webhook), "enabled")
+    page.write(subscriptions.enable_webhook, page.id)
+    return redirect(f"{_PATH}/{page.id}", did="enabled")
 
 
-def disable(site: Site, request: Request, fields: FormValues) -> Response:
+def disable(page: Page) -> Response:
     """Pause a webhook."""
-    return _redirect_to_webhook(_run_task(site, request, subscriptions.disable_webhook), "paused")
+    page.write(subscriptions.disable_webhook, page.id)
+    return redirect(f"{_PATH}/{page.id}", did="paused")
 
 
-def rotate_secret(site: Site, request: Request, fields: FormValues) -> Response:
+def rotate_secret(page: Page) -> Response:
     """Replace the secret, and show the new one once."""
-    return _render_secret(site, request, _run_task(site, request, subscriptions.rotate_secret))
+    return _render_secret(page, page.write(subscriptions.rotate_secret, page.id))
 
 
-def _run_task(site: Site, request: Request, task: Callable[[Transaction, str], Webhook]) -> Webhook:
-    return site.database.run_write(lambda transaction: task(transaction, request.path_params["id"]))
-
-
-def _get_webhook(site: Site, request: Request) -> Webhook:
-    with site.database.read() as snapshot:
-        return subscriptions.get_webhook(snapshot, request.path_params["id"])
-
-
-def send_test_delivery(site: Site, request: Request, fields: FormValues) -> Response:
+def send_test_delivery(page: Page) -> Response:
     """Send a test delivery, and show the response."""
-    delivery = send_test(site.database, _get_webhook(site, request), allow_private=_allows_private_addresses(site))
-    return show_webhook(site, request, test_result=delivery.error or f"It answered {delivery.status}.")
+    allow_private = _allows_private_addresses(page.site)
+    delivery = send_test(page.site.database, _get_webhook(page), allow_private=allow_private)
+    return show_webhook(page, delivery.error or f"It answered {delivery.status}.")
 
 
-def confirm_delete(site: Site, request: Request) -> Response:
+def confirm_delete(page: Page) -> Response:
     """Show a webhook, and ask for confirmation to delete it."""
-    return site.render(request, "delete_webhook.html", {"webhook": _get_webhook(site, request)})
+    return page.render("delete_webhook.html", {"webhook": _get_webhook(page)})
 
 
-def delete(site: Site, request: Request, fields: FormValues) -> Response:
+def delete(page: Page) -> Response:
     """Delete a webhook."""
-    site.database.run_write(lambda transaction: subscriptions.delete_webhook(transaction, request.path_params["id"]))
-    return RedirectResponse(add_query(_PATH, did="deleted"), 303)
+    page.write(subscriptions.delete_webhook, page.id)
+    return redirect(_PATH, did="deleted")
+
+
+def _get_webhook(page: Page) -> Webhook:
+    with page.read() as snapshot:
+        return subscriptions.get_webhook(snapshot, page.id)
 
 
 def _to_form_values(webhook: Webhook) -> dict[str, str]:
@@ -145,33 +102,28 @@ def _to_form_values(webhook: Webhook) -> dict[str, str]:
     return {"url": webhook.url, **dict.fromkeys(boxes, "1")}
 
 
-def _parse_webhook(site: Site, fields: FormValues, current_url: str | None = None) -> WebhookSettings:
+def _parse_webhook(page: Page, current_url: str | None = None) -> WebhookSettings:
     values = {
-        "url": form_fields.get_text(fields, "url").strip(),
-        "collections": form_fields.get_checked(fields, "collections", COLLECTIONS),
-        "actions": form_fields.get_checked(fields, "actions", Action),
+        "url": get_text(page.fields, "url").strip(),
+        "collections": get_checked(page.fields, "collections", COLLECTIONS),
+        "actions": get_checked(page.fields, "actions", Action),
     }
-    return parse_webhook(values, allow_private=_allows_private_addresses(site), current_url=current_url)
+    return parse_webhook(values, allow_private=_allows_private_addresses(page.site), current_url=current_url)
 
 
 def _allows_private_addresses(site: Site) -> bool:
     return site.settings.webhooks_private == "yes"
 
 
-def _render_secret(site: Site, request: Request, webhook: Webhook) -> Response:
-    context = {"webhook": webhook, "secret": webhook.secrets[0]}
-    return site.render(request, "webhook_secret.html", context, 201, NO_STORE)
-
-
-def _redirect_to_webhook(webhook: Webhook, message_key: str) -> Response:
-    return RedirectResponse(add_query(f"{_PATH}/{webhook.id}", did=message_key), 303)
+def _render_secret(page: Page, webhook: Webhook) -> Response:
+    return page.render("webhook_secret.html", {"webhook": webhook, "secret": webhook.secrets[0]}, 201, NO_STORE)
 
 
 ROUTES = (
     PageRoute(_PATH, list_webhooks, Permission.ADMINISTER),
-    FormRoute(_PATH, add, Permission.ADMINISTER),
+    FormRoute(_PATH, add, Permission.ADMINISTER, list_webhooks, "url"),
     PageRoute(_DETAIL_PATH, show_webhook, Permission.ADMINISTER),
-    FormRoute(_DETAIL_PATH, update, Permission.ADMINISTER),
+    FormRoute(_DETAIL_PATH, update, Permission.ADMINISTER, show_webhook, "url"),
     FormRoute(f"{_DETAIL_PATH}/enable", enable, Permission.ADMINISTER),
     FormRoute(f"{_DETAIL_PATH}/disable", disable, Permission.ADMINISTER),
     FormRoute(f"{_DETAIL_PATH}/rotate", rotate_secret, Permission.ADMINISTER),

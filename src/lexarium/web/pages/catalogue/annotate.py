@@ -1,71 +1,54 @@
 """Annotate a text with the terms it mentions."""
 
-import asyncio
-import csv
-import io
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain, islice
 
 import orjson
 from starlette.concurrency import run_in_threadpool
-from starlette.requests import Request
 from starlette.responses import Response
 
 from lexarium.domain.schema.collections import DEFAULT_SEARCH_COLLECTIONS
-from lexarium.formats.tables.cells import escape_formula
-from lexarium.search.annotator import Annotator, DictionaryTerm, Mention
-from lexarium.services.records.class_colors import ColoredClass
-from lexarium.services.search.annotator_cache import AnnotatorCache
+from lexarium.formats.tables.cells import format_csv
+from lexarium.search.annotator import Annotator, Mention
 from lexarium.services.search.properties import load_entities
 from lexarium.services.serializers import iter_annotations
-from lexarium.web.http.problems import HTTPProblem
-from lexarium.web.pages.form_fields import FormValues
-from lexarium.web.pages.page_routes import FormRoute, PageRoute
-from lexarium.web.pages.site import Site
+from lexarium.web.annotator import get_annotator
+from lexarium.web.pages.page import FormRoute, Page, PageRoute
 
-_WAIT_SECONDS = 10
 _MAX_MENTIONS = 20_000
 _CSV_COLUMNS = ("start", "end", "text", "id", "name", "collection")
 
 
-@dataclass(frozen=True)
-class TermCount:
-    """A term and the number of its mentions."""
-
-    term: DictionaryTerm
-    count: int
-    class_: ColoredClass | None
-
-
-def show_form(site: Site, request: Request) -> Response:
+def show_form(page: Page) -> Response:
     """Show an empty form."""
     context = {"text": "", "segments": None, "collections_searched": DEFAULT_SEARCH_COLLECTIONS}
-    return site.render(request, "annotate.html", context)
+    return page.render("annotate.html", context)
 
 
-async def annotate(site: Site, request: Request, fields: FormValues) -> Response:
+async def annotate(page: Page) -> Response:
     """Return the annotated text as a page, or its mentions as a CSV or JSON file."""
-    annotator = await _wait_for_annotator(site.annotator_cache)
-    async with site.limits.heavy_work.acquire_slot():
-        return await run_in_threadpool(_render_result, site, request, annotator, fields)
+    annotator = await get_annotator(page.site.annotator_cache)
+    async with page.site.limits.heavy_work.acquire_slot():
+        return await run_in_threadpool(_render_result, page, annotator)
 
 
-def _render_result(site: Site, request: Request, annotator: Annotator, fields: FormValues) -> Response:
-    text = str(fields.get("text", "")).replace("\r\n", "\n")
+def _render_result(page: Page, annotator: Annotator) -> Response:
+    text = str(page.fields.get("text", "")).replace("\r\n", "\n")
     batches = annotator.find_mentions([text], DEFAULT_SEARCH_COLLECTIONS)
     mentions = list(islice(chain.from_iterable(batches), _MAX_MENTIONS))
-    output_format = fields.get("format")
+    output_format = page.fields.get("format")
     if output_format == "csv":
-        return _build_download(_to_csv(mentions), "text/csv", "terms.csv")
+        rows = ([annotation[name] for name in _CSV_COLUMNS] for annotation in iter_annotations(mentions))
+        csv_body = format_csv(chain([_CSV_COLUMNS], rows)).encode(errors="replace")
+        return _build_download(csv_body, "text/csv", "terms.csv")
     if output_format == "json":
         body = orjson.dumps({"annotations": list(iter_annotations(mentions))})
         return _build_download(body, "application/json", "terms.json")
     terms = {term.id: term for mention in mentions for term in mention.terms}
-    with site.database.read() as snapshot:
+    with page.read() as snapshot:
         entities = load_entities(snapshot, list(terms), with_related=False)
-        classes = site.class_cache.get(snapshot)
+        classes = page.site.class_cache.get(snapshot)
     class_by_term = {
         term_id: classes.get(entity.record.fields.get("id_concept_class", "")) for term_id, entity in entities.items()
     }
@@ -73,15 +56,13 @@ def _render_result(site: Site, request: Request, annotator: Annotator, fields: F
     context = {
         "text": text,
         "segments": list(_split_text(text, mentions)),
-        "term_counts": [
-            TermCount(terms[term_id], count, class_by_term.get(term_id)) for term_id, count in counts.most_common()
-        ],
+        "term_counts": [(terms[term_id], count) for term_id, count in counts.most_common()],
         "mentions": len(mentions),
         "classes": class_by_term,
         "truncated": len(mentions) == _MAX_MENTIONS,
         "collections_searched": DEFAULT_SEARCH_COLLECTIONS,
     }
-    return site.render(request, "annotate.html", context)
+    return page.render("annotate.html", context)
 
 
 def _split_text(text: str, mentions: Sequence[Mention]) -> Iterator[tuple[str, Mention | None]]:
@@ -96,27 +77,8 @@ def _split_text(text: str, mentions: Sequence[Mention]) -> Iterator[tuple[str, M
         yield text[position:], None
 
 
-def _to_csv(mentions: Sequence[Mention]) -> bytes:
-    table = io.StringIO()
-    writer = csv.writer(table)
-    writer.writerow(_CSV_COLUMNS)
-    for annotation in iter_annotations(mentions):
-        writer.writerow(escape_formula(str(annotation[name])) for name in _CSV_COLUMNS)
-    return table.getvalue().encode(errors="replace")
-
-
 def _build_download(body: bytes, media_type: str, filename: str) -> Response:
     return Response(body, 200, {"content-disposition": f'attachment; filename="{filename}"'}, media_type=media_type)
-
-
-async def _wait_for_annotator(annotator_cache: AnnotatorCache) -> Annotator:
-    """Return the current annotator; raise a 503 if it is not ready soon. Wait without occupying a thread."""
-    try:
-        async with asyncio.timeout(_WAIT_SECONDS):
-            return await asyncio.wrap_future(annotator_cache.get_current())
-    except TimeoutError:
-        detail = "The names of the catalogue are still being read, as after every start. Try again in a little while."
-        raise HTTPProblem(503, detail, {"Retry-After": str(_WAIT_SECONDS)}) from None
 
 
 ROUTES = (PageRoute("/annotate", show_form), FormRoute("/annotate", annotate))

@@ -1,9 +1,7 @@
 """Browse collections by name, class and hierarchy."""
 
-import string
 from typing import Any
 
-from starlette.requests import Request
 from starlette.responses import Response
 
 from lexarium.domain.errors import NotFound
@@ -12,35 +10,32 @@ from lexarium.domain.schema.collections import COLLECTIONS, Collection
 from lexarium.domain.schema.relation_types import HIERARCHICAL_TYPES_BY_COLLECTION
 from lexarium.services.records import browse, queries
 from lexarium.services.records.browse import BrowseFilter
-from lexarium.services.records.catalogue_state import get_position
-from lexarium.store.position import Snapshot
+from lexarium.store.position import Snapshot, read_position
 from lexarium.web.pages.filters import add_query
 from lexarium.web.pages.form_fields import get_collection
-from lexarium.web.pages.page_routes import PageRoute
+from lexarium.web.pages.page import Page, PageRoute
 from lexarium.web.pages.record_list import build_list_items
-from lexarium.web.pages.site import Site
 
 _PAGE_SIZE = 100
 
 
-def show_collections(site: Site, request: Request) -> Response:
+def show_collections(page: Page) -> Response:
     """Show all collections and classes with their sizes."""
-    with site.database.read() as snapshot:
-        position = get_position(snapshot)
-        counts = site.database.counts.count_at(snapshot, position.revision)
-        statistics = site.statistics_cache.get(position)
-        classes = site.list_classes(snapshot)
+    with page.read() as snapshot:
+        position = read_position(snapshot)
+        counts = page.site.database.counts.count_at(snapshot, position.revision)
+        statistics = page.site.statistics_cache.get(position)
+        classes = page.site.list_classes(snapshot)
     context = {
         "counts": {name: counts[name, RecordState.PUBLISHED] for name in COLLECTIONS},
-        "hierarchies": HIERARCHICAL_TYPES_BY_COLLECTION,
         "classes": [] if statistics is None else [(item, statistics.classes.get(item.id, {})) for item in classes],
     }
-    return site.render(request, "browse.html", context)
+    return page.render("browse.html", context)
 
 
-def show_collection(site: Site, request: Request) -> Response:
+def show_collection(page: Page) -> Response:
     """Show a page of a collection by name, filtered by class, state and flag."""
-    collection, params = get_collection(request), request.query_params
+    collection, params = get_collection(page.request), page.query
     has_classes, has_flags = "id_concept_class" in collection.fields, "flag_for_curator" in collection.fields
     filters = BrowseFilter(
         collection.name,
@@ -55,30 +50,27 @@ def show_collection(site: Site, request: Request) -> Response:
         "flagged": "1" if filters.flagged else None,
         "state": None if filters.state == RecordState.PUBLISHED else filters.state.value,
     }
-    with site.database.read() as snapshot:
-        classes = site.class_cache.get(snapshot)
-        page = browse.list_page(snapshot, filters, _PAGE_SIZE)
+    with page.read() as snapshot:
+        classes = page.site.class_cache.get(snapshot)
+        listed = browse.list_page(snapshot, filters, _PAGE_SIZE)
         context = {
             "collection": collection,
             "filters": filters,
-            "rows": build_list_items(snapshot, page.items, classes),
-            "total": _get_total(site, snapshot, filters),
-            "classes": site.list_classes(snapshot),
+            "rows": build_list_items(snapshot, listed.items, classes),
+            "total": _get_total(page, snapshot, filters),
+            "classes": page.site.list_classes(snapshot),
             "class": classes.get(filters.class_id or ""),
             "has_classes": has_classes,
             "flaggable": has_flags,
-            "states": list(RecordState),
-            "letters": string.ascii_lowercase,
-            "hierarchical": collection.name in HIERARCHICAL_TYPES_BY_COLLECTION,
-            "next": page.last_id and add_query(request.url.path, **filter_params, after=page.last_id),
+            "next": listed.last_id and add_query(page.request.url.path, **filter_params, after=listed.last_id),
             "filter_params": filter_params,
         }
-    return site.render(request, "collection.html", context)
+    return page.render("collection.html", context)
 
 
-def show_tree(site: Site, request: Request) -> Response:
+def show_tree(page: Page) -> Response:
     """Show the roots of a hierarchy, or the children of one record."""
-    collection, record_id = _get_hierarchical_collection(request), request.query_params.get("at")
+    collection, record_id = _get_hierarchical_collection(page), page.query.get("at")
     context: dict[str, Any] = {
         "collection": collection,
         "root": None,
@@ -86,8 +78,8 @@ def show_tree(site: Site, request: Request) -> Response:
         "children": [],
         "cycle_members": [],
     }
-    with site.database.read() as snapshot:
-        position = get_position(snapshot)
+    with page.read() as snapshot:
+        position = read_position(snapshot)
         if record_id:
             change = queries.get_record_at(snapshot, record_id, position.revision, collection)
             context |= {
@@ -95,26 +87,26 @@ def show_tree(site: Site, request: Request) -> Response:
                 "path_to_root": browse.find_path_to_root(snapshot, collection.name, record_id),
                 "children": browse.list_children(snapshot, collection.name, record_id),
             }
-        elif (statistics := site.statistics_cache.get(position)) is not None:
+        elif (statistics := page.site.statistics_cache.get(position)) is not None:
             root_ids, cycle_ids = statistics.root_ids[collection.name].ids, statistics.cycle_members[collection.name]
             context |= {
                 "statistics": statistics,
                 "children": browse.list_roots(snapshot, collection.name, root_ids),
                 "cycle_members": browse.list_roots(snapshot, collection.name, cycle_ids),
             }
-    return site.render(request, "tree.html", context)
+    return page.render("tree.html", context)
 
 
-def show_children(site: Site, request: Request) -> Response:
+def show_children(page: Page) -> Response:
     """Return the children of a record as an HTML fragment, for a tree that opens in place."""
-    collection = _get_hierarchical_collection(request)
-    with site.database.read() as snapshot:
-        children = browse.list_children(snapshot, collection.name, request.path_params["id"])
-    return site.render(request, "_tree_level.html", {"collection": collection, "children": children})
+    collection = _get_hierarchical_collection(page)
+    with page.read() as snapshot:
+        children = browse.list_children(snapshot, collection.name, page.id)
+    return page.render("_tree_level.html", {"collection": collection, "children": children})
 
 
-def _get_hierarchical_collection(request: Request) -> Collection:
-    collection = get_collection(request)
+def _get_hierarchical_collection(page: Page) -> Collection:
+    collection = get_collection(page.request)
     if collection.name not in HIERARCHICAL_TYPES_BY_COLLECTION:
         raise NotFound(
             f"The collection {collection.name} has no hierarchy; there is one of"
@@ -123,14 +115,14 @@ def _get_hierarchical_collection(request: Request) -> Collection:
     return collection
 
 
-def _get_total(site: Site, snapshot: Snapshot, filters: BrowseFilter) -> int | None:
+def _get_total(page: Page, snapshot: Snapshot, filters: BrowseFilter) -> int | None:
     """Return the number of matching records if it is known without counting."""
-    position = get_position(snapshot)
+    position = read_position(snapshot)
     if filters.flagged:
         return None
     if filters.class_id is None:
-        return site.database.counts.count_at(snapshot, position.revision)[filters.collection, filters.state]
-    statistics = site.statistics_cache.get(position) if filters.state == RecordState.PUBLISHED else None
+        return page.site.database.counts.count_at(snapshot, position.revision)[filters.collection, filters.state]
+    statistics = page.site.statistics_cache.get(position) if filters.state == RecordState.PUBLISHED else None
     return None if statistics is None else statistics.classes.get(filters.class_id, {}).get(filters.collection, 0)
 
 

@@ -4,19 +4,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from starlette.requests import Request
 from starlette.responses import Response
 
 from lexarium.domain.record import RecordState
 from lexarium.domain.schema.collections import COLLECTIONS, CONCEPT_CLASS
+from lexarium.domain.text.numbers import format_count
 from lexarium.services.records import activity
-from lexarium.services.records.catalogue_state import get_position
 from lexarium.services.records.class_colors import ColoredClass
 from lexarium.services.records.statistics import CatalogueStatistics
+from lexarium.store.position import read_position
 from lexarium.web.pages.charts.treemap import Rectangle, layout_treemap
-from lexarium.web.pages.filters import add_query, format_count
-from lexarium.web.pages.page_routes import PageRoute
-from lexarium.web.pages.site import Site
+from lexarium.web.pages.filters import add_query
+from lexarium.web.pages.page import Page, PageRoute
 
 _RECENT_SHOWN = 8
 _MAX_TILES = 40
@@ -42,20 +41,20 @@ class TreemapTile:
         return self.box.width >= _MIN_LABEL_WIDTH and self.box.height >= _MIN_LABEL_HEIGHT
 
 
-def show_home(site: Site, request: Request) -> Response:
+def show_home(page: Page) -> Response:
     """Show the home page."""
-    with site.database.read() as snapshot:
-        position = get_position(snapshot)
-        counts = site.database.counts.count_at(snapshot, position.revision)
-        statistics = site.statistics_cache.get(position)
-        classes = site.class_cache.get(snapshot)
+    with page.read() as snapshot:
+        position = read_position(snapshot)
+        counts = page.site.database.counts.count_at(snapshot, position.revision)
+        statistics = page.site.statistics_cache.get(position)
+        classes = page.site.class_cache.get(snapshot)
         context = {
             "counts": {name: counts[name, RecordState.PUBLISHED] for name in COLLECTIONS},
             "maps": [] if statistics is None else build_treemaps(statistics, classes),
             "counting": statistics is None,
             "changes": activity.list_activity(snapshot, position.revision, _RECENT_SHOWN),
         }
-    return site.render(request, "home.html", context)
+    return page.render("home.html", context)
 
 
 def build_treemaps(statistics: CatalogueStatistics, classes: Mapping[str, ColoredClass]) -> list[dict[str, Any]]:
@@ -95,4 +94,4 @@ def _shrink(box: Rectangle) -> Rectangle:
     return Rectangle(round(box.x + _MARGIN, 1), round(box.y + _MARGIN, 1), round(width, 1), round(height, 1))
 
 
-ROUTES = (PageRoute("/", show_home), PageRoute("/guide", lambda site, request: site.render(request, "guide.html", {})))
+ROUTES = (PageRoute("/", show_home), PageRoute("/guide", lambda page: page.render("guide.html", {})))

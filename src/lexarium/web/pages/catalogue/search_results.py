@@ -1,10 +1,9 @@
 """Search results with filters."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
-from starlette.requests import Request
 from starlette.responses import Response
 
 from lexarium.domain.identifiers import has_prefix
@@ -13,31 +12,21 @@ from lexarium.domain.schema.collections import COLLECTIONS, CONCEPT_CLASS
 from lexarium.search.ranking import TextSpan
 from lexarium.services.records.class_colors import ColoredClass
 from lexarium.services.records.lookup import find_latest_changes
-from lexarium.services.search.record_search import MAX_DEPTH, RecordHit, SearchQuery, SearchResult
+from lexarium.services.search.record_search import MAX_DEPTH, RecordHit, RecordSearch, SearchQuery, SearchResult
 from lexarium.web.pages.form_fields import get_int
-from lexarium.web.pages.page_routes import PageRoute
-from lexarium.web.pages.record_list import RecordListItem, build_list_items
-from lexarium.web.pages.site import Site
+from lexarium.web.pages.page import Page, PageRoute
+from lexarium.web.pages.record_list import build_list_items
 
 _PAGE_SIZE = 20
 
 
-@dataclass(frozen=True)
-class ResultRow:
-    """A hit with its record; `segments` are pairs of text and whether it matched."""
-
-    hit: RecordHit
-    item: RecordListItem
-    segments: Sequence[tuple[str, bool]]
-
-
-def show_results(site: Site, request: Request) -> Response:
+def show_results(page: Page) -> Response:
     """Show a page of results, best first."""
-    params = request.query_params
+    params = page.query
     text = params.get("q", "").strip()
     collection, class_param = params.get("collection"), params.get("class", "")
-    with site.database.read() as snapshot:
-        classes = site.class_cache.get(snapshot)
+    with page.read() as snapshot:
+        classes = page.site.class_cache.get(snapshot)
     class_id = _resolve_class_id(classes, class_param)
     offset, include_unpublished = get_int(params, "offset", 5) or 0, bool(params.get("gone"))
     context: dict[str, Any] = {
@@ -55,8 +44,8 @@ def show_results(site: Site, request: Request) -> Response:
         query = SearchQuery(text, limit=_PAGE_SIZE, offset=min(offset, MAX_DEPTH - _PAGE_SIZE), class_ref=class_id)
         query = replace(query, states=tuple(RecordState)) if include_unpublished else query
         query = replace(query, collections=(context["collection"],)) if context["collection"] else query
-        result, facets = _search_with_facets(site, query)
-        with site.database.read() as snapshot:
+        result, facets = _search_with_facets(page.site.record_search, query)
+        with page.read() as snapshot:
             changes = find_latest_changes(snapshot, [hit.id for hit in result.hits])
             hits = [hit for hit in result.hits if hit.id in changes]
             items = build_list_items(snapshot, [changes[hit.id] for hit in hits], classes)
@@ -65,11 +54,11 @@ def show_results(site: Site, request: Request) -> Response:
             "facets": facets,
             "classes": classes,
             "class": classes.get(class_id or ""),
-            "rows": [ResultRow(hit, item, list(_split_highlights(hit))) for hit, item in zip(hits, items, strict=True)],
+            "rows": [(hit, item, list(_split_highlights(hit))) for hit, item in zip(hits, items, strict=True)],
             "next": offset + _PAGE_SIZE if offset + _PAGE_SIZE < min(result.total, MAX_DEPTH) else None,
             "previous": max(0, offset - _PAGE_SIZE) if offset else None,
         }
-    return site.render(request, "search_results.html", context)
+    return page.render("search_results.html", context)
 
 
 def _resolve_class_id(classes: Mapping[str, ColoredClass], class_ref: str) -> str | None:
@@ -78,16 +67,19 @@ def _resolve_class_id(classes: Mapping[str, ColoredClass], class_ref: str) -> st
     return next(matching_ids, class_ref if has_prefix(class_ref, CONCEPT_CLASS.id_prefixes) else None)
 
 
-def _search_with_facets(site: Site, query: SearchQuery) -> tuple[SearchResult, dict[str, dict[str, int]]]:
+def _search_with_facets(
+    record_search: RecordSearch, query: SearchQuery
+) -> tuple[SearchResult, dict[str, dict[str, int]]]:
     """Return the result and, for each filter, the number of hits with each other value of it."""
-    result, first_page = site.record_search.search(query), replace(query, offset=0)
+    result, first_page = record_search.search(query), replace(query, offset=0)
     alternatives = {"collection": replace(first_page, collections=()), "class": replace(first_page, class_ref=None)}
     narrowed = {name: alternative for name, alternative in alternatives.items() if alternative != first_page}
-    facets_by_filter = dict(zip(narrowed, site.record_search.count_facets([*narrowed.values()]), strict=True))
+    facets_by_filter = dict(zip(narrowed, record_search.count_facets([*narrowed.values()]), strict=True))
     return result, {name: facets_by_filter.get(name, result.facets).get(name, {}) for name in alternatives}
 
 
 def _split_highlights(hit: RecordHit) -> Iterator[tuple[str, bool]]:
+    """Split the text of a hit into segments, each with whether it matched."""
     position = 0
     for start, end in sorted(TextSpan(*span) for span in hit.highlight):
         if start > position:

@@ -31,22 +31,13 @@ class GraphNode:
 
 
 @dataclass(frozen=True)
-class GraphLabel:
-    """A text and its position."""
-
-    x: float
-    y: float
-    text: str
-
-
-@dataclass(frozen=True)
 class RelationGraph:
-    """The parts of the graph."""
+    """The parts of the graph; labels are triples of coordinates and text."""
 
     height: float
     centre: str
     nodes: Sequence[GraphNode]
-    labels: Sequence[GraphLabel]
+    labels: Sequence[tuple[float, float, str]]
     node_size: tuple[int, int] = (_NODE_WIDTH, _NODE_HEIGHT)
     centre_box: tuple[float, int] = ((WIDTH - _CENTRE_WIDTH) / 2, _CENTRE_WIDTH)
 
@@ -59,12 +50,12 @@ def build_graph(name: str, groups: Sequence[RelationGroup]) -> RelationGraph | N
     right = [group for group in groups if group.is_outgoing != group.hierarchical]
     height = max(_compute_height(left), _compute_height(right), 60)
     nodes: list[GraphNode] = []
-    labels: list[GraphLabel] = []
+    labels: list[tuple[float, float, str]] = []
     for is_left, side_groups in ((True, left), (False, right)):
         y = (height - _compute_height(side_groups)) / 2
         x = 0 if is_left else WIDTH - _NODE_WIDTH
         for group in side_groups:
-            labels.append(GraphLabel(x + 2, y + 15, group.label))
+            labels.append((x + 2, y + 15, group.label))
             y += _LABEL_HEIGHT
             for item in group.items[:_MAX_NODES]:
                 path = _edge_path(x, y + _NODE_HEIGHT / 2, height / 2, is_left=is_left)
@@ -73,7 +64,7 @@ def build_graph(name: str, groups: Sequence[RelationGroup]) -> RelationGraph | N
                 y += _NODE_STEP
             hidden_count = group.total - min(len(group.items), _MAX_NODES)
             if hidden_count:
-                labels.append(GraphLabel(x + 2, y + 12, f"and {hidden_count:,} more"))
+                labels.append((x + 2, y + 12, f"and {hidden_count:,} more"))
                 y += _LABEL_HEIGHT
             y += _GROUP_GAP
     return RelationGraph(height, _truncate(name, _MAX_CENTRE_CHARS), nodes, labels)

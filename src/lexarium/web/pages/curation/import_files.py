@@ -1,13 +1,13 @@
 """Upload files, preview the import, then apply it."""
 
 import re
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from lexarium.domain.errors import Conflict, FieldProblem, InvalidInput
@@ -20,115 +20,108 @@ from lexarium.services.access.permissions import Permission
 from lexarium.services.records.lookup import find_existing_ids
 from lexarium.services.transfer.uploads import RETENTION_SECONDS, ImportOptions, Upload
 from lexarium.web.http.uploads import UploadedForm, read_upload
-from lexarium.web.pages import form_fields, page_routes
-from lexarium.web.pages.form_fields import FORM_ERRORS, NO_VALUES, FormValues, get_text, to_field_errors
-from lexarium.web.pages.page_routes import FormRoute, PageRoute
+from lexarium.web.pages.form_fields import FORM_ERRORS, FormValues, get_text, to_field_errors
+from lexarium.web.pages.page import (
+    FormRoute,
+    Page,
+    PageRoute,
+    authorize_write,
+    redirect,
+    redirect_to_sign_in,
+    require_same_origin,
+)
 from lexarium.web.pages.site import Site
 
 _PATH = "/import"
 _DETAIL_PATH = _PATH + "/{ticket}"
 # Most imports are done after this time, so the first page already shows the result.
 _WAIT_SECONDS = 2.0
-_MAX_LISTED = 200
 # Labels of the form fields that correspond to options of the command line, which messages mention.
 _FIELD_LABELS = {"format": "Format", "collection": "Collection", "map": "What columns mean"}
 _CLI_OPTION = re.compile(rf"--({'|'.join(_FIELD_LABELS)})\b")
-_FORMATS = {file_format.name: file_format for file_format in FORMATS.values() if file_format.can_read}
 _PREFERENCES: dict[str, ConflictPreference | None] = {"": None, "ours": "ours", "theirs": "theirs"}
 _CHOICES: dict[str, Any] = {
     "labels": _FIELD_LABELS,
-    "formats": [(file_format.name, file_format.description) for file_format in _FORMATS.values()],
-    "collection_choices": form_fields.COLLECTION_CHOICES,
+    "formats": [(file_format.name, file_format.description) for file_format in FORMATS.values()],
 }
 
 
-def show_form(
-    site: Site, request: Request, form_values: FormValues = NO_VALUES, errors: Mapping[str, str] = NO_VALUES
-) -> Response:
+def show_form(page: Page) -> Response:
     """Show the form to upload files."""
-    context = {"form_values": form_values, "errors": errors, "max_mb": site.settings.upload_mb, **_CHOICES}
-    return site.render(request, "import.html", context, 422 if errors else 200)
+    return page.render("import.html", {"max_mb": page.site.settings.upload_mb, **_CHOICES})
 
 
-def _store_files(site: Site, request: Request, uploaded: UploadedForm) -> Response:
-    caller = site.require_caller(request)
+def _store_files(page: Page, uploaded: UploadedForm) -> Response:
     problems = [] if uploaded.files else [FieldProblem("files", "must be chosen: one or several.")]
     try:
         options = _parse_options(uploaded.fields, problems)
-        return _redirect_to_upload(site.uploads.receive(caller, uploaded.files, options, _WAIT_SECONDS))
+        return _redirect_to_upload(page.site.uploads.receive(page.caller, uploaded.files, options, _WAIT_SECONDS))
     except FORM_ERRORS as error:
-        return show_form(site, request, uploaded.fields, to_field_errors(error, "files"))
+        return show_form(replace(page, fields=uploaded.fields, errors=to_field_errors(error, "files")))
 
 
-def show_preview(site: Site, request: Request) -> Response:
+def show_preview(page: Page) -> Response:
     """Show the progress of an import, its preview, or its result."""
-    upload = site.uploads.get(site.require_caller(request), request.path_params["ticket"])
+    upload = page.site.uploads.get(page.caller, _get_ticket(page))
     mapping_lines = "\n".join(f"{column}={meaning}" for column, meaning in upload.how.map.items())
-    form_values = {"format": upload.how.format, "collection": upload.how.collection, "map": mapping_lines}
-    return _render_preview(site, request, upload, form_values)
-
-
-def _render_preview(
-    site: Site, request: Request, upload: Upload, form_values: FormValues, errors: Mapping[str, str] = NO_VALUES
-) -> Response:
+    stored_values = {"format": upload.how.format, "collection": upload.how.collection, "map": mapping_lines}
     notes = upload.problems or upload.report.get("warnings", [])
     context = {
         "upload": upload,
-        "max_listed": _MAX_LISTED,
         "minutes": RETENTION_SECONDS // 60,
-        "form_values": form_values,
-        "errors": errors,
+        "form_values": page.fields if page.errors else stored_values,
         "notes": [
             {**note, "what": _CLI_OPTION.sub(lambda match: f"“{_FIELD_LABELS[match[1]]}”", note["what"])}
             for note in notes
         ],
         "needs_options": any(_CLI_OPTION.search(note["what"]) for note in notes),
-        "existing_ids": _find_existing_ids(site, upload),
+        "existing_ids": _find_existing_ids(page, upload),
         "relations": RELATION_TYPES,
         **_CHOICES,
     }
-    return site.render(request, "import_preview.html", context, 422 if errors else 200)
+    return page.render("import_preview.html", context)
 
 
-def _find_existing_ids(site: Site, upload: Upload) -> set[str]:
+def _find_existing_ids(page: Page, upload: Upload) -> set[str]:
     """Return which records of a report are in the catalogue, and so have a page."""
     mentioned_ids = {item["id"] for items in upload.report.get("records", {}).values() for item in items}
     for items in upload.report.get("relations", {}).values():
         mentioned_ids |= {item[end] for item in items for end in ("source", "target")}
-    with site.database.read() as snapshot:
+    with page.read() as snapshot:
         return find_existing_ids(snapshot, sorted(mentioned_ids))
 
 
-def preview_again(site: Site, request: Request, fields: FormValues) -> Response:
+def preview_again(page: Page) -> Response:
     """Preview the same files with other options."""
-    caller, upload_id = site.require_caller(request), request.path_params["ticket"]
-    try:
-        return _redirect_to_upload(site.uploads.preview(caller, upload_id, _parse_options(fields), _WAIT_SECONDS))
-    except FORM_ERRORS as error:
-        return _render_preview(site, request, site.uploads.get(caller, upload_id), fields, to_field_errors(error))
+    options = _parse_options(page.fields)
+    return _redirect_to_upload(page.site.uploads.preview(page.caller, _get_ticket(page), options, _WAIT_SECONDS))
 
 
-def apply_import(site: Site, request: Request, fields: FormValues) -> Response:
+def apply_import(page: Page) -> Response:
     """Import the files that were previewed."""
-    caller, upload_id = site.require_caller(request), request.path_params["ticket"]
+    caller, ticket, uploads = page.caller, _get_ticket(page), page.site.uploads
     try:
-        upload = site.uploads.apply(caller, upload_id, _PREFERENCES.get(get_text(fields, "prefer")), _WAIT_SECONDS)
+        upload = uploads.apply(caller, ticket, _PREFERENCES.get(get_text(page.fields, "prefer")), _WAIT_SECONDS)
     except Conflict:
-        upload = site.uploads.get(caller, upload_id)
+        upload = uploads.get(caller, ticket)
         if not upload.is_running:  # The button was pressed twice: show the progress.
             raise
     return _redirect_to_upload(upload)
 
 
-def discard(site: Site, request: Request, fields: FormValues) -> Response:
+def discard(page: Page) -> Response:
     """Delete the uploaded files."""
-    site.uploads.discard(site.require_caller(request), request.path_params["ticket"])
-    return RedirectResponse(_PATH, 303)
+    page.site.uploads.discard(page.caller, _get_ticket(page))
+    return redirect(_PATH)
+
+
+def _get_ticket(page: Page) -> str:
+    return str(page.request.path_params["ticket"])
 
 
 def _parse_options(fields: FormValues, problems: Sequence[FieldProblem] = ()) -> ImportOptions:
     """Return the options of a form; raise InvalidInput with all problems, including the given ones."""
-    choices: dict[str, Collection[str]] = {"format": _FORMATS, "collection": COLLECTIONS}
+    choices: dict[str, Collection[str]] = {"format": FORMATS, "collection": COLLECTIONS}
     requested = {name: get_text(fields, name) for name in choices}
     all_problems = [*problems] + [
         FieldProblem(name, f"should be one of {', '.join(choices[name])}, or left open.")
@@ -147,7 +140,7 @@ def _parse_options(fields: FormValues, problems: Sequence[FieldProblem] = ()) ->
 
 
 def _redirect_to_upload(upload: Upload) -> Response:
-    return RedirectResponse(f"{_PATH}/{upload.ticket}", 303)
+    return redirect(f"{_PATH}/{upload.ticket}")
 
 
 @dataclass(frozen=True)
@@ -161,11 +154,12 @@ class UploadRoute:
         """Build the Starlette route."""
 
         async def endpoint(request: Request) -> Response:
-            page_routes.require_same_origin(request)
-            if not await page_routes.authorize_write(site, request, self.permission):
-                return page_routes.redirect_to_sign_in(request)
+            page = Page(site, request)
+            require_same_origin(request)
+            if not await authorize_write(page, self.permission):
+                return redirect_to_sign_in(request)
             async with read_upload(request, site.limits) as uploaded:
-                return await run_in_threadpool(_store_files, site, request, uploaded)
+                return await run_in_threadpool(_store_files, page, uploaded)
 
         return Route(self.path, endpoint, methods=["POST"])
 
@@ -175,6 +169,6 @@ ROUTES = (
     UploadRoute(_PATH, Permission.PUBLISH),
     PageRoute(_DETAIL_PATH, show_preview, Permission.PUBLISH),
     FormRoute(_DETAIL_PATH, apply_import, Permission.PUBLISH),
-    FormRoute(f"{_DETAIL_PATH}/look", preview_again, Permission.PUBLISH),
+    FormRoute(f"{_DETAIL_PATH}/look", preview_again, Permission.PUBLISH, show_preview),
     FormRoute(f"{_DETAIL_PATH}/discard", discard, Permission.PUBLISH),
 )

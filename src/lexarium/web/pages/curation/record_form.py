@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import orjson
-from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from lexarium.domain.edit import rebase_draft, to_draft
@@ -16,15 +15,14 @@ from lexarium.domain.schema.collections import Collection
 from lexarium.domain.validation import build_draft_model, validate_draft
 from lexarium.services.access.permissions import Permission
 from lexarium.services.curation import submissions
-from lexarium.services.idempotency import IdempotencyRequest
+from lexarium.services.idempotency import IdempotencyRequest, WriteResponse, make_idempotent
 from lexarium.services.records import queries
-from lexarium.services.records.lookup import get_published, get_record, require_published
+from lexarium.services.records.lookup import get_published, get_record
 from lexarium.store.transaction import Transaction
-from lexarium.web.http.write_response import WriteResponse, make_idempotent
 from lexarium.web.pages.curation import draft_fields
 from lexarium.web.pages.curation.revert import build_result_url
 from lexarium.web.pages.form_fields import FormValues, get_collection, get_required_version, get_text, to_field_errors
-from lexarium.web.pages.page_routes import FormRoute, PageRoute
+from lexarium.web.pages.page import FormRoute, Page, PageRoute
 from lexarium.web.pages.site import Site
 
 # Relations have pages of their own.
@@ -55,15 +53,9 @@ class RecordForm:
     values: Mapping[str, str]
     record_id: str | None = None
     version: int | None = None
-    errors: Mapping[str, str] = field(default_factory=dict)
     newer_values: Mapping[str, str] = field(default_factory=dict)
     conflicting_fields: frozenset[str] = frozenset()
     is_preview: bool = False
-
-    @property
-    def status(self) -> int:
-        """The HTTP status of the page."""
-        return 409 if self.newer_values else 422 if self.errors else 200
 
 
 def list_form_fields(collection: Collection) -> list[FormField]:
@@ -118,82 +110,78 @@ def _normalize_input(form_field: FormField, value: str) -> str:
     return lines.replace("\n", "").strip() if form_field.kind == "line" else lines
 
 
-def choose_collection(site: Site, request: Request) -> Response:
+def choose_collection(page: Page) -> Response:
     """Show the collections to add a record to."""
-    return site.render(request, "choose_collection.html", {})
+    return page.render("choose_collection.html", {})
 
 
-def show_new(site: Site, request: Request) -> Response:
-    """Show an empty form, with a name if the query has one."""
-    collection = get_collection(request)
-    values = draft_fields.to_form_values(_build_empty_draft(collection))
-    values["name"] = request.query_params.get("name", "")
-    return _render_form(site, request, RecordForm(collection, values), secrets.token_hex(8))
+def show_new(page: Page, *, is_preview: bool = False) -> Response:
+    """Show an empty form, with a name if the query has one; or the form that was sent, as preview or with errors."""
+    collection = get_collection(page.request)
+    if page.fields:
+        values, key = _get_values(collection, page.fields), get_text(page.fields, "key")
+    else:
+        values, key = draft_fields.to_form_values(_build_empty_draft(collection)), secrets.token_hex(8)
+        values["name"] = page.query.get("name", "")
+    return _render_form(page, RecordForm(collection, values, is_preview=is_preview), key)
 
 
-def create(site: Site, request: Request, fields: FormValues) -> Response:
-    """Create a record or propose it; or show the form again, as preview or with errors."""
-    collection, caller, key = get_collection(request), site.require_caller(request), get_text(fields, "key")
-    draft, values = _parse_draft(collection, fields, _build_empty_draft(collection)), _get_values(collection, fields)
-    if get_text(fields, "act") == "preview":
-        return _render_form(site, request, RecordForm(collection, values, is_preview=True), key)
+def create(page: Page) -> Response:
+    """Create a record or propose it, or show a preview."""
+    collection, caller = get_collection(page.request), page.caller
+    draft = _parse_draft(collection, page.fields, _build_empty_draft(collection))
+    if get_text(page.fields, "act") == "preview":
+        return show_new(page, is_preview=True)
 
     def task(transaction: Transaction) -> WriteResponse:
         result = submissions.open_writer(transaction, caller).create(collection, draft)
         return WriteResponse(303, None, build_result_url(result))
 
     # A form sent twice has the same key and content, and is applied once.
-    digest = hashlib.sha256(orjson.dumps(dict(fields), option=orjson.OPT_SORT_KEYS)).hexdigest()
-    idempotency = IdempotencyRequest.from_parts(f"page-{digest}" if key else None)
-    try:
-        response = site.database.run_write(make_idempotent(caller.account.id, idempotency, task))
-    except (InvalidInput, QuotaExceeded) as error:
-        return _render_form(site, request, RecordForm(collection, values, errors=to_field_errors(error)), key)
+    digest = hashlib.sha256(orjson.dumps(dict(page.fields), option=orjson.OPT_SORT_KEYS)).hexdigest()
+    idempotency = IdempotencyRequest.from_parts(f"page-{digest}" if get_text(page.fields, "key") else None)
+    response = page.write(make_idempotent(caller.account.id, idempotency, task))
     return RedirectResponse(str(response.location), 303)
 
 
-def show_edit(site: Site, request: Request) -> Response:
+def show_edit(page: Page) -> Response:
     """Show the form with the current values of a record."""
-    with site.database.read() as snapshot:
-        current = get_record(snapshot, request.path_params["id"])
-    record = current.record
-    require_published(record)
-    values = draft_fields.to_form_values(to_draft(record))
-    return _render_form(site, request, RecordForm(record.collection, values, record.id, current.version))
+    with page.read() as snapshot:
+        current = get_published(snapshot, None, page.id)
+    values = draft_fields.to_form_values(to_draft(current.record))
+    return _render_form(page, RecordForm(current.record.collection, values, page.id, current.version))
 
 
-def save_edit(site: Site, request: Request, fields: FormValues) -> Response:
+def save_edit(page: Page) -> Response:
     """Save an edit or propose it; or show the form again, as preview, with errors or with others' changes."""
-    caller, record_id, version = site.require_caller(request), request.path_params["id"], get_required_version(fields)
-    with site.database.read() as snapshot:
-        collection = get_record(snapshot, record_id).record.collection
-        base_draft = to_draft(queries.get_version(snapshot, collection, record_id, version).to_record())
+    caller, fields, version = page.caller, page.fields, get_required_version(page.fields)
+    with page.read() as snapshot:
+        collection = get_record(snapshot, page.id).record.collection
+        base_draft = to_draft(queries.get_version(snapshot, collection, page.id, version).to_record())
     draft, values = _parse_draft(collection, fields, base_draft), _get_values(collection, fields)
-    form = RecordForm(collection, values, record_id, version)
+    form = RecordForm(collection, values, page.id, version)
     if get_text(fields, "act") == "preview":
-        return _render_form(site, request, replace(form, is_preview=True))
+        return _render_form(page, replace(form, is_preview=True))
 
     def task(transaction: Transaction) -> str:
-        previous = get_published(transaction.connection, collection, record_id, version)
+        previous = get_published(transaction.flush(), collection, page.id, version)
         return build_result_url(submissions.open_writer(transaction, caller).update(previous, draft), previous)
 
     try:
-        return RedirectResponse(site.database.run_write(task), 303)
+        return RedirectResponse(page.write(task), 303)
     except VersionConflict:
-        form = _rebase_form(site, form, base_draft, draft)
+        form = _rebase_form(page, form, base_draft, draft)
     except (InvalidInput, QuotaExceeded) as error:
-        form = replace(form, errors=to_field_errors(error))
+        page.errors = to_field_errors(error)
     except (RecordRetired, RecordMerged) as error:
-        message = f"{error} What you wrote is still here, so that you can take it elsewhere."
-        form = replace(form, errors={"": message})
-    return _render_form(site, request, form)
+        page.errors = {"": f"{error} What you wrote is still here, so that you can take it elsewhere."}
+    return _render_form(page, form)
 
 
-def _rebase_form(site: Site, form: RecordForm, base_draft: Mapping[str, Any], draft: Mapping[str, Any]) -> RecordForm:
+def _rebase_form(page: Page, form: RecordForm, base_draft: Mapping[str, Any], draft: Mapping[str, Any]) -> RecordForm:
     """Return the form on top of the current version: the user's changes stay, with those of others beside them."""
-    assert form.record_id is not None
-    with site.database.read() as snapshot:
-        current = get_record(snapshot, form.record_id)
+    with page.read() as snapshot:
+        current = get_record(snapshot, page.id)
     current_draft = to_draft(current.record)
     shown_values = draft_fields.to_form_values(current_draft)
     rebased_values = draft_fields.to_form_values(rebase_draft(base_draft, draft, current_draft))
@@ -213,24 +201,24 @@ def _rebase_form(site: Site, form: RecordForm, base_draft: Mapping[str, Any], dr
     )
 
 
-def preview(site: Site, request: Request, fields: FormValues) -> Response:
+def preview(page: Page) -> Response:
     """Return the preview of a draft as an HTML fragment, for a form that updates it while the user types."""
-    collection, record_id = get_collection(request), get_text(fields, "record") or None
-    form = RecordForm(collection, _get_values(collection, fields), record_id, is_preview=True)
-    return site.render(request, "_record_preview.html", _build_preview(site, form))
+    collection, record_id = get_collection(page.request), get_text(page.fields, "record") or None
+    form = RecordForm(collection, _get_values(collection, page.fields), record_id, is_preview=True)
+    return page.render("_record_preview.html", _build_preview(page.site, form))
 
 
-def _render_form(site: Site, request: Request, form: RecordForm, key: str = "") -> Response:
-    with site.database.read() as snapshot:
-        classes = site.list_classes(snapshot)
+def _render_form(page: Page, form: RecordForm, key: str = "") -> Response:
+    with page.read() as snapshot:
+        classes = page.site.list_classes(snapshot)
     context = {
         "form": form,
         "form_fields": list_form_fields(form.collection),
         "classes": [(item.id, item.name) for item in classes],
         "key": key,
-        **_build_preview(site, form),
+        **_build_preview(page.site, form),
     }
-    return site.render(request, "record_form.html", context, form.status)
+    return page.render("record_form.html", context, 409 if form.newer_values else 200)
 
 
 def _build_preview(site: Site, form: RecordForm) -> dict[str, Any]:
@@ -268,7 +256,7 @@ def _get_values(collection: Collection, fields: FormValues) -> dict[str, str]:
 ROUTES = (
     PageRoute("/propose", choose_collection, Permission.PROPOSE),
     PageRoute("/propose/{collection}", show_new, Permission.PROPOSE),
-    FormRoute("/propose/{collection}", create, Permission.PROPOSE),
+    FormRoute("/propose/{collection}", create, Permission.PROPOSE, show_new),
     FormRoute("/preview/{collection}", preview, Permission.PROPOSE),
     PageRoute("/edit/{id}", show_edit, Permission.PROPOSE),
     FormRoute("/edit/{id}", save_edit, Permission.PROPOSE),

@@ -1,9 +1,8 @@
 """Report a write and offer Undo, revert to a version, and list newer versions after an edit conflict."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from lexarium.domain.change import Action, Change
@@ -19,12 +18,11 @@ from lexarium.services.records.lookup import VersionedRecord, get_latest_change,
 from lexarium.store.position import Snapshot
 from lexarium.store.transaction import Transaction
 from lexarium.web.pages.filters import add_query, record_path
-from lexarium.web.pages.form_fields import FormValues, get_required_version
-from lexarium.web.pages.page_routes import FormRoute
-from lexarium.web.pages.site import Site
+from lexarium.web.pages.form_fields import get_required_version
+from lexarium.web.pages.page import FormRoute, Page, PageHandler
 
 OWN_PROPOSALS_PATH = "/proposals"
-CONFLICT_MESSAGE = "Someone has changed it since you opened this page. See what they changed, and decide anew."
+_CONFLICT_MESSAGE = "Someone has changed it since you opened this page. See what they changed, and decide anew."
 _MAX_NEWER_VERSIONS = 20
 _UNCHANGED = "nothing"
 _MESSAGES = {
@@ -58,6 +56,15 @@ def build_result_url(
     return add_query(path or record_path(result.record.id), did=_UNCHANGED if is_unchanged else result.version)
 
 
+def write_record(page: Page, task: Callable[[Transaction], str], form_page: PageHandler) -> Response:
+    """Run a write and redirect to the URL it returns, or show the form again if the record has changed since."""
+    try:
+        return RedirectResponse(page.write(task), 303)
+    except VersionConflict:
+        page.errors = {"": _CONFLICT_MESSAGE}
+    return form_page(page)
+
+
 def list_newer_versions(
     snapshot: Snapshot, current: VersionedRecord, known_version: int | None
 ) -> Sequence[HistoryEntry]:
@@ -68,9 +75,11 @@ def list_newer_versions(
     return detail.list_history(snapshot, current.record.id, current.version, min(newer_count, _MAX_NEWER_VERSIONS))
 
 
-def build_undo_notice(request: Request, snapshot: Snapshot, change: Change, caller: Caller) -> UndoNotice | None:
+def build_undo_notice(
+    query: Mapping[str, str], snapshot: Snapshot, change: Change, caller: Caller
+) -> UndoNotice | None:
     """Return a notice of the write that the query names, unless the record has changed again since."""
-    outcome, merged_id = request.query_params.get("did"), request.query_params.get("merged")
+    outcome, merged_id = query.get("did"), query.get("merged")
     if outcome == _UNCHANGED:
         return UndoNotice("Nothing was changed: it was so already.")
     if merged_id:
@@ -108,25 +117,25 @@ def _find_undo_version(snapshot: Snapshot, change: Change, caller: Caller) -> in
     return None if previous.to_record().state == RecordState.MERGED else previous.version
 
 
-def revert(site: Site, request: Request, fields: FormValues) -> Response:
+def revert(page: Page) -> Response:
     """Revert a record to an earlier version."""
-    caller, record_id = site.require_caller(request), request.path_params["id"]
-    target_version, known_version = get_required_version(fields), get_required_version(fields, "newest")
+    target_version, known_version = get_required_version(page.fields), get_required_version(page.fields, "newest")
+    caller = page.caller
 
     def task(transaction: Transaction) -> str:
-        writer = RecordWriter(transaction, caller)
-        previous = get_record(transaction.connection, record_id)
-        target = queries.get_version(transaction.connection, previous.record.collection, record_id, target_version)
-        return build_result_url(writer.revert(target, known_version), previous)
+        previous = get_record(transaction.flush(), page.id)
+        target = queries.get_version(transaction.flush(), previous.record.collection, page.id, target_version)
+        return build_result_url(RecordWriter(transaction, caller).revert(target, known_version), previous)
 
-    try:
-        return RedirectResponse(site.database.run_write(task), 303)
-    except VersionConflict:
-        with site.database.read() as snapshot:
-            current = get_record(snapshot, record_id)
-            newer_versions = list_newer_versions(snapshot, current, known_version)
-        context = {"record": current.record, "newer_versions": newer_versions}
-        return site.render(request, "revert_conflict.html", context, 409)
+    return write_record(page, task, _show_conflict)
+
+
+def _show_conflict(page: Page) -> Response:
+    with page.read() as snapshot:
+        current = get_record(snapshot, page.id)
+        newer_versions = list_newer_versions(snapshot, current, get_required_version(page.fields, "newest"))
+    context = {"record": current.record, "newer_versions": newer_versions}
+    return page.render("revert_conflict.html", context, error_status=409)
 
 
 ROUTES = (FormRoute("/revert/{id}", revert, Permission.PUBLISH),)

@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from lexarium.domain.edit import to_draft
 from lexarium.domain.errors import FieldProblem, InvalidInput, NotFound
@@ -14,17 +13,19 @@ from lexarium.domain.text.characters import find_unstorable_char
 from lexarium.services.access.permissions import Permission
 from lexarium.services.curation import proposals, review
 from lexarium.services.curation.review import RETIRE, ProposalReview
-from lexarium.services.records.catalogue_state import get_position
-from lexarium.services.records.statistics import QUALITY_ISSUES
-from lexarium.store.position import Snapshot
-from lexarium.web.pages import form_fields
+from lexarium.store.position import Snapshot, read_position
 from lexarium.web.pages.curation import draft_fields
 from lexarium.web.pages.curation.record_form import build_form_field, is_changed
 from lexarium.web.pages.curation.revert import OWN_PROPOSALS_PATH
 from lexarium.web.pages.filters import add_query, field_label
-from lexarium.web.pages.form_fields import FORM_ERRORS, NO_VALUES, FormValues, get_text, to_field_errors
-from lexarium.web.pages.page_routes import FormRoute, PageRoute
-from lexarium.web.pages.site import Site
+from lexarium.web.pages.form_fields import (
+    FormValues,
+    get_required_version,
+    get_text,
+    parse_page_key,
+    split_page,
+)
+from lexarium.web.pages.page import FormRoute, Page, PageRoute, redirect
 from lexarium.web.request_models import Reject, parse_model
 
 _PATH = "/review"
@@ -36,57 +37,51 @@ _MAX_SAME_NAMES = 60
 _KEEP_CURRENT, _TAKE_PROPOSED, _TAKE_EDITED = "ours", "theirs", "mine"
 
 
-def show_queue(site: Site, request: Request) -> Response:
+def show_queue(page: Page) -> Response:
     """Show open proposals, and records with quality issues."""
-    query = request.query_params
-    proposal_filter, page_key = _parse_queue_filter(query), form_fields.parse_page_key(query.get("from", ""))
-    with site.database.read() as snapshot:
-        queued = review.list_queue(snapshot, proposal_filter, page_key, _PAGE_SIZE + 1)
-        statistics = site.statistics_cache.get(get_position(snapshot))
+    proposal_filter, page_key = _parse_queue_filter(page.query), parse_page_key(page.query.get("from", ""))
+    filter_params = _to_query_params(proposal_filter)
+    with page.read() as snapshot:
+        queued, last = split_page(review.list_queue(snapshot, proposal_filter, page_key, _PAGE_SIZE + 1), _PAGE_SIZE)
+        statistics = page.site.statistics_cache.get(read_position(snapshot))
         repeated_ids = () if statistics is None else statistics.issues["repeated"].ids[:_MAX_SAME_NAMES]
-        last = queued[_PAGE_SIZE - 1].proposal if len(queued) > _PAGE_SIZE else None
         context = {
-            "queue": queued[:_PAGE_SIZE],
+            "queue": queued,
             "filters": proposal_filter,
-            "filter_params": _to_query_params(proposal_filter),
+            "filter_params": filter_params,
             "total": proposals.count_open(snapshot),
             "is_continued": page_key is not None,
-            "next": last and add_query(_PATH, **_to_query_params(proposal_filter), from_=f"{last.made}-{last.id}"),
+            "next": last and add_query(_PATH, **filter_params, from_=f"{last.proposal.made}-{last.proposal.id}"),
             "authors": review.list_authors(snapshot, proposal_filter.author),
-            "collection_choices": form_fields.COLLECTION_CHOICES,
             "statistics": statistics,
-            "quality_issues": QUALITY_ISSUES,
             "flaggable": [name for name, collection in COLLECTIONS.items() if "flag_for_curator" in collection.fields],
             "same_name_groups": review.group_same_names(snapshot, repeated_ids),
-            "decided": _find_decided(site, request, snapshot),
+            "decided": _find_decided(page, snapshot),
         }
-    return site.render(request, "review.html", context)
+    return page.render("review.html", context)
 
 
-def show_proposal(
-    site: Site, request: Request, form_values: FormValues = NO_VALUES, errors: Mapping[str, str] = NO_VALUES
-) -> Response:
+def show_proposal(page: Page) -> Response:
     """Show a proposal beside the current record, and forms to decide it."""
-    with site.database.read() as snapshot:
-        proposal_review = _load_review(site, request, snapshot)
-        classes, decided = site.list_classes(snapshot), _find_decided(site, request, snapshot)
+    with page.read() as snapshot:
+        proposal_review = _load_review(page, snapshot, page.id)
+        classes, decided = page.site.list_classes(snapshot), _find_decided(page, snapshot)
     is_open = proposal_review.proposal.state == ProposalState.OPEN
     is_undone = proposal_review.version is not None and not proposal_review.can_undo
     context = {
         "review": proposal_review,
         "classes": [(item.id, item.name) for item in classes],
         "decided": decided,
-        "similar": review.find_similar_records(site.record_search, proposal_review) if is_open else [],
-        "form_values": {**draft_fields.to_form_values(proposal_review.draft), **form_values},
+        "similar": review.find_similar_records(page.site.record_search, proposal_review) if is_open else [],
+        "form_values": {**draft_fields.to_form_values(proposal_review.draft), **page.fields},
         "form_fields": []
         if proposal_review.kind == RETIRE
         else [build_form_field(proposal_review.collection, name) for name in proposal_review.editable_fields],
-        "errors": errors,
-        "filter_params": _to_query_params(_parse_queue_filter(request.query_params)),
-        "unsaved_input": _list_unsaved_input(proposal_review, form_values) if errors and not is_open else {},
-        "undone": bool(request.query_params.get("undone")) and is_undone,
+        "filter_params": _to_query_params(_parse_queue_filter(page.query)),
+        "unsaved_input": _list_unsaved_input(proposal_review, page.fields) if page.errors and not is_open else {},
+        "undone": bool(page.query.get("undone")) and is_undone,
     }
-    return site.render(request, "proposal.html", context, 422 if errors else 200)
+    return page.render("proposal.html", context)
 
 
 def _list_unsaved_input(proposal_review: ProposalReview, form_values: FormValues) -> dict[str, str]:
@@ -104,52 +99,37 @@ def _list_unsaved_input(proposal_review: ProposalReview, form_values: FormValues
     }
 
 
-def accept(site: Site, request: Request, fields: FormValues) -> Response:
+def accept(page: Page) -> Response:
     """Accept a proposal with the curator's edits."""
-    caller, proposal_id = site.require_caller(request), request.path_params["id"]
-    with site.database.read() as snapshot:
-        proposal_review = _load_review(site, request, snapshot)
-    try:
-        is_new = proposal_review.proposal.base_version is None
-        version = None if is_new else form_fields.get_required_version(fields)
-        resolved_fields = _resolve_fields(proposal_review, fields)
-        site.database.run_write(
-            lambda transaction: review.accept_with_edits(transaction, caller, proposal_id, resolved_fields, version)
-        )
-    except FORM_ERRORS as error:
-        return show_proposal(site, request, fields, to_field_errors(error))
-    return _redirect_to_next(site, request)
+    with page.read() as snapshot:
+        proposal_review = _load_review(page, snapshot, page.id)
+    version = None if proposal_review.proposal.base_version is None else get_required_version(page.fields)
+    resolved_fields = _resolve_fields(proposal_review, page.fields)
+    page.write(review.accept_with_edits, page.caller, page.id, resolved_fields, version)
+    return _redirect_to_next(page)
 
 
-def reject(site: Site, request: Request, fields: FormValues) -> Response:
+def reject(page: Page) -> Response:
     """Reject a proposal with a reason."""
-    caller, proposal_id = site.require_caller(request), request.path_params["id"]
-    try:
-        reason = parse_model(Reject, {"reason": get_text(fields, "reason").strip()}, "This is no reason.").reason
-        site.database.run_write(lambda transaction: proposals.reject_proposal(transaction, caller, proposal_id, reason))
-    except FORM_ERRORS as error:
-        return show_proposal(site, request, fields, to_field_errors(error))
-    return _redirect_to_next(site, request)
+    reason = parse_model(Reject, {"reason": get_text(page.fields, "reason").strip()}, "This is no reason.").reason
+    page.write(proposals.reject_proposal, page.caller, page.id, reason)
+    return _redirect_to_next(page)
 
 
-def _redirect_to_next(site: Site, request: Request) -> Response:
+def _redirect_to_next(page: Page) -> Response:
     """Redirect to the next proposal of the queue, which shows the decision."""
-    proposal_id, proposal_filter = request.path_params["id"], _parse_queue_filter(request.query_params)
-    with site.database.read() as snapshot:
-        decided = proposals.get_visible_proposal(snapshot, site.require_caller(request), proposal_id)
+    proposal_filter = _parse_queue_filter(page.query)
+    with page.read() as snapshot:
+        decided = proposals.get_visible_proposal(snapshot, page.caller, page.id)
         next_proposal = review.find_next(snapshot, proposal_filter, decided)
     path = _PATH if next_proposal is None else f"{_PATH}/{next_proposal.id}"
-    return RedirectResponse(add_query(path, **_to_query_params(proposal_filter), decided=proposal_id), 303)
+    return redirect(path, **_to_query_params(proposal_filter), decided=page.id)
 
 
-def undo(site: Site, request: Request, fields: FormValues) -> Response:
+def undo(page: Page) -> Response:
     """Undo the acceptance of a proposal."""
-    caller, proposal_id = site.require_caller(request), request.path_params["id"]
-    try:
-        site.database.run_write(lambda transaction: review.undo_acceptance(transaction, caller, proposal_id))
-    except FORM_ERRORS as error:
-        return show_proposal(site, request, errors=to_field_errors(error))
-    return RedirectResponse(add_query(f"{_PATH}/{proposal_id}", undone="1"), 303)
+    page.write(review.undo_acceptance, page.caller, page.id)
+    return redirect(f"{_PATH}/{page.id}", undone="1")
 
 
 def _resolve_fields(proposal_review: ProposalReview, fields: FormValues) -> dict[str, Any]:
@@ -176,18 +156,15 @@ def _resolve_fields(proposal_review: ProposalReview, fields: FormValues) -> dict
     return resolved
 
 
-def _load_review(site: Site, request: Request, snapshot: Snapshot, proposal_id: str = "") -> ProposalReview:
-    proposal = proposals.get_visible_proposal(
-        snapshot, site.require_caller(request), proposal_id or request.path_params["id"]
-    )
-    return review.load_review(snapshot, proposal)
+def _load_review(page: Page, snapshot: Snapshot, proposal_id: str) -> ProposalReview:
+    return review.load_review(snapshot, proposals.get_visible_proposal(snapshot, page.caller, proposal_id))
 
 
-def _find_decided(site: Site, request: Request, snapshot: Snapshot) -> ProposalReview | None:
+def _find_decided(page: Page, snapshot: Snapshot) -> ProposalReview | None:
     """Return the proposal that was decided just now, if the query names one."""
+    proposal_id = page.query.get("decided")
     try:
-        proposal_id = request.query_params.get("decided", "")
-        decided = _load_review(site, request, snapshot, proposal_id) if proposal_id else None
+        decided = _load_review(page, snapshot, proposal_id) if proposal_id else None
     except NotFound:
         return None
     return None if decided is None or decided.proposal.state == ProposalState.OPEN else decided
@@ -210,31 +187,28 @@ def _to_query_params(proposal_filter: ProposalFilter) -> dict[str, object]:
     }
 
 
-def list_own(site: Site, request: Request) -> Response:
+def list_own(page: Page) -> Response:
     """Show a page of the user's own proposals, newest first."""
-    params = request.query_params
-    page_key = form_fields.parse_page_key(params.get("before", ""))
-    with site.database.read() as snapshot:
-        own = proposals.list_own(snapshot, site.require_caller(request), page_key, _OWN_PAGE_SIZE + 1)
-        reviews = [review.load_review(snapshot, proposal) for proposal in own[:_OWN_PAGE_SIZE]]
-    last = own[_OWN_PAGE_SIZE - 1] if len(own) > _OWN_PAGE_SIZE else None
+    page_key = parse_page_key(page.query.get("before", ""))
+    with page.read() as snapshot:
+        own, last = split_page(proposals.list_own(snapshot, page.caller, page_key, _OWN_PAGE_SIZE + 1), _OWN_PAGE_SIZE)
+        reviews = [review.load_review(snapshot, proposal) for proposal in own]
     next_url = last and add_query(OWN_PROPOSALS_PATH, before=f"{last.made}-{last.id}")
-    return site.render(request, "proposals.html", {"reviews": reviews, "did": params.get("did"), "next": next_url})
+    return page.render("proposals.html", {"reviews": reviews, "next": next_url})
 
 
-def withdraw(site: Site, request: Request, fields: FormValues) -> Response:
+def withdraw(page: Page) -> Response:
     """Withdraw one of the user's own proposals."""
-    caller, proposal_id = site.require_caller(request), request.path_params["id"]
-    site.database.run_write(lambda transaction: proposals.withdraw_proposal(transaction, caller, proposal_id))
-    return RedirectResponse(add_query(OWN_PROPOSALS_PATH, did=proposal_id), 303)
+    page.write(proposals.withdraw_proposal, page.caller, page.id)
+    return redirect(OWN_PROPOSALS_PATH, did=page.id)
 
 
 ROUTES = (
     PageRoute(_PATH, show_queue, Permission.PUBLISH),
     PageRoute(_DETAIL_PATH, show_proposal, Permission.PUBLISH),
-    FormRoute(f"{_DETAIL_PATH}/accept", accept, Permission.PUBLISH),
-    FormRoute(f"{_DETAIL_PATH}/reject", reject, Permission.PUBLISH),
-    FormRoute(f"{_DETAIL_PATH}/undo", undo, Permission.PUBLISH),
+    FormRoute(f"{_DETAIL_PATH}/accept", accept, Permission.PUBLISH, show_proposal),
+    FormRoute(f"{_DETAIL_PATH}/reject", reject, Permission.PUBLISH, show_proposal),
+    FormRoute(f"{_DETAIL_PATH}/undo", undo, Permission.PUBLISH, show_proposal),
     PageRoute(OWN_PROPOSALS_PATH, list_own, Permission.PROPOSE),
     FormRoute(f"{OWN_PROPOSALS_PATH}/{{id}}/withdraw", withdraw, Permission.PROPOSE),
 )

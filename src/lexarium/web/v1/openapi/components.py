@@ -8,8 +8,7 @@ from pydantic.json_schema import GenerateJsonSchema
 from typing_extensions import get_original_bases, is_typeddict
 
 from lexarium.client import models
-from lexarium.domain.account import Origin, Role
-from lexarium.domain.change import Action
+from lexarium.domain.account import Origin
 from lexarium.domain.proposal import ProposalState
 from lexarium.domain.record import RecordState
 from lexarium.domain.schema.collections import COLLECTIONS, Collection
@@ -62,12 +61,11 @@ def find_schema_name(content: Any, collection: Collection | None) -> str:
         return build_draft_model(collection.name).__name__
     if collection is not None and content in (models.Record, models.RecordPage):
         return valpha.name_record_schema(collection) + ("Page" if content is models.RecordPage else "")
-    return _name_schema(content.__name__, is_response=is_typeddict(content))
+    name: str = content.__name__
+    return _RESPONSE_NAMES.get(name, name) if is_typeddict(content) else _name_request(name)
 
 
-def _name_schema(name: str, *, is_response: bool) -> str:
-    if is_response:
-        return _RESPONSE_NAMES.get(name, name)
+def _name_request(name: str) -> str:
     return _ENUM_NAMES.get(name, name.removesuffix("Request"))
 
 
@@ -75,21 +73,29 @@ class RequestSchemaGenerator(GenerateJsonSchema):
     """Generate JSON Schemas of requests under their published names."""
 
     def normalize_name(self, name: str) -> str:
-        return super().normalize_name(_name_schema(name, is_response=False))
+        return super().normalize_name(_name_request(name))
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False  # it would repeat the name of the field
+
+
+class _ResponseSchemaGenerator(RequestSchemaGenerator):
+    def normalize_name(self, name: str) -> str:
+        return super().normalize_name(_RESPONSE_NAMES.get(name, name))
 
 
 def build_components() -> dict[str, Any]:
     """Return every schema, by name."""
     bodies = {model for operation in OPERATIONS if operation.body for model in operation.body.content.values()}
     requests = {model for model in bodies if isinstance(model, type) and model is not RecordDraft}
-    requests |= {BatchLine, Action, ProposalState, Origin, Role, RecordState, *valpha.list_drafts()}
+    requests |= {BatchLine, Origin, ProposalState, RecordState, *valpha.list_drafts()}
     responses = {value for value in vars(models).values() if is_typeddict(value)}
-    drafts = {build_draft_model(name) for name in COLLECTIONS}
+    drafts = [build_draft_model(name) for name in COLLECTIONS]
     schemas = {
-        **_define(responses | valpha.RESPONSES, is_response=True),
-        **_define(requests | drafts, is_response=False),
+        **_define(responses | valpha.RESPONSES, _ResponseSchemaGenerator),
+        **_define(requests | set(drafts), RequestSchemaGenerator),
         **valpha.build_schemas(),
-        **{name: {"type": "string", "title": name, "description": text} for name, text in TEXT_SCHEMAS.items()},
+        **{name: {"type": "string", "description": text} for name, text in TEXT_SCHEMAS.items()},
     }
     for (name, field), description in _FIELD_DESCRIPTIONS.items():
         schemas[name]["properties"][field]["description"] = description
@@ -108,31 +114,20 @@ def build_components() -> dict[str, Any]:
             "propertyName": "collection",
         },
         "oneOf": [schema_ref(schema) for schema in names.values()],
-        "title": "AnyRecord",
     }
     for name in ("NewWebhook", *(draft.__name__ for draft in drafts)):
-        schemas[_name_patch(name)] = _build_patch_schema(schemas[name], _name_patch(name))
-    return schemas
+        schemas[_name_patch(name)] = _build_patch_schema(schemas[name])
+    return {name: {**schema, "title": name} for name, schema in schemas.items()}
 
 
-def _define(types: Iterable[Any], *, is_response: bool) -> dict[str, Any]:
+def _define(types: Iterable[Any], generator: type[GenerateJsonSchema]) -> dict[str, Any]:
     """Return the schemas of these types and of all that they contain."""
-
-    class Generator(GenerateJsonSchema):
-        def field_title_should_be_set(self, schema: Any) -> bool:
-            return False  # it would repeat the name of the field
-
-        def normalize_name(self, name: str) -> str:
-            return super().normalize_name(_name_schema(name, is_response=is_response))
-
     adapter = TypeAdapter[Any](
         tuple[*sorted(types, key=lambda item: str(item.__name__))],  # type: ignore[misc, arg-type]
         config=ConfigDict(use_attribute_docstrings=True),
     )
-    schema = adapter.json_schema(ref_template="#/components/schemas/{model}", schema_generator=Generator)
+    schema = adapter.json_schema(ref_template="#/components/schemas/{model}", schema_generator=generator)
     definitions: dict[str, Any] = schema["$defs"]
-    for name, definition in definitions.items():
-        definition["title"] = name
     for child in filter(is_typeddict, types):
         for parent in filter(is_typeddict, get_original_bases(child)):
             # Pydantic does not look for the descriptions of inherited fields.
@@ -145,7 +140,7 @@ def _build_record_schemas(collection: Collection, record: Mapping[str, Any], pag
     """Return the schemas of a record of this collection, of a part of it, and of a page of a list."""
     name, fields = valpha.name_record_schema(collection), list_record_fields(collection)
     own = {
-        **valpha.describe_fields(collection),
+        **valpha.describe_fields(collection.fields),
         "collection": {"const": collection.name, "type": "string"},
         "relations": {**record["relations"], **_describe_relations(collection)},
     }
@@ -153,11 +148,10 @@ def _build_record_schemas(collection: Collection, record: Mapping[str, Any], pag
     part = {"description": "The fields that `fields` asked for.", "properties": properties, "type": "object"}
     items = {"items": {"anyOf": [schema_ref(name), schema_ref(f"{name}Part")]}, "type": "array"}
     return {
-        name: {**part, "description": collection.description, "required": list(fields), "title": name},
-        f"{name}Part": {**part, "title": f"{name}Part"},
+        name: {**part, "description": collection.description, "required": list(fields)},
+        f"{name}Part": part,
         f"{name}Page": {
             **page,
-            "title": f"{name}Page",
             "description": f"Some {collection.name} records of a list.",
             "properties": {**page["properties"], "items": items},
         },
@@ -180,12 +174,11 @@ def _name_patch(name: str) -> str:
     return f"{name.removeprefix('New').removesuffix('Draft')}Patch"
 
 
-def _build_patch_schema(schema: dict[str, Any], name: str) -> dict[str, Any]:
+def _build_patch_schema(schema: dict[str, Any]) -> dict[str, Any]:
     """Return the schema of a JSON merge patch: every field is optional, and null removes it."""
     return {
         **{key: value for key, value in schema.items() if key != "required"},
         "properties": {field: _make_nullable(value) for field, value in schema["properties"].items()},
-        "title": name,
         "description": "A JSON merge patch; null takes a field away.",
     }
 

@@ -1,14 +1,16 @@
 """The OpenAPI document, derived from the operations."""
 
 from collections.abc import Iterator, Mapping
-from inspect import getdoc
+from functools import cache
+from importlib.resources import files
 from typing import Any
+
+import orjson
 
 from lexarium import __version__
 from lexarium.domain.schema.collections import COLLECTIONS, Collection
 from lexarium.web.v1.openapi import valpha
 from lexarium.web.v1.openapi.components import RequestSchemaGenerator, build_components, find_schema_name
-from lexarium.web.v1.openapi.examples import find_example, find_example_id
 from lexarium.web.v1.openapi.responses import (
     NOT_MODIFIED,
     describe_content,
@@ -17,7 +19,7 @@ from lexarium.web.v1.openapi.responses import (
     refer_to_problems,
 )
 from lexarium.web.v1.operation import Operation
-from lexarium.web.v1.operations import OPERATIONS_BY_TAG
+from lexarium.web.v1.operations import iter_operations
 from lexarium.web.v1.responses import V1_PATH
 
 _DESCRIPTION = """A terminology catalogue: records with versions, history, relations, proposals and releases.
@@ -45,24 +47,14 @@ _HEADERS = {
     "Idempotency-Key": "Done once, however often it is sent, for a day.",
     "Last-Event-Id": "Where a live stream resumes.",
 }
-_EXAMPLES = {"q": "working memory", "prefix": "work mem", "version": 1, "from": 1, "to": 2, "If-Match": '"1"'}
-_EXAMPLE_IDS = {
-    "users": "usr_4f1d2c8e9b07a635",
-    "tokens": "tok_5d77d105ab49c581",
-    "webhooks": "whk_8a1e6b3c5d7f9024",
-    "proposals": "prp_0c5a7e3f9d2b4861",
-    "records": find_example_id("concept"),
-    "releases": "2026.1",
-}
-"""By the first segment of a path."""
 
 
 def build_document(title: str) -> dict[str, Any]:
     """Return the document of a service with this title."""
     paths: dict[str, dict[str, Any]] = {}
-    for tag, operation, collection in _iter_operations():
-        path = V1_PATH + operation.path.replace("{collection}", tag)
-        paths.setdefault(path, {})[operation.method.lower()] = _describe_operation(operation, tag, collection)
+    for tag, path, operation, collection in iter_operations():
+        description = _describe_operation(operation, tag, collection)
+        paths.setdefault(V1_PATH + path, {})[operation.method.lower()] = description
     paths |= valpha.build_paths()
     for path, operations in paths.items():
         for description in operations.values():
@@ -80,16 +72,6 @@ def build_document(title: str) -> dict[str, Any]:
     }
 
 
-def _iter_operations() -> Iterator[tuple[str, Operation, Collection | None]]:
-    """Yield each operation with its tag; those on collections for each."""
-    for tag, operations in OPERATIONS_BY_TAG.items():
-        for operation in operations:
-            if operation.on_collection:
-                yield from ((name, operation, collection) for name, collection in COLLECTIONS.items())
-            else:
-                yield tag, operation, None
-
-
 def _describe_operation(operation: Operation, tag: str, collection: Collection | None) -> dict[str, Any]:
     description: dict[str, Any] = {
         "tags": [tag],
@@ -98,8 +80,8 @@ def _describe_operation(operation: Operation, tag: str, collection: Collection |
         "responses": _describe_responses(operation, collection),
         "security": [{"token": []}] if operation.needs_token else [],
     }
-    if text := getdoc(operation.handler):
-        description["description"] = text
+    if operation.description:
+        description["description"] = operation.description
     if parameters := [*_describe_parameters(operation), *_describe_headers(operation)]:
         description["parameters"] = parameters
     if operation.body is not None:
@@ -109,11 +91,10 @@ def _describe_operation(operation: Operation, tag: str, collection: Collection |
 
 
 def _describe_responses(operation: Operation, collection: Collection | None) -> dict[str, Any]:
-    is_cacheable = operation.method == "GET" and operation.cacheable
-    responses = dict(NOT_MODIFIED) if is_cacheable else {}
+    responses = dict(NOT_MODIFIED) if operation.has_etag else {}
     for status, success in operation.responses.items():
         schemas = _find_schema_names(success.content, collection)
-        etag = ("ETag",) if is_cacheable and "ETag" not in success.headers else ()
+        etag = ("ETag",) if operation.has_etag and "ETag" not in success.headers else ()
         responses |= describe_success(status, schemas, (*success.headers, *etag))
     return dict(sorted((responses | refer_to_problems(*operation.error_statuses)).items()))
 
@@ -138,7 +119,7 @@ def _describe_parameters(operation: Operation) -> Iterator[dict[str, Any]]:
 
 def _drop_null(schema: dict[str, Any]) -> dict[str, Any]:
     """Return the schema of a parameter that is present: it cannot be null, only absent."""
-    plain = {key: value for key, value in schema.items() if key not in ("anyOf", "title", "description")}
+    plain = {key: value for key, value in schema.items() if key not in ("anyOf", "description")}
     for alternative in schema.get("anyOf", ()):
         if alternative != {"type": "null"}:
             plain |= alternative
@@ -156,14 +137,26 @@ def _describe_headers(operation: Operation) -> Iterator[dict[str, Any]]:
 def _add_examples(path: str, operation: dict[str, Any]) -> None:
     """Add examples to an operation's parameters, body and responses."""
     segment = path.split("/")[3] if path.count("/") > 2 else ""
-    collection = segment if segment in COLLECTIONS else "concept"
-    identifier = find_example_id(segment) if segment in COLLECTIONS else _EXAMPLE_IDS.get(segment)
-    values = {**_EXAMPLES, "id": identifier, "name": identifier, **find_example("Relate", collection)}
+    examples = _load_examples()
+    by_schema = examples["schemas"]["concept"] | examples["schemas"].get(segment, {})
+    identifier = examples["ids"].get(segment)
+    values = {**examples["parameters"], "id": identifier, "name": identifier, **by_schema["Relate"]}
     for parameter in operation.get("parameters", ()):
         if parameter.get("required") and values.get(parameter["name"]) is not None:
             parameter["example"] = values[parameter["name"]]
     for described in (operation.get("requestBody", {}), *operation["responses"].values()):
         for media in described.get("content", {}).values():
-            example = find_example(media["schema"]["$ref"].rpartition("/")[2], collection)
-            if example is not None:
-                media["example"] = example
+            name = media["schema"]["$ref"].rpartition("/")[2]
+            if name in by_schema:
+                media["example"] = by_schema[name]
+
+
+@cache
+def _load_examples() -> dict[str, Any]:
+    """Return examples of parameters, of ids by the first segment of a path, and of schemas by collection.
+
+    Those of `concept` serve where a collection has none of its own.
+    """
+    examples: dict[str, Any] = orjson.loads(files(__package__).joinpath("examples.json").read_bytes())
+    examples["schemas"]["concept"]["Service"]["version"] = __version__
+    return examples

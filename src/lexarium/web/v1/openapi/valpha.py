@@ -1,12 +1,14 @@
 """Operations and schemas of v-alpha in the document, from the table that declares its resources."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 from typing_extensions import TypedDict
 
 from lexarium.client.models import Decision
-from lexarium.domain.schema.collections import COLLECTIONS, Collection
+from lexarium.domain.schema.collections import COLLECTIONS, SEARCH_HIT_NUMBER_KEY, Collection
 from lexarium.domain.schema.fields import SearchHit
 from lexarium.domain.schema.relation_types import RelationList
 from lexarium.domain.validation import build_valpha_model
@@ -56,11 +58,11 @@ def list_drafts() -> set[type[BaseModel]]:
     return {build_valpha_model(name) for name, collection in COLLECTIONS.items() if collection.in_valpha}
 
 
-def describe_fields(collection: Collection) -> dict[str, Any]:
-    """Return the schemas of the fields of a collection."""
+def describe_fields(fields: Mapping[str, FieldInfo]) -> dict[str, Any]:
+    """Return the schemas of the fields of a model."""
     return {
-        name: {"description": info.description, "type": "integer" if collection.field_types[name] is int else "string"}
-        for name, info in collection.fields.items()
+        name: {"description": info.description, "type": "integer" if info.annotation is int else "string"}
+        for name, info in fields.items()
     }
 
 
@@ -70,48 +72,46 @@ def build_schemas() -> dict[str, Any]:
     for collection in COLLECTIONS.values():
         schemas |= _build_record_schemas(collection)
     alone = [schema_ref(f"Valpha{name_record_schema(collection)}Alone") for collection in COLLECTIONS.values()]
-    hit = {name: {"description": SearchHit.model_fields[name].description, "type": "string"} for name in ("id", "name")}
-    hit["definition_text"] = {"type": "string"}
-    hit["alias"] = {"description": "Other names in one string.", "type": "string"}
-    hit["ID(c)"] = {"description": "Its number, counted from 1 in the order returned.", "type": "integer"}
-    schemas["ValphaHit"] = _build_object("ValphaHit", hit, "A term as v-alpha's search shows it.")
+    number = {"description": "Its number, counted from 1 in the order returned.", "type": "integer"}
+    hit = {**describe_fields(SearchHit.model_fields), SEARCH_HIT_NUMBER_KEY: number}
     every_term = "Terms, the best first; without `q` every term, by name."
-    schemas["ValphaHits"] = {**_list_of(schema_ref("ValphaHit")), "description": every_term, "title": "ValphaHits"}
     every_record = "Records of all collections, with their relations."
-    schemas["VAlphaExport"] = {**_list_of({"anyOf": alone}), "description": every_record, "title": "VAlphaExport"}
-    json_ld = {"additionalProperties": True, "description": "SKOS in JSON-LD.", "title": "JsonldExport"}
-    schemas["JsonldExport"] = {**json_ld, "type": "object"}
-    return schemas
+    return {
+        **schemas,
+        "ValphaHit": _build_object(hit, "A term as v-alpha's search shows it."),
+        "ValphaHits": {**_list_of(schema_ref("ValphaHit")), "description": every_term},
+        "VAlphaExport": {**_list_of({"anyOf": alone}), "description": every_record},
+        "JsonldExport": {"additionalProperties": True, "description": "SKOS in JSON-LD.", "type": "object"},
+    }
 
 
 def _build_record_schemas(collection: Collection) -> dict[str, Any]:
     """Return the schemas of a record in a list and alone; of a collection of v-alpha, also of what GET returns."""
     name, kind = f"Valpha{name_record_schema(collection)}", collection.name
-    fields = describe_fields(collection)
+    fields = describe_fields(collection.fields)
     entries = {f"{name}{view.key.capitalize()}": view for view in collection.relation_lists}
     lists = {view.key: _list_of(schema_ref(entry)) for entry, view in entries.items()}
     alone = {**fields, "type": {"const": kind, "type": "string"}, **lists}
-    schemas = {entry: _build_entry_schema(entry, view) for entry, view in entries.items()}
-    schemas[f"{name}Alone"] = _build_object(f"{name}Alone", alone, f"A {kind} alone, with its relations.")
+    schemas = {entry: _build_entry_schema(view) for entry, view in entries.items()}
+    schemas[f"{name}Alone"] = _build_object(alone, f"A {kind} alone, with its relations.")
     if collection.in_valpha:
-        schemas[name] = _build_object(name, fields, f"A {kind} in v-alpha's lists.")
-        alternatives = [_list_of(schema_ref(name)), schema_ref(f"{name}Alone")]
-        schemas[f"{name}Answer"] = {"anyOf": alternatives, "title": f"{name}Answer"}
+        schemas[name] = _build_object(fields, f"A {kind} in v-alpha's lists.")
+        schemas[f"{name}Answer"] = {"anyOf": [_list_of(schema_ref(name)), schema_ref(f"{name}Alone")]}
     return schemas
 
 
-def _build_entry_schema(name: str, view: RelationList) -> dict[str, Any]:
+def _build_entry_schema(view: RelationList) -> dict[str, Any]:
     properties: dict[str, Any] = {view.id_key: {"type": "string"}, "name": {"type": "string"}}
     if view.shows_relationship:
         properties["relationship"] = _one_of([relation.name for relation in view.relation_types])
     if view.directions:
         properties["direction"] = _one_of(list(view.directions.values()))
-    return _build_object(name, properties)
+    return _build_object(properties)
 
 
-def _build_object(name: str, properties: dict[str, Any], description: str = "") -> dict[str, Any]:
+def _build_object(properties: dict[str, Any], description: str = "") -> dict[str, Any]:
     described = {"description": description} if description else {}
-    return {**described, "properties": properties, "required": list(properties), "title": name, "type": "object"}
+    return {**described, "properties": properties, "required": list(properties), "type": "object"}
 
 
 def _list_of(schema: dict[str, Any]) -> dict[str, Any]:
@@ -124,12 +124,12 @@ def _one_of(values: list[str]) -> dict[str, Any]:
 
 def build_paths() -> dict[str, dict[str, Any]]:
     """Return the operations of v-alpha, by path and method."""
-    return {f"{VALPHA_PATH}/{name}": _describe_resource(resource) for name, resource in RESOURCES.items()}
-
-
-def _describe_resource(resource: ResourceSpec) -> dict[str, Any]:
-    operations = {"get": _describe_get(resource), "options": _describe_options(resource)}
-    return operations if resource.collection is None else {**operations, "post": _describe_post(resource.collection)}
+    paths: dict[str, dict[str, Any]] = {}
+    for name, resource in RESOURCES.items():
+        path = paths[f"{VALPHA_PATH}/{name}"] = {"get": _describe_get(resource), "options": _describe_options(resource)}
+        if resource.collection is not None:
+            path["post"] = _describe_post(resource.collection)
+    return paths
 
 
 def _describe_get(resource: ResourceSpec) -> dict[str, Any]:
@@ -140,40 +140,38 @@ def _describe_get(resource: ResourceSpec) -> dict[str, Any]:
     collection = resource.collection
     schema = f"Valpha{name_record_schema(collection)}Answer" if collection else "ValphaHits"
     problems = refer_to_problems(*((308, 404, 406) if collection else (406,)))
-    return {
-        "tags": [TAG],
-        "operationId": f"valpha_{resource.name}",
-        "summary": f"The whole of {resource.name}, or what the parameters ask for",
-        "description": f"{resource.description} In the order of {resource.order}. Unknown parameters are ignored.",
-        "parameters": parameters,
-        "responses": describe_success(200, {JSON: schema}, ("ETag",)) | NOT_MODIFIED | problems,
-        "security": [],
-    }
+    return _describe_operation(
+        resource.name,
+        f"The whole of {resource.name}, or what the parameters ask for",
+        describe_success(200, {JSON: schema}, ("ETag",)) | NOT_MODIFIED | problems,
+        description=f"{resource.description} In the order of {resource.order}. Unknown parameters are ignored.",
+        parameters=parameters,
+    )
 
 
 def _describe_post(collection: Collection) -> dict[str, Any]:
     created = describe_success(201, {JSON: f"Valpha{name_record_schema(collection)}"}, ("Location",))
     proposed = describe_success(202, {JSON: "ValphaProposal"}, ("Location",))
     content = describe_content(dict.fromkeys(_BODY_TYPES, build_valpha_model(collection.name).__name__))
-    return {
-        "tags": [TAG],
-        "operationId": f"valpha_create_{collection.name}",
-        "summary": f"Create a {collection.name}",
-        "description": "A curator's is published, a contributor's becomes a proposal.",
-        "requestBody": {"required": True, "content": content},
-        "responses": created | proposed | refer_to_problems(400, 401, 408, 413, 415, 422, 429),
-        "security": [{"token": []}],
-    }
+    return _describe_operation(
+        f"create_{collection.name}",
+        f"Create a {collection.name}",
+        created | proposed | refer_to_problems(400, 401, 408, 413, 415, 422, 429),
+        description="A curator's is published, a contributor's becomes a proposal.",
+        requestBody={"required": True, "content": content},
+        security=[{"token": []}],
+    )
 
 
 def _describe_options(resource: ResourceSpec) -> dict[str, Any]:
-    return {
-        "tags": [TAG],
-        "operationId": f"valpha_describe_{resource.name}",
-        "summary": "Its methods, parameters, order, fields and their rules",
-        "responses": describe_success(200, {JSON: "ValphaResource"}) | refer_to_problems(),
-        "security": [],
-    }
+    summary = "Its methods, parameters, order, fields and their rules"
+    responses = describe_success(200, {JSON: "ValphaResource"}) | refer_to_problems()
+    return _describe_operation(f"describe_{resource.name}", summary, responses)
+
+
+def _describe_operation(name: str, summary: str, responses: dict[str, Any], **members: Any) -> dict[str, Any]:
+    operation = {"tags": [TAG], "operationId": f"valpha_{name}", "summary": summary, "responses": responses}
+    return {**operation, "security": [], **members}
 
 
 def _describe_parameter(name: str, text: str) -> dict[str, Any]:

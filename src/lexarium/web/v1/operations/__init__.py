@@ -1,27 +1,27 @@
 """Every operation of v1, by its group in the documentation."""
 
+from collections.abc import Iterator
+
+from lexarium.domain.schema.collections import COLLECTIONS, Collection
+from lexarium.web.v1.operation import Operation
 from lexarium.web.v1.operations import (
     accounts,
     annotate,
     batch,
     changes,
     export,
-    history,
     proposals,
     records,
-    relations,
     releases,
     search,
     service,
-    suggest,
     webhooks,
 )
 
-COLLECTION_TAG = "{collection}"
-OPERATIONS_BY_TAG = {
+_OPERATIONS_BY_TAG = {
     # Routes are tried in this order: the most frequent come first.
-    "search": suggest.OPERATIONS + search.OPERATIONS,
-    COLLECTION_TAG: records.OPERATIONS + history.OPERATIONS + relations.OPERATIONS,
+    "search": search.OPERATIONS,
+    "{collection}": records.OPERATIONS,
     "service": service.OPERATIONS,
     "changes": changes.OPERATIONS,
     "batch": batch.OPERATIONS,
@@ -32,4 +32,15 @@ OPERATIONS_BY_TAG = {
     "webhooks": webhooks.OPERATIONS,
     "export": export.OPERATIONS,
 }
-OPERATIONS = tuple(operation for operations in OPERATIONS_BY_TAG.values() for operation in operations)
+OPERATIONS = tuple(operation for operations in _OPERATIONS_BY_TAG.values() for operation in operations)
+
+
+def iter_operations() -> Iterator[tuple[str, str, Operation, Collection | None]]:
+    """Yield each operation with its tag, its path and its collection: one on collections for each of them."""
+    for tag, operations in _OPERATIONS_BY_TAG.items():
+        for operation in operations:
+            if operation.on_collection:
+                for name, collection in COLLECTIONS.items():
+                    yield name, operation.path.replace("{collection}", name), operation, collection
+            else:
+                yield tag, operation.path, operation, None

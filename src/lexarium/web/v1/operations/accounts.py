@@ -7,67 +7,60 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from lexarium.client import models
-from lexarium.domain.account import Account
-from lexarium.services.access import accounts, passwords
-from lexarium.services.access.accounts import list_accounts as find_accounts
+from lexarium.services.access import accounts, authentication, passwords, tokens
 from lexarium.services.access.accounts import serialize_account
 from lexarium.services.access.permissions import Permission
-from lexarium.services.access.tokens import list_tokens as find_tokens
-from lexarium.services.access.tokens import revoke_token as end_token
 from lexarium.services.access.tokens import serialize_token
+from lexarium.services.idempotency import WriteResponse
 from lexarium.store.position import Snapshot
 from lexarium.store.transaction import Transaction
 from lexarium.web.http.rate_limits import client_address
 from lexarium.web.http.write_requests import await_write
-from lexarium.web.http.write_response import WriteResponse
 from lexarium.web.request_models import NewToken, NewUser, UserChange, parse_model
-from lexarium.web.v1.operation import (
-    JSON,
-    NO_CONTENT,
-    Body,
-    ById,
-    Idempotency,
-    Operation,
-    Parameters,
-    ReadOperation,
-    RequestContext,
-    WriteOperation,
-    json_body,
-    raw_body,
-    returns,
-)
+from lexarium.web.v1.operation import NO_CONTENT, ById, Operation, RequestContext, json_body, raw_body, returns
 from lexarium.web.v1.request_models import SignInRequest
 from lexarium.web.v1.responses import V1_PATH, OrjsonResponse
 
 
-async def get_me(context: RequestContext, _: Parameters) -> Response:
+async def get_me(context: RequestContext) -> Response:
+    """Who the token is of"""
     return OrjsonResponse({**serialize_account(context.caller.account), "token_role": context.caller.role})
 
 
-async def sign_in(context: RequestContext, _: Parameters, body: SignInRequest) -> Response:
+async def sign_in(context: RequestContext, body: SignInRequest) -> Response:
+    """A token for a name and a password, good for a day"""
     sign_ins, address = context.services.limits.sign_in_limiter, client_address(context.request)
     sign_ins.acquire(body.name, address)
     async with sign_ins.hash_semaphore:
-        token, secret = await run_in_threadpool(passwords.sign_in, context.services.database, body.name, body.password)
+        token, secret = await run_in_threadpool(
+            authentication.sign_in, context.services.database, body.name, body.password
+        )
     sign_ins.record_success(body.name, address)
     return OrjsonResponse({**serialize_token(token), "token": secret})
 
 
-def list_users(context: RequestContext, _: Parameters) -> Response:
-    return OrjsonResponse({"items": [serialize_account(each) for each in find_accounts(context.services.database)]})
+def list_users(context: RequestContext) -> Response:
+    """Every account"""
+    found = accounts.list_accounts(context.services.database)
+    return OrjsonResponse({"items": [serialize_account(account) for account in found]})
 
 
-def add_user(context: RequestContext, _: Parameters, body: NewUser, transaction: Transaction) -> WriteResponse:
+def add_user(context: RequestContext, body: NewUser, transaction: Transaction) -> WriteResponse:
+    """Make an account"""
     account = accounts.create_account(transaction, body.name, body.role)
     return WriteResponse(201, serialize_account(account), f"{V1_PATH}/users/{account.id}")
 
 
 def read_user(context: RequestContext, path: ById, snapshot: Snapshot) -> Response:
+    """An account"""
     return OrjsonResponse(serialize_account(accounts.get_account(snapshot, path.id)))
 
 
 async def change_user(context: RequestContext, path: ById, data: dict[str, Any]) -> Response:
-    """An admin changes anyone's role and password; everyone their own password, by telling the old one."""
+    """Change a role or a password
+
+    An admin changes anyone's role and password; everyone their own password, by telling the old one.
+    """
     caller, database, sign_ins = context.caller, context.services.database, context.services.limits.sign_in_limiter
     is_self = path.id == caller.account.id
     if not is_self or "role" in data:
@@ -81,73 +74,68 @@ async def change_user(context: RequestContext, path: ById, data: dict[str, Any])
             if is_self:
                 await run_in_threadpool(passwords.verify_current_password, database, caller, body.old_password)
             digest = await run_in_threadpool(passwords.hash_password, body.password)
-
-    def update(transaction: Transaction) -> Account:
-        return accounts.update_account(transaction, path.id, body.role, digest)
-
-    return OrjsonResponse(serialize_account(await await_write(database, update)))
+    account = await await_write(
+        database, lambda transaction: accounts.update_account(transaction, path.id, body.role, digest)
+    )
+    return OrjsonResponse(serialize_account(account))
 
 
 def erase_user(context: RequestContext, path: ById) -> Response:
-    """The log goes on naming the id; nothing tells any more whose it was."""
+    """Erase an account: its name, password and tokens
+
+    The log goes on naming the id; nothing tells any more whose it was.
+    """
     accounts.erase_account(context.services.database, path.id)
     return Response(status_code=204)
 
 
-def list_tokens(context: RequestContext, _: Parameters) -> Response:
+def list_tokens(context: RequestContext) -> Response:
+    """One's own tokens; an admin's, everyone's"""
     caller = context.caller
-    tokens = [
+    found = [
         token
-        for token in find_tokens(context.services.database)
+        for token in tokens.list_tokens(context.services.database)
         if caller.has_permission(Permission.ADMINISTER) or token.account.id == caller.account.id
     ]
-    return OrjsonResponse({"items": [serialize_token(token) for token in tokens]})
+    return OrjsonResponse({"items": [serialize_token(token) for token in found]})
 
 
-async def add_token(context: RequestContext, _: Parameters, body: NewToken) -> Response:
-    """With a token from sign-in this needs the password: the new token outlives the session."""
+async def add_token(context: RequestContext, body: NewToken) -> Response:
+    """Make a token; its secret is told this once
+
+    With a token from sign-in this needs the password: the new token outlives the session.
+    """
     caller, sign_ins = context.caller, context.services.limits.sign_in_limiter
     if caller.in_session:
         sign_ins.acquire(caller.account.name, client_address(context.request))
     async with sign_ins.hash_semaphore if caller.in_session else nullcontext():
         token, secret = await run_in_threadpool(
-            passwords.issue_token, context.services.database, caller, **body.model_dump()
+            tokens.issue_token, context.services.database, caller, **body.model_dump()
         )
     return OrjsonResponse({**serialize_token(token), "token": secret}, 201)
 
 
 def revoke_token(context: RequestContext, path: ById) -> Response:
-    end_token(context.services.database, path.id, context.caller)
+    """Revoke a token, and all that were made with it"""
+    tokens.revoke_token(context.services.database, path.id, context.caller)
     return Response(status_code=204)
 
 
 # fmt: off
 OPERATIONS = (
-    Operation("GET", "/me", "me", "Who the token is of",
-              get_me, returns(models.Me), authenticated=True),
-    Operation("POST", "/sign-in", "sign_in", "A token for a name and a password, good for a day",
-              sign_in, returns(models.TokenWithSecret), body=json_body(SignInRequest),
-              idempotency=Idempotency.REJECTED,
-              errors=(401, 429)),
-    Operation("GET", "/users", "users", "Every account",
-              list_users, returns(models.Accounts), permission=Permission.ADMINISTER),
-    WriteOperation("POST", "/users", "add_user", "Make an account",
-                   add_user, returns(models.Account, "Location", status=201), permission=Permission.ADMINISTER,
-                   body=Body({JSON: NewUser}, lambda data: parse_model(NewUser, data, "This is not a valid account."))),
-    ReadOperation("GET", "/users/{id}", "read_user", "An account",
-                  read_user, returns(models.Account), ById, permission=Permission.ADMINISTER, errors=(404,)),
-    Operation("PATCH", "/users/{id}", "change_user", "Change a role or a password",
-              change_user, returns(models.Account), ById, authenticated=True, body=raw_body(UserChange),
+    Operation("GET", "/me", get_me, returns(models.Me), name="me", needs_token=True),
+    Operation("POST", "/sign-in", sign_in, returns(models.TokenWithSecret), returns_secret=True, errors=(401, 429)),
+    Operation("GET", "/users", list_users, returns(models.Accounts), name="users", permission=Permission.ADMINISTER),
+    Operation("POST", "/users", add_user, returns(models.Account, "Location", status=201),
+              permission=Permission.ADMINISTER, body=json_body(NewUser, "This is not a valid account.", strict=False)),
+    Operation("GET", "/users/{id}", read_user, returns(models.Account), permission=Permission.ADMINISTER),
+    Operation("PATCH", "/users/{id}", change_user, returns(models.Account), needs_token=True, body=raw_body(UserChange),
+              errors=(403, 409)),
+    Operation("DELETE", "/users/{id}", erase_user, NO_CONTENT, permission=Permission.ADMINISTER, errors=(409,)),
+    Operation("GET", "/tokens", list_tokens, returns(models.Tokens), name="tokens", needs_token=True),
+    Operation("POST", "/tokens", add_token, returns(models.TokenWithSecret, status=201), needs_token=True,
+              returns_secret=True, body=json_body(NewToken, "This is not a valid token.", strict=False),
               errors=(403, 404, 409)),
-    Operation("DELETE", "/users/{id}", "erase_user", "Erase an account: its name, password and tokens",
-              erase_user, NO_CONTENT, ById, permission=Permission.ADMINISTER, errors=(404, 409)),
-    Operation("GET", "/tokens", "tokens", "One's own tokens; an admin's, everyone's",
-              list_tokens, returns(models.Tokens), authenticated=True),
-    Operation("POST", "/tokens", "add_token", "Make a token; its secret is told this once",
-              add_token, returns(models.TokenWithSecret, status=201), authenticated=True,
-              body=Body({JSON: NewToken}, lambda data: parse_model(NewToken, data, "This is not a valid token.")),
-              idempotency=Idempotency.REJECTED, errors=(403, 404, 409)),
-    Operation("DELETE", "/tokens/{id}", "revoke_token", "Revoke a token, and all that were made with it",
-              revoke_token, NO_CONTENT, ById, authenticated=True, errors=(403, 404)),
+    Operation("DELETE", "/tokens/{id}", revoke_token, NO_CONTENT, needs_token=True, errors=(403,)),
 )
 # fmt: on

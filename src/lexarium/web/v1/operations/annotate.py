@@ -1,6 +1,5 @@
 """Find terms in a text."""
 
-import asyncio
 import codecs
 from collections.abc import Iterable, Iterator
 from itertools import islice
@@ -13,20 +12,21 @@ from starlette.responses import Response, StreamingResponse
 
 from lexarium.client.models import Annotations
 from lexarium.domain.schema.collections import DEFAULT_SEARCH_COLLECTIONS
-from lexarium.search.annotator import Annotator, Mention
-from lexarium.services.search.annotator_cache import AnnotatorCache
+from lexarium.search.annotator import Mention
 from lexarium.services.serializers import iter_annotations
+from lexarium.web.annotator import get_annotator
 from lexarium.web.http.limits import Limits
 from lexarium.web.http.problems import HTTPProblem
 from lexarium.web.http.request_body import get_media_type
 from lexarium.web.http.streaming import iter_chunks, read_first_chunk
+from lexarium.web.request_models import parse_model
 from lexarium.web.v1.operation import (
+    INVALID_BODY,
     JSON,
     Body,
     Operation,
     Parameters,
     RequestContext,
-    parse_body,
     read_json,
     returns,
 )
@@ -34,7 +34,6 @@ from lexarium.web.v1.operations.search import CollectionsParam
 from lexarium.web.v1.request_models import TextRequest
 
 MAX_TEXT_BYTES = 10 << 20
-_READY_SECONDS = 10
 _MAX_BYTES_IN_MEMORY = 1 << 20
 _CHUNK_BYTES = 1 << 16
 _MAX_ANNOTATIONS = 1_000_000
@@ -53,7 +52,9 @@ class AnnotateParameters(Parameters):
 
 
 async def annotate(context: RequestContext, query: AnnotateParameters) -> Response:
-    """Find terms in `text/plain` (UTF-8, up to 10 MiB) or in `{"text": …}`.
+    """Every mention of a term's name or alias in a text
+
+    Find terms in `text/plain` (UTF-8, up to 10 MiB) or in `{"text": …}`.
 
     Mentions are leftmost-longest, on the boundaries of words, whatever their case, accents and number. An ambiguous
     one is listed once for each record. `start` and `end` count code points. `truncated` says that the answer ends after
@@ -68,22 +69,12 @@ async def annotate(context: RequestContext, query: AnnotateParameters) -> Respon
     return StreamingResponse(iter_chunks(first_chunk, chunks, limits), media_type=JSON, headers=headers)
 
 
-async def get_annotator(annotator_cache: AnnotatorCache) -> Annotator:
-    """Return the annotator with the present names. Waits without a thread. Raises a 503 if that takes long."""
-    try:
-        async with asyncio.timeout(_READY_SECONDS):
-            return await asyncio.wrap_future(annotator_cache.get_current())
-    except TimeoutError:
-        detail = "The names of the catalogue are still being read, as after every start. Try again."
-        raise HTTPProblem(503, detail, {"Retry-After": str(_READY_SECONDS)}) from None
-
-
 async def _read_text(request: Request, limits: Limits) -> Iterable[str]:
     if get_media_type(request) == _TEXT:
         return await _spool_text(request, limits)
     if get_media_type(request) != JSON:
         raise HTTPProblem(415, f"The body must be {_TEXT} or {JSON}.")
-    return [parse_body(TextRequest, await read_json(request, limits)).text]
+    return [parse_model(TextRequest, await read_json(request, limits), INVALID_BODY, strict=True).text]
 
 
 async def _spool_text(request: Request, limits: Limits) -> Iterator[str]:
@@ -142,7 +133,6 @@ def render_annotations(mentions_by_chunk: Iterator[list[Mention]]) -> Iterator[b
 
 # fmt: off
 OPERATIONS = (
-    Operation("POST", "/annotate", "annotate", "Every mention of a term's name or alias in a text",
-              annotate, returns(Annotations), AnnotateParameters, body=Body({_TEXT: "PlainText", JSON: TextRequest})),
+    Operation("POST", "/annotate", annotate, returns(Annotations), body=Body({_TEXT: "PlainText", JSON: TextRequest})),
 )
 # fmt: on

@@ -11,6 +11,7 @@ from starlette.responses import Response
 from lexarium.client.models import BatchResult
 from lexarium.services.access.permissions import Permission
 from lexarium.services.curation.batch import run_batch
+from lexarium.services.idempotency import WriteResponse, make_idempotent
 from lexarium.services.records.lookup import VersionedRecord
 from lexarium.store.database import Database
 from lexarium.store.transaction import Transaction
@@ -19,14 +20,15 @@ from lexarium.web.http.limits import Limits
 from lexarium.web.http.problems import HTTPProblem
 from lexarium.web.http.request_body import get_media_type
 from lexarium.web.http.write_requests import build_idempotency_request
-from lexarium.web.http.write_response import WriteResponse, make_idempotent
-from lexarium.web.v1.operation import Body, Operation, Parameters, RequestContext, Success
+from lexarium.web.v1.operation import Body, Operation, RequestContext, Success
 
 _NDJSON = "application/x-ndjson"
 
 
-async def run_batch_request(context: RequestContext, _: Parameters) -> Response:
-    """Do many writes.
+async def run_batch_request(context: RequestContext) -> Response:
+    """Many writes, all or nothing: one JSON object a line
+
+    Do many writes.
 
     Lines: `{"op": "create", "collection", "record"}`, `{"op": "update", "id", "change"}`, `{"op": "retire", "id"}`,
     `{"op": "relate", "id", "relation", "target"}`, `{"op": "unrelate", …}`; each but create may have a `version`.
@@ -85,8 +87,8 @@ async def _iter_lines(request: Request, limits: Limits, digest: "hashlib._Hash")
 
 # fmt: off
 OPERATIONS = (
-    Operation("POST", "/batch", "batch", "Many writes, all or nothing: one JSON object a line",
-              run_batch_request, {200: Success({_NDJSON: "BatchResults"})}, body=Body({_NDJSON: "Batch"}),
-              permission=Permission.PUBLISH, headers=("Idempotency-Key",), errors=(409,)),
+    Operation("POST", "/batch", run_batch_request, {200: Success({_NDJSON: "BatchResults"})}, name="batch",
+              body=Body({_NDJSON: "Batch"}), permission=Permission.PUBLISH, headers=("Idempotency-Key",),
+              errors=(409,)),
 )
 # fmt: on

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress
-from typing import Annotated
+from typing import Annotated, Any
 
 import orjson
 from pydantic import AfterValidator, Field
@@ -13,16 +13,13 @@ from starlette.responses import Response, StreamingResponse
 from lexarium.client.models import Changes
 from lexarium.domain.change import Change
 from lexarium.domain.errors import Conflict, DatabaseDamaged, Unauthenticated
-from lexarium.services.records.catalogue_state import get_position
-from lexarium.services.records.queries import list_changes as find_changes
-from lexarium.services.records.queries import list_changes_newest
+from lexarium.services.records import queries
 from lexarium.services.serializers import serialize_change
 from lexarium.store.database import Database
+from lexarium.store.position import read_position
 from lexarium.web.http.problems import HTTPProblem
-from lexarium.web.http.streaming import EventStream
 from lexarium.web.request_models import validate_collection
 from lexarium.web.v1.operation import JSON, Operation, Parameters, RequestContext, Success
-from lexarium.web.v1.responses import json_response
 
 _MAX_SEQ = 2**53
 _MAX_DIGITS = len(str(_MAX_SEQ))
@@ -44,8 +41,10 @@ class ChangeParameters(Parameters):
     )
 
 
-async def list_changes(context: RequestContext, query: ChangeParameters) -> Response:
-    """Without `since`, JSON begins with the first change of all; a live stream with the next that is made.
+async def list_changes(context: RequestContext, query: ChangeParameters) -> Response | dict[str, Any]:
+    """The changes after one, in order; with `Accept: text/event-stream` live
+
+    Without `since`, JSON begins with the first change of all; a live stream with the next that is made.
 
     A live stream resumes after `Last-Event-ID`, whatever `since` says: the `id` of an event, or a `seq`. It ends by
     itself now and then: its client is to come back after the second that `retry` tells. Where the catalogue has lost
@@ -54,21 +53,23 @@ async def list_changes(context: RequestContext, query: ChangeParameters) -> Resp
     request, database = context.request, context.services.database
     collections = [] if query.collection is None else [query.collection]
     if _EVENT_STREAM not in request.headers.get("accept", ""):
-        found = await run_in_threadpool(list_changes_newest, database, query.since or 0, query.limit, collections)
+        found = await run_in_threadpool(
+            queries.list_changes_newest, database, query.since or 0, query.limit, collections
+        )
         last = found[-1].seq if found else query.since or 0
-        return json_response({"items": [serialize_change(change) for change in found], "next": last})
+        return {"items": [serialize_change(change) for change in found], "next": last}
     event_id = request.headers.get("last-event-id")
     start, epoch = (query.since, None) if event_id is None else _parse_event_id(event_id)
     if start is None:
         start = database.get_position().revision
     else:
         await run_in_threadpool(_require_same_epoch, database, epoch)
-        await run_in_threadpool(list_changes_newest, database, start, 1, collections)
+        await run_in_threadpool(queries.list_changes_newest, database, start, 1, collections)
     headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
-    if getattr(request.state, "head", False):
+    if request.method == "HEAD":
         return Response(media_type=_EVENT_STREAM, headers=headers)
     context.services.event_streams.require_capacity()
-    return StreamingResponse(_open_stream(context, start, collections), media_type=_EVENT_STREAM, headers=headers)
+    return StreamingResponse(_stream_events(context, start, collections), media_type=_EVENT_STREAM, headers=headers)
 
 
 def _parse_event_id(text: str) -> tuple[int, str | None]:
@@ -84,7 +85,7 @@ def _require_same_epoch(database: Database, epoch: str | None) -> None:
     if epoch is None:
         return
     with database.read(from_primary=True) as snapshot:
-        position = get_position(snapshot)
+        position = read_position(snapshot)
     if position.epoch != epoch:
         raise Conflict(
             "The catalogue has lost changes since, or was restored: some that you were told of may not be there. "
@@ -96,57 +97,47 @@ def _require_same_epoch(database: Database, epoch: str | None) -> None:
 def _read_batch(database: Database, epoch: str, since: int, collections: list[str]) -> tuple[list[Change], int] | None:
     """Return some changes, and the seq up to which there are no others; None in another epoch."""
     with database.read() as snapshot:
-        position = get_position(snapshot)
+        position = read_position(snapshot)
         if position.epoch != epoch:
             return None
-        changes = find_changes(snapshot, since, _BATCH, collections)
+        changes = queries.list_changes(snapshot, since, _BATCH, collections)
         return changes, changes[-1].seq if len(changes) == _BATCH else position.revision
 
 
-async def _stream_events(
-    context: RequestContext, stream: EventStream, since: int, collections: list[str]
-) -> AsyncIterator[bytes]:
-    """Yield each change as an event when the client takes it: nothing is read ahead.
+async def _stream_events(context: RequestContext, since: int, collections: list[str]) -> AsyncIterator[bytes]:
+    """Yield each change as an event when the client takes it, for as long as a stream may last and the client may read.
 
-    Events end where another epoch begins: its numbers mean other changes.
+    Nothing is read ahead. Events end where another epoch begins: its numbers mean other changes.
     """
     idle_seconds = 0.0
-    database = context.services.database
-    epoch = database.get_position().epoch
-    while stream.is_alive and database.get_position().epoch == epoch:
-        await context.services.gate.require_reader(
-            context.request
-        )  # in every round: a token may expire while nothing changes
-        if database.get_position().revision > since:
-            batch = await run_in_threadpool(_read_batch, database, epoch, since, collections)
-            if batch is None:
-                return
-            changes, since = batch
-            for change in changes:
-                event_id = f"{change.seq}{_ID_SEPARATOR}{epoch}".encode()
-                yield b"id: %b\nevent: change\ndata: %b\n\n" % (event_id, orjson.dumps(serialize_change(change)))
-            if changes:
-                idle_seconds = 0.0
-                continue
-        if idle_seconds >= _HEARTBEAT_SECONDS:
-            yield b": still here\n\n"
-            idle_seconds = 0.0
-        await asyncio.sleep(_POLL_SECONDS)
-        idle_seconds += _POLL_SECONDS
-
-
-async def _open_stream(context: RequestContext, since: int, collections: list[str]) -> AsyncIterator[bytes]:
-    """Yield events for as long as a stream may last and the client may read."""
-    with context.services.event_streams.open_stream() as stream, suppress(Unauthenticated, DatabaseDamaged):
+    services, database = context.services, context.services.database
+    with services.event_streams.open_stream() as is_alive, suppress(Unauthenticated, DatabaseDamaged):
         yield b"retry: 1000\n\n"
-        async for event in _stream_events(context, stream, since, collections):
-            yield event
+        epoch = database.get_position().epoch
+        while is_alive() and database.get_position().epoch == epoch:
+            # In every round: a token may expire while nothing changes.
+            await services.gate.require_reader(context.request)
+            if database.get_position().revision > since:
+                batch = await run_in_threadpool(_read_batch, database, epoch, since, collections)
+                if batch is None:
+                    return
+                changes, since = batch
+                for change in changes:
+                    event_id = f"{change.seq}{_ID_SEPARATOR}{epoch}".encode()
+                    yield b"id: %b\nevent: change\ndata: %b\n\n" % (event_id, orjson.dumps(serialize_change(change)))
+                if changes:
+                    idle_seconds = 0.0
+                    continue
+            if idle_seconds >= _HEARTBEAT_SECONDS:
+                yield b": still here\n\n"
+                idle_seconds = 0.0
+            await asyncio.sleep(_POLL_SECONDS)
+            idle_seconds += _POLL_SECONDS
 
 
 # fmt: off
 OPERATIONS = (
-    Operation("GET", "/changes", "changes", "The changes after one, in order; with `Accept: text/event-stream` live",
-              list_changes, {200: Success({JSON: Changes, _EVENT_STREAM: "Events"})}, ChangeParameters,
+    Operation("GET", "/changes", list_changes, {200: Success({JSON: Changes, _EVENT_STREAM: "Events"})}, name="changes",
               headers=("Last-Event-Id",), errors=(409,)),
 )
 # fmt: on

@@ -7,29 +7,27 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 from starlette.concurrency import run_in_threadpool
-from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from lexarium import __version__
 from lexarium.domain import rendering
 from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.formats.registry import FORMATS, Format
-from lexarium.services.records.catalogue_state import get_position
 from lexarium.services.records.queries import resolve_revision
 from lexarium.services.transfer import export as exports
 from lexarium.store.database import Database
-from lexarium.store.position import Position
-from lexarium.web.http.conditional import etag_matches, read_conditional_headers
+from lexarium.store.position import Position, read_position
+from lexarium.web.http.conditional import build_not_modified, etag_matches, read_conditional_headers
 from lexarium.web.http.encodings import choose_encoding, encode_chunks, encoding_headers
-from lexarium.web.http.negotiation import choose_media_type
-from lexarium.web.http.problems import HTTPProblem
+from lexarium.web.http.negotiation import choose_format
 from lexarium.web.http.streaming import iter_chunks, read_first_chunk
 from lexarium.web.request_models import validate_collection
 from lexarium.web.v1.operation import Operation, Parameters, RequestContext, Success
 from lexarium.web.v1.operations.records import AsOfParam, ReleaseParam
 
 EXPORT_FORMATS = {name: item for name, item in FORMATS.items() if item.can_write}
-_BY_MEDIA_TYPE = {item.media_type: item for item in EXPORT_FORMATS.values()}
+_MEDIA_TYPES = {name: item.media_type for name, item in EXPORT_FORMATS.items()}
+_VARY = {"vary": "Accept, Accept-Encoding"}
 _NOT_IN_FILE_NAME = re.compile(r"[^a-z0-9]+")
 
 
@@ -65,23 +63,26 @@ class ExportParameters(Parameters):
 
 
 async def export(context: RequestContext, query: ExportParameters) -> Response:
-    """Streamed, all of one state, however long it takes. `v-alpha` holds published records, the others all of them."""
+    """The catalogue as a document in any format
+
+    Streamed, all of one state, however long it takes. `v-alpha` holds published records, the others all of them.
+    """
     request, database, limits = context.request, context.services.database, context.services.limits
-    chosen_format = EXPORT_FORMATS[query.format] if query.format else _negotiate_format(request)
+    chosen_format = EXPORT_FORMATS[query.format or choose_format(request, _MEDIA_TYPES, "The catalogue", _VARY)]
     about = context.services.settings.vocabulary
     position = await run_in_threadpool(_find_position, database, query.release, query.as_of)
-    accepted, if_none_match, _ = read_conditional_headers(request.scope)
-    encoding = choose_encoding(accepted)
+    accept_encoding, if_none_match, _ = read_conditional_headers(request.scope)
+    encoding = choose_encoding(accept_encoding)
     fingerprint = repr((about, chosen_format.name, query.collection, __version__, rendering.RENDERING_VERSION))
     digest = hashlib.sha256(fingerprint.encode()).hexdigest()[:16]
     etag = f'"{position.epoch}-{position.revision}-{digest}-{encoding}"'
-    headers = {"etag": etag, "cache-control": "no-cache", "vary": "Accept, Accept-Encoding"}
-    if if_none_match is not None and etag_matches(etag.encode(), if_none_match):
-        return Response(status_code=304, headers=headers)
+    headers = {"etag": etag, "cache-control": "no-cache", **_VARY}
+    if etag_matches(etag.encode(), if_none_match):
+        return build_not_modified((name.encode(), value.encode()) for name, value in headers.items())
     name = _build_file_name(about.title, query.collection, query.release or f"r{position.revision}", chosen_format)
     headers["content-disposition"] = f'attachment; filename="{name}"'
     headers |= {name.decode(): value.decode() for name, value in encoding_headers(encoding)}
-    if getattr(request.state, "head", False):
+    if request.method == "HEAD":
         return StreamingResponse(iter(()), headers=headers, media_type=chosen_format.media_type)
     collections = list(COLLECTIONS.values()) if query.collection is None else [COLLECTIONS[query.collection]]
     document = await run_in_threadpool(
@@ -94,17 +95,9 @@ async def export(context: RequestContext, query: ExportParameters) -> Response:
     )
 
 
-def _negotiate_format(request: Request) -> Format:
-    media_type = choose_media_type(",".join(request.headers.getlist("accept")), list(_BY_MEDIA_TYPE))
-    if media_type is None:
-        known = ", ".join(f"{item.name} ({name})" for name, item in _BY_MEDIA_TYPE.items())
-        raise HTTPProblem(406, f"The catalogue can be had as {known}.", {"vary": "Accept, Accept-Encoding"})
-    return _BY_MEDIA_TYPE[media_type]
-
-
 def _find_position(database: Database, release: str | None, as_of: int | None) -> Position:
     with database.read() as snapshot:
-        return get_position(snapshot)._replace(revision=resolve_revision(snapshot, release, as_of))
+        return read_position(snapshot)._replace(revision=resolve_revision(snapshot, release, as_of))
 
 
 def _build_file_name(title: str, collection: str | None, state: str, format: Format) -> str:
@@ -112,10 +105,9 @@ def _build_file_name(title: str, collection: str | None, state: str, format: For
     return "-".join([words, *([collection] if collection else []), state]) + format.extensions[0]
 
 
-_DOCUMENTS = {media_type: schema_name(item) for media_type, item in _BY_MEDIA_TYPE.items()}
+_DOCUMENTS = {item.media_type: schema_name(item) for item in EXPORT_FORMATS.values()}
 # fmt: off
 OPERATIONS = (
-    Operation("GET", "/export", "export", "The catalogue as a document in any format",
-              export, {200: Success(_DOCUMENTS, ("ETag", "Content-Disposition"))}, ExportParameters, errors=(404, 406)),
+    Operation("GET", "/export", export, {200: Success(_DOCUMENTS, ("ETag", "Content-Disposition"))}, errors=(404, 406)),
 )
 # fmt: on

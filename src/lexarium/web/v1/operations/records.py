@@ -1,4 +1,4 @@
-"""List, create, read, replace, patch and retire records."""
+"""Operations on the records of a collection: list and edit them, read their versions and relations."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
@@ -7,20 +7,29 @@ import orjson
 from pydantic import AfterValidator, Field, ValidationInfo
 from starlette.responses import Response
 
-from lexarium.client.models import Proposal as ProposalDict
-from lexarium.client.models import Record, RecordPage
+from lexarium.client import models
+from lexarium.domain.change import Change
 from lexarium.domain.edit import to_draft
 from lexarium.domain.proposal import Proposal
 from lexarium.domain.record import ListQuery, RecordState
 from lexarium.domain.schema.collections import Collection
 from lexarium.domain.text.characters import name_key
 from lexarium.domain.timestamps import parse_timestamp
+from lexarium.services.access.permissions import Permission
 from lexarium.services.curation import submissions
+from lexarium.services.curation.record_writer import RecordWriter
+from lexarium.services.idempotency import WriteResponse
 from lexarium.services.records import queries
-from lexarium.services.records.lookup import VersionedRecord, get_published
-from lexarium.services.serializers import list_record_fields, serialize_proposal, serialize_record
+from lexarium.services.records.lookup import VersionedRecord, get_record
+from lexarium.services.serializers import (
+    list_record_fields,
+    serialize_difference,
+    serialize_proposal,
+    serialize_record,
+    serialize_version,
+)
+from lexarium.store.position import Snapshot, read_position
 from lexarium.store.transaction import Transaction
-from lexarium.web.http.write_response import WriteResponse
 from lexarium.web.v1.operation import (
     READ_ERRORS,
     WRITE_ERRORS,
@@ -29,15 +38,16 @@ from lexarium.web.v1.operation import (
     Parameters,
     RecordDraft,
     RequestContext,
-    WriteOperation,
     raw_body,
     returns,
     split_commas,
 )
-from lexarium.web.v1.responses import V1_PATH, json_response, record_path, record_response, version_etag
+from lexarium.web.v1.request_models import MergeRequest, RelateRequest, RevertRequest
+from lexarium.web.v1.responses import V1_PATH, json_response, version_etag
 
 _MAX_PAGE = 1_000
 ReleaseParam = Annotated[str | None, Field(max_length=100, description="Read a release instead of the present.")]
+VersionParam = Annotated[int, Field(ge=1, le=2**31 - 1)]
 AsOfParam = Annotated[int | None, Field(ge=0, le=2**53, description="Read an earlier revision instead of the present.")]
 
 
@@ -45,6 +55,9 @@ def _reject_nul(text: str) -> str:
     if "\x00" in text:
         raise ValueError("holds the character U+0000, which no record has.")
     return text
+
+
+_Text = Annotated[str | None, AfterValidator(_reject_nul)]
 
 
 def _limit_ids(ids: str) -> str:
@@ -79,18 +92,12 @@ class ListParameters(Parameters):
     fields_: Annotated[str | None, AfterValidator(_validate_fields)] = Field(
         None, alias="fields", max_length=1_000, description="Only these, separated by commas."
     )
-    name: Annotated[str | None, AfterValidator(_reject_nul)] = Field(
-        None, max_length=10_000, description="With this name, ignoring case."
-    )
-    ids: Annotated[str | None, AfterValidator(_reject_nul), AfterValidator(_limit_ids)] = Field(
+    name: _Text = Field(None, max_length=10_000, description="With this name, ignoring case.")
+    ids: Annotated[_Text, AfterValidator(_limit_ids)] = Field(
         None, max_length=100_000, description="Only these, separated by commas."
     )
-    class_: Annotated[str | None, AfterValidator(_reject_nul)] = Field(
-        None, alias="class", max_length=100, description="Only of the class with this id, `ctp_…`."
-    )
-    user: Annotated[str | None, AfterValidator(_reject_nul)] = Field(
-        None, max_length=100, description="Only those that the user with this id, `usr_…`, owns."
-    )
+    class_: _Text = Field(None, alias="class", max_length=100, description="Only of the class with this id, `ctp_…`.")
+    user: _Text = Field(None, max_length=100, description="Only those that the user with this id, `usr_…`, owns.")
     state: RecordState = Field(RecordState.PUBLISHED, description="published, retired or merged.")
     flagged: bool | None = Field(
         None, description="Only those that wait for a curator's look, or only those that do not."
@@ -115,7 +122,34 @@ class RetireParameters(ById):
     replaced_by: str | None = Field(None, max_length=100, description="The record to use instead.")
 
 
+class VersionParameters(ById):
+    """A version of a record."""
+
+    version: VersionParam = Field(description="The number of the version.")
+
+
+class DiffParameters(ById):
+    """Two versions of a record."""
+
+    from_: VersionParam = Field(alias="from", description="The earlier version.")
+    to: VersionParam = Field(description="The later version.")
+
+
+class HierarchyParameters(ById):
+    """Parameters of ancestors and descendants."""
+
+    relation: str | None = Field(None, max_length=100, description="Only along this hierarchy; else along all.")
+
+
+class RelationParameters(ById):
+    """A relation to remove."""
+
+    relation: str = Field(max_length=100, description="The name of the relation.")
+    target: str = Field(max_length=2_000, description="What it points to.")
+
+
 def list_records(context: RequestContext, query: ListParameters) -> Response:
+    """List {collection} records"""
     database = context.services.database
     with database.read() as snapshot:
         listing = ListQuery(
@@ -147,52 +181,41 @@ def list_records(context: RequestContext, query: ListParameters) -> Response:
 
 
 def read_record(context: RequestContext, query: ReadParameters) -> Response:
-    return _read(context, query, context.collection)
-
-
-def read_any_record(context: RequestContext, query: ReadParameters) -> Response:
-    return _read(context, query, None)
-
-
-def _read(context: RequestContext, query: ReadParameters, collection: Collection | None) -> Response:
-    database = context.services.database
+    """Read a {collection}"""
+    database, collection = context.services.database, context.path_collection
     if query.release is None and query.as_of is None:
-        return record_response(queries.get_current_record(database, query.id, collection))
-    with database.read() as snapshot:
-        revision = queries.resolve_revision(snapshot, query.release, query.as_of)
-        return record_response(queries.get_record_at(snapshot, query.id, revision, collection))
+        change = queries.get_current_record(database, query.id, collection)
+    else:
+        with database.read() as snapshot:
+            revision = queries.resolve_revision(snapshot, query.release, query.as_of)
+            change = queries.get_record_at(snapshot, query.id, revision, collection)
+    return json_response(serialize_record(change), etag=version_etag(change.version))
 
 
-def create_record(
-    context: RequestContext, _: Parameters, draft: dict[str, Any], transaction: Transaction
-) -> WriteResponse:
-    return to_write_response(
-        submissions.open_writer(transaction, context.caller).create(context.collection, draft), 201
-    )
+def create_record(context: RequestContext, draft: dict[str, Any], transaction: Transaction) -> WriteResponse:
+    """Create a {collection}"""
+    writer = submissions.open_writer(transaction, context.caller)
+    return to_write_response(writer.create(context.collection, draft), 201)
 
 
 def replace_record(
     context: RequestContext, path: ById, draft: dict[str, Any], transaction: Transaction
 ) -> WriteResponse:
-    before = _find_matching(context, path.id, transaction)
-    writer = submissions.open_writer(transaction, context.caller)
+    """Replace a {collection}"""
+    before, writer = context.find_expected(path.id, transaction), submissions.open_writer(transaction, context.caller)
     return to_write_response(writer.update(before, _drop_unchanged_system_fields(before, draft)))
 
 
 def patch_record(context: RequestContext, path: ById, patch: dict[str, Any], transaction: Transaction) -> WriteResponse:
-    before = _find_matching(context, path.id, transaction)
-    writer = submissions.open_writer(transaction, context.caller)
+    """Change fields of a {collection}"""
+    before, writer = context.find_expected(path.id, transaction), submissions.open_writer(transaction, context.caller)
     return to_write_response(writer.patch(before, _drop_unchanged_system_fields(before, patch)))
 
 
 def retire_record(context: RequestContext, query: RetireParameters, transaction: Transaction) -> WriteResponse:
-    before = _find_matching(context, query.id, transaction)
-    return to_write_response(submissions.open_writer(transaction, context.caller).retire(before, query.replaced_by))
-
-
-def _find_matching(context: RequestContext, identifier: str, transaction: Transaction) -> VersionedRecord:
-    """Return the record, at a version that `If-Match` names."""
-    return context.if_match.require(get_published(transaction.connection, context.collection, identifier))
+    """Retire a {collection}"""
+    before, writer = context.find_expected(query.id, transaction), submissions.open_writer(transaction, context.caller)
+    return to_write_response(writer.retire(before, query.replaced_by))
 
 
 def _drop_unchanged_system_fields(before: VersionedRecord, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -206,45 +229,111 @@ def _drop_unchanged_system_fields(before: VersionedRecord, given: Mapping[str, A
     }
 
 
+def list_versions(context: RequestContext, path: ById, snapshot: Snapshot) -> dict[str, Any]:
+    """Every version, the newest first"""
+    versions = queries.list_versions(snapshot, context.collection, path.id, read_position(snapshot).revision)
+    return {"items": [serialize_version(change) for change in versions]}
+
+
+def read_version(context: RequestContext, path: VersionParameters, snapshot: Snapshot) -> dict[str, Any]:
+    """One version"""
+    return serialize_record(queries.get_version(snapshot, context.collection, path.id, path.version))
+
+
+def compare_versions(context: RequestContext, query: DiffParameters, snapshot: Snapshot) -> dict[str, Any]:
+    """What differs between two versions, field by field"""
+    differences = queries.diff_versions(snapshot, context.collection, query.id, query.from_, query.to)
+    items = [serialize_difference(difference) for difference in differences]
+    return {"from": query.from_, "to": query.to, "items": items}
+
+
+def revert(context: RequestContext, path: ById, body: RevertRequest, transaction: Transaction) -> WriteResponse:
+    """Make it what it was at a version, as a new version"""
+    past = queries.get_version(transaction.flush(), context.collection, path.id, body.version)
+    current = context.require_expected(get_record(transaction.flush(), path.id))
+    return to_write_response(RecordWriter(transaction, context.caller).revert(past, current.version))
+
+
+def merge(context: RequestContext, path: ById, body: MergeRequest, transaction: Transaction) -> WriteResponse:
+    """Merge it into another; answers the survivor"""
+    before = context.find_expected(path.id, transaction)
+    return to_write_response(RecordWriter(transaction, context.caller).merge(before, body.into))
+
+
+def list_relations(context: RequestContext, path: ById, snapshot: Snapshot) -> dict[str, Any]:
+    """Its relations, in both directions, with names"""
+    return {"items": queries.list_related(snapshot, _find_record(context, path.id, snapshot))}
+
+
+def list_ancestors(context: RequestContext, query: HierarchyParameters, snapshot: Snapshot) -> dict[str, Any]:
+    """What is above it, the nearest first"""
+    record = _find_record(context, query.id, snapshot)
+    return queries.list_hierarchy(snapshot, record, query.relation, upward=True)
+
+
+def list_descendants(context: RequestContext, query: HierarchyParameters, snapshot: Snapshot) -> dict[str, Any]:
+    """What is below it, the nearest first"""
+    record = _find_record(context, query.id, snapshot)
+    return queries.list_hierarchy(snapshot, record, query.relation, upward=False)
+
+
+def _find_record(context: RequestContext, identifier: str, snapshot: Snapshot) -> Change:
+    return queries.get_record_at(snapshot, identifier, read_position(snapshot).revision, context.collection)
+
+
+def add_relation(context: RequestContext, path: ById, body: RelateRequest, transaction: Transaction) -> WriteResponse:
+    """Add a relation"""
+    before, writer = context.find_expected(path.id, transaction), RecordWriter(transaction, context.caller)
+    return to_write_response(writer.add_relation(before, body.relation, body.target))
+
+
+def remove_relation(context: RequestContext, query: RelationParameters, transaction: Transaction) -> WriteResponse:
+    """Take a relation away"""
+    before, writer = context.find_expected(query.id, transaction), RecordWriter(transaction, context.caller)
+    return to_write_response(writer.remove_relation(before, query.relation, query.target))
+
+
 def to_write_response(result: VersionedRecord | Proposal, status: int = 200) -> WriteResponse:
-    """Return the response of a write that is published, or waits for a curator."""
-    return to_proposed_response(result) if isinstance(result, Proposal) else to_published_response(result, status)
+    """Return the response of a write that is published, with warnings if there are any, or waits for a curator."""
+    if isinstance(result, Proposal):
+        return WriteResponse(202, serialize_proposal(result), f"{V1_PATH}/proposals/{result.id}")
+    change = result.change
+    warnings = {"warnings": result.warnings} if result.warnings else {}
+    location = f"{V1_PATH}/{change.collection}/{change.record_id}" if status == 201 else None
+    content = {**serialize_record(change, result.record), **warnings}
+    return WriteResponse(status, content, location, version_etag(change.version))
 
 
-def to_published_response(saved: VersionedRecord, status: int = 200) -> WriteResponse:
-    """Return the response of a write that is published, with warnings if there are any."""
-    change = saved.change
-    warnings = {"warnings": saved.warnings} if saved.warnings else {}
-    location = record_path(change.collection, change.record_id) if status == 201 else None
-    return WriteResponse(
-        status, {**serialize_record(change, saved.record), **warnings}, location, version_etag(change.version)
-    )
-
-
-def to_proposed_response(proposal: Proposal) -> WriteResponse:
-    """Return the response of a write that waits for a curator."""
-    return WriteResponse(202, serialize_proposal(proposal), f"{V1_PATH}/proposals/{proposal.id}")
-
-
-PROPOSED = returns(ProposalDict, "Location", status=202)
-CHANGED = returns(Record, "ETag")
+PROPOSED = returns(models.Proposal, "Location", status=202)
+CHANGED = returns(models.Record, "ETag")
 
 # fmt: off
 OPERATIONS = (
-    Operation("GET", "/{collection}", "list_records", "List {collection} records",
-              list_records, returns(RecordPage, "Link"), ListParameters, errors=(404,)),
-    WriteOperation("POST", "/{collection}", "create_record", "Create a {collection}",
-                   create_record, returns(Record, "ETag", "Location", status=201) | PROPOSED,
-                   body=raw_body(RecordDraft)),
-    Operation("GET", "/{collection}/{id}", "read_record", "Read a {collection}",
-              read_record, returns(Record), ReadParameters, errors=READ_ERRORS),
-    WriteOperation("PUT", "/{collection}/{id}", "replace_record", "Replace a {collection}",
-                   replace_record, CHANGED | PROPOSED, ById, if_match=True, body=raw_body(RecordDraft),
-                   errors=WRITE_ERRORS),
-    WriteOperation("PATCH", "/{collection}/{id}", "patch_record", "Change fields of a {collection}",
-                   patch_record, CHANGED | PROPOSED, ById, if_match=True, body=raw_body(RecordDraft, patch=True),
-                   errors=WRITE_ERRORS),
-    WriteOperation("DELETE", "/{collection}/{id}", "retire_record", "Retire a {collection}",
-                   retire_record, CHANGED | PROPOSED, RetireParameters, if_match=True, errors=(403, *WRITE_ERRORS)),
+    Operation("GET", "/{collection}", list_records, returns(models.RecordPage, "Link"), errors=(404,)),
+    Operation("POST", "/{collection}", create_record, returns(models.Record, "ETag", "Location", status=201) | PROPOSED,
+              body=raw_body(RecordDraft)),
+    Operation("GET", "/{collection}/{id}", read_record, returns(models.Record), errors=READ_ERRORS),
+    Operation("PUT", "/{collection}/{id}", replace_record, CHANGED | PROPOSED, if_match=True,
+              body=raw_body(RecordDraft), errors=WRITE_ERRORS),
+    Operation("PATCH", "/{collection}/{id}", patch_record, CHANGED | PROPOSED, if_match=True,
+              body=raw_body(RecordDraft, patch=True), errors=WRITE_ERRORS),
+    Operation("DELETE", "/{collection}/{id}", retire_record, CHANGED | PROPOSED, if_match=True,
+              errors=(403, *WRITE_ERRORS)),
+    Operation("GET", "/{collection}/{id}/history", list_versions, returns(models.History), name="history"),
+    Operation("GET", "/{collection}/{id}/history/{version}", read_version, returns(models.Record), name="one_version"),
+    Operation("GET", "/{collection}/{id}/diff", compare_versions, returns(models.Diff), name="diff"),
+    Operation("POST", "/{collection}/{id}/revert", revert, CHANGED, permission=Permission.PUBLISH, if_match=True),
+    Operation("POST", "/{collection}/{id}/merge", merge, CHANGED, permission=Permission.PUBLISH, if_match=True,
+              errors=WRITE_ERRORS),
+    Operation("GET", "/{collection}/{id}/relations", list_relations, returns(models.Relations), name="relations",
+              errors=READ_ERRORS),
+    Operation("PUT", "/{collection}/{id}/relations", add_relation, CHANGED, name="relate",
+              permission=Permission.PUBLISH, if_match=True, errors=WRITE_ERRORS),
+    Operation("DELETE", "/{collection}/{id}/relations", remove_relation, CHANGED, name="unrelate",
+              permission=Permission.PUBLISH, if_match=True, errors=WRITE_ERRORS),
+    Operation("GET", "/{collection}/{id}/ancestors", list_ancestors, returns(models.Hierarchy), name="ancestors",
+              errors=READ_ERRORS),
+    Operation("GET", "/{collection}/{id}/descendants", list_descendants, returns(models.Hierarchy), name="descendants",
+              errors=READ_ERRORS),
 )
 # fmt: on

@@ -1,22 +1,35 @@
-"""Search records."""
+"""Search records; suggest completions of a prefix."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 from starlette.concurrency import run_in_threadpool
-from starlette.responses import Response
 
-from lexarium.client.models import SearchResults
+from lexarium.client.models import SearchResults, Suggestions
 from lexarium.domain.record import RecordState
 from lexarium.domain.schema.collections import COLLECTIONS, DEFAULT_SEARCH_COLLECTIONS
 from lexarium.services.search.record_search import MAX_DEPTH, MAX_QUERY_CHARS, SearchQuery
-from lexarium.services.serializers import serialize_search_result
+from lexarium.services.serializers import serialize_search_result, serialize_suggestion
 from lexarium.web.v1.operation import Operation, Parameters, RequestContext, check_names, returns, split_commas
-from lexarium.web.v1.responses import json_response
+from lexarium.web.v1.responses import OrjsonResponse, json_response
 
 CollectionsParam = Annotated[tuple[str, ...], BeforeValidator(split_commas), check_names(COLLECTIONS)]
 """Names of collections, separated by commas or repeated."""
 _StatesParam = Annotated[tuple[str, ...], BeforeValidator(split_commas), check_names(RecordState)]
+_AnyCollectionsParam = Annotated[
+    tuple[str, ...], BeforeValidator(split_commas), check_names(COLLECTIONS, allow_none=True)
+]
+_MAX_SUGGESTIONS = 50
+
+
+class SuggestParameters(Parameters):
+    """Parameters of suggestions."""
+
+    prefix: str = Field(max_length=MAX_QUERY_CHARS, description="What was typed so far.")
+    collection: _AnyCollectionsParam = Field((), description="Only these, separated by commas; left out: all.")
+    limit: int = Field(
+        10, ge=1, le=_MAX_SUGGESTIONS, description=f"How many at most: 10, or from 1 to {_MAX_SUGGESTIONS}."
+    )
 
 
 class SearchParameters(Parameters):
@@ -41,12 +54,23 @@ class SearchParameters(Parameters):
     explain: bool = Field(False, description="Say how each score came about.")
 
 
-async def search(context: RequestContext, query: SearchParameters) -> Response:
-    """Hits come in tiers: the identifier, the name, the name folded, an alias, names that begin so, all words in the
+async def suggest(context: RequestContext, query: SuggestParameters) -> dict[str, Any]:
+    """The few best completions of what someone types"""
+    record_search = context.services.record_search
+    suggestions = await run_in_threadpool(
+        record_search.suggest, query.prefix, query.collection, query.limit, record_search.get_position()
+    )
+    return {"suggestions": [serialize_suggestion(suggestion) for suggestion in suggestions]}
+
+
+async def search(context: RequestContext, query: SearchParameters) -> OrjsonResponse:
+    """Find records by name, alias, definition or identifier
+
+    Hits come in tiers: the identifier, the name, the name folded, an alias, names that begin so, all words in the
     name, in aliases, in the definition. Folding ignores case, accents, punctuation, hyphens and British and American
     spelling. Typing mistakes are allowed for where no name or alias has all words. `highlight` tells, in code points,
     the parts of `matched.text` that were asked for.
-    """  # noqa: D205
+    """
     record_search = context.services.record_search
     asked = SearchQuery(
         text=query.q,
@@ -65,7 +89,7 @@ async def search(context: RequestContext, query: SearchParameters) -> Response:
 
 # fmt: off
 OPERATIONS = (
-    Operation("GET", "/search", "search", "Find records by name, alias, definition or identifier",
-              search, returns(SearchResults), SearchParameters),
+    Operation("GET", "/suggest", suggest, returns(Suggestions), cacheable=False),
+    Operation("GET", "/search", search, returns(SearchResults)),
 )
 # fmt: on

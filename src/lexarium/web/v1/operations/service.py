@@ -6,20 +6,20 @@ from lexarium import __version__
 from lexarium.client.models import Record, Service
 from lexarium.domain.record import RecordState
 from lexarium.domain.schema.collections import COLLECTIONS
-from lexarium.services.records.catalogue_state import get_position
-from lexarium.store.position import Snapshot
-from lexarium.web.v1.operation import READ_ERRORS, Operation, Parameters, ReadOperation, RequestContext, returns
-from lexarium.web.v1.operations.records import ReadParameters, read_any_record
-from lexarium.web.v1.responses import V1_PATH, json_response
+from lexarium.store.position import Snapshot, read_position
+from lexarium.web.v1.operation import READ_ERRORS, Operation, RequestContext, returns
+from lexarium.web.v1.operations.records import ReadParameters, read_record
+from lexarium.web.v1.responses import V1_PATH
 
 _LINKED = ("search", "suggest", "annotate", "changes", "releases", "proposals", "export")
 
 
-def get_service(context: RequestContext, _: Parameters, snapshot: Snapshot) -> Response:
+def get_service(context: RequestContext, snapshot: Snapshot) -> Service:
+    """What the service holds, and where to go on"""
     limits = context.services.limits
-    position = get_position(snapshot)
+    position = read_position(snapshot)
     counts = context.services.database.counts.count_at(snapshot, position.revision)
-    content: Service = {
+    return {
         "service": "lexarium",
         "version": __version__,
         "revision": position.revision,
@@ -43,14 +43,16 @@ def get_service(context: RequestContext, _: Parameters, snapshot: Snapshot) -> R
             "docs": "/docs",
         },
     }
-    return json_response(content)
+
+
+def read_any_record(context: RequestContext, query: ReadParameters) -> Response:
+    """Any record, whatever its collection"""
+    return read_record(context, query)
 
 
 # fmt: off
 OPERATIONS = (
-    Operation("GET", "/records/{id}", "any_record", "Any record, whatever its collection",
-              read_any_record, returns(Record), ReadParameters, errors=READ_ERRORS),
-    ReadOperation("GET", "", "service", "What the service holds, and where to go on",
-                  get_service, returns(Service)),
+    Operation("GET", "/records/{id}", read_any_record, returns(Record), name="any_record", errors=READ_ERRORS),
+    Operation("GET", "", get_service, returns(Service), name="service"),
 )
 # fmt: on

@@ -9,26 +9,15 @@ from lexarium.client import models
 from lexarium.domain.edit import apply_merge_patch
 from lexarium.domain.webhook import Webhook
 from lexarium.services.access.permissions import Permission
+from lexarium.services.idempotency import WriteResponse
 from lexarium.services.webhooks import subscriptions
 from lexarium.services.webhooks.delivery import send_test
 from lexarium.services.webhooks.subscriptions import serialize_delivery, serialize_webhook
 from lexarium.store.position import Snapshot
 from lexarium.store.transaction import Transaction
-from lexarium.web.http.write_response import WriteResponse
 from lexarium.web.request_models import NewWebhook, parse_webhook
-from lexarium.web.v1.operation import (
-    NO_CONTENT,
-    ById,
-    Idempotency,
-    Operation,
-    Parameters,
-    ReadOperation,
-    RequestContext,
-    WriteOperation,
-    raw_body,
-    returns,
-)
-from lexarium.web.v1.responses import V1_PATH, OrjsonResponse, to_response
+from lexarium.web.v1.operation import NO_CONTENT, ById, Operation, RequestContext, raw_body, returns
+from lexarium.web.v1.responses import V1_PATH, OrjsonResponse
 
 
 class DeliveryParameters(ById):
@@ -37,26 +26,33 @@ class DeliveryParameters(ById):
     limit: int = Field(100, ge=1, le=subscriptions.MAX_DELIVERIES, description="How many at most.")
 
 
-def list_webhooks(context: RequestContext, _: Parameters, snapshot: Snapshot) -> Response:
+def list_webhooks(context: RequestContext, snapshot: Snapshot) -> Response:
+    """Every webhook, the oldest first"""
     return OrjsonResponse({"items": [serialize_webhook(webhook) for webhook in subscriptions.list_webhooks(snapshot)]})
 
 
-def add_webhook(context: RequestContext, _: Parameters, data: dict[str, Any]) -> Response:
-    """Each change is a POST with what `GET /changes` tells of it, signed as Standard Webhooks, in order, at least once.
+def add_webhook(context: RequestContext, data: dict[str, Any]) -> WriteResponse:
+    """Have an address told of every change from now on; its secret is told this once
+
+    Each change is a POST with what `GET /changes` tells of it, signed as Standard Webhooks, in order, at least once.
 
     Any answer but 2xx is tried again, later and later; after a day without one that is, the webhook is disabled.
     """
     wished = parse_webhook(data, allow_private=_allows_private(context))
     webhook = context.services.database.run_write(lambda transaction: subscriptions.create_webhook(transaction, wished))
-    return to_response(WriteResponse(201, _with_secret(webhook), f"{V1_PATH}/webhooks/{webhook.id}"))
+    return WriteResponse(201, _with_secret(webhook), f"{V1_PATH}/webhooks/{webhook.id}")
 
 
 def read_webhook(context: RequestContext, path: ById, snapshot: Snapshot) -> Response:
+    """A webhook, and how it stands"""
     return OrjsonResponse(serialize_webhook(subscriptions.get_webhook(snapshot, path.id)))
 
 
 def change_webhook(context: RequestContext, path: ById, patch: dict[str, Any]) -> Response:
-    """What was not sent yet is sent as the webhook is then. One that is disabled stays so."""
+    """Change its address, or what it is told of
+
+    What was not sent yet is sent as the webhook is then. One that is disabled stays so.
+    """
     database = context.services.database
     with database.read() as snapshot:
         webhook = subscriptions.get_webhook(snapshot, path.id)
@@ -64,38 +60,45 @@ def change_webhook(context: RequestContext, path: ById, patch: dict[str, Any]) -
     wished = parse_webhook(
         apply_merge_patch(current, patch), allow_private=_allows_private(context), current_url=webhook.url
     )
-    return OrjsonResponse(
-        serialize_webhook(
-            database.run_write(lambda transaction: subscriptions.update_webhook(transaction, path.id, wished))
-        )
-    )
+    updated = database.run_write(lambda transaction: subscriptions.update_webhook(transaction, path.id, wished))
+    return OrjsonResponse(serialize_webhook(updated))
 
 
 def remove_webhook(context: RequestContext, path: ById) -> Response:
+    """Take a webhook away"""
     context.services.database.run_write(lambda transaction: subscriptions.delete_webhook(transaction, path.id))
     return Response(status_code=204)
 
 
 def list_deliveries(context: RequestContext, query: DeliveryParameters, snapshot: Snapshot) -> Response:
+    """What was sent, the newest first; the last thousand are kept"""
     deliveries = subscriptions.list_deliveries(snapshot, query.id, query.limit)
     return OrjsonResponse({"items": [serialize_delivery(delivery) for delivery in deliveries]})
 
 
 def enable_webhook(context: RequestContext, path: ById, transaction: Transaction) -> WriteResponse:
+    """Try again at once, with the change where it stopped"""
     return WriteResponse(200, serialize_webhook(subscriptions.enable_webhook(transaction, path.id)))
 
 
 def disable_webhook(context: RequestContext, path: ById, transaction: Transaction) -> WriteResponse:
+    """Send nothing until it is enabled again"""
     return WriteResponse(200, serialize_webhook(subscriptions.disable_webhook(transaction, path.id)))
 
 
 def rotate_secret(context: RequestContext, path: ById, transaction: Transaction) -> WriteResponse:
-    """Deliveries are signed with the last secret too, until the next time: a receiver changes over when it likes."""
+    """Give it a new secret, told this once
+
+    Deliveries are signed with the last secret too, until the next time: a receiver changes over when it likes.
+    """
     return WriteResponse(200, _with_secret(subscriptions.rotate_secret(transaction, path.id)))
 
 
 def send_test_delivery(context: RequestContext, path: ById) -> Response:
-    """The body sent is `{"action": "test", "at": …}`, signed as a change would be; also to one that is disabled."""
+    """Send something that is no change, and tell what was answered
+
+    The body sent is `{"action": "test", "at": …}`, signed as a change would be; also to one that is disabled.
+    """
     database = context.services.database
     with database.read() as snapshot:
         webhook = subscriptions.get_webhook(snapshot, path.id)
@@ -113,34 +116,22 @@ def _with_secret(webhook: Webhook) -> dict[str, Any]:
 
 # fmt: off
 OPERATIONS = (
-    ReadOperation("GET", "/webhooks", "list_webhooks", "Every webhook, the oldest first",
-                  list_webhooks, returns(models.Webhooks), permission=Permission.ADMINISTER),
-    Operation("POST", "/webhooks", "add_webhook",
-              "Have an address told of every change from now on; its secret is told this once",
-              add_webhook, returns(models.WebhookWithSecret, "Location", status=201), permission=Permission.ADMINISTER,
-              body=raw_body(NewWebhook),
-              idempotency=Idempotency.REJECTED),
-    ReadOperation("GET", "/webhooks/{id}", "read_webhook", "A webhook, and how it stands",
-                  read_webhook, returns(models.Webhook), ById, permission=Permission.ADMINISTER, errors=(404,)),
-    Operation("PATCH", "/webhooks/{id}", "change_webhook", "Change its address, or what it is told of",
-              change_webhook, returns(models.Webhook), ById, permission=Permission.ADMINISTER,
-              body=raw_body(NewWebhook, patch=True), errors=(404,)),
-    Operation("DELETE", "/webhooks/{id}", "remove_webhook", "Take a webhook away",
-              remove_webhook, NO_CONTENT, ById, permission=Permission.ADMINISTER, errors=(404,)),
-    ReadOperation("GET", "/webhooks/{id}/deliveries", "list_deliveries",
-                  "What was sent, the newest first; the last thousand are kept",
-                  list_deliveries, returns(models.Deliveries), DeliveryParameters, permission=Permission.ADMINISTER,
-                  errors=(404,)),
-    WriteOperation("POST", "/webhooks/{id}/enable", "enable_webhook",
-                   "Try again at once, with the change where it stopped",
-                   enable_webhook, returns(models.Webhook), ById, permission=Permission.ADMINISTER, errors=(404,)),
-    WriteOperation("POST", "/webhooks/{id}/disable", "disable_webhook", "Send nothing until it is enabled again",
-                   disable_webhook, returns(models.Webhook), ById, permission=Permission.ADMINISTER, errors=(404,)),
-    WriteOperation("POST", "/webhooks/{id}/rotate", "rotate_secret", "Give it a new secret, told this once",
-                   rotate_secret, returns(models.WebhookWithSecret), ById, permission=Permission.ADMINISTER,
-                   idempotency=Idempotency.REJECTED, errors=(404,)),
-    Operation("POST", "/webhooks/{id}/test", "try_webhook",
-              "Send something that is no change, and tell what was answered",
-              send_test_delivery, returns(models.WebhookTest), ById, permission=Permission.ADMINISTER, errors=(404,)),
+    Operation("GET", "/webhooks", list_webhooks, returns(models.Webhooks), permission=Permission.ADMINISTER),
+    Operation("POST", "/webhooks", add_webhook, returns(models.WebhookWithSecret, "Location", status=201),
+              permission=Permission.ADMINISTER, body=raw_body(NewWebhook), returns_secret=True),
+    Operation("GET", "/webhooks/{id}", read_webhook, returns(models.Webhook), permission=Permission.ADMINISTER),
+    Operation("PATCH", "/webhooks/{id}", change_webhook, returns(models.Webhook), permission=Permission.ADMINISTER,
+              body=raw_body(NewWebhook, patch=True)),
+    Operation("DELETE", "/webhooks/{id}", remove_webhook, NO_CONTENT, permission=Permission.ADMINISTER),
+    Operation("GET", "/webhooks/{id}/deliveries", list_deliveries, returns(models.Deliveries),
+              permission=Permission.ADMINISTER),
+    Operation("POST", "/webhooks/{id}/enable", enable_webhook, returns(models.Webhook),
+              permission=Permission.ADMINISTER),
+    Operation("POST", "/webhooks/{id}/disable", disable_webhook, returns(models.Webhook),
+              permission=Permission.ADMINISTER),
+    Operation("POST", "/webhooks/{id}/rotate", rotate_secret, returns(models.WebhookWithSecret),
+              permission=Permission.ADMINISTER, returns_secret=True),
+    Operation("POST", "/webhooks/{id}/test", send_test_delivery, returns(models.WebhookTest), name="try_webhook",
+              permission=Permission.ADMINISTER),
 )
 # fmt: on

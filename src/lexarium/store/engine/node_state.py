@@ -1,4 +1,4 @@
-"""Latest known position, shared between the processes of a node through mmap."""
+"""Latest known position, and whether the disk is full, shared between the processes of a node through mmap."""
 
 import fcntl
 import mmap
@@ -15,20 +15,22 @@ _SIZE = _LAYOUT.size + _CHECKSUM.size
 _DISK_FULL_OFFSET = _SIZE
 
 
-class SharedPosition:
-    """Newest position that any process of a node has read or written. Thread-safe."""
+class NodeState:
+    """Newest position that any process of a node has read or written, and whether writes find room. Thread-safe."""
 
-    def __init__(self, path: Path) -> None:
-        """Open the file, which may be empty. The caller removes it."""
-        self._file = path.open("r+b")
-        self._file.truncate(_SIZE + 1)
-        self._memory = mmap.mmap(self._file.fileno(), _SIZE + 1)
+    def __init__(self, path: Path | None = None) -> None:
+        """Open a file, which may be empty. The caller removes it. Without one, nothing is shared."""
+        self._file = None if path is None else path.open("r+b")
+        if self._file is not None:
+            self._file.truncate(_SIZE + 1)
+        self._memory = mmap.mmap(-1 if self._file is None else self._file.fileno(), _SIZE + 1)
         self._lock = threading.Lock()
         self._last_raw = b""
         self._position: Position | None = None
 
-    def read(self) -> Position | None:
-        """Return the position, or None if there is none yet."""
+    @property
+    def position(self) -> Position | None:
+        """Newest position, or None if there is none yet."""
         raw = self._memory[:_SIZE]
         if raw != self._last_raw:
             position = _unpack(raw)
@@ -49,19 +51,22 @@ class SharedPosition:
 
     def close(self) -> None:
         """Close the file."""
-        self._memory.close()
-        self._file.close()
+        if self._file is not None:
+            self._memory.close()
+            self._file.close()
 
     def advance(self, position: Position) -> None:
         """Set the position, unless it is an older one."""
         with self._lock:
-            fcntl.flock(self._file, fcntl.LOCK_EX)
+            if self._file is not None:
+                fcntl.flock(self._file, fcntl.LOCK_EX)
             try:
                 current = _unpack(self._memory[:_SIZE])
                 if current is None or position.supersedes(current):
                     self._memory[:_SIZE] = _pack(position)
             finally:
-                fcntl.flock(self._file, fcntl.LOCK_UN)
+                if self._file is not None:
+                    fcntl.flock(self._file, fcntl.LOCK_UN)
 
 
 def _pack(position: Position) -> bytes:

@@ -1,26 +1,29 @@
-"""Maximum lengths of texts."""
+"""Limits of what people write."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class TextLimits:
-    """Maximum lengths in characters of texts that people write."""
+class Limits:
+    """Maximum lengths of texts in characters, and limits of the open proposals of a contributor."""
 
     name: int = 500
     # All aliases as one v-alpha text. A single one may be as long as a name.
     alias: int = 2_000
     definition: int = 50_000
+    open_proposals: int = 1_000
+    # Total size of the changes that they propose.
+    open_proposal_bytes: int = 16 << 20
 
 
-_limits = [TextLimits()]
+_limits = [Limits()]
 
 
-def get_text_limits() -> TextLimits:
+def get_limits() -> Limits:
     """Return the limits of this process."""
     return _limits[0]
 
 
-def set_text_limits(limits: TextLimits) -> None:
+def set_limits(limits: Limits) -> None:
     """Set the limits of this process, at start-up."""
     _limits[0] = limits

@@ -1,0 +1,212 @@
+"""Pages and forms: their requests, and their routes with the permission they require.
+
+A page is a function of a `Page`, declared in `ROUTES` of its module. It runs in a thread, so it may read the database,
+and may raise any domain error.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from inspect import iscoroutinefunction
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
+
+import orjson
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import QueryParams
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from lexarium.domain.errors import IndexNotReady, StoreError, Unauthenticated
+from lexarium.services.access.permissions import REQUIRED_ROLE, Caller, Permission
+from lexarium.store.position import Snapshot
+from lexarium.store.transaction import Transaction
+from lexarium.web.http.problems import HTTPProblem
+from lexarium.web.http.request_body import read_fields
+from lexarium.web.pages.filters import add_query
+from lexarium.web.pages.form_fields import FORM_ERRORS, FormValues, to_field_errors
+from lexarium.web.pages.site import NO_STORE, SIGN_IN_PATH, Site, accepts_html, get_path_and_query
+
+# Statuses of requests that may succeed when sent again later.
+_RETRYABLE_STATUSES = (429, 503)
+
+ArgumentsP = ParamSpec("ArgumentsP")
+ResultT = TypeVar("ResultT")
+
+
+@dataclass
+class Page:
+    """A request for a page: with the fields of a form that was sent, and the errors to show it again with."""
+
+    site: Site
+    request: Request
+    fields: FormValues = field(default_factory=dict)
+    errors: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def id(self) -> str:
+        """The id in the path."""
+        return str(self.request.path_params["id"])
+
+    @property
+    def query(self) -> QueryParams:
+        """The parameters of the URL."""
+        return self.request.query_params
+
+    @property
+    def caller(self) -> Caller:
+        """The signed-in caller; raise Unauthenticated. This reads the database: use it in a thread."""
+        caller = self.site.get_caller(self.request)
+        if caller is None:
+            raise Unauthenticated("This needs someone who is signed in.")
+        return caller
+
+    def read(self) -> AbstractContextManager[Snapshot]:
+        """Open a read transaction."""
+        return self.site.database.read()
+
+    def write(
+        self,
+        function: Callable[Concatenate[Transaction, ArgumentsP], ResultT],
+        *args: ArgumentsP.args,
+        **kwargs: ArgumentsP.kwargs,
+    ) -> ResultT:
+        """Call a function with a write transaction and the arguments; return its result after the commit."""
+        return self.site.database.run_write(lambda transaction: function(transaction, *args, **kwargs))
+
+    def render(
+        self,
+        template: str,
+        context: Mapping[str, Any],
+        status: int = 200,
+        headers: Mapping[str, str] | None = None,
+        error_status: int = 422,
+    ) -> Response:
+        """Render the page, with `error_status` if it shows errors."""
+        page_context = {"form_values": self.fields, "errors": self.errors, "query": self.query, **context}
+        return self.site.render(self.request, template, page_context, error_status if self.errors else status, headers)
+
+
+PageHandler = Callable[[Page], Response]
+
+
+@dataclass(frozen=True)
+class PageRoute:
+    """A page and the permission to see it. A visitor without a session is sent to sign in."""
+
+    path: str
+    handler: PageHandler
+    permission: Permission | None = None
+
+    def to_route(self, site: Site) -> Route:
+        """Build the Starlette route."""
+
+        def endpoint(request: Request) -> Response:
+            if self.permission is not None:
+                caller = site.get_caller(request)
+                if caller is None:
+                    return redirect_to_sign_in(request)
+                _require_permission(caller, self.permission)
+            return self.handler(Page(site, request))
+
+        return Route(self.path, endpoint)
+
+
+@dataclass(frozen=True)
+class FormRoute:
+    """The target of a form and the permission to send it. With a permission, it counts as a write of the caller.
+
+    The handler runs in a thread, unless it is a coroutine function. If it raises one of `FORM_ERRORS`, `form_page`
+    shows the form again; an error that concerns no field is shown at `error_field`.
+    """
+
+    path: str
+    handler: Callable[[Page], Response | Awaitable[Response]]
+    permission: Permission | None = None
+    form_page: PageHandler | None = None
+    error_field: str = ""
+
+    def to_route(self, site: Site) -> Route:
+        """Build the Starlette route."""
+
+        async def endpoint(request: Request) -> Response:
+            require_same_origin(request)
+            fields, _ = await read_fields(request, site.limits)
+            try:
+                return await self._run_handler(Page(site, request, fields))
+            except (HTTPProblem, StoreError, IndexNotReady) as error:
+                is_rejected = isinstance(error, HTTPProblem) and error.status not in _RETRYABLE_STATUSES
+                if is_rejected or not _can_resubmit(fields) or not accepts_html(request):
+                    raise
+                context = {"next": get_path_and_query(request), "fields": fields}
+                return await run_in_threadpool(site.error_page, request, error, "resubmit_form.html", context, NO_STORE)
+
+        return Route(self.path, endpoint, methods=["POST"])
+
+    async def _run_handler(self, page: Page) -> Response:
+        if self.permission is not None and not await authorize_write(page, self.permission):
+            return await run_in_threadpool(_render_sign_in, page)
+        try:
+            if iscoroutinefunction(self.handler):
+                return cast(Response, await self.handler(page))
+            return cast(Response, await run_in_threadpool(self.handler, page))
+        except FORM_ERRORS as error:
+            if self.form_page is None:
+                raise
+            page.errors = to_field_errors(error, self.error_field)
+        return await run_in_threadpool(self.form_page, page)
+
+
+def redirect(path: str, **parameters: object) -> Response:
+    """Redirect after a form to a path with these query parameters."""
+    return RedirectResponse(add_query(path, **parameters), 303)
+
+
+def redirect_to_sign_in(request: Request) -> Response:
+    """Redirect to the sign-in page, which leads back to this one."""
+    return RedirectResponse(add_query(SIGN_IN_PATH, next=get_path_and_query(request)), 303, NO_STORE)
+
+
+async def authorize_write(page: Page, permission: Permission) -> bool:
+    """Check permission and write rate; return False if nobody is signed in."""
+    caller = await run_in_threadpool(page.site.get_caller, page.request)
+    if caller is None:
+        return False
+    _require_permission(caller, permission)
+    page.site.limits.write_limiter.acquire(caller.token_id)
+    return True
+
+
+async def handle_expired_session(site: Site, request: Request) -> Response:
+    """Respond to a form of a visitor whose session has ended with a sign-in page that keeps the input."""
+    require_same_origin(request)
+    fields, _ = await read_fields(request, site.limits)
+    return await run_in_threadpool(_render_sign_in, Page(site, request, fields))
+
+
+def _render_sign_in(page: Page) -> Response:
+    if _can_resubmit(page.fields):
+        context = {"next": get_path_and_query(page.request), "saved_form": orjson.dumps(dict(page.fields)).decode()}
+    else:
+        context = {"next": page.request.url.path.rpartition("/")[0]}
+    error = Unauthenticated("You are not signed in any more.")
+    return page.site.error_page(page.request, error, "sign_in.html", context, NO_STORE)
+
+
+def _can_resubmit(fields: FormValues) -> bool:
+    # No page may contain a password.
+    return not any("password" in name for name in fields)
+
+
+def _require_permission(caller: Caller, permission: Permission) -> None:
+    if not caller.has_permission(permission):
+        reason = f"This is for people with the role {REQUIRED_ROLE[permission]}, and you have the role {caller.role}."
+        raise HTTPProblem(403, f"{reason} Whoever keeps this catalogue can give you another.")
+
+
+def require_same_origin(request: Request) -> None:
+    """Raise a 403 for a form sent by a page of another origin; browsers always send the origin."""
+    origin = request.headers.get("origin")
+    is_same_site = request.headers.get("sec-fetch-site", "same-origin") in ("same-origin", "none")
+    if not is_same_site or (origin is not None and origin.partition("://")[2] != request.headers.get("host")):
+        raise HTTPProblem(403, "This form was sent from a page of another site. Open it here, and send it again.")
