@@ -13,6 +13,9 @@ The last three may have `"qualifiers": {…}`, statements about the statement.
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
+from lexarium.domain.languages import find_tag_problem
+from lexarium.domain.text.characters import find_unstorable_char
+
 INTEGER = "xsd:integer"
 BOOLEAN = "xsd:boolean"
 
@@ -90,6 +93,54 @@ def load_statements(data: Mapping[str, Any]) -> tuple[Statement, ...]:
         for predicate, values in data.items()
         for value in (values if isinstance(values, list) else (values,))
     )
+
+
+def parse_statements(data: Any, depth: int = 1) -> tuple[Statement, ...]:
+    """Return the statements of JSON from elsewhere; raise ValueError, to follow a subject, if it is not valid."""
+    if not isinstance(data, dict):
+        raise ValueError("is not an object of predicates")
+    if depth > MAX_DEPTH:
+        raise ValueError(f"is nested more than {MAX_DEPTH} levels deep")
+    return tuple(
+        _parse_statement(predicate, value, depth)
+        for predicate, values in data.items()
+        for value in (values if isinstance(values, list) else (values,))
+    )
+
+
+_VALUE_KEYS = ({"text"}, {"text", "lang"}, {"text", "type"}, {"ref"}, {"node"}, {"node", "iri"})
+
+
+def _parse_statement(predicate: str, data: Any, depth: int) -> Statement:
+    if isinstance(data, str):
+        return Statement(predicate, Text(_check_text(data)))
+    if isinstance(data, int):
+        return _load_statement(predicate, data)
+    if not isinstance(data, dict) or data.keys() - {"qualifiers"} not in _VALUE_KEYS:
+        raise ValueError(f"has a value of {predicate!r} that is no text, number, reference or node")
+    qualifiers = parse_statements(data["qualifiers"], depth + 1) if "qualifiers" in data else ()
+    if "node" in data:
+        node = Node(parse_statements(data["node"], depth + 1), _get_text(data, "iri"))
+        return Statement(predicate, node, qualifiers)
+    if "ref" in data:
+        return Statement(predicate, Reference(_get_text(data, "ref")), qualifiers)
+    lang = _get_text(data, "lang")
+    if lang and find_tag_problem(lang):
+        raise ValueError(f"has a text in the language {lang!r}, which is not a language tag")
+    return Statement(predicate, Text(_get_text(data, "text"), lang, _get_text(data, "type")), qualifiers)
+
+
+def _get_text(data: Mapping[str, Any], key: str) -> str:
+    text = data.get(key, "")
+    if not isinstance(text, str):
+        raise ValueError(f"has a {key!r} that is no text")
+    return _check_text(text)
+
+
+def _check_text(text: str) -> str:
+    if char := find_unstorable_char(text):
+        raise ValueError(f"holds the character {char}, which cannot be stored")
+    return text
 
 
 def normalize(statements: Iterable[Statement]) -> tuple[Statement, ...]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from lexarium.domain.change import Action
 from lexarium.domain.errors import LexariumError
 from lexarium.domain.labels import Alias
-from lexarium.domain.record import ProposalOrigin, RecordState, Relation
+from lexarium.domain.record import ProposalOrigin, Record, RecordState, Relation
 from lexarium.domain.schema.collections import COLLECTIONS, Collection
 from lexarium.domain.schema.fields import Fields
 from lexarium.domain.schema.relation_types import Side
@@ -66,6 +66,8 @@ class ParsedRecord:
     is_manual: bool = False
     # Whether `relations` and `replaced_by` contain only ids of ours, whatever they look like.
     targets_are_ids: bool = False
+    # The whole record, if the file states it so; the other attributes are views of it.
+    record: Record | None = None
     # For a file with history: the version. Each version is a record of its own, complete, the oldest first.
     version: ParsedVersion | None = None
     # Reasons to reject the record.

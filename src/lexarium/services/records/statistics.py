@@ -106,10 +106,10 @@ class _RunningCounts:
 
     def _count(self, change: Change, delta: int) -> dict[str, Any]:
         """Count a version of a record; return its fields, or none if it is not published."""
-        document = orjson.loads(change.document)
-        if document["state"] != RecordState.PUBLISHED:
+        record = change.to_record()
+        if record.state != RecordState.PUBLISHED:
             return {}
-        fields: dict[str, Any] = document["record"]
+        fields = record.fields
         month = fields.get("event_stamp", "")[:_MONTH_CHARS]
         for group, key in (
             ("collection", change.collection),

@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from lexarium.domain.change import Action
+from lexarium.domain.change import Action, Change
 from lexarium.domain.defaults import assign_defaults
 from lexarium.domain.identifiers import SYSTEM_USER_ID
 from lexarium.domain.merge import resolve_merge_chains
@@ -30,7 +30,9 @@ CYCLE_REASON = "comes back to itself"
 def stage_version(stage: ImportStage, source: int, parsed: ParsedRecord, version: ParsedVersion) -> None:
     """Add one version of a record to the stage."""
     collection = COLLECTIONS[parsed.collection]
-    record = build_record(collection, parsed.fields, parsed.relations, parsed.aliases, parsed.sources or ())
+    record = parsed.record or build_record(
+        collection, parsed.fields, parsed.relations, parsed.aliases, parsed.sources or ()
+    )
     record = replace(
         assign_defaults(record, version.at), state=parsed.state or RecordState.PUBLISHED, replaced_by=parsed.replaced_by
     )
@@ -128,8 +130,13 @@ def _find_last_versions(transaction: Transaction, stage: ImportStage, record_ids
     return missing | {
         record_id: change.version
         for record_id, change in latest.items()
-        if stage.history.continues_from(record_id, change.version, change.document)
+        if stage.history.continues_from(record_id, change.version, _to_present_document(change))
     }
+
+
+def _to_present_document(change: Change) -> bytes:
+    """Return the document of a change in the form of the present, as staged versions have it."""
+    return change.to_record().to_document(change.parse_origin())
 
 
 def _to_retired(version: ImportedVersion, reason: str) -> ImportedVersion:
