@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 PACKAGE := pyproject.toml src/lexarium/__init__.py
 
 # More processes than cores: some of them always wait for a server. A module stays in one, so that its servers start once.
-PYTEST = -m pytest -n $$(($$(getconf _NPROCESSORS_ONLN) * 2)) --dist loadscope --durations=10
+PYTEST = -m pytest -n $$(($$(getconf _NPROCESSORS_ONLN) * 3)) --dist loadscope --durations=10
 
 .PHONY: run test test-all test-rest coverage lint bench torture audit bom setup develop lock clean
 

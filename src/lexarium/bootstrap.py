@@ -11,7 +11,7 @@ from pathlib import Path
 from starlette.types import ASGIApp
 
 from lexarium.domain.errors import DatabaseUnavailable
-from lexarium.domain.limits import Limits, set_limits
+from lexarium.domain.limits import InputLimits, set_input_limits
 from lexarium.settings import METRICS_DIR_VARIABLE, NODE_STATE_VARIABLE, Settings
 from lexarium.store.database import Database
 from lexarium.store.engine.node_state import NodeState
@@ -28,7 +28,7 @@ def create_application() -> ASGIApp:
         threading.Thread(target=_exit_with_parent, args=[parent], name="lexarium-parent", daemon=True).start()
     settings = Settings.from_environment()
     text_limits = settings.name_limit, settings.alias_limit, settings.definition_limit
-    set_limits(Limits(*text_limits, settings.proposals, settings.proposals_kb * 1024))
+    set_input_limits(InputLimits(*text_limits, settings.proposals, settings.proposals_kb * 1024))
     node_state_path = os.environ.get(NODE_STATE_VARIABLE)
     database = Database(
         settings.database,

@@ -149,6 +149,11 @@ class Settings:
     )
 
     @property
+    def allows_private_webhooks(self) -> bool:
+        """Return whether webhooks may be sent to private and loopback addresses."""
+        return self.webhooks_private == "yes"
+
+    @property
     def vocabulary(self) -> Vocabulary:
         """Return the description of the catalogue itself."""
         base = self.base if self.base.endswith(("/", "#")) else f"{self.base}/"

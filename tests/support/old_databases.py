@@ -50,5 +50,5 @@ def _create_old_tables(connection: Connection, source: Inspector) -> None:
             if index.name not in old_indexes:
                 index.drop(connection)
         old_columns = {column["name"] for column in source.get_columns(table.name)}
-        for name in table.c.keys() - old_columns:
+        for name in set(table.c.keys()) - old_columns:
             connection.execute(text(f"ALTER TABLE {table.name} DROP COLUMN {name}"))

@@ -1,10 +1,10 @@
-"""Limits of what people write."""
+"""InputLimits of what people write."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Limits:
+class InputLimits:
     """Maximum lengths of texts in characters, and limits of the open proposals of a contributor."""
 
     name: int = 500
@@ -16,14 +16,14 @@ class Limits:
     open_proposal_bytes: int = 16 << 20
 
 
-_limits = [Limits()]
+_limits = [InputLimits()]
 
 
-def get_limits() -> Limits:
+def get_input_limits() -> InputLimits:
     """Return the limits of this process."""
     return _limits[0]
 
 
-def set_limits(limits: Limits) -> None:
+def set_input_limits(limits: InputLimits) -> None:
     """Set the limits of this process, at start-up."""
     _limits[0] = limits

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 
 from lexarium.domain.errors import FieldProblem, InvalidInput
 from lexarium.domain.labels import DEFAULT_LANGUAGE, Alias, format_aliases, split_alias_texts
-from lexarium.domain.limits import Limits, get_limits
+from lexarium.domain.limits import InputLimits, get_input_limits
 from lexarium.domain.schema.collections import COLLECTIONS, Collection
 from lexarium.domain.schema.fields import Editable, Fields
 from lexarium.domain.text.characters import reject_control_chars, reject_direction_controls
@@ -62,21 +62,21 @@ def validate_draft(
 
 def build_valpha_model(name: str) -> type[BaseModel]:
     """Return the pydantic model of a new record in the v-alpha shape."""
-    return _build_valpha_model(name, get_limits())
+    return _build_valpha_model(name, get_input_limits())
 
 
 def build_draft_model(name: str) -> type[BaseModel]:
     """Return the pydantic model of a draft in the v1 shape."""
-    return _build_draft_model(name, get_limits())
+    return _build_draft_model(name, get_input_limits())
 
 
 @cache
-def _build_valpha_model(name: str, limits: Limits) -> type[BaseModel]:
+def _build_valpha_model(name: str, limits: InputLimits) -> type[BaseModel]:
     return _create_model(f"{name}_valpha", _editable_definitions(COLLECTIONS[name]))
 
 
 @cache
-def _build_draft_model(name: str, limits: Limits) -> type[BaseModel]:
+def _build_draft_model(name: str, limits: InputLimits) -> type[BaseModel]:
     fields = _editable_definitions(COLLECTIONS[name])
     fields.pop("alias", None)
     alias = _build_alias_model(limits)
@@ -99,7 +99,7 @@ def _build_draft_model(name: str, limits: Limits) -> type[BaseModel]:
 
 
 @cache
-def _build_alias_model(limits: Limits) -> type[Alias]:
+def _build_alias_model(limits: InputLimits) -> type[Alias]:
     info = Alias.model_fields["text"]
     text: Any = (
         Annotated[str, AfterValidator(reject_control_chars), AfterValidator(reject_direction_controls)],

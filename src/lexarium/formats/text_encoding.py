@@ -35,10 +35,11 @@ class Utf8Stream(io.RawIOBase):
         head = stream.peek(1024)
         if head.startswith(codecs.BOM_UTF8):
             stream.read(len(codecs.BOM_UTF8))
-        wide_encodings = (name for start, name in _WIDE_ENCODINGS.items() if head.startswith(start))
+        wide_encoding = next((name for start, name in _WIDE_ENCODINGS.items() if head.startswith(start)), None)
+        self._has_byte_order_mark = wide_encoding is not None
         declaration = _XML_ENCODING_PATTERN.match(head)
         declared = declaration.group(1).decode().lower() if declaration else "utf-8"
-        self._encoding = next(wide_encodings, declared)
+        self._encoding = wide_encoding or declared
         self._decoder: codecs.IncrementalDecoder | None = None
         self._buffer = b""
         self._partial_char = b""
@@ -87,7 +88,7 @@ class Utf8Stream(io.RawIOBase):
             raise ParseError(message, 1, 1) from None
         except UnicodeError as error:
             message = f"it is declared to be in {self._encoding}, but is not"
-            if self._encoding in ("utf-16", "utf-32"):
+            if self._has_byte_order_mark:
                 message = f"the byte order mark says UTF-16 or UTF-32, but the text is not: {error}"
             raise ParseError(message, self._line_number, 1) from None
 

@@ -24,7 +24,8 @@ from lexarium.store.engine.base import Backend, PositionWatcher, require_undamag
 from lexarium.store.engine.node_state import NodeState
 from lexarium.store.engine.sqlite import SqliteBackend
 from lexarium.store.engine.standbys import StandbyPool
-from lexarium.store.position import Position, RevisionChange, read_position, reconcile_position
+from lexarium.store.position import Position, RevisionChange
+from lexarium.store.position_queries import read_position, reconcile_position
 from lexarium.store.schema import catalogue_table, lease_table
 from lexarium.store.transaction import MAX_TRACKED_CHANGES, Transaction
 from lexarium.store.write_queue import Result, WriteQueue, WriteTask
@@ -67,7 +68,6 @@ class Database:
         self.backend = _create_backend(url, self._node_state, statement_timeout=statement_timeout)
         self.location = self.backend.location
         self.is_embedded = self.backend.is_embedded
-        self.has_fast_queries = self.backend.has_fast_queries
         self._standby_pool: StandbyPool | None = None
         if standbys:
             if self.is_embedded or not standbys.startswith(_POSTGRES_SCHEMES):

@@ -1,17 +1,12 @@
-"""Position of a database in its history, and the queries for it."""
+"""Position of a database in its history, and types of connections at one."""
 
-import logging
 import secrets
 from collections.abc import Set
 from typing import NamedTuple
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection
 
 from lexarium.domain.cache_tags import CacheTag
-from lexarium.domain.errors import DatabaseUnavailable
-from lexarium.store.schema import catalogue_table
-
-logger = logging.getLogger(__name__)
 
 # A connection in a read transaction, which sees one unchanging state of the database.
 Snapshot = Connection
@@ -73,27 +68,6 @@ class RevisionChange(NamedTuple):
 
 # Execution option of a connection that holds the position of its transaction, when it is already known.
 POSITION_OPTION = "lexarium_position"
-SELECT_POSITION = select(*(catalogue_table.c[name] for name in Position._fields))
-
-
-def read_position(connection: Connection) -> Position:
-    """Return the position that a transaction sees."""
-    position: Position | None = connection.get_execution_options().get(POSITION_OPTION)
-    return Position._make(connection.execute(SELECT_POSITION).one()) if position is None else position
-
-
-def reconcile_position(current: Position, last_seen: Position | None, location: str) -> Position:
-    """Return the position to continue from, in a new epoch if the database has lost writes that were seen.
-
-    `current` is the position of a primary whose catalogue is locked. Raises DatabaseUnavailable if another server
-    was promoted in its place.
-    """
-    if last_seen is None or not current.has_lost_writes_of(last_seen):
-        return current
-    if current.is_on_older_timeline(last_seen):
-        raise DatabaseUnavailable(f"The database {location} is an old primary, in whose place another was promoted.")
-    logger.error("The database %s has lost writes that were there; a new epoch begins.", location)
-    return current._replace(epoch=next_epoch(last_seen.epoch))
 
 
 def create_epoch() -> str:

@@ -7,6 +7,7 @@ from typing import Any
 from sqlalchemy import Connection, func, insert, literal_column, select, tuple_, update
 
 from lexarium.domain.proposal import Proposal, ProposalFilter, ProposalState
+from lexarium.store.records import count_rows
 from lexarium.store.schema import proposal_table
 from lexarium.store.transaction import Transaction
 
@@ -54,8 +55,7 @@ def list_page(
 
 def count_in_state(connection: Connection, state: ProposalState, limit: int | None = None) -> int:
     """Return the number of proposals in a state, counted up to a limit."""
-    matching = select(_proposal.id).where(_proposal.state == state).limit(limit).subquery()
-    return connection.scalar(select(func.count()).select_from(matching)) or 0
+    return count_rows(connection, select(_proposal.id).where(_proposal.state == state).limit(limit).subquery())
 
 
 def list_open_authors(connection: Connection, limit: int) -> Sequence[str]:

@@ -6,10 +6,9 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from lexarium.domain.errors import DatabaseDamaged, IndexNotReady
-from lexarium.services.records.catalogue_state import is_schema_current
+from lexarium.services.records.catalogue_state import get_position, is_schema_current
 from lexarium.services.search.indexer import MAX_WAIT_LAG, Indexer
 from lexarium.store.database import Database
-from lexarium.store.position import read_position
 from lexarium.web.http.problems import CORS_HEADERS, DAMAGED_MESSAGE, DISK_FULL_MESSAGE, HTTPProblem, problem_response
 from lexarium.web.valpha.resources import RESOURCES, VALPHA_PATH
 
@@ -62,7 +61,7 @@ def _require_ready(database: Database, indexer: Indexer) -> None:
             raise IndexNotReady("The catalogue's database is being upgraded.")
         if not is_schema_current(snapshot):
             raise IndexNotReady("The catalogue's database is not of this version: a newer Lexarium has upgraded it.")
-        position = read_position(snapshot)
+        position = get_position(snapshot)
     if not database.has_disk_space():
         raise HTTPProblem(503, DISK_FULL_MESSAGE, {"Retry-After": "1"}, reads=True, writes=False)
     indexer.get_snapshot(position)

@@ -20,10 +20,10 @@ from starlette.routing import Route
 
 from lexarium import __version__
 from lexarium.domain.errors import StoreError
+from lexarium.services.records.catalogue_state import get_position
 from lexarium.services.search.indexer import Indexer
 from lexarium.services.webhooks.subscriptions import count_backlog
 from lexarium.store.database import Database
-from lexarium.store.position import read_position
 from lexarium.web.http.limits import BodyMemory
 from lexarium.web.http.response_cache import ResponseCache
 from lexarium.web.http.streaming import EventStreams
@@ -182,7 +182,7 @@ class MetricsEndpoint:
         info: Samples = {("lexarium_info", (__version__,)): [1]}
         try:
             with self.database.read() as snapshot:
-                position, backlog = read_position(snapshot), count_backlog(snapshot)
+                position, backlog = get_position(snapshot), count_backlog(snapshot)
         except StoreError:
             return info | _without_labels({"lexarium_database_up": 0})
         index_lag = self.indexer.lag(position)

@@ -14,16 +14,10 @@ from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.formats.rdf.predicates import lexarium_namespace, list_lexarium_terms
 from lexarium.formats.registry import FORMATS
 from lexarium.services.records import queries
+from lexarium.services.records.catalogue_state import get_position
 from lexarium.services.records.lookup import get_latest_change
 from lexarium.services.serializers import serialize_record
-from lexarium.store.position import read_position
-from lexarium.web.http.conditional import (
-    build_not_modified,
-    encode_response,
-    etag_matches,
-    hash_etag,
-    read_conditional_headers,
-)
+from lexarium.web.http.conditional import encode_response, find_not_modified, hash_etag
 from lexarium.web.http.negotiation import choose_format, list_formats
 from lexarium.web.http.problems import HTTPProblem, problem_response, redirect_merged
 from lexarium.web.pages.catalogue.record import show_record
@@ -101,7 +95,7 @@ class RecordEndpoint:
 
     def _render(self, name: str, record_id: str) -> bytes:
         with self._database.read() as snapshot:
-            change = queries.get_record_at(snapshot, record_id, read_position(snapshot).revision)
+            change = queries.get_record_at(snapshot, record_id, get_position(snapshot).revision)
             if name == _JSON:
                 iri, related = self._vocabulary.record_iri(record_id), queries.list_related(snapshot, change)
                 return orjson.dumps(serialize_record(change) | {"iri": iri, "relations": related})
@@ -121,9 +115,8 @@ class RecordEndpoint:
         response.headers.update({**_HEADERS, "cache-control": caching})
         if response.status_code == 200 and caching == _HEADERS["cache-control"]:
             response.headers["etag"] = etag = hash_etag(response.body)
-            if etag_matches(etag.encode(), read_conditional_headers(request.scope)[1]):
-                headers = {**_HEADERS, **SECURITY_HEADERS, "etag": etag}
-                return build_not_modified((name.encode(), value.encode()) for name, value in headers.items())
+            headers = {**_HEADERS, **SECURITY_HEADERS, "etag": etag}
+            return find_not_modified(request.scope, headers) or response
         return response
 
 

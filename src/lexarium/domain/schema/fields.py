@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Field
 
 from lexarium.domain.identifiers import SYSTEM_USER_ID
-from lexarium.domain.limits import get_limits
+from lexarium.domain.limits import get_input_limits
 
 Fields = dict[str, Any]
 
@@ -18,13 +18,13 @@ Fields = dict[str, Any]
 class Editable:
     """Annotation of a field that people edit. The server sets all others."""
 
-    # Maximum length: a number, or the name of one of Limits.
+    # Maximum length: a number, or the name of one of InputLimits.
     limit: int | Literal["name", "alias", "definition"] | None = None
 
     @property
     def max_length(self) -> int | None:
         """Maximum number of characters, or None if the field is not a text."""
-        max_length: int | None = getattr(get_limits(), self.limit) if isinstance(self.limit, str) else self.limit
+        max_length: int | None = getattr(get_input_limits(), self.limit) if isinstance(self.limit, str) else self.limit
         return max_length
 
 

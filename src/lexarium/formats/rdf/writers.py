@@ -200,9 +200,9 @@ def _compact(resource: ResourceTriples) -> dict[str, Any]:
     for predicate, value in resource.properties:
         if predicate == "rdf:type":
             _append_value(document, "@type", value)
-        elif _TERM_TYPES[predicate] == "@language" and isinstance(value, RdfLiteral):
+        elif _TERM_TYPES.get(predicate) == "@language" and isinstance(value, RdfLiteral):
             _append_value(document.setdefault(_get_local_name(predicate), {}), value.language or "@none", value.text)
-        elif _TERM_TYPES[predicate] == "@id" and isinstance(value, RdfLiteral):
+        elif _TERM_TYPES.get(predicate) == "@id" and isinstance(value, RdfLiteral):
             _append_value(document, _get_local_name(predicate), {"@value": value.text})
         else:
             _append_value(document, _get_local_name(predicate), value if isinstance(value, str) else value.text)

@@ -10,7 +10,7 @@ from lexarium.domain.edit import apply_draft, apply_merge_patch, create_merge_pa
 from lexarium.domain.errors import Conflict, FieldProblem, InvalidInput, NotFound, PermissionDenied, QuotaExceeded
 from lexarium.domain.identifiers import mint_id
 from lexarium.domain.labels import parse_aliases
-from lexarium.domain.limits import get_limits
+from lexarium.domain.limits import get_input_limits
 from lexarium.domain.proposal import Proposal, ProposalFilter, ProposalState
 from lexarium.domain.record import RecordState
 from lexarium.domain.schema.collections import COLLECTIONS, Collection
@@ -22,7 +22,8 @@ from lexarium.services.curation.record_writer import RecordWriter
 from lexarium.services.not_found import find_or_raise
 from lexarium.services.records.lookup import VersionedRecord, get_record, require_published
 from lexarium.store import proposals, revisions
-from lexarium.store.position import Snapshot, read_position
+from lexarium.store.position import Snapshot
+from lexarium.store.position_queries import read_position
 from lexarium.store.transaction import Transaction
 
 
@@ -97,7 +98,7 @@ class ProposalWriter:
 
     def _require_quota(self, new_size: int) -> None:
         count, size = proposals.sum_open(self._transaction.flush(), self._caller.account.id)
-        limits = get_limits()
+        limits = get_input_limits()
         if count >= limits.open_proposals or size + new_size > limits.open_proposal_bytes:
             raise QuotaExceeded(
                 f"You have {count} open proposals with {size} bytes; with this one of {new_size} bytes they"
@@ -138,11 +139,16 @@ def get_proposal_status(snapshot: Snapshot, proposal: Proposal) -> dict[str, Any
     return {"conflicts": conflicts, "version": _find_resulting_version(snapshot, proposal)}
 
 
+def get_visible_author(caller: Caller) -> str | None:
+    """Return the author whose proposals the caller may see, or None for all of them."""
+    return None if caller.has_permission(Permission.PUBLISH) else caller.account.id
+
+
 def list_proposals(
     snapshot: Snapshot, caller: Caller, state: ProposalState | None, after: tuple[int, str] | None, limit: int
 ) -> Sequence[Proposal]:
     """Return the next proposals that the caller may see, the oldest first; `after` is the time and id of the last."""
-    author = None if caller.has_permission(Permission.PUBLISH) else caller.account.id
+    author = get_visible_author(caller)
     return proposals.list_page(snapshot, ProposalFilter(author=author, state=state), after, limit)
 
 

@@ -21,7 +21,6 @@ from lexarium.services.curation.merges import load_merge_effects, require_undoab
 from lexarium.services.records import lookup
 from lexarium.services.records.lookup import VersionedRecord
 from lexarium.store import change_log, relations, revisions
-from lexarium.store.position import Snapshot
 from lexarium.store.transaction import Transaction
 
 # Latest change of a record (None if new), the new record, and the action.
@@ -43,11 +42,6 @@ class RecordWriter:
         self._actor = actor or caller.account.id
         self._proposal = proposal
         self._at = now_ms()
-
-    @property
-    def _connection(self) -> Snapshot:
-        # Not kept: taking it flushes deferred rows, so that they are seen.
-        return self._transaction.flush()
 
     def create(self, collection: Collection, draft: Mapping[str, Any]) -> VersionedRecord:
         """Publish a new record from a v1 draft."""
@@ -77,9 +71,9 @@ class RecordWriter:
 
     def retire(self, current: VersionedRecord, replaced_by: str | None = None) -> VersionedRecord:
         """Retire a record; its id is never used again."""
-        draft_checks.require_replacement(self._connection, current.record.id, replaced_by)
+        draft_checks.require_replacement(self._transaction.flush(), current.record.id, replaced_by)
         record = replace(current.record, state=RecordState.RETIRED, replaced_by=replaced_by)
-        warnings = draft_checks.list_retirement_warnings(self._connection, current.record)
+        warnings = draft_checks.list_retirement_warnings(self._transaction.flush(), current.record)
         return replace(self._save_if_changed(current, record, Action.RETIRE), warnings=tuple(warnings))
 
     def add_relation(self, current: VersionedRecord, type_name: str, target: str) -> VersionedRecord:
@@ -115,7 +109,7 @@ class RecordWriter:
         References to merged records go to their survivors. Without a difference the record keeps its version. Raise
         Conflict for a version in which it was merged.
         """
-        current = lookup.get_record(self._connection, past.record_id)
+        current = lookup.get_record(self._transaction.flush(), past.record_id)
         lookup.require_version(current.change, version)
         restored = past.to_record()
         if restored.state == RecordState.MERGED:
@@ -148,18 +142,20 @@ class RecordWriter:
         merged_id = merged.record.id
         if survivor_id == merged_id:
             raise Conflict("A record cannot be merged into itself.")
-        survivor = lookup.get_published(self._connection, merged.record.collection, survivor_id)
+        survivor = lookup.get_published(self._transaction.flush(), merged.record.collection, survivor_id)
         # Not validated: an old record may break rules, and nothing of it may be lost.
         survivor_record = self._apply_draft(survivor.record, build_survivor_draft(survivor.record, merged.record))
         writes: list[PendingWrite] = [
             (merged.change, mark_merged(merged.record, survivor_id), Action.MERGE),
             (survivor.change, survivor_record, Action.MERGE),
         ]
-        referring_ids = {relation.source for relation in relations.find_touching(self._connection, [merged_id])}
+        referring_ids = {
+            relation.source for relation in relations.find_touching(self._transaction.flush(), [merged_id])
+        }
         if survivor.record.collection.is_class_collection:
-            referring_ids.update(revisions.list_class_members(self._connection, merged_id))
+            referring_ids.update(revisions.list_class_members(self._transaction.flush(), merged_id))
         referring_ids -= {merged_id, survivor_id}
-        for change in change_log.find_latest(self._connection, sorted(referring_ids)).values():
+        for change in change_log.find_latest(self._transaction.flush(), sorted(referring_ids)).values():
             record = change.to_record()
             if record.state != RecordState.MERGED:
                 redirected = redirect_merged_targets(record, {merged_id: survivor_id})
@@ -168,13 +164,13 @@ class RecordWriter:
 
     def _unmerge(self, current: VersionedRecord, restored: Record) -> VersionedRecord:
         """Undo a merge: remove from other records what it added, and keep their later changes."""
-        merge = revisions.find_state_change(self._connection, current.record.id, RecordState.MERGED)
-        effects = load_merge_effects(self._connection, merge)
-        require_undoable(self._connection, merge, effects, restored)
+        merge = revisions.find_state_change(self._transaction.flush(), current.record.id, RecordState.MERGED)
+        effects = load_merge_effects(self._transaction.flush(), merge)
+        require_undoable(self._transaction.flush(), merge, effects, restored)
         writes: list[PendingWrite] = [
             (current.change, self._with_update_time(self._redirect_merged(restored)), Action.REVERT)
         ]
-        for record_id, change in change_log.find_latest(self._connection, sorted(effects)).items():
+        for record_id, change in change_log.find_latest(self._transaction.flush(), sorted(effects)).items():
             effect, latest = effects[record_id], change.to_record()
             after = effect.restore_alias_text(self._apply_draft(latest, effect.build_undo_draft(latest)))
             writes.append((change, after, Action.REVERT))
@@ -182,7 +178,9 @@ class RecordWriter:
 
     def _redirect_merged(self, record: Record) -> Record:
         """Replace references to merged records by their survivors; remove relations to itself."""
-        survivors = lookup.resolve_survivors(self._connection, list_referenced_ids(record), treat_as_active=record.id)
+        survivors = lookup.resolve_survivors(
+            self._transaction.flush(), list_referenced_ids(record), treat_as_active=record.id
+        )
         after = redirect_merged_targets(record, survivors)
         kept = frozenset(relation for relation in after.relations if relation.target != record.id)
         return after.with_relations(kept)
@@ -229,6 +227,6 @@ class RecordWriter:
         for relation in sorted(added):
             if relation.relation in HIERARCHICAL_TYPES and (
                 relation.source == relation.target
-                or draft_checks.is_ancestor(self._connection, relation.source, relation.target)
+                or draft_checks.is_ancestor(self._transaction.flush(), relation.source, relation.target)
             ):
                 raise Conflict(f"{relation.source} {relation.relation} {relation.target} would close a circle.")

@@ -13,8 +13,13 @@ from lexarium.domain.proposal import Proposal, ProposalFilter, ProposalState
 from lexarium.domain.record import Record, RecordState
 from lexarium.domain.schema.collections import COLLECTIONS, Collection
 from lexarium.domain.text.characters import name_key
-from lexarium.services.access.permissions import Caller, Permission
-from lexarium.services.curation.proposals import accept_proposal, get_proposal_status, get_visible_proposal
+from lexarium.services.access.permissions import Caller
+from lexarium.services.curation.proposals import (
+    accept_proposal,
+    get_proposal_status,
+    get_visible_author,
+    get_visible_proposal,
+)
 from lexarium.services.curation.record_writer import RecordWriter
 from lexarium.services.records.activity import get_account_names
 from lexarium.services.records.detail import FieldWordDiff, build_word_diffs
@@ -84,10 +89,8 @@ def list_queue(
 
 def list_pending(snapshot: Snapshot, caller: Caller, latest: Change) -> list[QueuedProposal]:
     """Return the open proposals about a record that the caller may see, the oldest first."""
-    author = None if caller.has_permission(Permission.PUBLISH) else caller.account.id
-    queued = proposals.list_page(
-        snapshot, ProposalFilter(author=author, record=latest.record_id), None, _MAX_PER_RECORD
-    )
+    pending = ProposalFilter(author=get_visible_author(caller), record=latest.record_id)
+    queued = proposals.list_page(snapshot, pending, None, _MAX_PER_RECORD)
     return _to_queued_proposals(snapshot, queued, {latest.record_id: latest})
 
 

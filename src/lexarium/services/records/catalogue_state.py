@@ -1,8 +1,14 @@
-"""Schema version of the catalogue."""
+"""Position and schema version of the catalogue."""
 
 from lexarium.store.migrations import SCHEMA_VERSION
-from lexarium.store.position import Snapshot
+from lexarium.store.position import Position, Snapshot
+from lexarium.store.position_queries import read_position
 from lexarium.store.upgrade import read_schema_version
+
+
+def get_position(snapshot: Snapshot) -> Position:
+    """Return the position that a snapshot sees."""
+    return read_position(snapshot)
 
 
 def get_schema_version(snapshot: Snapshot) -> str | None:

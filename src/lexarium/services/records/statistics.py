@@ -20,7 +20,8 @@ from lexarium.services.daemon_executor import DaemonExecutor
 from lexarium.store import hierarchy_queries, relations, revisions
 from lexarium.store.database import Database
 from lexarium.store.hierarchy_queries import IdSample
-from lexarium.store.position import Position, Snapshot, read_position
+from lexarium.store.position import Position, Snapshot
+from lexarium.store.position_queries import read_position
 
 # Two milliseconds of work; then other threads get a turn.
 _BATCH_SIZE = 200
@@ -133,14 +134,14 @@ class StatisticsCache:
         self._hierarchy: HierarchyStatistics | None = None
         self._refresh_due = 0.0
         self._statistics: CatalogueStatistics | None = None
-        self._executor = DaemonExecutor("lexarium-statistics")
+        self._executor = DaemonExecutor("lexarium-statistics", self._catch_up)
 
     def get(self, position: Position) -> CatalogueStatistics | None:
         """Return the statistics at a position if the catalogue is small, else the latest ones, or None."""
         cached = self._statistics
         if cached is not None and cached.is_current_at(position):
             return cached
-        future = self._executor.submit(self._catch_up)
+        future = self._executor.submit()
         if position.revision <= _SMALL_REVISION:
             with suppress(TimeoutError):
                 future.result(_WAIT_SECONDS)

@@ -9,7 +9,8 @@ from lexarium.search.annotator import Annotator, DictionaryTerm
 from lexarium.services.daemon_executor import DaemonExecutor
 from lexarium.store import revisions
 from lexarium.store.database import Database
-from lexarium.store.position import Position, read_position
+from lexarium.store.position import Position
+from lexarium.store.position_queries import read_position
 
 # A few milliseconds of work, after which other threads get their turn.
 _BATCH_SIZE = 200
@@ -26,11 +27,11 @@ class AnnotatorCache:
         self._position = Position("", 0, 0, 0)
         self._changes_applied = 0
         self._is_frozen = False
-        self._executor = DaemonExecutor("lexarium-annotator")
+        self._executor = DaemonExecutor("lexarium-annotator", self._catch_up)
 
     def get_current(self) -> Future[Annotator]:
         """Return a future of the up-to-date annotator. The first one reads all labels, which takes a while."""
-        return self._executor.submit(self._catch_up)
+        return self._executor.submit()
 
     def _catch_up(self) -> Annotator:
         current = self._database.run_read(read_position)

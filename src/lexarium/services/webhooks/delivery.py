@@ -21,7 +21,7 @@ from lexarium.services.webhooks.sender import TIMEOUT_SECONDS, DeliveryFailed, r
 from lexarium.store import leases, revisions, webhooks
 from lexarium.store.database import Database
 from lexarium.store.leases import Lease
-from lexarium.store.position import read_position
+from lexarium.store.position_queries import read_position
 from lexarium.store.transaction import Transaction
 
 logger = logging.getLogger(__name__)

@@ -55,9 +55,8 @@ class Backend(Protocol):
     # Address of the database for people, without a password.
     location: str
     # Whether the database is a file of this node: there is no server, and every process sees each commit at once.
+    # A short query may run in the event loop.
     is_embedded: bool
-    # Whether a short query may run in the event loop.
-    has_fast_queries: bool
     # Database file, if it is one.
     path: Path | None = None
 

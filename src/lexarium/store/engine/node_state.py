@@ -21,9 +21,10 @@ class NodeState:
     def __init__(self, path: Path | None = None) -> None:
         """Open a file, which may be empty. The caller removes it. Without one, nothing is shared."""
         self._file = None if path is None else path.open("r+b")
+        self._memory: mmap.mmap | bytearray = bytearray(_SIZE + 1)
         if self._file is not None:
             self._file.truncate(_SIZE + 1)
-        self._memory = mmap.mmap(-1 if self._file is None else self._file.fileno(), _SIZE + 1)
+            self._memory = mmap.mmap(self._file.fileno(), _SIZE + 1)
         self._lock = threading.Lock()
         self._last_raw = b""
         self._position: Position | None = None
@@ -31,7 +32,7 @@ class NodeState:
     @property
     def position(self) -> Position | None:
         """Newest position, or None if there is none yet."""
-        raw = self._memory[:_SIZE]
+        raw = bytes(self._memory[:_SIZE])
         if raw != self._last_raw:
             position = _unpack(raw)
             if position is None:
@@ -51,7 +52,7 @@ class NodeState:
 
     def close(self) -> None:
         """Close the file."""
-        if self._file is not None:
+        if self._file is not None and isinstance(self._memory, mmap.mmap):
             self._memory.close()
             self._file.close()
 
@@ -61,7 +62,7 @@ class NodeState:
             if self._file is not None:
                 fcntl.flock(self._file, fcntl.LOCK_EX)
             try:
-                current = _unpack(self._memory[:_SIZE])
+                current = _unpack(bytes(self._memory[:_SIZE]))
                 if current is None or position.supersedes(current):
                     self._memory[:_SIZE] = _pack(position)
             finally:

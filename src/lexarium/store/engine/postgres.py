@@ -21,7 +21,8 @@ from lexarium.store.engine import base
 from lexarium.store.engine.base import PositionWatcher
 from lexarium.store.engine.node_state import NodeState
 from lexarium.store.engine.postgres_connections import TIMELINE_SQL, PostgresConnection, PostgresConnector
-from lexarium.store.position import POSITION_OPTION, SELECT_POSITION, Position, read_position, reconcile_position
+from lexarium.store.position import POSITION_OPTION, Position
+from lexarium.store.position_queries import SELECT_POSITION, read_position, reconcile_position
 from lexarium.store.schema import catalogue_table, change_table, delivery_table, lease_table, record_table
 
 logger = logging.getLogger(__name__)
@@ -254,7 +255,7 @@ def _format_location(parts: Mapping[str, Any]) -> str:
 class PostgresBackend(base.Backend):
     """PostgreSQL server. libpq parses the address, so that it may name several hosts."""
 
-    is_embedded = has_fast_queries = False
+    is_embedded = False
 
     def __init__(
         self,

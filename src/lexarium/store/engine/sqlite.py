@@ -19,7 +19,8 @@ from lexarium.domain import errors
 from lexarium.domain.errors import DatabaseDamaged, DatabaseUnavailable, StoreError
 from lexarium.store.engine import base
 from lexarium.store.engine.base import PositionWatcher
-from lexarium.store.position import SELECT_POSITION, Position
+from lexarium.store.position import Position
+from lexarium.store.position_queries import SELECT_POSITION
 from lexarium.store.schema import change_table, metadata, record_table
 
 logger = logging.getLogger(__name__)
@@ -97,7 +98,7 @@ class SqlitePositionWatcher:
 class SqliteBackend(base.Backend):
     """Database file."""
 
-    is_embedded = has_fast_queries = True
+    is_embedded = True
 
     def __init__(self, url: URL) -> None:
         if not url.database or url.database == ":memory:":

@@ -31,6 +31,13 @@ def etag_matches(etag: bytes, if_none_match: bytes | None) -> bool:
     return etags == [b"*"] or any(part.removeprefix(b"W/") == etag for part in etags)
 
 
+def find_not_modified(scope: Mapping[str, Any], headers: Mapping[str, str]) -> Response | None:
+    """Return a 304 with these headers if the client has the response with their ETag, else None."""
+    if not etag_matches(headers["etag"].encode(), read_conditional_headers(scope)[1]):
+        return None
+    return build_not_modified((name.encode(), value.encode()) for name, value in headers.items())
+
+
 def build_not_modified(headers: Iterable[Header]) -> Response:
     """Return a 304 with these headers."""
     response = Response(status_code=304)

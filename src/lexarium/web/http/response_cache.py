@@ -100,7 +100,7 @@ class ResponseCache:
         if response is None or self._position is None:
             return None
         if self._is_behind():
-            if not self._database.has_fast_queries:
+            if not self._database.is_embedded:
                 return None  # A query for the changes could take long, and would block the event loop.
             self._apply_change(self._database.get_revision_change(self._position))
             return self.get(key)
@@ -129,7 +129,7 @@ class ResponseCache:
         if self._position is None or not self._is_behind():
             return
         read_change = self._database.get_revision_change
-        if self._database.has_fast_queries:
+        if self._database.is_embedded:
             self._apply_change(read_change(self._position))
         else:
             self._apply_change(await run_in_threadpool(read_change, self._position))
@@ -139,7 +139,7 @@ class ResponseCache:
 
         Otherwise valid entries could not be served if the database failed before the next request.
         """
-        while not self._database.has_fast_queries:
+        while not self._database.is_embedded:
             await asyncio.sleep(_POLL_SECONDS)
             with suppress(StoreError):
                 await self.apply_invalidations()

@@ -99,18 +99,19 @@ class _PathRoute(Route):
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         context = RequestContext(self._services, Request(scope, receive, send), self._collection)
         handler = self._handlers.get("GET" if scope["method"] == "HEAD" else scope["method"], self._respond_to_method)
-        internal_error: Exception | None = None
         try:
             response = await handler(context)
         except (HTTPProblem, LexariumError) as error:
             response = _build_error_response(context.request, error)
         except Exception as error:
-            response, internal_error = problem_response(error), error
+            await self._respond(context, problem_response(error), send)
+            raise
+        await self._respond(context, response, send)
+
+    async def _respond(self, context: RequestContext, response: Response, send: Send) -> None:
         if context.rate_limit_headers:
             response.headers.update(context.rate_limit_headers)
-        await _send(response, scope, receive, send)
-        if internal_error is not None:
-            raise internal_error
+        await _send(response, context.request.scope, context.request.receive, send)
 
     async def _respond_to_method(self, context: RequestContext) -> Response:
         """Respond to OPTIONS, or with a 405 to another method that the path does not have."""

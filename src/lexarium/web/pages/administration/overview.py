@@ -6,9 +6,8 @@ from starlette.responses import Response
 
 from lexarium.services.access.permissions import Permission
 from lexarium.services.curation.proposals import count_open
-from lexarium.services.records.catalogue_state import get_schema_version
+from lexarium.services.records.catalogue_state import get_position, get_schema_version
 from lexarium.services.webhooks import subscriptions
-from lexarium.store.position import read_position
 from lexarium.web.pages.page import Page, PageRoute
 
 
@@ -16,7 +15,7 @@ def show_overview(page: Page) -> Response:
     """Show the state of the service and the number of records."""
     site = page.site
     with page.read() as snapshot:
-        position = read_position(snapshot)
+        position = get_position(snapshot)
         counts = site.database.counts.count_at(snapshot, position.revision)
         webhooks = subscriptions.list_webhooks(snapshot)
         context: dict[str, Any] = {

@@ -6,13 +6,13 @@ from lexarium.domain.change import Action
 from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.domain.webhook import Webhook
 from lexarium.services.access.permissions import Permission
+from lexarium.services.records.catalogue_state import get_position
 from lexarium.services.webhooks import subscriptions
 from lexarium.services.webhooks.delivery import send_test
 from lexarium.services.webhooks.subscriptions import WebhookSettings
-from lexarium.store.position import read_position
 from lexarium.web.pages.form_fields import get_checked, get_text
 from lexarium.web.pages.page import FormRoute, Page, PageRoute, redirect
-from lexarium.web.pages.site import NO_STORE, Site
+from lexarium.web.pages.site import NO_STORE
 from lexarium.web.request_models import parse_webhook
 
 _PATH = "/admin/webhooks"
@@ -25,7 +25,7 @@ def list_webhooks(page: Page) -> Response:
     with page.read() as snapshot:
         context = {
             "webhooks": subscriptions.list_webhooks(snapshot),
-            "revision": read_position(snapshot).revision,
+            "revision": get_position(snapshot).revision,
         }
     return page.render("webhooks.html", context)
 
@@ -41,7 +41,7 @@ def show_webhook(page: Page, test_result: str | None = None) -> Response:
         webhook = subscriptions.get_webhook(snapshot, page.id)
         context = {
             "webhook": webhook,
-            "revision": read_position(snapshot).revision,
+            "revision": get_position(snapshot).revision,
             "deliveries": subscriptions.list_deliveries(snapshot, webhook.id, _PAGE_SIZE),
             "max_deliveries": subscriptions.MAX_DELIVERIES,
             "shown": _PAGE_SIZE,
@@ -76,7 +76,7 @@ def rotate_secret(page: Page) -> Response:
 
 def send_test_delivery(page: Page) -> Response:
     """Send a test delivery, and show the response."""
-    allow_private = _allows_private_addresses(page.site)
+    allow_private = page.site.settings.allows_private_webhooks
     delivery = send_test(page.site.database, _get_webhook(page), allow_private=allow_private)
     return show_webhook(page, delivery.error or f"It answered {delivery.status}.")
 
@@ -108,11 +108,7 @@ def _parse_webhook(page: Page, current_url: str | None = None) -> WebhookSetting
         "collections": get_checked(page.fields, "collections", COLLECTIONS),
         "actions": get_checked(page.fields, "actions", Action),
     }
-    return parse_webhook(values, allow_private=_allows_private_addresses(page.site), current_url=current_url)
-
-
-def _allows_private_addresses(site: Site) -> bool:
-    return site.settings.webhooks_private == "yes"
+    return parse_webhook(values, allow_private=page.site.settings.allows_private_webhooks, current_url=current_url)
 
 
 def _render_secret(page: Page, webhook: Webhook) -> Response:

@@ -10,7 +10,8 @@ from lexarium.domain.schema.collections import COLLECTIONS, Collection
 from lexarium.domain.schema.relation_types import HIERARCHICAL_TYPES_BY_COLLECTION
 from lexarium.services.records import browse, queries
 from lexarium.services.records.browse import BrowseFilter
-from lexarium.store.position import Snapshot, read_position
+from lexarium.services.records.catalogue_state import get_position
+from lexarium.store.position import Snapshot
 from lexarium.web.pages.filters import add_query
 from lexarium.web.pages.form_fields import get_collection
 from lexarium.web.pages.page import Page, PageRoute
@@ -22,7 +23,7 @@ _PAGE_SIZE = 100
 def show_collections(page: Page) -> Response:
     """Show all collections and classes with their sizes."""
     with page.read() as snapshot:
-        position = read_position(snapshot)
+        position = get_position(snapshot)
         counts = page.site.database.counts.count_at(snapshot, position.revision)
         statistics = page.site.statistics_cache.get(position)
         classes = page.site.list_classes(snapshot)
@@ -79,7 +80,7 @@ def show_tree(page: Page) -> Response:
         "cycle_members": [],
     }
     with page.read() as snapshot:
-        position = read_position(snapshot)
+        position = get_position(snapshot)
         if record_id:
             change = queries.get_record_at(snapshot, record_id, position.revision, collection)
             context |= {
@@ -117,7 +118,7 @@ def _get_hierarchical_collection(page: Page) -> Collection:
 
 def _get_total(page: Page, snapshot: Snapshot, filters: BrowseFilter) -> int | None:
     """Return the number of matching records if it is known without counting."""
-    position = read_position(snapshot)
+    position = get_position(snapshot)
     if filters.flagged:
         return None
     if filters.class_id is None:

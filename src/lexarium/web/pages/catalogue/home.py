@@ -10,9 +10,9 @@ from lexarium.domain.record import RecordState
 from lexarium.domain.schema.collections import COLLECTIONS, CONCEPT_CLASS
 from lexarium.domain.text.numbers import format_count
 from lexarium.services.records import activity
+from lexarium.services.records.catalogue_state import get_position
 from lexarium.services.records.class_colors import ColoredClass
 from lexarium.services.records.statistics import CatalogueStatistics
-from lexarium.store.position import read_position
 from lexarium.web.pages.charts.treemap import Rectangle, layout_treemap
 from lexarium.web.pages.filters import add_query
 from lexarium.web.pages.page import Page, PageRoute
@@ -44,7 +44,7 @@ class TreemapTile:
 def show_home(page: Page) -> Response:
     """Show the home page."""
     with page.read() as snapshot:
-        position = read_position(snapshot)
+        position = get_position(snapshot)
         counts = page.site.database.counts.count_at(snapshot, position.revision)
         statistics = page.site.statistics_cache.get(position)
         classes = page.site.class_cache.get(snapshot)

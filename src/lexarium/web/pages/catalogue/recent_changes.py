@@ -5,8 +5,8 @@ from starlette.responses import Response
 from lexarium.domain.change import Action
 from lexarium.services.access.permissions import Permission
 from lexarium.services.records import activity
+from lexarium.services.records.catalogue_state import get_position
 from lexarium.services.transfer import import_undo
-from lexarium.store.position import read_position
 from lexarium.web.pages.form_fields import get_int
 from lexarium.web.pages.page import FormRoute, Page, PageRoute, redirect
 
@@ -20,7 +20,7 @@ def show_changes(page: Page) -> Response:
     query = page.fields if page.errors else page.query
     after_seq, last_seq, before_seq = (get_int(query, name, _MAX_DIGITS) for name in ("since", "until", "before"))
     with page.read() as snapshot:
-        revision = read_position(snapshot).revision
+        revision = get_position(snapshot).revision
         bounds = (last_seq, None if before_seq is None else before_seq - 1)
         newest_seq = min([revision, *(bound for bound in bounds if bound is not None)])
         entries = activity.list_activity(snapshot, newest_seq, _PAGE_SIZE, after_seq or 0)

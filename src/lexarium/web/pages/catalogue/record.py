@@ -12,9 +12,10 @@ from lexarium.domain.vocabulary import Vocabulary
 from lexarium.services.curation import review
 from lexarium.services.records import browse, detail
 from lexarium.services.records.browse import BrowseFilter
+from lexarium.services.records.catalogue_state import get_position
 from lexarium.services.records.detail import RecordDetail
 from lexarium.services.records.lookup import get_latest_change, require_unmerged
-from lexarium.store.position import Snapshot, read_position
+from lexarium.store.position import Snapshot
 from lexarium.web.pages.charts.relation_graph import build_graph
 from lexarium.web.pages.curation.revert import build_undo_notice
 from lexarium.web.pages.filters import format_date, to_plural
@@ -70,7 +71,7 @@ def show_history(page: Page) -> Response:
 
 def _list_members(page: Page, snapshot: Snapshot, class_id: str) -> list[dict[str, Any]]:
     """Return the first records of a class by collection, with their total if it is known."""
-    statistics = page.site.statistics_cache.get(read_position(snapshot))
+    statistics = page.site.statistics_cache.get(get_position(snapshot))
     groups = []
     for name, collection in COLLECTIONS.items():
         if "id_concept_class" in collection.fields:

@@ -10,9 +10,10 @@ from lexarium.domain.record import RecordState
 from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.domain.schema.relation_types import HIERARCHICAL_TYPES_BY_COLLECTION
 from lexarium.services.records.activity import get_account_names
+from lexarium.services.records.catalogue_state import get_position
 from lexarium.services.records.lookup import find_latest_changes
 from lexarium.services.records.statistics import QUALITY_ISSUES, CatalogueStatistics
-from lexarium.store.position import Snapshot, read_position
+from lexarium.store.position import Snapshot
 from lexarium.web.pages.charts.area_chart import build_chart
 from lexarium.web.pages.filters import to_singular
 from lexarium.web.pages.form_fields import get_int
@@ -32,7 +33,7 @@ def show_statistics(page: Page) -> Response:
     grouping = page.query.get("by", "")
     grouping = grouping if grouping in _GROUPINGS else _GROUPINGS[0]
     with page.read() as snapshot:
-        statistics = page.site.statistics_cache.get(read_position(snapshot))
+        statistics = page.site.statistics_cache.get(get_position(snapshot))
         context: dict[str, Any] = {"statistics": statistics, "by": grouping, "groupings": _GROUPINGS}
         if statistics is not None:
             context |= _build_context(page, snapshot, statistics, grouping)
@@ -46,7 +47,7 @@ def show_issue(page: Page) -> Response:
         raise NotFound(f"There is no such list; there are {', '.join(QUALITY_ISSUES)}.")
     collection, offset = page.query.get("collection"), get_int(page.query, "offset") or 0
     with page.read() as snapshot:
-        statistics = page.site.statistics_cache.get(read_position(snapshot))
+        statistics = page.site.statistics_cache.get(get_position(snapshot))
         ids, total = ((), 0) if statistics is None else statistics.get_issue(issue, collection)
         page_ids, end = ids[offset : offset + _PAGE_SIZE], offset + _PAGE_SIZE
         changes = find_latest_changes(snapshot, page_ids)

@@ -13,7 +13,8 @@ from lexarium.domain.text.characters import find_unstorable_char
 from lexarium.services.access.permissions import Permission
 from lexarium.services.curation import proposals, review
 from lexarium.services.curation.review import RETIRE, ProposalReview
-from lexarium.store.position import Snapshot, read_position
+from lexarium.services.records.catalogue_state import get_position
+from lexarium.store.position import Snapshot
 from lexarium.web.pages.curation import draft_fields
 from lexarium.web.pages.curation.record_form import build_form_field, is_changed
 from lexarium.web.pages.curation.revert import OWN_PROPOSALS_PATH
@@ -43,7 +44,7 @@ def show_queue(page: Page) -> Response:
     filter_params = _to_query_params(proposal_filter)
     with page.read() as snapshot:
         queued, last = split_page(review.list_queue(snapshot, proposal_filter, page_key, _PAGE_SIZE + 1), _PAGE_SIZE)
-        statistics = page.site.statistics_cache.get(read_position(snapshot))
+        statistics = page.site.statistics_cache.get(get_position(snapshot))
         repeated_ids = () if statistics is None else statistics.issues["repeated"].ids[:_MAX_SAME_NAMES]
         context = {
             "queue": queued,

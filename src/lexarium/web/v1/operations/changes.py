@@ -14,9 +14,9 @@ from lexarium.client.models import Changes
 from lexarium.domain.change import Change
 from lexarium.domain.errors import Conflict, DatabaseDamaged, Unauthenticated
 from lexarium.services.records import queries
+from lexarium.services.records.catalogue_state import get_position
 from lexarium.services.serializers import serialize_change
 from lexarium.store.database import Database
-from lexarium.store.position import read_position
 from lexarium.web.http.problems import HTTPProblem
 from lexarium.web.request_models import validate_collection
 from lexarium.web.v1.operation import JSON, Operation, Parameters, RequestContext, Success
@@ -85,7 +85,7 @@ def _require_same_epoch(database: Database, epoch: str | None) -> None:
     if epoch is None:
         return
     with database.read(from_primary=True) as snapshot:
-        position = read_position(snapshot)
+        position = get_position(snapshot)
     if position.epoch != epoch:
         raise Conflict(
             "The catalogue has lost changes since, or was restored: some that you were told of may not be there. "
@@ -97,7 +97,7 @@ def _require_same_epoch(database: Database, epoch: str | None) -> None:
 def _read_batch(database: Database, epoch: str, since: int, collections: list[str]) -> tuple[list[Change], int] | None:
     """Return some changes, and the seq up to which there are no others; None in another epoch."""
     with database.read() as snapshot:
-        position = read_position(snapshot)
+        position = get_position(snapshot)
         if position.epoch != epoch:
             return None
         changes = queries.list_changes(snapshot, since, _BATCH, collections)

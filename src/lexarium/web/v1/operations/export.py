@@ -13,11 +13,12 @@ from lexarium import __version__
 from lexarium.domain import rendering
 from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.formats.registry import FORMATS, Format
+from lexarium.services.records.catalogue_state import get_position
 from lexarium.services.records.queries import resolve_revision
 from lexarium.services.transfer import export as exports
 from lexarium.store.database import Database
-from lexarium.store.position import Position, read_position
-from lexarium.web.http.conditional import build_not_modified, etag_matches, read_conditional_headers
+from lexarium.store.position import Position
+from lexarium.web.http.conditional import find_not_modified, read_conditional_headers
 from lexarium.web.http.encodings import choose_encoding, encode_chunks, encoding_headers
 from lexarium.web.http.negotiation import choose_format
 from lexarium.web.http.streaming import iter_chunks, read_first_chunk
@@ -71,14 +72,13 @@ async def export(context: RequestContext, query: ExportParameters) -> Response:
     chosen_format = EXPORT_FORMATS[query.format or choose_format(request, _MEDIA_TYPES, "The catalogue", _VARY)]
     about = context.services.settings.vocabulary
     position = await run_in_threadpool(_find_position, database, query.release, query.as_of)
-    accept_encoding, if_none_match, _ = read_conditional_headers(request.scope)
-    encoding = choose_encoding(accept_encoding)
+    encoding = choose_encoding(read_conditional_headers(request.scope)[0])
     fingerprint = repr((about, chosen_format.name, query.collection, __version__, rendering.RENDERING_VERSION))
     digest = hashlib.sha256(fingerprint.encode()).hexdigest()[:16]
     etag = f'"{position.epoch}-{position.revision}-{digest}-{encoding}"'
     headers = {"etag": etag, "cache-control": "no-cache", **_VARY}
-    if etag_matches(etag.encode(), if_none_match):
-        return build_not_modified((name.encode(), value.encode()) for name, value in headers.items())
+    if not_modified := find_not_modified(request.scope, headers):
+        return not_modified
     name = _build_file_name(about.title, query.collection, query.release or f"r{position.revision}", chosen_format)
     headers["content-disposition"] = f'attachment; filename="{name}"'
     headers |= {name.decode(): value.decode() for name, value in encoding_headers(encoding)}
@@ -97,7 +97,7 @@ async def export(context: RequestContext, query: ExportParameters) -> Response:
 
 def _find_position(database: Database, release: str | None, as_of: int | None) -> Position:
     with database.read() as snapshot:
-        return read_position(snapshot)._replace(revision=resolve_revision(snapshot, release, as_of))
+        return get_position(snapshot)._replace(revision=resolve_revision(snapshot, release, as_of))
 
 
 def _build_file_name(title: str, collection: str | None, state: str, format: Format) -> str:

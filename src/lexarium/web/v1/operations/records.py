@@ -20,6 +20,7 @@ from lexarium.services.curation import submissions
 from lexarium.services.curation.record_writer import RecordWriter
 from lexarium.services.idempotency import WriteResponse
 from lexarium.services.records import queries
+from lexarium.services.records.catalogue_state import get_position
 from lexarium.services.records.lookup import VersionedRecord, get_record
 from lexarium.services.serializers import (
     list_record_fields,
@@ -28,7 +29,7 @@ from lexarium.services.serializers import (
     serialize_record,
     serialize_version,
 )
-from lexarium.store.position import Snapshot, read_position
+from lexarium.store.position import Snapshot
 from lexarium.store.transaction import Transaction
 from lexarium.web.v1.operation import (
     READ_ERRORS,
@@ -231,7 +232,7 @@ def _drop_unchanged_system_fields(before: VersionedRecord, given: Mapping[str, A
 
 def list_versions(context: RequestContext, path: ById, snapshot: Snapshot) -> dict[str, Any]:
     """Every version, the newest first"""
-    versions = queries.list_versions(snapshot, context.collection, path.id, read_position(snapshot).revision)
+    versions = queries.list_versions(snapshot, context.collection, path.id, get_position(snapshot).revision)
     return {"items": [serialize_version(change) for change in versions]}
 
 
@@ -278,7 +279,7 @@ def list_descendants(context: RequestContext, query: HierarchyParameters, snapsh
 
 
 def _find_record(context: RequestContext, identifier: str, snapshot: Snapshot) -> Change:
-    return queries.get_record_at(snapshot, identifier, read_position(snapshot).revision, context.collection)
+    return queries.get_record_at(snapshot, identifier, get_position(snapshot).revision, context.collection)
 
 
 def add_relation(context: RequestContext, path: ById, body: RelateRequest, transaction: Transaction) -> WriteResponse:

@@ -6,7 +6,8 @@ from lexarium import __version__
 from lexarium.client.models import Record, Service
 from lexarium.domain.record import RecordState
 from lexarium.domain.schema.collections import COLLECTIONS
-from lexarium.store.position import Snapshot, read_position
+from lexarium.services.records.catalogue_state import get_position
+from lexarium.store.position import Snapshot
 from lexarium.web.v1.operation import READ_ERRORS, Operation, RequestContext, returns
 from lexarium.web.v1.operations.records import ReadParameters, read_record
 from lexarium.web.v1.responses import V1_PATH
@@ -17,7 +18,7 @@ _LINKED = ("search", "suggest", "annotate", "changes", "releases", "proposals", 
 def get_service(context: RequestContext, snapshot: Snapshot) -> Service:
     """What the service holds, and where to go on"""
     limits = context.services.limits
-    position = read_position(snapshot)
+    position = get_position(snapshot)
     counts = context.services.database.counts.count_at(snapshot, position.revision)
     return {
         "service": "lexarium",

@@ -38,8 +38,10 @@ def add_webhook(context: RequestContext, data: dict[str, Any]) -> WriteResponse:
 
     Any answer but 2xx is tried again, later and later; after a day without one that is, the webhook is disabled.
     """
-    wished = parse_webhook(data, allow_private=_allows_private(context))
-    webhook = context.services.database.run_write(lambda transaction: subscriptions.create_webhook(transaction, wished))
+    settings = parse_webhook(data, allow_private=context.services.settings.allows_private_webhooks)
+    webhook = context.services.database.run_write(
+        lambda transaction: subscriptions.create_webhook(transaction, settings)
+    )
     return WriteResponse(201, _with_secret(webhook), f"{V1_PATH}/webhooks/{webhook.id}")
 
 
@@ -57,10 +59,12 @@ def change_webhook(context: RequestContext, path: ById, patch: dict[str, Any]) -
     with database.read() as snapshot:
         webhook = subscriptions.get_webhook(snapshot, path.id)
     current = {"url": webhook.url, "collections": webhook.collections, "actions": webhook.actions}
-    wished = parse_webhook(
-        apply_merge_patch(current, patch), allow_private=_allows_private(context), current_url=webhook.url
+    settings = parse_webhook(
+        apply_merge_patch(current, patch),
+        allow_private=context.services.settings.allows_private_webhooks,
+        current_url=webhook.url,
     )
-    updated = database.run_write(lambda transaction: subscriptions.update_webhook(transaction, path.id, wished))
+    updated = database.run_write(lambda transaction: subscriptions.update_webhook(transaction, path.id, settings))
     return OrjsonResponse(serialize_webhook(updated))
 
 
@@ -102,12 +106,8 @@ def send_test_delivery(context: RequestContext, path: ById) -> Response:
     database = context.services.database
     with database.read() as snapshot:
         webhook = subscriptions.get_webhook(snapshot, path.id)
-    trial = send_test(database, webhook, allow_private=_allows_private(context))
-    return OrjsonResponse({"status": trial.status, "error": trial.error or None})
-
-
-def _allows_private(context: RequestContext) -> bool:
-    return context.services.settings.webhooks_private == "yes"
+    delivery = send_test(database, webhook, allow_private=context.services.settings.allows_private_webhooks)
+    return OrjsonResponse({"status": delivery.status, "error": delivery.error or None})
 
 
 def _with_secret(webhook: Webhook) -> dict[str, Any]:
