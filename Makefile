@@ -8,7 +8,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 PACKAGE := pyproject.toml src/lexarium/__init__.py
 
 # More processes than cores: some of them always wait for a server. A module stays in one, so that its servers start once.
-PYTEST = -m pytest -n $$(($$(getconf _NPROCESSORS_ONLN) * 3)) --dist loadscope --durations=10
+PROCESSES_PER_CORE = 2
+PYTEST = -m pytest -n $$(($$(getconf _NPROCESSORS_ONLN) * $(PROCESSES_PER_CORE))) --dist loadscope --durations=10
 
 .PHONY: run test test-all test-rest coverage lint bench torture audit bom setup develop lock clean
 
@@ -23,7 +24,8 @@ test: develop .tools/ready
 test-all: develop .tools/ready .venv-nimare/ready .venv-linkml/ready
 	$(BIN)/python $(PYTEST)
 
-# What `make test-all` adds to `make test`.
+# What `make test-all` adds to `make test`. More of these tests wait.
+test-rest: PROCESSES_PER_CORE = 3
 test-rest: develop .tools/ready .venv-nimare/ready .venv-linkml/ready
 	$(BIN)/python $(PYTEST) -m full
 

@@ -31,8 +31,8 @@ from lexarium.services.transfer.export import export_records
 from lexarium.services.transfer.imports import import_files
 from lexarium.services.transfer.sample import load_sample
 from lexarium.store.database import Database
+from lexarium.store.engine.position_queries import read_position
 from lexarium.store.position import Position
-from lexarium.store.position_queries import read_position
 from lexarium.store.upgrade import open_database
 from torture.mutations import mutate
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from starlette.types import ASGIApp
 
 from lexarium.domain.errors import DatabaseUnavailable
-from lexarium.domain.limits import InputLimits, set_input_limits
+from lexarium.domain.text.limits import InputLimits, set_input_limits
 from lexarium.settings import METRICS_DIR_VARIABLE, NODE_STATE_VARIABLE, Settings
 from lexarium.store.database import Database
 from lexarium.store.engine.node_state import NodeState

@@ -19,8 +19,8 @@ from lexarium.services.access.permissions import Caller
 from lexarium.services.curation.record_writer import RecordWriter
 from lexarium.services.search.indexer import Indexer
 from lexarium.store.database import Database
+from lexarium.store.engine.position_queries import read_position
 from lexarium.store.migrations import SCHEMA_VERSION
-from lexarium.store.position_queries import read_position
 from lexarium.web.metrics import METRICS
 from lexarium.web.middleware.request_log import RequestLogMiddleware, RequestStats
 from tests.support.databases import DatabaseUrlFactory

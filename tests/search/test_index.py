@@ -26,7 +26,7 @@ from lexarium.services.search import indexer
 from lexarium.services.search.indexer import Indexer
 from lexarium.services.search.record_search import RecordSearch, SearchQuery
 from lexarium.store.database import Database
-from lexarium.store.position_queries import read_position
+from lexarium.store.engine.position_queries import read_position
 from lexarium.store.schema import catalogue_table
 from tests.support.imports import build_log_entry, save_entries
 from tests.support.polling import wait_until

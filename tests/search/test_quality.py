@@ -18,7 +18,7 @@ from lexarium.services.search.indexer import Indexer
 from lexarium.services.search.record_search import RecordSearch, SearchQuery
 from lexarium.services.transfer.imports import import_files
 from lexarium.store import revisions
-from lexarium.store.position_queries import read_position
+from lexarium.store.engine.position_queries import read_position
 from lexarium.store.upgrade import open_database
 
 ACCENTS = str.maketrans("aeouinc", "áéöüïñç")

@@ -21,7 +21,7 @@ from lexarium.domain.progress import ignore_progress
 from lexarium.services.maintenance.backup import create_backup, open_backup
 from lexarium.services.maintenance.database_check import check_database
 from lexarium.store.database import Database
-from lexarium.store.position_queries import read_position
+from lexarium.store.engine.position_queries import read_position
 from lexarium.store.upgrade import open_database
 from tests.support.databases import ENGINES, DatabaseUrlFactory
 from tests.support.full_disk import mount_small_disk

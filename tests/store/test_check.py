@@ -20,7 +20,7 @@ from lexarium.services.maintenance.index_check import check_index
 from lexarium.services.search.indexer import Indexer
 from lexarium.store import change_log, revisions
 from lexarium.store.database import Database
-from lexarium.store.position_queries import read_position
+from lexarium.store.engine.position_queries import read_position
 from lexarium.store.schema import (
     account_table,
     catalogue_table,

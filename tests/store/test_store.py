@@ -34,7 +34,7 @@ from lexarium.services.maintenance.database_check import check_database
 from lexarium.store import accounts, change_log, integrity, migrations, proposals, records, relations, revisions
 from lexarium.store.database import Database
 from lexarium.store.engine.node_state import NodeState
-from lexarium.store.position_queries import read_position
+from lexarium.store.engine.position_queries import read_position
 from lexarium.store.revisions import PageKey
 from lexarium.store.schema import change_table, metadata
 from lexarium.store.transaction import Transaction

@@ -34,8 +34,8 @@ from lexarium.services.serializers import serialize_record
 from lexarium.services.transfer.export import export_records
 from lexarium.store import change_log, schema
 from lexarium.store.database import Database
+from lexarium.store.engine.position_queries import read_position
 from lexarium.store.position import next_epoch
-from lexarium.store.position_queries import read_position
 from tests.support.record_editor import RecordEditor
 
 # Relation types and targets of one record.

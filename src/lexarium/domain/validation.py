@@ -8,10 +8,10 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 
 from lexarium.domain.errors import FieldProblem, InvalidInput
 from lexarium.domain.labels import DEFAULT_LANGUAGE, Alias, format_aliases, split_alias_texts
-from lexarium.domain.limits import InputLimits, get_input_limits
 from lexarium.domain.schema.collections import COLLECTIONS, Collection
 from lexarium.domain.schema.fields import Editable, Fields
 from lexarium.domain.text.characters import reject_control_chars, reject_direction_controls
+from lexarium.domain.text.limits import InputLimits, get_input_limits
 
 # Fits into a JSON number of every client and an integer column of every engine.
 _MAX_INTEGER = 2**53 - 1

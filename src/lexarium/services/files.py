@@ -7,7 +7,7 @@ from pathlib import Path
 
 from lexarium.domain.errors import Conflict
 from lexarium.store.database import Database
-from lexarium.store.position_queries import read_position
+from lexarium.store.engine.position_queries import read_position
 
 
 def sidecar_path(database: Database, purpose: str) -> Path:

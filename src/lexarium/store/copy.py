@@ -10,8 +10,8 @@ from sqlalchemy import Connection, Table, exists, insert, select, update
 from lexarium.domain.errors import Conflict, StoreError
 from lexarium.domain.progress import ProgressCallback
 from lexarium.store.database import Database
+from lexarium.store.engine.position_queries import read_position
 from lexarium.store.position import Position
-from lexarium.store.position_queries import read_position
 from lexarium.store.records import STREAM_OPTIONS, count_rows
 from lexarium.store.schema import catalogue_table, lease_table, metadata
 

@@ -4,8 +4,8 @@ from collections import Counter
 
 from sqlalchemy import Connection, bindparam, func, select
 
+from lexarium.store.engine.position_queries import read_position
 from lexarium.store.position import Position
-from lexarium.store.position_queries import read_position
 from lexarium.store.schema import change_table, record_table
 
 _MAX_LAG = 500

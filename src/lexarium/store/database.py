@@ -22,10 +22,10 @@ from lexarium.store import revisions
 from lexarium.store.counts import RecordCounts
 from lexarium.store.engine.base import Backend, PositionWatcher, require_undamaged
 from lexarium.store.engine.node_state import NodeState
+from lexarium.store.engine.position_queries import read_position, reconcile_position
 from lexarium.store.engine.sqlite import SqliteBackend
 from lexarium.store.engine.standbys import StandbyPool
 from lexarium.store.position import Position, RevisionChange
-from lexarium.store.position_queries import read_position, reconcile_position
 from lexarium.store.schema import catalogue_table, lease_table
 from lexarium.store.transaction import MAX_TRACKED_CHANGES, Transaction
 from lexarium.store.write_queue import Result, WriteQueue, WriteTask

@@ -10,8 +10,8 @@ from sqlalchemy import ColumnElement, Connection, Select, bindparam, select, uni
 
 from lexarium.domain.record import RecordState, RelatedRecord, Relation, sort_related
 from lexarium.domain.schema.relation_types import EXACT_MATCH, RELATION_TYPES, Side
+from lexarium.store.engine.position_queries import SELECT_POSITION
 from lexarium.store.position import Position
-from lexarium.store.position_queries import SELECT_POSITION
 from lexarium.store.records import IS_PUBLISHED, STREAM_OPTIONS, RecordRow, batched, count_rows
 from lexarium.store.schema import catalogue_table, record_table, relation_table
 

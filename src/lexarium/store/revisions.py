@@ -12,8 +12,8 @@ from lexarium.domain.change import Action, Change
 from lexarium.domain.record import ListQuery, RecordState, parse_labels, parse_record
 from lexarium.store import records
 from lexarium.store.counts import RecordCounts
+from lexarium.store.engine.position_queries import SELECT_POSITION, read_position
 from lexarium.store.position import Position
-from lexarium.store.position_queries import SELECT_POSITION, read_position
 from lexarium.store.records import IS_PUBLISHED, batched, count_rows, page_after
 from lexarium.store.schema import catalogue_table, change_table, record_table
 

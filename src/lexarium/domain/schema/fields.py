@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Field
 
 from lexarium.domain.identifiers import SYSTEM_USER_ID
-from lexarium.domain.limits import get_input_limits
+from lexarium.domain.text.limits import get_input_limits
 
 Fields = dict[str, Any]
 

@@ -10,11 +10,11 @@ from lexarium.domain.edit import apply_draft, apply_merge_patch, create_merge_pa
 from lexarium.domain.errors import Conflict, FieldProblem, InvalidInput, NotFound, PermissionDenied, QuotaExceeded
 from lexarium.domain.identifiers import mint_id
 from lexarium.domain.labels import parse_aliases
-from lexarium.domain.limits import get_input_limits
 from lexarium.domain.proposal import Proposal, ProposalFilter, ProposalState
 from lexarium.domain.record import RecordState
 from lexarium.domain.schema.collections import COLLECTIONS, Collection
 from lexarium.domain.schema.fields import Fields
+from lexarium.domain.text.limits import get_input_limits
 from lexarium.domain.timestamps import now_ms
 from lexarium.services.access.permissions import Caller, Permission
 from lexarium.services.curation.draft_checks import check_draft, require_replacement
@@ -22,8 +22,8 @@ from lexarium.services.curation.record_writer import RecordWriter
 from lexarium.services.not_found import find_or_raise
 from lexarium.services.records.lookup import VersionedRecord, get_record, require_published
 from lexarium.store import proposals, revisions
+from lexarium.store.engine.position_queries import read_position
 from lexarium.store.position import Snapshot
-from lexarium.store.position_queries import read_position
 from lexarium.store.transaction import Transaction
 
 

@@ -12,8 +12,8 @@ from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.domain.schema.relation_types import HIERARCHICAL_TYPES_BY_COLLECTION
 from lexarium.store import change_log, integrity, relations
 from lexarium.store.database import Database
+from lexarium.store.engine.position_queries import read_position
 from lexarium.store.position import Snapshot
-from lexarium.store.position_queries import read_position
 from lexarium.store.records import RecordRow
 
 _DECODE_ERRORS = (ValueError, KeyError, TypeError, AttributeError)

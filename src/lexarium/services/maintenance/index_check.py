@@ -8,7 +8,7 @@ from lexarium.search.index import IndexCorrupt, IndexDirectory, IndexedRecord, I
 from lexarium.services.maintenance.database_check import CheckReport
 from lexarium.store import revisions
 from lexarium.store.database import Database
-from lexarium.store.position_queries import read_position
+from lexarium.store.engine.position_queries import read_position
 from lexarium.store.records import BATCH_SIZE
 
 _REBUILD_HINT = "`lexarium reindex` makes it anew"

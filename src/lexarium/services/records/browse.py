@@ -9,9 +9,9 @@ from lexarium.domain.schema.relation_types import HIERARCHICAL_TYPES_BY_COLLECTI
 from lexarium.domain.text.characters import find_unstorable_char, name_key
 from lexarium.services.not_found import find_or_raise
 from lexarium.store import change_log, hierarchy_queries, revisions
+from lexarium.store.engine.position_queries import read_position
 from lexarium.store.hierarchy_queries import RecordName, TreeNode
 from lexarium.store.position import Snapshot
-from lexarium.store.position_queries import read_position
 from lexarium.store.revisions import PageKey
 
 MAX_CHILDREN = 500  # records on one level of a hierarchy

@@ -1,8 +1,8 @@
 """Position and schema version of the catalogue."""
 
+from lexarium.store.engine.position_queries import read_position
 from lexarium.store.migrations import SCHEMA_VERSION
 from lexarium.store.position import Position, Snapshot
-from lexarium.store.position_queries import read_position
 from lexarium.store.upgrade import read_schema_version
 
 

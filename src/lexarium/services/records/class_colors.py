@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from lexarium.domain.schema.collections import CONCEPT_CLASS
 from lexarium.store import hierarchy_queries, records
+from lexarium.store.engine.position_queries import read_position
 from lexarium.store.position import Position, Snapshot
-from lexarium.store.position_queries import read_position
 
 COLOR_COUNT = 24  # later classes reuse the colours
 

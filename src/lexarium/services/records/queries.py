@@ -21,8 +21,8 @@ from lexarium.services.records.lookup import get_change, get_published_change, l
 from lexarium.store import records, relations, revisions
 from lexarium.store.counts import RecordCounts
 from lexarium.store.database import Database
+from lexarium.store.engine.position_queries import read_position
 from lexarium.store.position import Snapshot
-from lexarium.store.position_queries import read_position
 from lexarium.store.revisions import PageKey
 
 _MAX_DEPTH = 100

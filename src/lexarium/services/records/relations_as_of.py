@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from lexarium.domain.record import RecordState, RelatedRecord, Relation, sort_related
 from lexarium.domain.schema.relation_types import RELATION_TYPES, Side
 from lexarium.store import records, relations, revisions
+from lexarium.store.engine.position_queries import read_position
 from lexarium.store.position import Snapshot
-from lexarium.store.position_queries import read_position
 from lexarium.store.records import BATCH_SIZE
 
 

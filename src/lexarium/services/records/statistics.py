@@ -19,9 +19,9 @@ from lexarium.domain.text.placeholders import is_placeholder
 from lexarium.services.daemon_executor import DaemonExecutor
 from lexarium.store import hierarchy_queries, relations, revisions
 from lexarium.store.database import Database
+from lexarium.store.engine.position_queries import read_position
 from lexarium.store.hierarchy_queries import IdSample
 from lexarium.store.position import Position, Snapshot
-from lexarium.store.position_queries import read_position
 
 # Two milliseconds of work; then other threads get a turn.
 _BATCH_SIZE = 200

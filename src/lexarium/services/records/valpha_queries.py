@@ -20,8 +20,8 @@ from lexarium.services.not_found import find_or_raise
 from lexarium.services.records.lookup import get_published
 from lexarium.store import records, relations, revisions
 from lexarium.store.database import Database
+from lexarium.store.engine.position_queries import read_position
 from lexarium.store.position import Position, Snapshot
-from lexarium.store.position_queries import read_position
 from lexarium.store.records import BATCH_SIZE, RecordRow
 from lexarium.store.revisions import PageKey, RenderedRow
 

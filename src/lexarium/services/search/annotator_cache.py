@@ -9,8 +9,8 @@ from lexarium.search.annotator import Annotator, DictionaryTerm
 from lexarium.services.daemon_executor import DaemonExecutor
 from lexarium.store import revisions
 from lexarium.store.database import Database
+from lexarium.store.engine.position_queries import read_position
 from lexarium.store.position import Position
-from lexarium.store.position_queries import read_position
 
 # A few milliseconds of work, after which other threads get their turn.
 _BATCH_SIZE = 200

@@ -20,8 +20,8 @@ from lexarium.services.files import sidecar_path
 from lexarium.store import records, revisions
 from lexarium.store.database import Database
 from lexarium.store.engine.base import PositionWatcher
+from lexarium.store.engine.position_queries import read_position
 from lexarium.store.position import Position
-from lexarium.store.position_queries import read_position
 
 logger = logging.getLogger(__name__)
 

@@ -11,8 +11,8 @@ from lexarium.domain.schema.relation_types import RELATION_TYPES, RelationType, 
 from lexarium.search.analysis.folding import fold
 from lexarium.search.documents import STOP_WORDS
 from lexarium.store import change_log, records, relations, revisions
+from lexarium.store.engine.position_queries import read_position
 from lexarium.store.position import Snapshot
-from lexarium.store.position_queries import read_position
 
 _CLASS_FIELD = "id_concept_class"
 _MAX_COMPARED_CHARS = 10_000

@@ -20,8 +20,8 @@ from lexarium.search.snippets import build_snippet
 from lexarium.services.search.indexer import Indexer
 from lexarium.store import change_log, records
 from lexarium.store.database import Database
+from lexarium.store.engine.position_queries import read_position
 from lexarium.store.position import Position
-from lexarium.store.position_queries import read_position
 
 MAX_QUERY_CHARS = 10_000
 # Last hit that a page may reach.

@@ -17,7 +17,7 @@ from lexarium.services.records.relations_as_of import RelationsAsOf
 from lexarium.services.records.valpha_queries import iter_rendered
 from lexarium.store import relations, revisions
 from lexarium.store.database import Database
-from lexarium.store.position_queries import read_position
+from lexarium.store.engine.position_queries import read_position
 from lexarium.store.records import BATCH_SIZE
 from lexarium.store.revisions import PageKey
 

@@ -27,8 +27,8 @@ from lexarium.services.transfer.import_report import ImportReport
 from lexarium.services.transfer.imports import import_records
 from lexarium.services.transfer.mirror_source import Fetcher, MirrorSource, to_canonical_json
 from lexarium.store.database import Database
+from lexarium.store.engine.position_queries import read_position
 from lexarium.store.imports.mirror_state import MirrorState
-from lexarium.store.position_queries import read_position
 
 # Requests per second.
 DEFAULT_RATE = 5.0

@@ -20,8 +20,8 @@ from lexarium.services.serializers import serialize_change
 from lexarium.services.webhooks.sender import TIMEOUT_SECONDS, DeliveryFailed, resolve_target, send, start_deadline
 from lexarium.store import leases, revisions, webhooks
 from lexarium.store.database import Database
+from lexarium.store.engine.position_queries import read_position
 from lexarium.store.leases import Lease
-from lexarium.store.position_queries import read_position
 from lexarium.store.transaction import Transaction
 
 logger = logging.getLogger(__name__)

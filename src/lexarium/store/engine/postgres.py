@@ -20,9 +20,9 @@ from lexarium.domain.errors import DatabaseDamaged, DatabaseUnavailable, DiskFul
 from lexarium.store.engine import base
 from lexarium.store.engine.base import PositionWatcher
 from lexarium.store.engine.node_state import NodeState
+from lexarium.store.engine.position_queries import SELECT_POSITION, read_position, reconcile_position
 from lexarium.store.engine.postgres_connections import TIMELINE_SQL, PostgresConnection, PostgresConnector
 from lexarium.store.position import POSITION_OPTION, Position
-from lexarium.store.position_queries import SELECT_POSITION, read_position, reconcile_position
 from lexarium.store.schema import catalogue_table, change_table, delivery_table, lease_table, record_table
 
 logger = logging.getLogger(__name__)

@@ -19,8 +19,8 @@ from lexarium.domain import errors
 from lexarium.domain.errors import DatabaseDamaged, DatabaseUnavailable, StoreError
 from lexarium.store.engine import base
 from lexarium.store.engine.base import PositionWatcher
+from lexarium.store.engine.position_queries import SELECT_POSITION
 from lexarium.store.position import Position
-from lexarium.store.position_queries import SELECT_POSITION
 from lexarium.store.schema import change_table, metadata, record_table
 
 logger = logging.getLogger(__name__)

@@ -10,8 +10,8 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from lexarium.domain.errors import DatabaseUnavailable
 from lexarium.store.engine.base import Backend
+from lexarium.store.engine.position_queries import read_position
 from lexarium.store.position import Position
-from lexarium.store.position_queries import read_position
 
 logger = logging.getLogger(__name__)
 
