@@ -21,16 +21,16 @@ test: develop .tools/ready
 	$(BIN)/python $(PYTEST) -m "not full"
 
 # Everything: both engines throughout, all browser tests, standbys, outages, long property tests.
-test-all: develop .tools/ready .venv-nimare/ready
+test-all: develop .tools/ready .venv-nimare/ready .venv-linkml/ready
 	$(BIN)/python $(PYTEST)
 
 # What `make test-all` adds to `make test`. More of these tests wait.
 test-rest: PROCESSES_PER_CORE = 3
-test-rest: develop .tools/ready .venv-nimare/ready
+test-rest: develop .tools/ready .venv-nimare/ready .venv-linkml/ready
 	$(BIN)/python $(PYTEST) -m full
 
 # The lines of src that `make test-all` runs, servers and commands included; MARK="not full" for `make test` alone.
-coverage: develop .tools/ready .venv-nimare/ready
+coverage: develop .tools/ready .venv-nimare/ready .venv-linkml/ready
 	$(BIN)/coverage erase
 	$(BIN)/coverage run $(PYTEST) -m "$(MARK)"
 	$(BIN)/coverage combine --quiet
@@ -87,6 +87,11 @@ develop: .venv/developed
 	$(PYTHON) -m venv --clear .venv-nimare
 	.venv-nimare/bin/python -m pip --disable-pip-version-check --quiet install nimare==0.22.1 && touch $@ || true
 
+# LinkML has its own environment because a package that it needs installs a plug-in of pytest. Its tests skip without it.
+.venv-linkml/ready:
+	$(PYTHON) -m venv --clear .venv-linkml
+	.venv-linkml/bin/python -m pip --disable-pip-version-check --quiet install linkml-runtime==1.12.1 && touch $@ || true
+
 .tools/ready: tests/install_tools.sh
 	sh tests/install_tools.sh || echo "Not every program could be installed: the tests that need one skip and name it."
 
@@ -99,7 +104,7 @@ lock: develop
 	$(COMPILE) --group dev -o requirements-dev.txt
 
 clean:
-	rm -rf .venv .venv-lowest .venv-nimare .tools .coverage .bench .screenshots dist build
+	rm -rf .venv .venv-lowest .venv-nimare .venv-linkml .tools .coverage .bench .screenshots dist build
 
 # Nested Turtle, read within a second per megabyte.
 .PHONY: bench-nesting

@@ -50,7 +50,11 @@ def test_the_readme_opens_with_the_two_commands_and_a_first_curl() -> None:
 
 def test_every_command_is_in_the_readme_and_nothing_else() -> None:
     documented = set(
-        re.findall(r"^\| `lexarium ([a-z]+(?: (?:add|create|list|password|remove|revoke|role))?)", README, re.MULTILINE)
+        re.findall(
+            r"^\| `lexarium ([a-z]+(?: (?:add|check|create|list|password|remove|revoke|role|show))?)",
+            README,
+            re.MULTILINE,
+        )
     )
     assert documented == set(list_commands())
 

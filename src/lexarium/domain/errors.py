@@ -18,12 +18,13 @@ LexariumError
 ├── Conflict                   it exists already, or does not fit what exists
 │   └── VersionConflict        it was changed since it was read
 └── InvalidInput               the input is invalid; holds all problems
-    └── ImportRejected         files cannot be imported
+    ├── ImportRejected         files cannot be imported
+    └── InvalidSchema          a schema cannot be loaded
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 
 class LexariumError(Exception):
@@ -136,3 +137,22 @@ class InvalidInput(LexariumError):
 
 class ImportRejected(InvalidInput):
     """Files cannot be imported. Nothing of them was."""
+
+
+class LineProblem(NamedTuple):
+    """Problem with one line of a text, as a complete sentence."""
+
+    line: int
+    message: str
+
+
+class InvalidSchema(InvalidInput):
+    """A schema cannot be loaded. Holds all problems with their lines, and the warnings."""
+
+    def __init__(self, problems: Iterable[LineProblem], warnings: Iterable[LineProblem] = ()) -> None:
+        self.lines = tuple(sorted(set(problems)))
+        self.warnings = tuple(sorted(set(warnings)))
+        message = (
+            "The schema has 1 problem." if len(self.lines) == 1 else f"The schema has {len(self.lines):,} problems."
+        )
+        super().__init__(message, [FieldProblem(f"line {line}", text) for line, text in self.lines])
