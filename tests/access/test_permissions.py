@@ -72,6 +72,7 @@ def test_what_a_server_makes_is_its_owners_alone(umask: int, tmp_path: Path) -> 
         assert find_wrong_modes(temporary) == {}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("umask", UMASKS, ids=oct)
 def test_what_commands_make_of_a_catalogue_is_its_owners_alone(umask: int, tmp_path: Path) -> None:
     data = tmp_path / "data"

@@ -248,18 +248,20 @@ def words_match(label: list[str], words: list[str]) -> bool:
     return True
 
 
-@settings(max_examples=400, deadline=None)
-@example(labels=["\n\na"], text="A", cuts=[])
-@given(labels=LABELS, text=TEXT, cuts=st.lists(st.integers(0, 200), max_size=6))
-def test_it_finds_what_the_plainest_way_finds_however_the_text_comes(
-    labels: list[str], text: str, cuts: list[int]
-) -> None:
-    finder = build_annotator(*labels)
-    expected = find_mentions(finder, text)
-    assert expected == find_mentions_naively(labels, text)
-    boundaries = [0, *sorted(cut for cut in cuts if cut < len(text)), len(text)]
-    assert find_mentions(finder, *(text[start:end] for start, end in pairwise(boundaries))) == expected
-    assert find_mentions(finder, *text) == expected
+@pytest.mark.parametrize("runs", [100, pytest.param(400, marks=pytest.mark.full)])
+def test_it_finds_what_the_plainest_way_finds_however_the_text_comes(runs: int) -> None:
+    @settings(max_examples=runs, deadline=None)
+    @example(labels=["\n\na"], text="A", cuts=[])
+    @given(labels=LABELS, text=TEXT, cuts=st.lists(st.integers(0, 200), max_size=6))
+    def check(labels: list[str], text: str, cuts: list[int]) -> None:
+        finder = build_annotator(*labels)
+        expected = find_mentions(finder, text)
+        assert expected == find_mentions_naively(labels, text)
+        boundaries = [0, *sorted(cut for cut in cuts if cut < len(text)), len(text)]
+        assert find_mentions(finder, *(text[start:end] for start, end in pairwise(boundaries))) == expected
+        assert find_mentions(finder, *text) == expected
+
+    check()
 
 
 @settings(max_examples=200, deadline=None)

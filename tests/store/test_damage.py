@@ -247,6 +247,7 @@ def test_damage_on_postgresql_is_known_to_every_node_until_a_check_passes() -> N
         assert "Traceback" not in met.log + other.log
 
 
+@pytest.mark.full
 def test_damage_on_postgresql_that_nobody_has_met_is_found_after_the_start() -> None:
     with run_damaged_postgres() as (_, url, *_), Server(url) as server:
         wait_until(lambda: reports_damage(server.get("/readyz")))

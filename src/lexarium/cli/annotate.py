@@ -15,9 +15,9 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from lexarium.cli.options import CollectionsOption, DatabaseOption, open_database
-from lexarium.cli.output import OutputOption, write_output
-from lexarium.cli.terminal import err, out, progress_bar
+from lexarium.cli.support.options import CollectionsOption, DatabaseOption, open_database
+from lexarium.cli.support.output import OutputOption, write_output
+from lexarium.cli.support.terminal import err, out, progress_bar
 from lexarium.domain.errors import FieldProblem, InvalidInput
 from lexarium.domain.progress import ProgressCallback
 from lexarium.domain.schema.collections import DEFAULT_SEARCH_COLLECTIONS

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from lexarium.cli.options import DatabaseOption, open_database
-from lexarium.cli.terminal import out, progress_bar
+from lexarium.cli.support.options import DatabaseOption, open_database
+from lexarium.cli.support.terminal import out, progress_bar
 from lexarium.services.maintenance.backup import create_backup
 
 

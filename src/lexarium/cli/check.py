@@ -5,8 +5,8 @@ from dataclasses import asdict
 
 import typer
 
-from lexarium.cli.options import DatabaseOption, JsonOption, open_database
-from lexarium.cli.terminal import err, out, print_list
+from lexarium.cli.support.options import DatabaseOption, JsonOption, open_database
+from lexarium.cli.support.terminal import err, out, print_list
 from lexarium.domain.text.numbers import format_count
 from lexarium.services.maintenance.database_check import check_database
 from lexarium.services.maintenance.index_check import check_index

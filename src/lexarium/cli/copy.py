@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
-from lexarium.cli.options import open_database
-from lexarium.cli.terminal import err, out, print_list, progress_bar
+from lexarium.cli.support.options import open_database
+from lexarium.cli.support.terminal import err, out, print_list, progress_bar
 from lexarium.services.maintenance.backup import copy_database
 from lexarium.store.database import Database
 from lexarium.store.upgrade import require_current_schema

@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
-from lexarium.cli.options import CollectionOption, DatabaseOption, choice_option, open_database, relax_gc
-from lexarium.cli.output import OutputOption, write_output
-from lexarium.cli.terminal import progress_bar
+from lexarium.cli.support.options import CollectionOption, DatabaseOption, choice_option, open_database, relax_gc
+from lexarium.cli.support.output import OutputOption, write_output
+from lexarium.cli.support.terminal import progress_bar
 from lexarium.compression import get_compressor, strip_compression_suffix
 from lexarium.domain.errors import LexariumError
 from lexarium.domain.schema.collections import COLLECTIONS

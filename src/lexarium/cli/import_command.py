@@ -10,8 +10,15 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from lexarium.cli.options import CollectionOption, DatabaseOption, JsonOption, choice_option, open_database, relax_gc
-from lexarium.cli.terminal import err, out, print_list, progress_bar
+from lexarium.cli.support.options import (
+    CollectionOption,
+    DatabaseOption,
+    JsonOption,
+    choice_option,
+    open_database,
+    relax_gc,
+)
+from lexarium.cli.support.terminal import err, out, print_list, progress_bar
 from lexarium.domain.errors import ImportRejected, LexariumError
 from lexarium.domain.import_merge import ConflictPreference
 from lexarium.domain.schema.collections import COLLECTIONS

@@ -12,8 +12,8 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from lexarium import __version__
-from lexarium.cli.file_permissions import make_files_private
-from lexarium.cli.terminal import err, print_error
+from lexarium.cli.support.file_permissions import make_files_private
+from lexarium.cli.support.terminal import err, print_error
 from lexarium.domain.errors import LexariumError
 
 _NAMES = (

@@ -1,7 +1,7 @@
 """`lexarium migrate`"""
 
-from lexarium.cli.options import DatabaseOption
-from lexarium.cli.terminal import out
+from lexarium.cli.support.options import DatabaseOption
+from lexarium.cli.support.terminal import out
 from lexarium.settings import Settings
 from lexarium.store.database import Database
 from lexarium.store.upgrade import upgrade_schema

@@ -6,8 +6,8 @@ from typing import Annotated
 import typer
 
 from lexarium.cli.import_command import parse_preference, print_rejection, print_report
-from lexarium.cli.options import DatabaseOption, JsonOption, open_database
-from lexarium.cli.terminal import err, out, print_list, progress_bar
+from lexarium.cli.support.options import DatabaseOption, JsonOption, open_database
+from lexarium.cli.support.terminal import err, out, print_list, progress_bar
 from lexarium.domain.text.numbers import format_count
 from lexarium.services.transfer.import_report import serialize_report
 from lexarium.services.transfer.mirror import DEFAULT_RATE, MirrorOptions, mirror

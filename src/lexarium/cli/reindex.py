@@ -1,7 +1,7 @@
 """`lexarium reindex`"""
 
-from lexarium.cli.options import DatabaseOption, open_database
-from lexarium.cli.terminal import out, progress_bar
+from lexarium.cli.support.options import DatabaseOption, open_database
+from lexarium.cli.support.terminal import out, progress_bar
 from lexarium.services.search.indexer import Indexer
 from lexarium.settings import Settings
 

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from lexarium.cli.options import JsonOption
-from lexarium.cli.terminal import err, out, print_list, print_table
+from lexarium.cli.support.options import JsonOption
+from lexarium.cli.support.terminal import err, out, print_list, print_table
 from lexarium.domain.errors import InvalidSchema, LexariumError, LineProblem, NotFound
 from lexarium.domain.schema.json_schema import to_json_schema
 from lexarium.domain.schema.linkml import (

@@ -7,8 +7,8 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from lexarium.cli.options import CollectionsOption, DatabaseOption, JsonOption, open_database
-from lexarium.cli.terminal import err, out, print_table
+from lexarium.cli.support.options import CollectionsOption, DatabaseOption, JsonOption, open_database
+from lexarium.cli.support.terminal import err, out, print_table
 from lexarium.domain.record import RecordState
 from lexarium.services.search.indexer import Indexer
 from lexarium.services.search.record_search import RecordHit, RecordSearch, SearchQuery

@@ -17,8 +17,8 @@ import typer
 import uvicorn
 from uvicorn.supervisors import Multiprocess
 
-from lexarium.cli.options import HELP, DatabaseOption
-from lexarium.cli.terminal import err
+from lexarium.cli.support.options import HELP, DatabaseOption
+from lexarium.cli.support.terminal import err
 from lexarium.domain.errors import LexariumError
 from lexarium.services.transfer.sample import load_sample
 from lexarium.settings import METRICS_DIR_VARIABLE, NODE_STATE_VARIABLE, Settings

@@ -8,8 +8,8 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from lexarium.cli.options import DatabaseOption, JsonOption, open_database
-from lexarium.cli.terminal import print_table
+from lexarium.cli.support.options import DatabaseOption, JsonOption, open_database
+from lexarium.cli.support.terminal import print_table
 from lexarium.domain.errors import NotFound
 from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.domain.timestamps import format_timestamp

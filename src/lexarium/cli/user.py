@@ -8,8 +8,8 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from lexarium.cli.options import DatabaseOption, JsonOption, open_database
-from lexarium.cli.terminal import err, out
+from lexarium.cli.support.options import DatabaseOption, JsonOption, open_database
+from lexarium.cli.support.terminal import err, out
 from lexarium.domain.account import Role
 from lexarium.services.access import accounts
 from lexarium.services.access.passwords import set_password

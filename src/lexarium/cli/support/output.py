@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from lexarium.cli.file_permissions import apply_own_umask
+from lexarium.cli.support.file_permissions import apply_own_umask
 from lexarium.compression import get_compressor
 from lexarium.domain.errors import LexariumError
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from lexarium.cli.terminal import err
+from lexarium.cli.support.terminal import err
 from lexarium.domain.schema.collections import COLLECTIONS, Collection
 from lexarium.settings import Settings
 from lexarium.store.database import Database

@@ -1,0 +1,1 @@
+"""Options, output and messages that commands share."""
