@@ -228,7 +228,8 @@ def add_version(document: bytes, record_id: str, **fields: Any) -> bytes:
     lines = [json.loads(line) for line in document.splitlines()]
     last_line = [line for line in lines if line.get("id") == record_id][-1]
     newer = {**last_line, "version": last_line["version"] + 1, "write": lines[-1]["write"] + 1, "action": "update"}
-    newer["record"] = {**last_line["record"], **fields}
+    stated = {CONCEPT.field_predicates[name]: value for name, value in fields.items()}
+    newer["statements"] = {**last_line["statements"], **stated}
     return document + json.dumps(newer).encode() + b"\n"
 
 
@@ -352,7 +353,7 @@ VALID_LINE = {
     [
         ("[1, 2]", "an object"),
         ('{"a": ', "not one JSON object"),
-        ('{"lexarium": "jsonl", "format": 2}', "newer Lexarium"),
+        ('{"lexarium": "jsonl", "format": 3}', "newer Lexarium"),
         ('{"lexarium": true}', "which format"),
         ({**VALID_LINE, "collection": "animal"}, "animal"),
         ({**VALID_LINE, "record": 3}, "not an object"),

@@ -165,7 +165,7 @@ def truncate_document(connection: Connection) -> None:
 def alter_old_version(connection: Connection) -> None:
     """Change a text in an older version; the version stays well formed."""
     document = connection.execute(select(change_table.c.document).where(IS_FIRST_CHANGE)).scalar_one()
-    altered_document = document.replace(b'"definition_text":""', b'"definition_text":"altered"')
+    altered_document = document.replace(b'"skos:prefLabel":"one"', b'"skos:prefLabel":"altered"')
     assert altered_document != document
     connection.execute(update(change_table).where(IS_FIRST_CHANGE).values(document=altered_document))
 

@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
-import orjson
-
 from lexarium.domain.change import Change
 from lexarium.domain.hierarchy import find_cycles
 from lexarium.domain.record import RecordState
