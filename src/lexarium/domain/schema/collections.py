@@ -71,9 +71,9 @@ class Collection:
 
     @cached_property
     def relation_predicates(self) -> dict[str, str]:
-        """Predicates of the relation types that have records of this collection as their source."""
+        """Predicates of relation types. A type that records of this collection should not have is its own predicate."""
         slots = {slot.relation: slot for slot in self.schema_class.slots.values()}
-        return {name: slots[name].predicate for name in self.relation_types}
+        return {name: slots[name].predicate if name in self.relation_types else name for name in RELATION_TYPES}
 
     @cached_property
     def relation_names(self) -> dict[str, str]:
