@@ -185,9 +185,10 @@ def test_a_write_that_cannot_be_written_takes_only_those_with_it_that_share_its_
     with database.backend.connect_write() as connection, connection.begin():
         for statement in STUCK_TRIGGERS[database.is_embedded]:
             connection.exec_driver_sql(statement)
-    waiting = threading.Event()
+    started, waiting = threading.Event(), threading.Event()
 
     def keep_busy(transaction: Transaction) -> None:
+        started.set()
         assert waiting.wait(60)
 
     def write_stuck(transaction: Transaction) -> None:
@@ -200,6 +201,7 @@ def test_a_write_that_cannot_be_written_takes_only_those_with_it_that_share_its_
         save_entries(transaction, build_log_entry("unconcerned"))
 
     database.submit_write(keep_busy)  # until all that follow are queued, so that they form one group
+    assert started.wait(60)
     futures = [database.submit_write(task) for task in (write_stuck, read_record, write_other)]
     waiting.set()
     for future in futures[:2]:
