@@ -10,7 +10,7 @@ Result = TypeVar("Result")
 
 
 class DaemonExecutor(Generic[Result]):
-    """Runs one function, whenever it is asked to, in a daemon thread, which starts on first use.
+    """Runs one function, once per request, in a daemon thread, which starts on first use.
 
     Requests that wait at the same time share one run. The process can end meanwhile: it would wait for the threads of
     an executor of the standard library.
