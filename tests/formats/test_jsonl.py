@@ -17,8 +17,7 @@ from lexarium.domain.change import Action, Change
 from lexarium.domain.errors import ImportRejected
 from lexarium.domain.labels import Alias
 from lexarium.domain.record import ProposalOrigin, Record, RecordState, Relation
-from lexarium.domain.schema.collections import COLLECTIONS
-from lexarium.domain.schema.relation_types import RELATION_TYPES
+from lexarium.domain.schema.collections import COLLECTIONS, RELATION_TYPES
 from lexarium.domain.vocabulary import Vocabulary
 from lexarium.formats.json import jsonl
 from lexarium.formats.parsed import WriteOptions

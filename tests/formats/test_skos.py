@@ -12,8 +12,16 @@ from hypothesis import strategies as st
 from lexarium.domain.defaults import assign_defaults
 from lexarium.domain.labels import Alias
 from lexarium.domain.record import Record, RecordState, RelatedRecord, Relation, build_record
-from lexarium.domain.schema.collections import COLLECTIONS, CONCEPT, CONTRAST, DISORDER, TASK, Collection
-from lexarium.domain.schema.relation_types import MAPPING_TYPES, RELATION_TYPES
+from lexarium.domain.schema.collections import (
+    COLLECTIONS,
+    CONCEPT,
+    CONTRAST,
+    DISORDER,
+    MAPPING_TYPES,
+    RELATION_TYPES,
+    TASK,
+    Collection,
+)
 from lexarium.domain.vocabulary import Vocabulary
 from lexarium.formats.parsed import ParsedRecord, ParseError, ReadOptions, WriteOptions
 from lexarium.formats.rdf import codec

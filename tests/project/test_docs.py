@@ -14,8 +14,7 @@ from typer.main import get_command
 
 from lexarium import __version__
 from lexarium.cli.main import COMMANDS, app
-from lexarium.domain.schema.collections import COLLECTIONS
-from lexarium.domain.schema.relation_types import RELATION_TYPES
+from lexarium.domain.schema.collections import COLLECTIONS, RELATION_TYPES
 from lexarium.services.access.permissions import REQUIRED_ROLE
 from lexarium.settings import Settings, variable_name
 from lexarium.web.valpha.resources import RESOURCES

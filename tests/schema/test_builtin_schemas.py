@@ -5,12 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from lexarium.domain.schema.collections import COLLECTIONS, Collection
-from lexarium.domain.schema.fields import IdReference
+from lexarium.domain.schema.collections import COLLECTIONS, RELATION_TYPES, Collection
 from lexarium.domain.schema.linkml import BUILTIN_NAMES, load_builtin_schema
 from lexarium.domain.schema.model import Schema, SchemaClass, Slot, ValphaList
 from lexarium.domain.schema.predicates import SlotRole
-from lexarium.domain.schema.relation_types import RELATION_TYPES, RelationList, RelationType
+from lexarium.domain.schema.relation_types import RelationList, RelationType
 
 COGNITIVE_ATLAS = load_builtin_schema("cognitive-atlas")
 SKOS = load_builtin_schema("skos")

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lexarium.domain.schema.collections import COLLECTIONS, DEFAULT_SEARCH_COLLECTIONS
-from lexarium.domain.schema.relation_types import RELATION_TYPES
+from lexarium.domain.schema.collections import COLLECTIONS, DEFAULT_SEARCH_COLLECTIONS, RELATION_TYPES
 from lexarium.domain.vocabulary import Vocabulary
 from lexarium.search.ranking import Tier
 from lexarium.services.search.properties import PROPERTIES

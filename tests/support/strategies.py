@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 
 from lexarium.domain.labels import Alias, format_aliases, parse_aliases
 from lexarium.domain.record import Record, RecordState, Relation
-from lexarium.domain.schema.collections import COLLECTIONS, Collection
-from lexarium.domain.schema.relation_types import RELATION_TYPES
+from lexarium.domain.schema.collections import COLLECTIONS, RELATION_TYPES, Collection
 from lexarium.domain.vocabulary import Vocabulary
 from tests.support.records import make_record
 

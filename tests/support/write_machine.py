@@ -20,8 +20,7 @@ from lexarium.domain.errors import (
     VersionConflict,
 )
 from lexarium.domain.record import ListQuery, RecordState
-from lexarium.domain.schema.collections import COLLECTIONS
-from lexarium.domain.schema.relation_types import HIERARCHICAL_TYPES, RELATION_TYPES
+from lexarium.domain.schema.collections import COLLECTIONS, HIERARCHICAL_TYPES, RELATION_TYPES
 from lexarium.domain.text.characters import name_key
 from lexarium.domain.vocabulary import Vocabulary
 from lexarium.formats.registry import FORMATS

@@ -5,7 +5,7 @@ from typing import Any
 
 from lexarium.domain.identifiers import mint_id
 from lexarium.domain.record import Record
-from lexarium.domain.schema.fields import Fields
+from lexarium.domain.schema.collections import Fields
 from lexarium.domain.timestamps import format_timestamp, parse_timestamp
 
 
@@ -16,7 +16,9 @@ def assign_defaults(record: Record, now: int) -> Record:
     missing = [
         name
         for name in _DEFAULTS
-        if name in collection.fields and collection.field_predicates[name] not in stated and name not in record.assigned
+        if name in collection.assigned_fields
+        and collection.field_predicates[name] not in stated
+        and name not in record.assigned
     ]
     if not missing:
         return record

@@ -8,8 +8,7 @@ from lexarium.domain.defaults import assign_defaults
 from lexarium.domain.identifiers import mint_id
 from lexarium.domain.labels import Alias, format_aliases, parse_aliases
 from lexarium.domain.record import Record, build_relations
-from lexarium.domain.schema.collections import Collection
-from lexarium.domain.schema.fields import Fields
+from lexarium.domain.schema.collections import Collection, Fields
 from lexarium.domain.timestamps import format_timestamp
 
 # Fields that change only because others do.
@@ -20,7 +19,8 @@ _MAX_PATCH_DEPTH = 10
 
 def to_draft(record: Record) -> dict[str, Any]:
     """Return the editable part of a record in the v1 shape."""
-    draft = {name: record.fields[name] for name in record.collection.editable_fields if name != "alias"}
+    collection = record.collection
+    draft = {name: record.fields[name] for name in collection.editable_fields if name != collection.alias_field}
     return {
         **draft,
         "aliases": [alias.model_dump() for alias in record.aliases],
@@ -61,10 +61,12 @@ def _apply_lists(record: Record, draft: Mapping[str, Any]) -> Record:
 
 def replace_aliases(record: Record, aliases: tuple[Alias, ...], alias: str | None = None) -> Record:
     """Return a record with other aliases, and with `alias` as its v-alpha text unless that is None."""
-    if "alias" in record.fields:
-        record = record.state_fields({"alias": format_aliases(aliases) if alias is None else alias})
-    # Aliases that the v-alpha text fully represents are not stored twice.
-    is_represented = parse_aliases(record.fields.get("alias", "")) == aliases
+    field = record.collection.alias_field
+    if field is None:
+        return record.with_aliases(aliases)
+    record = record.state_fields({field: format_aliases(aliases) if alias is None else alias})
+    # Aliases that the text fully represents are not stored twice.
+    is_represented = parse_aliases(record.fields[field]) == aliases
     return record.with_aliases(() if is_represented else aliases)
 
 

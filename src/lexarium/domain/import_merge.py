@@ -11,8 +11,7 @@ from lexarium.domain.defaults import assign_defaults
 from lexarium.domain.edit import FieldDiff, replace_aliases
 from lexarium.domain.labels import DEFAULT_LANGUAGE, Alias, parse_aliases
 from lexarium.domain.record import Record, RecordState, build_record
-from lexarium.domain.schema.collections import Collection
-from lexarium.domain.schema.fields import Fields
+from lexarium.domain.schema.collections import Collection, Fields
 
 # Side whose value wins a conflict.
 ConflictPreference = Literal["theirs", "ours"]

@@ -99,9 +99,10 @@ class MergeEffect:
 
     def restore_alias_text(self, record: Record) -> Record:
         """Return the record with its original alias text, if its aliases are the original ones again."""
-        if record.aliases != self.before.aliases or "alias" not in record.fields:
+        field = record.collection.alias_field
+        if record.aliases != self.before.aliases or field is None:
             return record
-        return record.state_fields({"alias": self.before.fields["alias"]}).with_aliases(self.before.stored_aliases)
+        return record.state_fields({field: self.before.fields[field]}).with_aliases(self.before.stored_aliases)
 
 
 def merges_overlap(earlier: MergeEffect, later: MergeEffect, merged: Record, survivor_id: str) -> bool:

@@ -12,8 +12,7 @@ from lexarium.domain import cache_tags
 from lexarium.domain.cache_tags import CacheTag
 from lexarium.domain.labels import DEFAULT_LANGUAGE, Alias, AliasScope, parse_aliases, split_alias_texts
 from lexarium.domain.rendering import RenderedRecord, render_fields
-from lexarium.domain.schema.collections import COLLECTIONS, Collection
-from lexarium.domain.schema.fields import Fields
+from lexarium.domain.schema.collections import COLLECTIONS, Collection, Fields
 from lexarium.domain.schema.relation_types import Side
 from lexarium.domain.statement import (
     INTEGER,
@@ -29,6 +28,9 @@ from lexarium.domain.statement import (
 from lexarium.domain.text.characters import name_key
 
 SOURCE = "dcterms:source"
+TYPE = "rdf:type"
+# Predicates of references that are no relations.
+_OTHER_REFERENCES = frozenset({SOURCE, TYPE})
 ALIAS_PREDICATES: dict[AliasScope, str] = {
     "exact": "skos:altLabel",
     "narrow": "oboInOwl:hasNarrowSynonym",
@@ -56,6 +58,8 @@ class RelatedRecord(NamedTuple):
     type_name: str
     # Side of the record that it is related to.
     side: Side
+    # None likewise.
+    collection: str | None
 
 
 def sort_related(related: Iterable[RelatedRecord]) -> list[RelatedRecord]:
@@ -131,6 +135,9 @@ class Record:
                 fields[name] = self.assigned[name] if name in self.assigned else self.collection.field_defaults[name]
             else:
                 fields[name] = _to_field(value, self.collection.field_types[name])
+        if not fields["name"]:
+            others = (values[predicate] for predicate in self.collection.name_predicates if predicate in values)
+            fields["name"] = next((_to_field(value, str) for value in others), "")
         return fields
 
     @cached_property
@@ -159,7 +166,7 @@ class Record:
         stored = self.stored_aliases
         if any(alias.lang == DEFAULT_LANGUAGE for alias in stored):
             return stored
-        return parse_aliases(self.fields.get("alias", "")) + stored
+        return parse_aliases(self.fields.get(self.collection.alias_field or "", "")) + stored
 
     @cached_property
     def sources(self) -> tuple[str, ...]:
@@ -171,10 +178,13 @@ class Record:
         """Relations that have this record as their source."""
         names = self.collection.relation_names
         return frozenset(
-            Relation(self.id, names[predicate], value.target)
+            Relation(self.id, names.get(predicate, predicate), value.target)
             for predicate, value, _ in self.statements
-            if predicate in names and isinstance(value, Reference)
+            if isinstance(value, Reference) and self._is_relation_predicate(predicate)
         )
+
+    def _is_relation_predicate(self, predicate: str) -> bool:
+        return predicate not in self.collection.id_predicates and predicate not in _OTHER_REFERENCES
 
     @property
     def relation_targets(self) -> dict[str, list[str]]:
@@ -228,14 +238,23 @@ class Record:
         """Return the record with other relations."""
         predicates = self.collection.relation_predicates
         statements = [
-            Statement(predicates[relation.relation], Reference(relation.target)) for relation in sorted(relations)
+            Statement(predicates.get(relation.relation, relation.relation), Reference(relation.target))
+            for relation in sorted(relations)
         ]
-        return self._restate(self.collection.relation_names, statements)
+        kept = [
+            statement
+            for statement in self.statements
+            if not isinstance(statement.value, Reference) or not self._is_relation_predicate(statement.predicate)
+        ]
+        return self._replace(kept, statements)
 
     def _restate(self, predicates: Container[str], statements: Sequence[Statement] = ()) -> "Record":
-        """Return the record with other statements of these predicates. Equal values keep their qualifiers."""
+        """Return the record with other statements of these predicates."""
+        return self._replace([item for item in self.statements if item.predicate not in predicates], statements)
+
+    def _replace(self, kept: list[Statement], statements: Sequence[Statement]) -> "Record":
+        """Return the record with some of its statements and others. Equal values keep their qualifiers."""
         existing = {(statement.predicate, statement.value): statement for statement in self.statements}
-        kept = [statement for statement in self.statements if statement.predicate not in predicates]
         restated = [existing.get((statement.predicate, statement.value), statement) for statement in statements]
         # Predicates stay where they were.
         places = {statement.predicate: place for place, statement in enumerate(self.statements)}
@@ -279,7 +298,7 @@ def _split_values(collection: Collection, values: Fields) -> tuple[list[Statemen
     statements = [
         _to_statement(predicates[name], value, collection)
         for name, value in values.items()
-        if value != "" and name in predicates
+        if value not in ("", None) and name in predicates
     ]
     return statements, {
         name: "" for name, value in values.items() if value == "" and name in collection.assigned_fields
@@ -310,8 +329,10 @@ def build_simple_document(collection: Collection, body: bytes, relations: frozen
     predicates, id_predicates = collection.field_predicates, collection.id_predicates
     statements: dict[str, Any] = {}
     assigned: Fields = {}
-    for name, predicate in predicates.items():
-        value = fields[name]
+    for name, value in fields.items():
+        predicate = predicates.get(name)
+        if predicate is None:
+            continue
         if value != "":
             statements[predicate] = {"ref": value} if predicate in id_predicates else value
         elif name in collection.assigned_fields:
@@ -362,9 +383,11 @@ def parse_labels(collection: str, document: bytes) -> list[str]:
         name, alias = fields["name"], fields.get("alias", "")
         labels = [] if aliases is None else [(item["text"], item["lang"]) for item in aliases]
     else:
-        statements, predicates = data["statements"], COLLECTIONS[collection].field_predicates
-        name = next(_iter_texts(statements.get(predicates["name"], "")))[0]
-        alias = statements.get(predicates.get("alias", ""), "")
+        statements, owner = data["statements"], COLLECTIONS[collection]
+        name = next(
+            (text for predicate in owner.name_predicates for text, _ in _iter_texts(statements.get(predicate, ""))), ""
+        )
+        alias = statements.get(owner.field_predicates.get(owner.alias_field or "", ""), "")
         labels = [
             label
             for predicate in ALIAS_SCOPES

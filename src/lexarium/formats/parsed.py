@@ -9,8 +9,7 @@ from lexarium.domain.change import Action
 from lexarium.domain.errors import LexariumError
 from lexarium.domain.labels import Alias
 from lexarium.domain.record import ProposalOrigin, Record, RecordState, Relation
-from lexarium.domain.schema.collections import COLLECTIONS, Collection
-from lexarium.domain.schema.fields import Fields
+from lexarium.domain.schema.collections import COLLECTIONS, Collection, Fields
 from lexarium.domain.schema.relation_types import Side
 from lexarium.domain.vocabulary import Vocabulary
 from lexarium.formats.registry import Format

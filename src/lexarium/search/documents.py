@@ -7,8 +7,7 @@ from zlib import crc32
 from tantivy import Document, Filter, Index, Schema, SchemaBuilder, TextAnalyzerBuilder, Tokenizer
 
 from lexarium.domain.record import Record, RecordState
-from lexarium.domain.schema.collections import DEFAULT_SEARCH_COLLECTIONS
-from lexarium.domain.schema.relation_types import RELATION_TYPES
+from lexarium.domain.schema.collections import DEFAULT_SEARCH_COLLECTIONS, RELATION_TYPES
 from lexarium.search.analysis.folding import MAX_WORD_CHARS, fold, stem_words
 from lexarium.search.analysis.plurals import singularize
 
@@ -133,7 +132,7 @@ def list_identifiers(record: Record) -> Iterator[str]:
     if source_code:
         yield f"{source_code}:{record.id.partition('_')[2]}"
     for relation in record.relations:
-        if RELATION_TYPES[relation.relation].target_collection is None:
+        if RELATION_TYPES[relation.relation].is_mapping:
             yield relation.target
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Select, exists, func, select
+from sqlalchemy import ColumnElement, Connection, Select, exists, false, func, select, true, union_all
 
 from lexarium.domain.record import RecordState
 from lexarium.store.records import BATCH_SIZE, IS_PUBLISHED, batched, count_rows, page_after
@@ -98,6 +98,13 @@ def find_parents(connection: Connection, record_id: str, type_names: Sequence[st
     query = _SELECT_NAMES.join(relation_table, _relation.target == _record.id).limit(BATCH_SIZE)
     query = query.where(_relation.source == record_id, _relation.relation.in_(type_names))
     return [RecordName._make(row) for row in connection.execute(query)]
+
+
+def list_relation_kinds(connection: Connection, record_id: str) -> list[tuple[str, bool]]:
+    """Return the types of the relations that a record has, each with whether the record is the source."""
+    ends = ((_relation.source, true()), (_relation.target, false()))
+    queries = (select(_relation.relation, is_source).where(end == record_id).distinct() for end, is_source in ends)
+    return [(name, bool(is_source)) for name, is_source in connection.execute(union_all(*queries))]
 
 
 def find_neighbors(

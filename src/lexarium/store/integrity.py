@@ -11,8 +11,7 @@ from lexarium.domain.account import Origin, Role
 from lexarium.domain.change import Action, Change
 from lexarium.domain.proposal import ProposalState
 from lexarium.domain.rendering import RenderedRecord
-from lexarium.domain.schema.collections import COLLECTIONS
-from lexarium.domain.schema.relation_types import MAPPING_TYPES
+from lexarium.domain.schema.collections import COLLECTIONS, MAPPING_TYPES
 from lexarium.store import schema
 from lexarium.store.change_log import to_change_row
 from lexarium.store.records import BATCH_SIZE, STREAM_OPTIONS, RecordRow, to_record_row

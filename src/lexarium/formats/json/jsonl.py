@@ -146,7 +146,9 @@ class _VersionParser:
             record.sources = tuple(self._get_texts("sources", self._document.get("sources", [])))
             self._parse_relations()
         else:
-            record.record = replace(record.record, state=record.state, replaced_by=record.replaced_by)
+            record.record = replace(
+                record.record, state=record.state or RecordState.PUBLISHED, replaced_by=record.replaced_by
+            )
             record.aliases, record.sources = record.record.stored_aliases or None, record.record.sources
             record.relations = sorted(record.record.relations)
             record.complete_relations = [(name, "source") for name in sorted(self._collection.relation_types)]
@@ -164,7 +166,7 @@ class _VersionParser:
                 self._add_problem("relations", f"has {name!r}, which is no relation of a {self._collection.name}")
                 continue
             for target in self._get_texts(f"relations/{name}", targets):
-                is_internal = relation_types[name].target_collection is not None
+                is_internal = not relation_types[name].is_mapping
                 if not target or (is_id_too_long(target) if is_internal else len(target.encode()) > MAX_TARGET_BYTES):
                     self._add_problem(f"relations/{name}", "has a target that is empty or too long")
                 self._record.relations.append(Relation(self._id, name, target))

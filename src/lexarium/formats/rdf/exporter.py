@@ -8,8 +8,7 @@ from pyoxigraph import NamedNode
 from lexarium.domain.identifiers import has_prefix
 from lexarium.domain.labels import Alias, is_language_tag
 from lexarium.domain.record import Record, RecordState, RelatedRecord
-from lexarium.domain.schema.collections import COLLECTIONS, Collection
-from lexarium.domain.schema.relation_types import MAPPING_TYPES, PARTOF, RELATED, RELATION_TYPES
+from lexarium.domain.schema.collections import COLLECTIONS, MAPPING_TYPES, PARTOF, RELATED, RELATION_TYPES, Collection
 from lexarium.domain.timestamps import format_timestamp_ms, is_timestamp
 from lexarium.domain.vocabulary import Vocabulary
 from lexarium.formats.rdf import predicates
@@ -95,7 +94,7 @@ def describe_neighbourhood(
     yield main
     neighbours: dict[str, list[PredicateValue]] = {}
     for neighbour in related:
-        if RELATION_TYPES[neighbour.type_name].target_collection is None or neighbour.name is None:
+        if RELATION_TYPES[neighbour.type_name].is_mapping or neighbour.name is None:
             continue
         name: PredicateValue = ("skos:prefLabel", _to_literal(vocabulary, neighbour.name))
         properties = neighbours.setdefault(vocabulary.record_iri(neighbour.id), [name])
@@ -145,7 +144,7 @@ def _relation_properties(vocabulary: Vocabulary, record: Record) -> Iterator[Pre
     if hierarchy_relation and not generic and not partitive:
         yield "skos:topConceptOf", _get_scheme_iri(vocabulary, record.collection)
     for relation, targets in targets_by_relation.items():
-        is_mapping = RELATION_TYPES[relation].target_collection is None
+        is_mapping = RELATION_TYPES[relation].is_mapping
         to_object: Callable[[str], str | RdfLiteral] = _to_iri_or_literal if is_mapping else vocabulary.record_iri
         yield from ((_PREDICATE_BY_RELATION[relation], to_object(target)) for target in targets)
 
@@ -178,10 +177,12 @@ _LEXARIUM_PROPERTIES = {
         (
             field,
             f"{LEXARIUM_PREFIX}:{LEXARIUM_FIELDS[field]}",
-            None if info.is_required() else info.default,
+            None
+            if field in collection.assigned_fields and not slot.valpha_default
+            else collection.field_defaults[field],
             field in collection.class_fields,
         )
-        for field, info in collection.fields.items()
+        for field, slot in collection.fields.items()
         if field in LEXARIUM_FIELDS
     ]
     for collection in COLLECTIONS.values()

@@ -7,8 +7,7 @@ from functools import partial
 from typing import BinaryIO, TextIO
 
 from lexarium.domain.record import Record
-from lexarium.domain.schema.collections import COLLECTIONS, DEFINITION_FIELDS
-from lexarium.domain.schema.relation_types import RELATION_TYPES
+from lexarium.domain.schema.collections import COLLECTIONS, DEFINITION_FIELDS, RELATION_TYPES
 from lexarium.domain.vocabulary import Vocabulary
 from lexarium.formats.foreign_ids import format_id
 from lexarium.formats.parsed import ParsedRecord, ParseError, ReadOptions, WriteOptions
@@ -114,5 +113,5 @@ def _format_field(record: Record, name: str) -> str | int:
 
 
 def _format_targets(relation: str, targets: Iterable[str], vocabulary: Vocabulary) -> str:
-    is_external = RELATION_TYPES[relation].target_collection is None
+    is_external = RELATION_TYPES[relation].is_mapping
     return join_values(target if is_external else format_id(target, vocabulary) for target in targets)

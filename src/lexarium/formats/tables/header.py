@@ -5,8 +5,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from lexarium.domain.schema.collections import COLLECTIONS, DEFINITION_FIELDS
-from lexarium.domain.schema.relation_types import RELATION_TYPES
+from lexarium.domain.schema.collections import COLLECTIONS, DEFINITION_FIELDS, RELATION_TYPES
 from lexarium.formats.parsed import ParseError
 
 # The hierarchy relation of the collection, whichever that is.

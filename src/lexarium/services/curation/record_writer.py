@@ -12,8 +12,7 @@ from lexarium.domain.errors import Conflict, FieldProblem, InvalidInput, NotFoun
 from lexarium.domain.merge import build_survivor_draft, list_referenced_ids, mark_merged, redirect_merged_targets
 from lexarium.domain.proposal import Proposal
 from lexarium.domain.record import ProposalOrigin, Record, RecordState, Relation
-from lexarium.domain.schema.collections import Collection
-from lexarium.domain.schema.relation_types import HIERARCHICAL_TYPES
+from lexarium.domain.schema.collections import HIERARCHICAL_TYPES, Collection
 from lexarium.domain.timestamps import now_ms
 from lexarium.services.access.permissions import Caller, Permission
 from lexarium.services.curation import draft_checks
@@ -87,7 +86,9 @@ class RecordWriter:
             field, problem = "relation", draft_checks.format_unknown_type(collection)
         else:
             field = "target"
-            problem = draft_checks.find_relation_problem(self._transaction, relation_type, relation.source, target)
+            problem = draft_checks.find_relation_problem(
+                self._transaction, collection, relation_type, relation.source, target
+            )
         if problem:
             raise InvalidInput("The relation cannot be made.", [FieldProblem(field, problem)])
         return self._save_relations(current, current.record.relations | {relation})

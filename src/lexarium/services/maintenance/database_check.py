@@ -8,8 +8,7 @@ from lexarium.domain.hierarchy import find_cycles, format_cycle
 from lexarium.domain.merge import resolve_merge_chains
 from lexarium.domain.record import RecordState, Relation
 from lexarium.domain.rendering import RenderedRecord, parse_body, render_fields
-from lexarium.domain.schema.collections import COLLECTIONS
-from lexarium.domain.schema.relation_types import HIERARCHICAL_TYPES_BY_COLLECTION
+from lexarium.domain.schema.collections import COLLECTIONS, HIERARCHICAL_TYPES_BY_COLLECTION
 from lexarium.store import change_log, integrity, relations
 from lexarium.store.database import Database
 from lexarium.store.engine.position_queries import read_position

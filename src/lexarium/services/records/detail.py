@@ -9,7 +9,7 @@ from lexarium.domain.change import Change
 from lexarium.domain.edit import DERIVED_FIELDS, FieldDiff, diff_records
 from lexarium.domain.labels import DEFAULT_LANGUAGE
 from lexarium.domain.record import Record
-from lexarium.domain.schema.relation_types import RELATION_TYPES
+from lexarium.domain.schema.collections import RELATION_TYPES
 from lexarium.domain.text.diff import DiffSegment, diff_words
 from lexarium.services.records.activity import get_account_names
 from lexarium.services.records.lookup import list_mappings
@@ -111,25 +111,28 @@ def _build_word_diffs(diffs: Iterable[FieldDiff], names: Mapping[str, str]) -> l
 
 
 def _load_relation_groups(snapshot: Snapshot, record: Record) -> list[RelationGroup]:
-    groups: dict[str, RelationGroup] = {}
-    for relation_type in RELATION_TYPES.values():
-        if relation_type.target_collection is None:
-            continue
-        for outward, collection, label in (
-            (True, relation_type.source_collection, relation_type.label),
-            (False, relation_type.target_collection, relation_type.inverse_label),
-        ):
-            if collection != record.collection.name:
-                continue
-            items, total = hierarchy_queries.find_neighbors(
-                snapshot, record.id, relation_type.name, outward=outward, limit=MAX_RELATED
-            )
-            is_symmetric = label in groups
-            if is_symmetric:
-                items = sorted({*groups[label].items, *items}, key=lambda item: (item.name.casefold(), item.id))
-                total = len(items)
-            groups[label] = RelationGroup(label, relation_type.is_hierarchical, outward or is_symmetric, items, total)
+    groups: dict[tuple[str, str], RelationGroup] = {}
+    for type_name, outward in _sort_kinds(hierarchy_queries.list_relation_kinds(snapshot, record.id)):
+        relation_type = RELATION_TYPES[type_name]
+        label = relation_type.label if outward else relation_type.inverse_label
+        items, total = hierarchy_queries.find_neighbors(
+            snapshot, record.id, type_name, outward=outward, limit=MAX_RELATED
+        )
+        is_symmetric = (type_name, label) in groups
+        if is_symmetric:
+            others = groups[type_name, label].items
+            items = sorted({*others, *items}, key=lambda item: (item.name.casefold(), item.id))
+            total = len(items)
+        groups[type_name, label] = RelationGroup(
+            label, relation_type.is_hierarchical, outward or is_symmetric, items, total
+        )
     return [group for group in groups.values() if group.items]
+
+
+def _sort_kinds(kinds: Iterable[tuple[str, bool]]) -> list[tuple[str, bool]]:
+    """Sort names of relation types, each with its direction: in the order of the schema, outgoing ones first."""
+    order = {name: place for place, name in enumerate(RELATION_TYPES)}
+    return sorted(kinds, key=lambda kind: (order.get(kind[0], len(order)), kind[0], not kind[1]))
 
 
 def _load_names(snapshot: Snapshot, diffs: Iterable[FieldDiff]) -> dict[str, str]:

@@ -11,8 +11,7 @@ from typing import Any
 from lexarium.domain.change import Change
 from lexarium.domain.hierarchy import find_cycles
 from lexarium.domain.record import RecordState
-from lexarium.domain.schema.collections import COLLECTIONS, DEFINITION_FIELDS
-from lexarium.domain.schema.relation_types import HIERARCHICAL_TYPES_BY_COLLECTION
+from lexarium.domain.schema.collections import COLLECTIONS, DEFINITION_FIELDS, HIERARCHICAL_TYPES_BY_COLLECTION
 from lexarium.domain.text.placeholders import is_placeholder
 from lexarium.services.daemon_executor import DaemonExecutor
 from lexarium.store import hierarchy_queries, relations, revisions

@@ -17,9 +17,13 @@ from lexarium.domain.labels import Alias
 from lexarium.domain.progress import ProgressCallback
 from lexarium.domain.record import Record, RecordState, Relation, build_simple_document
 from lexarium.domain.rendering import get_filter_columns, render_json
-from lexarium.domain.schema.collections import COLLECTIONS, Collection
-from lexarium.domain.schema.fields import Fields
-from lexarium.domain.schema.relation_types import HIERARCHICAL_TYPES_BY_COLLECTION, RELATION_TYPES
+from lexarium.domain.schema.collections import (
+    COLLECTIONS,
+    HIERARCHICAL_TYPES_BY_COLLECTION,
+    RELATION_TYPES,
+    Collection,
+    Fields,
+)
 from lexarium.domain.timestamps import now_ms
 from lexarium.services.records.lookup import resolve_survivors
 from lexarium.services.transfer import import_base
@@ -37,12 +41,7 @@ from lexarium.store.records import BATCH_SIZE
 from lexarium.store.transaction import Transaction
 
 _PUBLISHED = RecordState.PUBLISHED.value
-_CLASS_COLLECTIONS = {
-    id_field.collection
-    for collection in COLLECTIONS.values()
-    for id_field in collection.id_fields.values()
-    if id_field.collection
-}
+_CLASS_COLLECTIONS = {name for collection in COLLECTIONS.values() for name in collection.class_fields.values()}
 
 
 @dataclass
@@ -184,7 +183,7 @@ class ImportApplier:
                 for item in unstated
                 if (
                     (item.source, item.relation, "source") in complete
-                    and (item.target in known_ids or RELATION_TYPES[item.relation].target_collection is None)
+                    and (item.target in known_ids or RELATION_TYPES[item.relation].is_mapping)
                 )
                 or ((item.target, item.relation, "target") in complete and item.source in known_ids)
             )

@@ -9,9 +9,7 @@ from lexarium.domain import labels
 from lexarium.domain.identifiers import MAX_ID_BYTES, find_target_problem, is_id_too_long
 from lexarium.domain.record import RecordState, Relation
 from lexarium.domain.rendering import get_filter_columns
-from lexarium.domain.schema.collections import COLLECTIONS
-from lexarium.domain.schema.fields import Fields
-from lexarium.domain.schema.relation_types import RELATION_TYPES
+from lexarium.domain.schema.collections import COLLECTIONS, RELATION_TYPES, Fields
 from lexarium.domain.text.characters import find_direction_control, find_unstorable_char, name_key
 from lexarium.formats.foreign_ids import build_name_reference
 from lexarium.formats.parsed import ParsedRecord
@@ -43,7 +41,7 @@ class RecordStager:
         key, data, extras = "", b"", b""
         filter_columns = NO_FILTER_COLUMNS
         if parsed.collection and not problems:
-            is_complete = tuple(fields) == COLLECTIONS[parsed.collection].field_names
+            is_complete = bool(fields) and tuple(fields) == COLLECTIONS[parsed.collection].valpha_field_names
             if not is_complete:
                 self._drop_unknown_fields(parsed)
             _retire_without_target(parsed)
@@ -96,7 +94,7 @@ class RecordStager:
         resolved: list[Relation] = []
         has_id = "id" in parsed.fields
         for relation in parsed.relations:
-            is_external = RELATION_TYPES[relation.relation].target_collection is None
+            is_external = RELATION_TYPES[relation.relation].is_mapping
             if is_external and (reason := find_target_problem(relation.target)):
                 location = self._stage.format_location(self._source, parsed.line)
                 self._warnings.add(location, f"{relation.relation} to {relation.target!r} was left out: it {reason}")

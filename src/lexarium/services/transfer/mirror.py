@@ -17,8 +17,7 @@ from lexarium.domain.import_merge import ConflictPreference
 from lexarium.domain.labels import Alias
 from lexarium.domain.progress import ProgressCallback, ignore_progress
 from lexarium.domain.record import RecordState, Relation
-from lexarium.domain.schema.collections import COLLECTIONS, Collection
-from lexarium.domain.schema.relation_types import RELATION_TYPES
+from lexarium.domain.schema.collections import COLLECTIONS, RELATION_TYPES, Collection
 from lexarium.formats.json import valpha
 from lexarium.formats.parsed import ParsedRecord, ReadOptions
 from lexarium.formats.registry import FORMATS
@@ -33,7 +32,7 @@ from lexarium.store.imports.mirror_state import MirrorState
 # Requests per second.
 DEFAULT_RATE = 5.0
 
-_CONTRAST_LIST = COLLECTIONS["task"].relation_lists_by_key["contrasts"]
+_CONTRAST_LIST = COLLECTIONS["task"].relation_lists["contrasts"]
 _ALIASES_ADAPTER = TypeAdapter(tuple[Alias, ...])
 _TEXTS_ADAPTER = TypeAdapter(tuple[str, ...])
 _RELATIONS_ADAPTER = TypeAdapter(dict[str, list[str]])

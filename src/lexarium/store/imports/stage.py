@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import orjson
 
 from lexarium.domain.record import Relation
-from lexarium.domain.schema.fields import Fields
-from lexarium.domain.schema.relation_types import RELATION_TYPES, Side
+from lexarium.domain.schema.collections import MAPPING_TYPES, Fields
+from lexarium.domain.schema.relation_types import Side
 from lexarium.store.imports.history_stage import HISTORY_TABLES, HistoryStage
 from lexarium.store.imports.stage_database import StageDatabase
 
@@ -31,10 +31,7 @@ _INDEXES = (
     "CREATE INDEX edge_by_source ON edge (source, relation, target)",
     "CREATE INDEX complete_set_by_id ON complete_set (id)",
 )
-_INTERNAL_TYPES = (
-    name for name, relation_type in RELATION_TYPES.items() if relation_type.target_collection is not None
-)
-_IS_INTERNAL = f"edge.relation IN ({', '.join(map(repr, _INTERNAL_TYPES))})"
+_IS_INTERNAL = f"edge.relation NOT IN ({', '.join(repr(mapping_type.name) for mapping_type in MAPPING_TYPES)})"
 
 
 class StagedRecord(NamedTuple):

@@ -12,8 +12,7 @@ from starlette.responses import Response
 from lexarium import __version__
 from lexarium.domain.change import Action
 from lexarium.domain.errors import StoreError, Unauthenticated
-from lexarium.domain.schema.collections import COLLECTIONS
-from lexarium.domain.schema.relation_types import HIERARCHICAL_TYPES_BY_COLLECTION
+from lexarium.domain.schema.collections import COLLECTIONS, HIERARCHICAL_TYPES_BY_COLLECTION
 from lexarium.domain.text.numbers import format_count
 from lexarium.domain.vocabulary import Vocabulary
 from lexarium.services.access.authentication import Authenticator

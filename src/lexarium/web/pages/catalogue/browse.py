@@ -6,8 +6,7 @@ from starlette.responses import Response
 
 from lexarium.domain.errors import NotFound
 from lexarium.domain.record import RecordState
-from lexarium.domain.schema.collections import COLLECTIONS, Collection
-from lexarium.domain.schema.relation_types import HIERARCHICAL_TYPES_BY_COLLECTION
+from lexarium.domain.schema.collections import COLLECTIONS, HIERARCHICAL_TYPES_BY_COLLECTION, Collection
 from lexarium.services.records import browse, queries
 from lexarium.services.records.browse import BrowseFilter
 from lexarium.services.records.catalogue_state import get_position

@@ -7,8 +7,7 @@ from starlette.responses import Response
 
 from lexarium.domain.errors import NotFound
 from lexarium.domain.record import RecordState
-from lexarium.domain.schema.collections import COLLECTIONS
-from lexarium.domain.schema.relation_types import HIERARCHICAL_TYPES_BY_COLLECTION
+from lexarium.domain.schema.collections import COLLECTIONS, HIERARCHICAL_TYPES_BY_COLLECTION
 from lexarium.services.records.activity import get_account_names
 from lexarium.services.records.catalogue_state import get_position
 from lexarium.services.records.lookup import find_latest_changes

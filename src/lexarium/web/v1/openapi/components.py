@@ -140,7 +140,7 @@ def _build_record_schemas(collection: Collection, record: Mapping[str, Any], pag
     """Return the schemas of a record of this collection, of a part of it, and of a page of a list."""
     name, fields = valpha.name_record_schema(collection), list_record_fields(collection)
     own = {
-        **valpha.describe_fields(collection.fields),
+        **valpha.describe_fields(collection, collection.fields),
         "collection": {"const": collection.name, "type": "string"},
         "relations": {**record["relations"], **_describe_relations(collection)},
     }
@@ -161,9 +161,9 @@ def _build_record_schemas(collection: Collection, record: Mapping[str, Any], pag
 def _describe_relations(collection: Collection) -> dict[str, Any]:
     """Return the relations that records of a collection may have, each with what it points to."""
     targets = {
-        relation.name: f"Ids of {relation.target_collection} records."
-        if relation.target_collection
-        else "IRIs or CURIEs elsewhere."
+        relation.name: "IRIs or CURIEs elsewhere."
+        if relation.is_mapping
+        else f"Ids of {' or '.join(relation.targets[collection.name])} records."
         for relation in collection.relation_types.values()
     }
     array = {"type": "array", "items": {"type": "string", "minLength": 1, "maxLength": 2_000}}

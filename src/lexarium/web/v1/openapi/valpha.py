@@ -1,15 +1,19 @@
 """Operations and schemas of v-alpha in the document, from the table that declares its resources."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from pydantic import BaseModel
-from pydantic.fields import FieldInfo
 from typing_extensions import TypedDict
 
 from lexarium.client.models import Decision
-from lexarium.domain.schema.collections import COLLECTIONS, SEARCH_HIT_NUMBER_KEY, Collection
-from lexarium.domain.schema.fields import SearchHit
+from lexarium.domain.schema.collections import (
+    COLLECTIONS,
+    CONCEPT,
+    SEARCH_HIT_FIELDS,
+    SEARCH_HIT_NUMBER_KEY,
+    Collection,
+)
 from lexarium.domain.schema.relation_types import RelationList
 from lexarium.domain.validation import build_valpha_model
 from lexarium.web.v1.openapi.responses import (
@@ -58,12 +62,18 @@ def list_drafts() -> set[type[BaseModel]]:
     return {build_valpha_model(name) for name, collection in COLLECTIONS.items() if collection.in_valpha}
 
 
-def describe_fields(fields: Mapping[str, FieldInfo]) -> dict[str, Any]:
-    """Return the schemas of the fields of a model."""
+def describe_fields(collection: Collection, names: Iterable[str]) -> dict[str, Any]:
+    """Return the schemas of fields of a collection."""
     return {
-        name: {"description": info.description, "type": "integer" if info.annotation is int else "string"}
-        for name, info in fields.items()
+        name: {"description": collection.fields[name].description, "type": _describe_type(collection, name)}
+        for name in names
     }
+
+
+def _describe_type(collection: Collection, name: str) -> str | list[str]:
+    if collection.field_types[name] is str:
+        return "string"
+    return "integer" if collection.field_defaults[name] is not None else ["integer", "null"]
 
 
 def build_schemas() -> dict[str, Any]:
@@ -73,7 +83,7 @@ def build_schemas() -> dict[str, Any]:
         schemas |= _build_record_schemas(collection)
     alone = [schema_ref(f"Valpha{name_record_schema(collection)}Alone") for collection in COLLECTIONS.values()]
     number = {"description": "Its number, counted from 1 in the order returned.", "type": "integer"}
-    hit = {**describe_fields(SearchHit.model_fields), SEARCH_HIT_NUMBER_KEY: number}
+    hit = {**describe_fields(CONCEPT, SEARCH_HIT_FIELDS), SEARCH_HIT_NUMBER_KEY: number}
     every_term = "Terms, the best first; without `q` every term, by name."
     every_record = "Records of all collections, with their relations."
     return {
@@ -88,8 +98,8 @@ def build_schemas() -> dict[str, Any]:
 def _build_record_schemas(collection: Collection) -> dict[str, Any]:
     """Return the schemas of a record in a list and alone; of a collection of v-alpha, also of what GET returns."""
     name, kind = f"Valpha{name_record_schema(collection)}", collection.name
-    fields = describe_fields(collection.fields)
-    entries = {f"{name}{view.key.capitalize()}": view for view in collection.relation_lists}
+    fields = describe_fields(collection, collection.valpha_field_names or collection.fields)
+    entries = {f"{name}{view.key.capitalize()}": view for view in collection.relation_lists.values()}
     lists = {view.key: _list_of(schema_ref(entry)) for entry, view in entries.items()}
     alone = {**fields, "type": {"const": kind, "type": "string"}, **lists}
     schemas = {entry: _build_entry_schema(view) for entry, view in entries.items()}
@@ -103,7 +113,7 @@ def _build_record_schemas(collection: Collection) -> dict[str, Any]:
 def _build_entry_schema(view: RelationList) -> dict[str, Any]:
     properties: dict[str, Any] = {view.id_key: {"type": "string"}, "name": {"type": "string"}}
     if view.shows_relationship:
-        properties["relationship"] = _one_of([relation.name for relation in view.relation_types])
+        properties["relationship"] = _one_of(list(dict.fromkeys(name for name, _ in view.paths)))
     if view.directions:
         properties["direction"] = _one_of(list(view.directions.values()))
     return _build_object(properties)
