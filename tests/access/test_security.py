@@ -80,8 +80,9 @@ def write_hostile_files(path: Path) -> list[Path]:
         records = []
         for number in (1, 2):
             record: dict[str, Any] = {
-                field: f"{HOSTILE_TEXT} {field}" if info.annotation is str else 1
-                for field, info in collection.model.model_fields.items()
+                field: f"{HOSTILE_TEXT} {field}" if field_type is str else 1
+                for field, field_type in collection.field_types.items()
+                if field in (collection.valpha_field_names or collection.fields)
             }
             records.append(record | {"id": f"{prefix}_{HOSTILE_TEXT}{number}", "name": f"{HOSTILE_TEXT} name"})
         if "id_concept_class" in records[0]:

@@ -17,7 +17,7 @@ from lexarium.domain.change import Action, Change
 from lexarium.domain.errors import ImportRejected
 from lexarium.domain.labels import Alias
 from lexarium.domain.record import ProposalOrigin, Record, RecordState, Relation
-from lexarium.domain.schema.collections import COLLECTIONS, RELATION_TYPES
+from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.domain.vocabulary import Vocabulary
 from lexarium.formats.json import jsonl
 from lexarium.formats.parsed import WriteOptions
@@ -124,9 +124,7 @@ def records(draw: st.DrawFn, record_id: str, name: str, states: list[RecordState
         field_name: draw(HOSTILE_TEXTS if kind is str else numbers)
         for field_name, kind in collection.field_types.items()
     }
-    type_names = [
-        field_name for field_name, relation in RELATION_TYPES.items() if relation.source_collection in (None, name)
-    ]
+    type_names = list(collection.relation_types)
     short = NAMES.filter(lambda text: len(text.encode()) <= 500)
     relations = draw(st.lists(st.builds(Relation, st.just(record_id), st.sampled_from(type_names), short), max_size=3))
     state = draw(st.sampled_from(states))

@@ -18,7 +18,6 @@ from lexarium.domain.schema.collections import (
     CONTRAST,
     DISORDER,
     MAPPING_TYPES,
-    RELATION_TYPES,
     TASK,
     Collection,
 )
@@ -145,11 +144,7 @@ def generated_records(draw: st.DrawFn) -> Record:
         else {}
     )
     fields = assign_defaults(build_record(collection, fields_drawn | {"id": identifier}), IMPORTED_AT).fields
-    relation_types = [
-        relation_type
-        for relation_type in RELATION_TYPES.values()
-        if relation_type.source_collection in (collection.name, None)
-    ]
+    relation_types = list(collection.relation_types.values())
     relations = set()
     for relation_type in draw(st.lists(st.sampled_from(relation_types), max_size=6)):
         internal_ids = st.just(identifier) | identifiers
@@ -324,11 +319,11 @@ def test_turtle_is_written_for_people() -> None:
 def test_one_record_is_shown_with_the_names_of_those_around_it(format: str) -> None:
     record = build_concept(relations=frozenset({Relation("trm_1", "KINDOF", "trm_2")}))
     related = [
-        RelatedRecord("trm_2", "cognition", "KINDOF", "source"),
-        RelatedRecord("trm_3", "vigilance", "KINDOF", "target"),
-        RelatedRecord("tsk_4", "a task", "ASSERTS", "target"),
-        RelatedRecord("trm_5", None, "KINDOF", "target"),
-        RelatedRecord("DOID:1", None, "exactMatch", "source"),
+        RelatedRecord("trm_2", "cognition", "KINDOF", "source", "concept"),
+        RelatedRecord("trm_3", "vigilance", "KINDOF", "target", "concept"),
+        RelatedRecord("tsk_4", "a task", "ASSERTS", "target", "task"),
+        RelatedRecord("trm_5", None, "KINDOF", "target", None),
+        RelatedRecord("DOID:1", None, "exactMatch", "source", None),
     ]
     document = codec.render_record(FORMATS[format], VOCABULARY, record, related)
     [reread] = [imported_record for imported_record in read_skos(document, format) if imported_record.fields]

@@ -70,20 +70,12 @@ aliases = st.lists(st.builds(Alias.model_construct, text=nonempty_texts, lang=la
 integers = st.integers(-(2**63), 2**63 - 1)
 
 
-def list_relation_types(collection: Collection) -> list[str]:
-    return [
-        relation_type.name
-        for relation_type in RELATION_TYPES.values()
-        if relation_type.source_collection in (None, collection.name)
-    ]
-
-
 @st.composite
 def relations(draw: st.DrawFn, collection: Collection, source: str) -> frozenset[Relation]:
     drawn_relations = set()
-    for name in draw(st.lists(st.sampled_from(list_relation_types(collection)), max_size=4)):
+    for name in draw(st.lists(st.sampled_from(list(collection.relation_types)), max_size=4)):
         drawn_relations.add(
-            Relation(source, name, draw(identifiers if RELATION_TYPES[name].target_collection else external_ids))
+            Relation(source, name, draw(external_ids if RELATION_TYPES[name].is_mapping else identifiers))
         )
     return frozenset(drawn_relations)
 

@@ -162,9 +162,8 @@ class WriteMachine(RuleBasedStateMachine):
         return [
             (name, target)
             for name, relation in RELATION_TYPES.items()
-            if relation.source_collection == collection
             for target in published
-            if self.get_current(target).collection == relation.target_collection
+            if self.get_current(target).collection in relation.targets.get(collection, ())
         ]
 
     def closes_cycle(self, changed_relations: dict[str, RelationSet]) -> bool:
@@ -563,7 +562,7 @@ class WriteMachine(RuleBasedStateMachine):
         expected: dict[str, set[tuple[str, str, str, str]]] = {record_id: set() for record_id in published}
         for source in published:
             for type_name, target in self.get_current(source).relations:
-                if RELATION_TYPES[type_name].target_collection is None:
+                if RELATION_TYPES[type_name].is_mapping:
                     expected[source].add((type_name, "out", target, ""))
                 elif target in expected:
                     expected[source].add((type_name, "out", target, self.get_current(target).name))
