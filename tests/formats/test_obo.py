@@ -17,7 +17,7 @@ from lexarium.formats.obo.term_parser import PROPERTY_FIELDS
 from lexarium.formats.parsed import ParsedRecord, ParseError, ReadOptions, WriteOptions
 from lexarium.formats.registry import FORMATS
 from tests.support.records import make_record
-from tests.support.strategies import LONG_RECORD, VOCABULARY, list_relation_types, record_lists
+from tests.support.strategies import LONG_RECORD, VOCABULARY, record_lists
 
 OBO = FORMATS["obo"]
 HEADER = "format-version: 1.4\nontology: x\n\n"
@@ -70,7 +70,7 @@ def test_what_is_written_is_read_as_it_was(records: list[Record]) -> None:
         assert parsed_record.sources == record.sources
         assert (parsed_record.state, parsed_record.replaced_by) == (record.state, record.replaced_by)
         assert sorted(parsed_record.relations) == sorted(record.relations)
-        assert {name for name, _ in parsed_record.complete_relations} == set(list_relation_types(record.collection))
+        assert {name for name, _ in parsed_record.complete_relations} == set(list(record.collection.relation_types))
 
 
 def test_another_program_reads_what_is_written() -> None:
