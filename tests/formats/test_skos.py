@@ -134,7 +134,8 @@ def generated_records(draw: st.DrawFn) -> Record:
     collection: Collection = draw(st.sampled_from(list(COLLECTIONS.values())))
     identifier = draw(identifiers)
     fields_drawn: dict[str, Any] = {}
-    for name, kind in collection.field_types.items():
+    for name in collection.core_fields:
+        kind = collection.field_types[name]
         if name == "alias":
             continue
         fields_drawn[name] = draw(st.integers(-(2**63), 2**63 - 1) | timestamps if kind is int else texts)

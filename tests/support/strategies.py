@@ -85,7 +85,7 @@ def records(draw: st.DrawFn) -> Record:
     """Draw a record of any collection and state, its aliases in a text field or in a list."""
     collection = draw(st.sampled_from(list(COLLECTIONS.values())))
     fields: dict[str, Any] = {
-        name: draw(texts if kind is str else integers) for name, kind in collection.field_types.items()
+        name: draw(texts if collection.field_types[name] is str else integers) for name in collection.core_fields
     }
     fields["id"] = draw(identifiers)
     for name, common_value in {"id_user": "usr_1", "event_stamp": "2017-12-07T15:30:26"}.items():

@@ -29,6 +29,22 @@ def to_draft(record: Record) -> dict[str, Any]:
     }
 
 
+def nest_fields(collection: Collection, draft: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a draft in the v1 shape, which has the fields that are no core fields under `fields`."""
+    names = collection.fields.keys() - collection.core_fields
+    others = {name: value for name, value in draft.items() if name in names}
+    core = {name: value for name, value in draft.items() if name not in names}
+    return {**core, "fields": others} if others else core
+
+
+def flatten_fields(draft: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a draft of the v1 shape with the fields under `fields` beside the others."""
+    fields = draft.get("fields")
+    if not isinstance(fields, dict):
+        return draft
+    return {**{name: value for name, value in draft.items() if name != "fields"}, **fields}
+
+
 def create_record(
     collection: Collection, draft: Mapping[str, Any], author: str, definition_author: str, at: int
 ) -> Record:

@@ -149,9 +149,10 @@ def find_related_in_range(
 
 
 def _group_related(rows: Iterable[Sequence[Any]]) -> dict[str, list[RelatedRecord]]:
-    related_by_id: dict[str, list[RelatedRecord]] = defaultdict(list)
+    # As sets: several ways along two relations may end at one record.
+    related_by_id: dict[str, dict[RelatedRecord, None]] = defaultdict(dict)
     for side, near, far, type_name, name, collection in rows:
-        related_by_id[near].append(RelatedRecord(far, name, type_name, side, collection))
+        related_by_id[near][RelatedRecord(far, name, type_name, side, collection)] = None
     return {record_id: sort_related(related) for record_id, related in related_by_id.items()}
 
 
@@ -176,7 +177,6 @@ def _select_far_ends(path: str) -> Select[Any]:
         .join_from(relation_table, next_table, is_next)
         .join(record_table, is_far_end, isouter=True)
         .where(_relation.relation == first)
-        .distinct()
     )
 
 

@@ -87,6 +87,16 @@ class Collection:
         return tuple(slot.name for slot in self.schema_class.valpha_fields)
 
     @cached_property
+    def core_fields(self) -> tuple[str, ...]:
+        """Fields of the v-alpha list shape; without one, id, name, definition and aliases.
+
+        v1 has the others under `fields`. Tables, OBO and RDF have none of them.
+        """
+        roles = (SlotRole.DEFINITION, SlotRole.ALIAS)
+        core = (name for name, slot in self.fields.items() if name in ("id", "name") or slot.role in roles)
+        return self.valpha_field_names or tuple(core)
+
+    @cached_property
     def field_types(self) -> dict[str, type]:
         """Python type of each field: `str` or `int`."""
         return {name: int if slot.range == "integer" else str for name, slot in self.fields.items()}
@@ -234,6 +244,10 @@ DERIVED_PATHS: tuple[str, ...] = tuple(
 
 DEFINITION_FIELDS: frozenset[str] = frozenset(
     collection.definition_field for collection in COLLECTIONS.values() if collection.definition_field
+)
+
+ALIAS_FIELDS: frozenset[str] = frozenset(
+    collection.alias_field for collection in COLLECTIONS.values() if collection.alias_field
 )
 
 # Collections that are searched by default.

@@ -39,8 +39,8 @@ PROPERTY_FIELDS = sorted(
     {
         name
         for entry in COLLECTIONS.values()
-        for name in entry.editable_fields
-        if name not in ("name", entry.alias_field, entry.definition_field)
+        for name in entry.core_fields
+        if entry.fields[name].editable and name not in ("name", entry.alias_field, entry.definition_field)
     }
 )
 XREF_TAG = "xref"
@@ -104,8 +104,9 @@ def _list_defaults(collection: Collection, complete_fields: Container[str]) -> t
     """Return the fields and the complete relations of a term that states nothing."""
     fields = {
         name: collection.field_defaults[name]
-        for name in collection.editable_fields
-        if name in ("name", collection.definition_field) or name in complete_fields
+        for name in collection.core_fields
+        if name in ("name", collection.definition_field)
+        or (name in complete_fields and name in collection.editable_fields)
     }
     complete_relations: list[tuple[str, Side]] = [
         (relation_type.name, "source")
@@ -196,7 +197,7 @@ class _TermParser:
             self._aliases.append(self._build_alias(value, "exact", {}, clause))
         elif target_field == "sources":
             self._record.sources = (*(self._record.sources or ()), value)
-        elif name in self._collection.field_types:
+        elif name in self._collection.core_fields:
             self._set_field(name, value)
         elif not target_field:
             self._warn_dropped(f"the {clause.tag} `{tag}` is not kept", clause)

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from lexarium.domain.schema.collections import (
+    ALIAS_FIELDS,
     COLLECTIONS,
     DEFINITION_FIELDS,
     MAPPING_TYPES,
@@ -141,12 +142,12 @@ LEXARIUM_RELATIONS: dict[str, str] = {
     if not relation.is_hierarchical and relation is not RELATED and relation not in MAPPING_TYPES
 }
 
-_STANDARD_FIELDS = ("id", "name", "alias", *DEFINITION_FIELDS)
+_STANDARD_FIELDS = ("id", "name", *ALIAS_FIELDS, *DEFINITION_FIELDS)
 # Names of fields in our own vocabulary.
 LEXARIUM_FIELDS: dict[str, str] = {
     field: "class" if field == "id_concept_class" else field
     for collection in COLLECTIONS.values()
-    for field in collection.fields
+    for field in collection.core_fields
     if field not in _STANDARD_FIELDS
 }
 

@@ -7,7 +7,7 @@ from functools import partial
 from typing import BinaryIO, TextIO
 
 from lexarium.domain.record import Record
-from lexarium.domain.schema.collections import COLLECTIONS, DEFINITION_FIELDS, RELATION_TYPES
+from lexarium.domain.schema.collections import ALIAS_FIELDS, COLLECTIONS, DEFINITION_FIELDS, RELATION_TYPES
 from lexarium.domain.vocabulary import Vocabulary
 from lexarium.formats.foreign_ids import format_id
 from lexarium.formats.parsed import ParsedRecord, ParseError, ReadOptions, WriteOptions
@@ -25,8 +25,8 @@ _CHUNK_CHARS = 1 << 16
 _LEADING_COLUMNS = ("collection", "id", "name", DEFINITION, "alias", "aliases", "sources")
 _FIELDS = [
     name
-    for name in dict.fromkeys(name for collection in COLLECTIONS.values() for name in collection.fields)
-    if name not in _LEADING_COLUMNS and name not in DEFINITION_FIELDS
+    for name in dict.fromkeys(name for collection in COLLECTIONS.values() for name in collection.core_fields)
+    if name not in _LEADING_COLUMNS and name not in DEFINITION_FIELDS | ALIAS_FIELDS
 ]
 EXPORT_COLUMNS = [*_LEADING_COLUMNS, *_FIELDS, *RELATION_TYPES, "state", "replaced_by"]
 
@@ -89,7 +89,7 @@ def _format_row(record: Record, vocabulary: Vocabulary) -> Sequence[str | int]:
         format_id(record.id, vocabulary),
         fields["name"],
         record.definition,
-        "" if record.stored_aliases else fields.get("alias", ""),
+        "" if record.stored_aliases else fields.get(record.collection.alias_field or "", ""),
         join_aliases(record.aliases if record.stored_aliases else (), vocabulary.language),
         join_values(record.sources),
     )

@@ -155,7 +155,7 @@ class _RowParser:
                 parse_cell(self, column, unescape_formula(cell))
             elif name in self._collection.relation_types:
                 self._add_relations(column, self._collection.relation_types[name], unescape_formula(cell))
-            elif name in self._collection.field_types:
+            elif name in self._collection.core_fields:
                 self._set_field(name, cell)
             elif cell:
                 message = f"the column {column.title} means nothing for a {self._collection.name}; it was left out"
@@ -184,8 +184,9 @@ class _RowParser:
         """Set the field `alias` only if there is no list of aliases."""
         table, record = self._table, self._record
         alias = table.get_text(self._row, "alias")
-        if "alias" in self._collection.field_types and table.has_column("alias") and not self._aliases:
-            record.fields["alias"] = alias
+        field = self._collection.alias_field
+        if field is not None and table.has_column("alias") and not self._aliases:
+            record.fields[field] = alias
         elif table.has_column("alias") or table.has_column("aliases"):
             record.aliases = (*self._aliases, *parse_aliases(alias))
 

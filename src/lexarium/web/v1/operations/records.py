@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from lexarium.client import models
 from lexarium.domain.change import Change
-from lexarium.domain.edit import to_draft
+from lexarium.domain.edit import flatten_fields, nest_fields, to_draft
 from lexarium.domain.proposal import Proposal
 from lexarium.domain.record import ListQuery, RecordState
 from lexarium.domain.schema.collections import Collection
@@ -204,6 +204,8 @@ def replace_record(
 ) -> WriteResponse:
     """Replace a {collection}"""
     before, writer = context.find_expected(path.id, transaction), submissions.open_writer(transaction, context.caller)
+    if "fields" not in draft:  # They stay: clients of before there were any do not send them.
+        draft = {**nest_fields(context.collection, to_draft(before.record)).get("fields", {}), **draft}
     return to_write_response(writer.update(before, _drop_unchanged_system_fields(before, draft)))
 
 
@@ -221,10 +223,10 @@ def retire_record(context: RequestContext, query: RetireParameters, transaction:
 
 def _drop_unchanged_system_fields(before: VersionedRecord, given: Mapping[str, Any]) -> dict[str, Any]:
     """Leave out the server's own fields where they are as the record has them: it may be sent back as it was read."""
-    view, draft = serialize_record(before.change, before.record), to_draft(before.record)
+    view, draft = flatten_fields(serialize_record(before.change, before.record)), to_draft(before.record)
     return {
         name: value
-        for name, value in given.items()
+        for name, value in flatten_fields(given).items()
         # Compared as JSON, where true is not 1.
         if name in draft or name not in view or orjson.dumps(value) != orjson.dumps(view[name])
     }
