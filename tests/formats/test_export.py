@@ -33,7 +33,6 @@ from lexarium.store.database import Database
 from lexarium.store.upgrade import open_database
 from lexarium.web.http.encodings import encode_chunks
 from lexarium.web.http.limits import Limits
-from lexarium.web.v1.operation import RequestContext
 from lexarium.web.v1.operations.export import ExportParameters
 from lexarium.web.v1.operations.export import export as served_export
 from tests.support.databases import ENGINES, DatabaseUrlFactory
@@ -296,9 +295,10 @@ def test_an_export_over_http_never_reads_the_catalogue_on_the_event_loop(
 
     async def export_csv() -> bytes:
         request = Request({"type": "http", "method": "GET", "headers": [], "query_string": b""})
-        services: Any = SimpleNamespace(database=database, limits=Limits(settings), settings=settings)
+        site = SimpleNamespace(database=database, limits=Limits(settings), settings=settings)
+        context: Any = SimpleNamespace(site=site, request=request)
         query = ExportParameters.model_validate({"format": "csv"})
-        response = await served_export(RequestContext(services, request), query)
+        response = await served_export(context, query)
         assert isinstance(response, StreamingResponse)
         return b"".join([chunk async for chunk in response.body_iterator if isinstance(chunk, bytes)])
 

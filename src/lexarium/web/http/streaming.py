@@ -1,10 +1,11 @@
 """Stream responses: live event streams, and bodies made chunk by chunk in threads."""
 
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from starlette.concurrency import run_in_threadpool
+from starlette.responses import StreamingResponse
 
 from lexarium.web.http.limits import Limits
 from lexarium.web.http.problems import HTTPProblem
@@ -41,6 +42,14 @@ class EventStreams:
     def close(self) -> None:
         """End all streams soon: the server stops."""
         self.is_closing = True
+
+
+async def stream_chunks(
+    chunks: Iterator[bytes], limits: Limits, media_type: str, headers: Mapping[str, str]
+) -> StreamingResponse:
+    """Return a response of chunks, once the first of them is made."""
+    first_chunk = await read_first_chunk(chunks, limits)
+    return StreamingResponse(iter_chunks(first_chunk, chunks, limits), headers=headers, media_type=media_type)
 
 
 async def read_first_chunk(chunks: Iterator[bytes], limits: Limits) -> bytes | None:

@@ -47,7 +47,7 @@ def get_required_version(fields: FormValues, name: str = "version") -> int:
 def parse_page_key(value: str) -> tuple[int, str] | None:
     """Parse the parameter "time-id" at which a page of a list begins; return None if it is invalid."""
     timestamp, _, item_id = value.partition("-")
-    at = _parse_int(timestamp, 15)
+    at = _parse_int(timestamp, 18)
     return None if at is None or find_unstorable_char(item_id) else (at, item_id)
 
 

@@ -25,15 +25,12 @@ def json_response(content: Any, **headers: str) -> OrjsonResponse:
 
 
 def to_response(result: Any) -> Response:
-    """Return the response to what the handler of an operation returned."""
+    """Convert the result of a handler to a response: a 204 for None."""
     if isinstance(result, Response):
         return result
+    if result is None:
+        return Response(status_code=204)
     if not isinstance(result, WriteResponse):
         return json_response(result)
     headers = {"location": result.location, "etag": result.etag}
     return OrjsonResponse(result.content, result.status, {name: value for name, value in headers.items() if value})
-
-
-def version_etag(version: int) -> str:
-    """Return the ETag of a version of a record."""
-    return f'"{version}"'

@@ -1,25 +1,28 @@
 """JSON Schemas of the document, derived from the types of requests and responses and from the collections."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Annotated, Any, Literal, Union
 
-from pydantic import ConfigDict, TypeAdapter
+from pydantic import BaseModel, ConfigDict, Field, RootModel, TypeAdapter, create_model
 from pydantic.json_schema import GenerateJsonSchema
-from typing_extensions import get_original_bases, is_typeddict
+from typing_extensions import TypedDict, get_original_bases, is_typeddict
 
 from lexarium.client import models
 from lexarium.domain.account import Origin
 from lexarium.domain.proposal import ProposalState
 from lexarium.domain.record import RecordState
-from lexarium.domain.schema.collections import COLLECTIONS, Collection
-from lexarium.domain.validation import build_draft_model
-from lexarium.services.serializers import list_record_fields
-from lexarium.web.v1.openapi import valpha
-from lexarium.web.v1.openapi.responses import schema_ref
-from lexarium.web.v1.operation import MergePatch, RecordDraft
+from lexarium.domain.schema.collections import (
+    COLLECTIONS,
+    CONCEPT,
+    SEARCH_HIT_FIELDS,
+    SEARCH_HIT_NUMBER_KEY,
+    Collection,
+)
+from lexarium.domain.schema.relation_types import RelationList
+from lexarium.domain.validation import build_draft_model, build_valpha_model
 from lexarium.web.v1.operations import OPERATIONS
+from lexarium.web.v1.operations.batch import BatchLine
 from lexarium.web.v1.operations.export import EXPORT_FORMATS, schema_name
-from lexarium.web.v1.request_models import BatchLine
 
 _ENUM_NAMES = {"ProposalState": "Decision", "RecordState": "State"}
 _RESPONSE_NAMES = {
@@ -29,40 +32,55 @@ _RESPONSE_NAMES = {
     "Match": "Matched",
     "ProposalDetail": "ProposalInFull",
     "Reached": "ReachedRecord",
-    "Record": "AnyRecord",
     "Related": "RelatedRecord",
     "SearchResults": "Found",
     "WebhookTest": "Trial",
 }
-"""Names of components that differ from those of the types: clients that are generated from the document know them."""
-_FIELD_DESCRIPTIONS = {("Difference", "from"): "What it was.", ("Difference", "to"): "What it is."}
-"""Descriptions of fields whose names are no identifiers of Python."""
-TEXT_SCHEMAS = {
+"""Published names that differ from those of the types. Generated clients use them, so they must not change."""
+_TEXT_SCHEMAS = {
     "PlainText": "A text to find terms in, in UTF-8.",
     "Batch": "One `BatchLine` a line; `limits` of `GET /api/v1` tells how many.",
     "BatchResults": "One `BatchResult` a line, in the order of the lines that were sent.",
     "Events": "Server-sent events: each with an `id` to resume after, `event: change`, and a `Change` as `data`.",
-    **{
-        schema_name(item): f"{item.description}."
-        for item in EXPORT_FORMATS.values()
-        if item.name not in ("v-alpha", "jsonld")
-    },
+    **{schema_name(item): f"{item.description}." for item in EXPORT_FORMATS.values()},
 }
 
 
-def find_schema_name(content: Any, collection: Collection | None) -> str:
-    """Return the name of the schema of what an operation takes or responds with."""
+class ValphaProposal(TypedDict):
+    """A record that waits for a curator."""
+
+    proposal: str
+    state: models.Decision
+    change: dict[str, Any]
+
+
+class ValphaResource(TypedDict):
+    """Description of a v-alpha resource by OPTIONS."""
+
+    name: str
+    description: str
+    methods: list[str]
+    parameters: dict[str, str]
+    order: str
+    fields: list[dict[str, Any]]
+
+
+def name_record_schema(collection: Collection) -> str:
+    """Return the name of the schema of a collection's records."""
+    return "".join(part.capitalize() for part in collection.name.split("_"))
+
+
+def find_schema_name(content: Any) -> str:
+    """Return the name of the schema of a request or response type, or the name itself."""
     if isinstance(content, str):
         return content
-    if isinstance(content, MergePatch):
-        return _name_patch(find_schema_name(content.model, collection))
-    if content is RecordDraft:
-        assert collection is not None
-        return build_draft_model(collection.name).__name__
-    if collection is not None and content in (models.Record, models.RecordPage):
-        return valpha.name_record_schema(collection) + ("Page" if content is models.RecordPage else "")
     name: str = content.__name__
     return _RESPONSE_NAMES.get(name, name) if is_typeddict(content) else _name_request(name)
+
+
+def schema_ref(name: str) -> dict[str, Any]:
+    """Return a reference to a schema."""
+    return {"$ref": f"#/components/schemas/{name}"}
 
 
 def _name_request(name: str) -> str:
@@ -80,44 +98,106 @@ class RequestSchemaGenerator(GenerateJsonSchema):
 
 
 class _ResponseSchemaGenerator(RequestSchemaGenerator):
+    """Generate JSON Schemas of responses, where fields with a default are always present."""
+
     def normalize_name(self, name: str) -> str:
         return super().normalize_name(_RESPONSE_NAMES.get(name, name))
+
+    def field_is_required(self, field: Any, total: bool) -> bool:
+        return field["type"] == "model-field" or super().field_is_required(field, total)
+
+    def default_schema(self, schema: Any) -> dict[str, Any]:
+        return self.generate_inner(schema["schema"])
 
 
 def build_components() -> dict[str, Any]:
     """Return every schema, by name."""
     bodies = {model for operation in OPERATIONS if operation.body for model in operation.body.content.values()}
-    requests = {model for model in bodies if isinstance(model, type) and model is not RecordDraft}
-    requests |= {BatchLine, Origin, ProposalState, RecordState, *valpha.list_drafts()}
+    drafts = {build_valpha_model(name) for name, collection in COLLECTIONS.items() if collection.in_valpha}
+    requests = {model for model in bodies if isinstance(model, type)}
+    requests |= {BatchLine, Origin, ProposalState, RecordState, build_draft_model("concept"), *drafts}
     responses = {value for value in vars(models).values() if is_typeddict(value)}
-    drafts = [build_draft_model(name) for name in COLLECTIONS]
     schemas = {
-        **_define(responses | valpha.RESPONSES, _ResponseSchemaGenerator),
-        **_define(requests | set(drafts), RequestSchemaGenerator),
-        **valpha.build_schemas(),
-        **{name: {"type": "string", "description": text} for name, text in TEXT_SCHEMAS.items()},
+        **{name: {"type": "string", "description": text} for name, text in _TEXT_SCHEMAS.items()},
+        **_define(responses.union(_iter_valpha_types()), _ResponseSchemaGenerator),
+        **_define(requests, RequestSchemaGenerator),
+        "JsonldExport": {"additionalProperties": True, "description": "SKOS in JSON-LD.", "type": "object"},
     }
-    for (name, field), description in _FIELD_DESCRIPTIONS.items():
-        schemas[name]["properties"][field]["description"] = description
+    # A type in the functional syntax has no docstrings of its fields.
+    schemas["Difference"]["properties"]["from"]["description"] = "What it was."
+    schemas["Difference"]["properties"]["to"]["description"] = "What it is."
     schemas["Problem"]["additionalProperties"] = True
-    page = schemas.pop("RecordPage")
-    record = schemas["AnyRecord"]["properties"]
-    for collection in COLLECTIONS.values():
-        schemas |= _build_record_schemas(collection, record, page)
-        draft = schemas[find_schema_name(RecordDraft, collection)]
-        draft["properties"]["relations"] |= {**_describe_relations(collection), "additionalProperties": False}
-    names = {name: valpha.name_record_schema(collection) for name, collection in COLLECTIONS.items()}
-    schemas["AnyRecord"] = {
-        "description": models.Record.__doc__,
-        "discriminator": {
-            "mapping": {name: schema_ref(schema)["$ref"] for name, schema in names.items()},
-            "propertyName": "collection",
-        },
-        "oneOf": [schema_ref(schema) for schema in names.values()],
-    }
-    for name in ("NewWebhook", *(draft.__name__ for draft in drafts)):
-        schemas[_name_patch(name)] = _build_patch_schema(schemas[name])
+    schemas["WebhookPatch"] = _build_patch_schema(schemas["NewWebhook"])
+    schemas["Record"]["additionalProperties"] = True
+    part = {"additionalProperties": True, "description": "The fields that `fields` asked for.", "type": "object"}
+    schemas["RecordPage"]["properties"]["items"]["items"] = {"anyOf": [schema_ref("Record"), part]}
+    schemas["RecordDraft"] = _build_draft_schema(schemas.pop("ConceptDraft"))
+    schemas["RecordPatch"] = _build_patch_schema(schemas["RecordDraft"])
     return {name: {**schema, "title": name} for name, schema in schemas.items()}
+
+
+def _build_draft_schema(draft: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of a draft for any collection, from that of a draft for one of them."""
+    properties = {name: draft["properties"][name] for name in ("name", "aliases", "sources", "relations")}
+    fields = {
+        "additionalProperties": {"type": ["string", "integer", "null"]},
+        "default": {},
+        "description": "Other fields that the schema declares for the collection. What is not named stays empty.",
+        "type": "object",
+    }
+    return {
+        "additionalProperties": True,
+        "description": "A record to write. Which further fields it may have depends on its collection.",
+        "properties": {**properties, "fields": fields},
+        "required": ["name"],
+        "type": "object",
+    }
+
+
+def _iter_valpha_types() -> Iterator[Any]:
+    """Yield the types of the responses of v-alpha, and of the export that is made of them."""
+    yield from (ValphaProposal, ValphaResource)
+    records: list[Any] = []
+    for collection in COLLECTIONS.values():
+        if not collection.valpha_field_names:
+            continue
+        name, kind = f"Valpha{name_record_schema(collection)}", collection.name
+        fields = _build_field_types(collection, collection.valpha_field_names)
+        lists: dict[str, Any] = {"type": Literal[kind]}
+        lists |= {key: _list_of(_build_entry_model(name, view)) for key, view in collection.relation_lists.items()}
+        about = f"A {kind} alone, with its relations."
+        records.append(create_model(f"{name}Alone", __doc__=about, **fields, **lists))
+        if collection.in_valpha:
+            row = create_model(name, __doc__=f"A {kind} in v-alpha's lists.", **fields)
+            yield create_model(f"{name}Answer", __base__=RootModel, root=_list_of(row) | records[-1])
+    hit_fields = _build_field_types(CONCEPT, SEARCH_HIT_FIELDS)
+    number: Any = Annotated[int, Field(description="Its number, counted from 1 in the order returned.")]
+    about = "A term as v-alpha's search shows it."
+    hit = create_model("ValphaHit", __doc__=about, **hit_fields, **{SEARCH_HIT_NUMBER_KEY: number})
+    about = "Terms, the best first; without `q` every term, by name."
+    yield create_model("ValphaHits", __base__=RootModel, __doc__=about, root=_list_of(hit))
+    about = "Records of all collections, with their relations."
+    yield create_model("VAlphaExport", __base__=RootModel, __doc__=about, root=_list_of(*records, dict[str, Any]))
+
+
+def _build_field_types(collection: Collection, names: Iterable[str]) -> dict[str, Any]:
+    return {
+        name: Annotated[collection.field_types[name], Field(description=collection.fields[name].description)]
+        for name in names
+    }
+
+
+def _build_entry_model(prefix: str, view: RelationList) -> type[BaseModel]:
+    fields: dict[str, Any] = {view.id_key: str, "name": str}
+    if view.shows_relationship:
+        fields["relationship"] = Literal[*dict.fromkeys(name for name, _ in view.paths)]
+    if view.directions:
+        fields["direction"] = Literal[*view.directions.values()]
+    return create_model(f"{prefix}{view.key.capitalize()}", **fields)
+
+
+def _list_of(*types: Any) -> Any:
+    return list[Union[*types]]  # type: ignore[valid-type]
 
 
 def _define(types: Iterable[Any], generator: type[GenerateJsonSchema]) -> dict[str, Any]:
@@ -131,47 +211,9 @@ def _define(types: Iterable[Any], generator: type[GenerateJsonSchema]) -> dict[s
     for child in filter(is_typeddict, types):
         for parent in filter(is_typeddict, get_original_bases(child)):
             # Pydantic does not look for the descriptions of inherited fields.
-            inherited = definitions[find_schema_name(parent, None)]["properties"]
-            definitions[find_schema_name(child, None)]["properties"] |= inherited
+            inherited = definitions[find_schema_name(parent)]["properties"]
+            definitions[find_schema_name(child)]["properties"] |= inherited
     return definitions
-
-
-def _build_record_schemas(collection: Collection, record: Mapping[str, Any], page: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the schemas of a record of this collection, of a part of it, and of a page of a list."""
-    name, fields = valpha.name_record_schema(collection), list_record_fields(collection)
-    own = {
-        **valpha.describe_fields(collection, collection.fields),
-        "collection": {"const": collection.name, "type": "string"},
-        "relations": {**record["relations"], **_describe_relations(collection)},
-    }
-    properties = {field: own.get(field) or record[field] for field in (*fields, "warnings")}
-    part = {"description": "The fields that `fields` asked for.", "properties": properties, "type": "object"}
-    items = {"items": {"anyOf": [schema_ref(name), schema_ref(f"{name}Part")]}, "type": "array"}
-    return {
-        name: {**part, "description": collection.description, "required": list(fields)},
-        f"{name}Part": part,
-        f"{name}Page": {
-            **page,
-            "description": f"Some {collection.name} records of a list.",
-            "properties": {**page["properties"], "items": items},
-        },
-    }
-
-
-def _describe_relations(collection: Collection) -> dict[str, Any]:
-    """Return the relations that records of a collection may have, each with what it points to."""
-    targets = {
-        relation.name: "IRIs or CURIEs elsewhere."
-        if relation.is_mapping
-        else f"Ids of {' or '.join(relation.targets[collection.name])} records."
-        for relation in collection.relation_types.values()
-    }
-    array = {"type": "array", "items": {"type": "string", "minLength": 1, "maxLength": 2_000}}
-    return {"properties": {name: {**array, "description": text} for name, text in targets.items()}}
-
-
-def _name_patch(name: str) -> str:
-    return f"{name.removeprefix('New').removesuffix('Draft')}Patch"
 
 
 def _build_patch_schema(schema: dict[str, Any]) -> dict[str, Any]:

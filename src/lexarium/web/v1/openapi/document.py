@@ -1,26 +1,26 @@
-"""The OpenAPI document, derived from the operations."""
+"""The OpenAPI document of v1 and v-alpha, derived from the operations of v1 and the resources of v-alpha."""
 
-from collections.abc import Iterator, Mapping
-from functools import cache
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache, partial
+from http import HTTPStatus
 from importlib.resources import files
 from typing import Any
 
 import orjson
 
 from lexarium import __version__
-from lexarium.domain.schema.collections import COLLECTIONS, Collection
-from lexarium.web.v1.openapi import valpha
-from lexarium.web.v1.openapi.components import RequestSchemaGenerator, build_components, find_schema_name
-from lexarium.web.v1.openapi.responses import (
-    NOT_MODIFIED,
-    describe_content,
-    describe_problems,
-    describe_success,
-    refer_to_problems,
+from lexarium.domain.validation import build_valpha_model
+from lexarium.web.v1.openapi.components import (
+    RequestSchemaGenerator,
+    build_components,
+    find_schema_name,
+    name_record_schema,
+    schema_ref,
 )
-from lexarium.web.v1.operation import Operation
+from lexarium.web.v1.operation import JSON, Operation, Success, returns
 from lexarium.web.v1.operations import iter_operations
 from lexarium.web.v1.responses import V1_PATH
+from lexarium.web.valpha.resources import FORMATS, RESOURCES, VALPHA_PATH, ResourceSpec
 
 _DESCRIPTION = """A terminology catalogue: records with versions, history, relations, proposals and releases.
 
@@ -32,7 +32,7 @@ _TAGS = {
     "service": "The service itself, and any record by its identifier alone.",
     "search": "Finding records.",
     "annotate": "Finding the terms in a text.",
-    **{name: collection.description for name, collection in COLLECTIONS.items()},
+    "records": "The records of a collection. `GET /api/v1` names the collections.",
     "changes": "The feed: every change, in order, once; and live.",
     "batch": "Many writes in one request, all or nothing.",
     "proposals": "What contributors would change, and curators decide.",
@@ -40,22 +40,50 @@ _TAGS = {
     "export": "Taking the catalogue out.",
     "accounts": "People and their tokens.",
     "webhooks": "Programs that are told of changes.",
-    valpha.TAG: "The frozen read interface.",
+    "v-alpha": "The frozen read interface.",
 }
-_HEADERS = {
+_REQUEST_HEADERS = {
     "If-Match": "The ETag of the version that is to be changed.",
     "Idempotency-Key": "Done once, however often it is sent, for a day.",
     "Last-Event-Id": "Where a live stream resumes.",
 }
+_ERROR_DESCRIPTIONS = {
+    308: "The record is merged into another",
+    400: "The request cannot be read",
+    401: "No token, or one that is not valid",
+    403: "The role does not allow it",
+    404: "Not there",
+    406: "That format is not spoken",
+    408: "The body took too long",
+    409: "It does not go with what is there",
+    410: "The record is retired",
+    412: "Changed since it was read",
+    413: "Too large",
+    415: "Another content type is needed",
+    422: "Not valid: every problem at once",
+    428: "If-Match is missing",
+    429: "Too many requests",
+}
+"""All other errors are described by the `default` response."""
+_SUCCESS_DESCRIPTIONS = {200: "Done", 201: "Made", 202: "It waits for a curator", 204: "Done; there is nothing to tell"}
+_RESPONSE_HEADERS = {
+    "Content-Disposition": "What to call the file.",
+    "ETag": "By what it is known again; of a record, its version. To be sent as If-None-Match or If-Match.",
+    "Link": "The next page, where there is one.",
+    "Location": "Where it is now.",
+    "Retry-After": "After how many seconds to try again.",
+}
+_VALPHA_BODY_TYPES = (JSON, "application/x-www-form-urlencoded", "multipart/form-data")
 
 
+@cache
 def build_document(title: str) -> dict[str, Any]:
-    """Return the document of a service with this title."""
+    """Return the document of a service with this title, cached: it must not be changed."""
     paths: dict[str, dict[str, Any]] = {}
-    for tag, path, operation, collection in iter_operations():
-        description = _describe_operation(operation, tag, collection)
-        paths.setdefault(V1_PATH + path, {})[operation.method.lower()] = description
-    paths |= valpha.build_paths()
+    for tag, operation in iter_operations():
+        paths.setdefault(V1_PATH + operation.path, {})[operation.method.lower()] = _describe_operation(operation, tag)
+    for name, resource in RESOURCES.items():
+        paths[f"{VALPHA_PATH}/{name}"] = _describe_resource(resource)
     for path, operations in paths.items():
         for description in operations.values():
             _add_examples(path, description)
@@ -65,60 +93,88 @@ def build_document(title: str) -> dict[str, Any]:
         "paths": paths,
         "components": {
             "schemas": build_components(),
-            "responses": describe_problems(),
+            "responses": _describe_problems(),
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
         "tags": [{"name": name, "description": text} for name, text in _TAGS.items()],
     }
 
 
-def _describe_operation(operation: Operation, tag: str, collection: Collection | None) -> dict[str, Any]:
-    description: dict[str, Any] = {
-        "tags": [tag],
-        "summary": operation.summary.format(collection=tag),
-        "operationId": operation.name if collection is None else f"{tag}_{operation.name}",
-        "responses": _describe_responses(operation, collection),
-        "security": [{"token": []}] if operation.needs_token else [],
-    }
-    if operation.description:
-        description["description"] = operation.description
-    if parameters := [*_describe_parameters(operation), *_describe_headers(operation)]:
-        description["parameters"] = parameters
-    if operation.body is not None:
-        content = describe_content(_find_schema_names(operation.body.content, collection))
-        description["requestBody"] = {"required": operation.body.required, "content": content}
-    return description
+def _describe_operation(operation: Operation, tag: str) -> dict[str, Any]:
+    body = operation.body
+    return _build_entry(
+        tag,
+        operation.name,
+        operation.summary,
+        _describe_responses(operation.responses, operation.error_statuses, has_etag=operation.has_etag),
+        needs_token=operation.needs_token,
+        description=operation.description,
+        parameters=[*_describe_parameters(operation), *_describe_headers(operation)],
+        requestBody=body and {"required": body.required, "content": _describe_content(body.content)},
+    )
 
 
-def _describe_responses(operation: Operation, collection: Collection | None) -> dict[str, Any]:
-    responses = dict(NOT_MODIFIED) if operation.has_etag else {}
-    for status, success in operation.responses.items():
-        schemas = _find_schema_names(success.content, collection)
-        etag = ("ETag",) if operation.has_etag and "ETag" not in success.headers else ()
-        responses |= describe_success(status, schemas, (*success.headers, *etag))
-    return dict(sorted((responses | refer_to_problems(*operation.error_statuses)).items()))
+def _describe_resource(resource: ResourceSpec) -> dict[str, Any]:
+    """Return the operations of a resource of v-alpha, by method."""
+    name, collection = resource.name, resource.collection
+    schema = f"Valpha{name_record_schema(collection)}" if collection else ""
+    build_entry = partial(_build_entry, "v-alpha")
+    parameters = [
+        *(_describe_parameter(parameter, text) for parameter, text in resource.parameters.items()),
+        _describe_parameter("format", "Both answer the same.", schema={"type": "string", "enum": list(FORMATS)}),
+        _describe_parameter("If-None-Match", "The ETag you have.", "header"),
+    ]
+    found, errors = (returns(f"{schema}Answer"), (308, 404, 406)) if collection else (returns("ValphaHits"), (406,))
+    get = build_entry(
+        f"valpha_{name}",
+        f"The whole of {name}, or what the parameters ask for",
+        _describe_responses(found, errors, has_etag=True),
+        description=f"{resource.description} In the order of {resource.order}. Unknown parameters are ignored.",
+        parameters=parameters,
+    )
+    responses = _describe_responses(returns("ValphaResource"))
+    summary = "Its methods, parameters, order, fields and their rules"
+    operations = {"get": get, "options": build_entry(f"valpha_describe_{name}", summary, responses)}
+    if collection is not None:
+        created = returns(schema, "Location", status=201) | returns("ValphaProposal", "Location", status=202)
+        content = _describe_content(dict.fromkeys(_VALPHA_BODY_TYPES, build_valpha_model(name)))
+        operations["post"] = build_entry(
+            f"valpha_create_{name}",
+            f"Create a {name}",
+            _describe_responses(created, (400, 401, 408, 413, 415, 422, 429)),
+            needs_token=True,
+            description="A curator's is published, a contributor's becomes a proposal.",
+            requestBody={"required": True, "content": content},
+        )
+    return operations
 
 
-def _find_schema_names(content: Mapping[str, Any], collection: Collection | None) -> dict[str, str]:
-    return {media_type: find_schema_name(model, collection) for media_type, model in content.items()}
+def _describe_parameter(name: str, text: str, place: str = "query", **members: Any) -> dict[str, Any]:
+    return {"name": name, "in": place, "description": text, "schema": {"type": "string"}, **members}
+
+
+def _build_entry(
+    tag: str, name: str, summary: str, responses: dict[str, Any], *, needs_token: bool = False, **optional: Any
+) -> dict[str, Any]:
+    """Return the entry of an operation, without optional members that are empty."""
+    security = [{"token": list[str]()}] if needs_token else []
+    entry = {"tags": [tag], "operationId": name, "summary": summary, "responses": responses, "security": security}
+    return {**entry, **{member: value for member, value in optional.items() if value}}
 
 
 def _describe_parameters(operation: Operation) -> Iterator[dict[str, Any]]:
     schema = operation.parameters.model_json_schema(
         ref_template="#/components/schemas/{model}", schema_generator=RequestSchemaGenerator
     )
+    if "{collection}" in operation.path:
+        yield _describe_parameter("collection", "The name of a collection.", "path", required=True)
     for name, value in schema.get("properties", {}).items():
-        yield {
-            "name": name,
-            "in": "path" if name in operation.path_names else "query",
-            "required": name in schema.get("required", ()),
-            "description": value["description"],
-            "schema": _drop_null(value),
-        }
+        place, required = "path" if name in operation.path_names else "query", name in schema.get("required", ())
+        yield _describe_parameter(name, value["description"], place, required=required, schema=_drop_null(value))
 
 
 def _drop_null(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of a parameter that is present: it cannot be null, only absent."""
+    """Return the schema of a parameter, which can be absent but not null."""
     plain = {key: value for key, value in schema.items() if key not in ("anyOf", "description")}
     for alternative in schema.get("anyOf", ()):
         if alternative != {"type": "null"}:
@@ -129,18 +185,66 @@ def _drop_null(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _describe_headers(operation: Operation) -> Iterator[dict[str, Any]]:
-    for name in operation.request_headers:
-        parameter = {"name": name, "in": "header", "required": name == "If-Match"}
-        yield {**parameter, "description": _HEADERS[name], "schema": {"type": "string"}}
+    derived = {"If-Match": operation.if_match, "Idempotency-Key": operation.accepts_key}
+    for name, description in _REQUEST_HEADERS.items():
+        if derived.get(name) or name in operation.headers:
+            yield _describe_parameter(name, description, "header", required=name == "If-Match")
+
+
+def _describe_responses(
+    successes: Mapping[int, Success],
+    errors: Iterable[int] = (),
+    *,
+    has_etag: bool = False,
+) -> dict[str, Any]:
+    """Return the responses of an operation, by status. All other errors are its `default`."""
+    responses: dict[str, Any] = {"304": {"description": "The version you have still holds"}} if has_etag else {}
+    for status, success in successes.items():
+        response = responses[str(status)] = {"description": _SUCCESS_DESCRIPTIONS[status]}
+        headers = dict.fromkeys((*success.headers, "ETag") if has_etag else success.headers)
+        described = {
+            "content": _describe_content(success.content),
+            "headers": {name: _describe_header(name) for name in headers},
+        }
+        response |= {member: value for member, value in described.items() if value}
+    names = {str(status): f"Problem{status}" for status in errors} | {"default": "Problem"}
+    responses |= {status: {"$ref": f"#/components/responses/{name}"} for status, name in names.items()}
+    return dict(sorted(responses.items()))
+
+
+def _describe_content(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the content of a body: by media type, a reference to the schema of its type."""
+    return {media: {"schema": schema_ref(find_schema_name(item))} for media, item in content.items()}
+
+
+def _describe_problems() -> dict[str, Any]:
+    """Return the shared responses for errors, by name."""
+    problems = {f"Problem{status}": _describe_problem(status, text) for status, text in _ERROR_DESCRIPTIONS.items()}
+    problems["Problem429"]["headers"] = {"Retry-After": _describe_header("Retry-After")}
+    return {**problems, "Problem": _describe_problem(503, "Anything else that went wrong")}
+
+
+def _describe_problem(status: int, text: str) -> dict[str, Any]:
+    example: dict[str, Any] = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status}
+    example["detail"] = f"{text}."
+    if status == HTTPStatus.UNPROCESSABLE_ENTITY:
+        example["errors"] = [{"pointer": "/name", "detail": "name is required."}]
+    content = {"application/problem+json": {"schema": schema_ref("Problem"), "example": example}}
+    return {"description": text, "content": content}
+
+
+def _describe_header(name: str) -> dict[str, Any]:
+    return {"description": _RESPONSE_HEADERS[name], "schema": {"type": "string"}}
 
 
 def _add_examples(path: str, operation: dict[str, Any]) -> None:
     """Add examples to an operation's parameters, body and responses."""
-    segment = path.split("/")[3] if path.count("/") > 2 else ""
+    segment = path.split("/")[3].replace("{collection}", "concept") if path.count("/") > 2 else ""
     examples = _load_examples()
     by_schema = examples["schemas"]["concept"] | examples["schemas"].get(segment, {})
     identifier = examples["ids"].get(segment)
-    values = {**examples["parameters"], "id": identifier, "name": identifier, **by_schema["Relate"]}
+    values = {"collection": "concept", **examples["parameters"], "id": identifier, "name": identifier}
+    values |= by_schema["Relate"]
     for parameter in operation.get("parameters", ()):
         if parameter.get("required") and values.get(parameter["name"]) is not None:
             parameter["example"] = values[parameter["name"]]

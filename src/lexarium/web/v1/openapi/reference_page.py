@@ -1,9 +1,9 @@
-"""The /docs page, rendered from the OpenAPI document; it loads nothing from elsewhere."""
+"""The /docs page, rendered from the OpenAPI document. It loads nothing from other sites."""
 
 import json
 import re
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -13,8 +13,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from lexarium.web.pages.site import Site, get_base_url
+from lexarium.web.v1.openapi.document import build_document
 
-_PATH = "/docs"
 _CODE = re.compile(r"`([^`]+)`")
 _SCHEMA_REF = re.compile(r'"#/components/schemas/(\w+)"')
 _TYPE_WORDS = {"string": "text", "integer": "whole number", "boolean": "true or false"}
@@ -22,16 +22,16 @@ _TYPE_WORDS = {"string": "text", "integer": "whole number", "boolean": "true or 
 JsonObject = Mapping[str, Any]
 
 
-def respond(site: Site, request: Request, load_document: Callable[[], dict[str, Any]]) -> Response:
+def respond(site: Site, request: Request) -> Response:
     """Return the page."""
-    content = _render(site, load_document, get_base_url(request))
-    return site.render(request, "reference.html", {"title": load_document()["info"]["title"], "content": content})
+    content = _render(site, get_base_url(request))
+    return site.render(request, "reference.html", {"title": site.settings.title, "content": content})
 
 
 @lru_cache(maxsize=4)
-def _render(site: Site, load_document: Callable[[], dict[str, Any]], base: str) -> Markup:
+def _render(site: Site, base: str) -> Markup:
     """Return the content, cached: it is large, and differs only by the base URL."""
-    document = load_document()
+    document = build_document(site.settings.title)
 
     def resolve(value: JsonObject) -> JsonObject:
         while "$ref" in value:
@@ -41,7 +41,7 @@ def _render(site: Site, load_document: Callable[[], dict[str, Any]], base: str) 
 
     functions = (_build_curl, _find_schema, _format_example, _format_type, _render_inline_code, resolve)
     context = {"document": document, **{function.__name__.removeprefix("_"): function for function in functions}}
-    return Markup(site.render_body("_reference.html", context, _PATH, base).decode())  # noqa: S704 (made by a template)
+    return Markup(site.render_body("_reference.html", context, "/docs", base).decode())  # noqa: S704 (made by a template)
 
 
 def _format_example(example: Any, indent: int | None = 2) -> str:
@@ -94,5 +94,5 @@ def _build_curl(base: str, method: str, path: str, operation: JsonObject) -> str
 
 
 def _render_inline_code(text: str) -> Markup:
-    """Return the text with what stands between backticks set as code."""
+    """Escape a text, and render what is between backticks as code."""
     return Markup(_CODE.sub(r"<code>\1</code>", str(escape(text))))  # noqa: S704

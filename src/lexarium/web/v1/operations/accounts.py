@@ -1,8 +1,10 @@
 """Manage accounts and tokens; sign in."""
 
 from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
+from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
@@ -17,9 +19,15 @@ from lexarium.store.transaction import Transaction
 from lexarium.web.http.rate_limits import client_address
 from lexarium.web.http.write_requests import await_write
 from lexarium.web.request_models import NewToken, NewUser, UserChange, parse_model
-from lexarium.web.v1.operation import NO_CONTENT, ById, Operation, RequestContext, json_body, raw_body, returns
-from lexarium.web.v1.request_models import SignInRequest
+from lexarium.web.v1.operation import NO_CONTENT, ById, Operation, RequestContext, json_body, returns
 from lexarium.web.v1.responses import V1_PATH, OrjsonResponse
+
+
+class SignInRequest(BaseModel, defer_build=True):
+    """Name and password."""
+
+    name: str = Field(min_length=1, max_length=200, description="The name of the account.")
+    password: str = Field(min_length=1, max_length=1_000, description="Its password.")
 
 
 async def get_me(context: RequestContext) -> Response:
@@ -29,19 +37,17 @@ async def get_me(context: RequestContext) -> Response:
 
 async def sign_in(context: RequestContext, body: SignInRequest) -> Response:
     """A token for a name and a password, good for a day"""
-    sign_ins, address = context.services.limits.sign_in_limiter, client_address(context.request)
+    sign_ins, address = context.site.limits.sign_in_limiter, client_address(context.request)
     sign_ins.acquire(body.name, address)
     async with sign_ins.hash_semaphore:
-        token, secret = await run_in_threadpool(
-            authentication.sign_in, context.services.database, body.name, body.password
-        )
+        token, secret = await run_in_threadpool(authentication.sign_in, context.site.database, body.name, body.password)
     sign_ins.record_success(body.name, address)
     return OrjsonResponse({**serialize_token(token), "token": secret})
 
 
 def list_users(context: RequestContext) -> Response:
     """Every account"""
-    found = accounts.list_accounts(context.services.database)
+    found = accounts.list_accounts(context.site.database)
     return OrjsonResponse({"items": [serialize_account(account) for account in found]})
 
 
@@ -61,7 +67,7 @@ async def change_user(context: RequestContext, path: ById, data: dict[str, Any])
 
     An admin changes anyone's role and password; everyone their own password, by telling the old one.
     """
-    caller, database, sign_ins = context.caller, context.services.database, context.services.limits.sign_in_limiter
+    caller, database, sign_ins = context.caller, context.site.database, context.site.limits.sign_in_limiter
     is_self = path.id == caller.account.id
     if not is_self or "role" in data:
         caller.require(Permission.ADMINISTER)
@@ -74,29 +80,23 @@ async def change_user(context: RequestContext, path: ById, data: dict[str, Any])
             if is_self:
                 await run_in_threadpool(passwords.verify_current_password, database, caller, body.old_password)
             digest = await run_in_threadpool(passwords.hash_password, body.password)
-    account = await await_write(
-        database, lambda transaction: accounts.update_account(transaction, path.id, body.role, digest)
-    )
-    return OrjsonResponse(serialize_account(account))
+    update = partial(accounts.update_account, account_id=path.id, role=body.role, password_hash=digest)
+    return OrjsonResponse(serialize_account(await await_write(database, update)))
 
 
-def erase_user(context: RequestContext, path: ById) -> Response:
+def erase_user(context: RequestContext, path: ById) -> None:
     """Erase an account: its name, password and tokens
 
     The log goes on naming the id; nothing tells any more whose it was.
     """
-    accounts.erase_account(context.services.database, path.id)
-    return Response(status_code=204)
+    accounts.erase_account(context.site.database, path.id)
 
 
 def list_tokens(context: RequestContext) -> Response:
     """One's own tokens; an admin's, everyone's"""
-    caller = context.caller
-    found = [
-        token
-        for token in tokens.list_tokens(context.services.database)
-        if caller.has_permission(Permission.ADMINISTER) or token.account.id == caller.account.id
-    ]
+    caller, found = context.caller, tokens.list_tokens(context.site.database)
+    if not caller.has_permission(Permission.ADMINISTER):
+        found = [token for token in found if token.account.id == caller.account.id]
     return OrjsonResponse({"items": [serialize_token(token) for token in found]})
 
 
@@ -105,20 +105,17 @@ async def add_token(context: RequestContext, body: NewToken) -> Response:
 
     With a token from sign-in this needs the password: the new token outlives the session.
     """
-    caller, sign_ins = context.caller, context.services.limits.sign_in_limiter
+    caller, sign_ins = context.caller, context.site.limits.sign_in_limiter
     if caller.in_session:
         sign_ins.acquire(caller.account.name, client_address(context.request))
     async with sign_ins.hash_semaphore if caller.in_session else nullcontext():
-        token, secret = await run_in_threadpool(
-            tokens.issue_token, context.services.database, caller, **body.model_dump()
-        )
+        token, secret = await run_in_threadpool(tokens.issue_token, context.site.database, caller, **body.model_dump())
     return OrjsonResponse({**serialize_token(token), "token": secret}, 201)
 
 
-def revoke_token(context: RequestContext, path: ById) -> Response:
+def revoke_token(context: RequestContext, path: ById) -> None:
     """Revoke a token, and all that were made with it"""
-    tokens.revoke_token(context.services.database, path.id, context.caller)
-    return Response(status_code=204)
+    tokens.revoke_token(context.site.database, path.id, context.caller)
 
 
 # fmt: off
@@ -127,15 +124,16 @@ OPERATIONS = (
     Operation("POST", "/sign-in", sign_in, returns(models.TokenWithSecret), returns_secret=True, errors=(401, 429)),
     Operation("GET", "/users", list_users, returns(models.Accounts), name="users", permission=Permission.ADMINISTER),
     Operation("POST", "/users", add_user, returns(models.Account, "Location", status=201),
-              permission=Permission.ADMINISTER, body=json_body(NewUser, "This is not a valid account.", strict=False)),
+              body=json_body(NewUser, error="This is not a valid account.", strict=False),
+              permission=Permission.ADMINISTER),
     Operation("GET", "/users/{id}", read_user, returns(models.Account), permission=Permission.ADMINISTER),
-    Operation("PATCH", "/users/{id}", change_user, returns(models.Account), needs_token=True, body=raw_body(UserChange),
-              errors=(403, 409)),
+    Operation("PATCH", "/users/{id}", change_user, returns(models.Account), body=json_body(UserChange),
+              needs_token=True, errors=(403, 409)),
     Operation("DELETE", "/users/{id}", erase_user, NO_CONTENT, permission=Permission.ADMINISTER, errors=(409,)),
     Operation("GET", "/tokens", list_tokens, returns(models.Tokens), name="tokens", needs_token=True),
-    Operation("POST", "/tokens", add_token, returns(models.TokenWithSecret, status=201), needs_token=True,
-              returns_secret=True, body=json_body(NewToken, "This is not a valid token.", strict=False),
-              errors=(403, 404, 409)),
+    Operation("POST", "/tokens", add_token, returns(models.TokenWithSecret, status=201), returns_secret=True,
+              body=json_body(NewToken, error="This is not a valid token.", strict=False),
+              needs_token=True, errors=(403, 404, 409)),
     Operation("DELETE", "/tokens/{id}", revoke_token, NO_CONTENT, needs_token=True, errors=(403,)),
 )
 # fmt: on

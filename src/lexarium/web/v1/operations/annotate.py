@@ -2,13 +2,14 @@
 
 import codecs
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from itertools import islice
 from tempfile import SpooledTemporaryFile
 
 import orjson
-from pydantic import Field
+from pydantic import BaseModel, Field
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from lexarium.client.models import Annotations
 from lexarium.domain.schema.collections import DEFAULT_SEARCH_COLLECTIONS
@@ -17,21 +18,11 @@ from lexarium.services.serializers import iter_annotations
 from lexarium.web.annotator import get_annotator
 from lexarium.web.http.limits import Limits
 from lexarium.web.http.problems import HTTPProblem
-from lexarium.web.http.request_body import get_media_type
-from lexarium.web.http.streaming import iter_chunks, read_first_chunk
+from lexarium.web.http.request_body import get_media_type, parse_json_object
+from lexarium.web.http.streaming import stream_chunks
 from lexarium.web.request_models import parse_model
-from lexarium.web.v1.operation import (
-    INVALID_BODY,
-    JSON,
-    Body,
-    Operation,
-    Parameters,
-    RequestContext,
-    read_json,
-    returns,
-)
-from lexarium.web.v1.operations.search import CollectionsParam
-from lexarium.web.v1.request_models import TextRequest
+from lexarium.web.v1.operation import INVALID_BODY, JSON, Body, Operation, Parameters, RequestContext, returns
+from lexarium.web.v1.operations.search import DEFAULT_COLLECTIONS_TEXT, CollectionsParam
 
 MAX_TEXT_BYTES = 10 << 20
 _MAX_BYTES_IN_MEMORY = 1 << 20
@@ -41,17 +32,19 @@ _RENDERED_AT_ONCE = 5_000
 _TEXT = "text/plain"
 
 
-class AnnotateParameters(Parameters):
-    """Parameters of an annotation."""
-
+class _AnnotateParameters(Parameters):
     collection: CollectionsParam = Field(
-        (),
-        description=f"Whose terms, separated by commas or given each; left out: "
-        f"{', '.join(DEFAULT_SEARCH_COLLECTIONS)}.",
+        (), description=f"Whose terms, separated by commas or given each; {DEFAULT_COLLECTIONS_TEXT}"
     )
 
 
-async def annotate(context: RequestContext, query: AnnotateParameters) -> Response:
+class TextRequest(BaseModel, defer_build=True):
+    """A text to find terms in."""
+
+    text: str
+
+
+async def annotate(context: RequestContext, query: _AnnotateParameters) -> Response:
     """Every mention of a term's name or alias in a text
 
     Find terms in `text/plain` (UTF-8, up to 10 MiB) or in `{"text": …}`.
@@ -60,13 +53,12 @@ async def annotate(context: RequestContext, query: AnnotateParameters) -> Respon
     one is listed once for each record. `start` and `end` count code points. `truncated` says that the answer ends after
     a million, where there may be more.
     """
-    limits = context.services.limits
+    limits = context.site.limits
     text = await _read_text(context.request, limits)
-    annotator = await get_annotator(context.services.annotator_cache)
+    annotator = await get_annotator(context.site.annotator_cache)
     chunks = render_annotations(annotator.find_mentions(text, query.collection or DEFAULT_SEARCH_COLLECTIONS))
-    first_chunk = await read_first_chunk(chunks, limits)
     headers = {"access-control-allow-origin": "*", "cache-control": "no-store"}
-    return StreamingResponse(iter_chunks(first_chunk, chunks, limits), media_type=JSON, headers=headers)
+    return await stream_chunks(chunks, limits, JSON, headers)
 
 
 async def _read_text(request: Request, limits: Limits) -> Iterable[str]:
@@ -74,47 +66,44 @@ async def _read_text(request: Request, limits: Limits) -> Iterable[str]:
         return await _spool_text(request, limits)
     if get_media_type(request) != JSON:
         raise HTTPProblem(415, f"The body must be {_TEXT} or {JSON}.")
-    return [parse_model(TextRequest, await read_json(request, limits), INVALID_BODY, strict=True).text]
+    data = parse_json_object(await limits.read_body(request))
+    return [parse_model(TextRequest, data, INVALID_BODY, strict=True).text]
 
 
 async def _spool_text(request: Request, limits: Limits) -> Iterator[str]:
-    """Return the text of a body after reading all of it: a client may only send, and not read until it is done.
+    """Return the text of a body after reading all of it: some clients read no response before they have sent all.
 
     A long text is spooled to a file, so that memory does not grow with the number of clients.
     """
     charset = request.headers.get("content-type", "").lower().partition("charset=")[2].strip(' "').partition(";")[0]
     if charset not in ("", "utf-8", "utf8", "us-ascii"):
         raise HTTPProblem(415, f"The text must be UTF-8, not {charset[:50]!r}.")
-    file = SpooledTemporaryFile(_MAX_BYTES_IN_MEMORY)  # noqa: SIM115 (closed when it has been read)
     decoder = codecs.getincrementaldecoder("utf-8")()
     decoded_bytes = 0
-    try:
-        async for chunk in limits.iter_body(request, MAX_TEXT_BYTES, max_in_memory=_MAX_BYTES_IN_MEMORY):
-            decoder.decode(chunk)
-            file.write(chunk)
-            # The bytes of an incomplete character wait for the next chunk.
-            decoded_bytes = file.tell() - len(decoder.getstate()[0])
-        decoder.decode(b"", final=True)
-    except UnicodeDecodeError as error:
-        file.close()
-        position = decoded_bytes + error.start
-        raise HTTPProblem(400, f"The text is not UTF-8: byte {position} does not belong there.") from None
-    except HTTPProblem:
-        file.close()
-        raise
+    with ExitStack() as stack:
+        file = stack.enter_context(SpooledTemporaryFile(_MAX_BYTES_IN_MEMORY))
+        try:
+            async for chunk in limits.iter_body(request, MAX_TEXT_BYTES, max_in_memory=_MAX_BYTES_IN_MEMORY):
+                decoder.decode(chunk)
+                file.write(chunk)
+                # The bytes of an incomplete character wait for the next chunk.
+                decoded_bytes = file.tell() - len(decoder.getstate()[0])
+            decoder.decode(b"", final=True)
+        except UnicodeDecodeError as error:
+            position = decoded_bytes + error.start
+            raise HTTPProblem(400, f"The text is not UTF-8: byte {position} does not belong there.") from None
+        stack.pop_all()  # `_decode_file` closes it
     return _decode_file(file)
 
 
 def _decode_file(file: "SpooledTemporaryFile[bytes]") -> Iterator[str]:
-    decoder = codecs.getincrementaldecoder("utf-8")()
     with file:
         file.seek(0)
-        while chunk := file.read(_CHUNK_BYTES):
-            yield decoder.decode(chunk)
+        yield from codecs.iterdecode(iter(lambda: file.read(_CHUNK_BYTES), b""), "utf-8")
 
 
 def render_annotations(mentions_by_chunk: Iterator[list[Mention]]) -> Iterator[bytes]:
-    """Yield the response in chunks of some milliseconds' work; a chunk is empty where the text mentions nothing."""
+    """Yield the response in chunks, each of some milliseconds of work; a chunk without mentions is empty."""
     remaining = _MAX_ANNOTATIONS
     before = b'{"annotations":['
     for mentions in mentions_by_chunk:
@@ -131,8 +120,6 @@ def render_annotations(mentions_by_chunk: Iterator[list[Mention]]) -> Iterator[b
     yield (b"" if before == b"," else before) + b'],"truncated":false}'
 
 
-# fmt: off
 OPERATIONS = (
     Operation("POST", "/annotate", annotate, returns(Annotations), body=Body({_TEXT: "PlainText", JSON: TextRequest})),
 )
-# fmt: on

@@ -2,8 +2,10 @@
 
 import hashlib
 from collections.abc import AsyncIterator
+from typing import Any, Literal
 
 import orjson
+from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
@@ -13,16 +15,30 @@ from lexarium.services.access.permissions import Permission
 from lexarium.services.curation.batch import run_batch
 from lexarium.services.idempotency import WriteResponse, make_idempotent
 from lexarium.services.records.lookup import VersionedRecord
-from lexarium.store.database import Database
 from lexarium.store.transaction import Transaction
-from lexarium.store.write_queue import WriteTask
 from lexarium.web.http.limits import Limits
 from lexarium.web.http.problems import HTTPProblem
 from lexarium.web.http.request_body import get_media_type
 from lexarium.web.http.write_requests import build_idempotency_request
+from lexarium.web.request_models import CollectionName
 from lexarium.web.v1.operation import Body, Operation, RequestContext, Success
 
 _NDJSON = "application/x-ndjson"
+
+
+class BatchLine(BaseModel, defer_build=True):
+    """One line of a batch. Which fields it has depends on `op`."""
+
+    op: Literal["create", "update", "retire", "relate", "unrelate"]
+    collection: CollectionName | None = Field(None, description="create: where.")
+    as_: str | None = Field(None, alias="as", description="create: what later lines call it, with a `$` before.")
+    record: dict[str, Any] | None = Field(None, description="create: the draft.")
+    id: str | None = Field(None, description="All but create: the record.")
+    version: int | None = Field(None, description="The version that is to be changed; left out: whichever it has.")
+    change: dict[str, Any] | None = Field(None, description="update: a merge patch of the draft.")
+    replaced_by: str | None = Field(None, description="retire: the record to use instead.")
+    relation: str | None = Field(None, description="relate, unrelate: the relation.")
+    target: str | None = Field(None, description="relate, unrelate: what it points to.")
 
 
 async def run_batch_request(context: RequestContext) -> Response:
@@ -34,33 +50,30 @@ async def run_batch_request(context: RequestContext) -> Response:
     `{"op": "relate", "id", "relation", "target"}`, `{"op": "unrelate", …}`; each but create may have a `version`.
     Where a create has `"as": "x"`, lines after it may name its record as `$x`.
     """
-    request, caller, limits = context.request, context.caller, context.services.limits
+    request, caller, limits = context.request, context.caller, context.site.limits
     if get_media_type(request) not in (_NDJSON, "application/ndjson"):
         raise HTTPProblem(415, f"The body must be {_NDJSON}.")
     digest = hashlib.sha256()
     all_lines = [line async for line in _iter_lines(request, limits, digest)]
     lines = [(number, line) for number, line in enumerate(all_lines, 1) if line.strip()]
 
-    def work(transaction: Transaction) -> WriteResponse:
+    def write(transaction: Transaction) -> WriteResponse:
         return WriteResponse(200, [_to_result(saved) for saved in run_batch(transaction, caller, lines)])
+
+    def run() -> WriteResponse:
+        # A long write has a transaction of its own, and does not wait in the queue of writes.
+        with context.site.database.write() as transaction:
+            return make_idempotent(caller.account.id, key, write)(transaction)
 
     key = build_idempotency_request(request, request.headers.get("idempotency-key"), digest.digest())
     async with limits.batch_semaphore:
-        response = await run_in_threadpool(
-            _run_transaction, context.services.database, make_idempotent(caller.account.id, key, work)
-        )
+        response = await run_in_threadpool(run)
     return Response(b"".join(orjson.dumps(result) + b"\n" for result in response.content), media_type=_NDJSON)
 
 
 def _to_result(saved: VersionedRecord) -> BatchResult:
     result: BatchResult = {"id": saved.record.id, "version": saved.version, "state": saved.record.state.value}
     return {**result, "warnings": list(saved.warnings)} if saved.warnings else result
-
-
-def _run_transaction(database: Database, work: WriteTask[WriteResponse]) -> WriteResponse:
-    """Run a long write in a transaction of its own, not in the queue of writes."""
-    with database.write() as transaction:
-        return work(transaction)
 
 
 async def _iter_lines(request: Request, limits: Limits, digest: "hashlib._Hash") -> AsyncIterator[bytes]:

@@ -3,10 +3,10 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress
-from typing import Annotated, Any
+from typing import Any
 
 import orjson
-from pydantic import AfterValidator, Field
+from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response, StreamingResponse
 
@@ -17,31 +17,25 @@ from lexarium.services.records import queries
 from lexarium.services.records.catalogue_state import get_position
 from lexarium.services.serializers import serialize_change
 from lexarium.store.database import Database
+from lexarium.store.position import Snapshot
 from lexarium.web.http.problems import HTTPProblem
-from lexarium.web.request_models import validate_collection
 from lexarium.web.v1.operation import JSON, Operation, Parameters, RequestContext, Success
+from lexarium.web.v1.operations.records import CollectionParam
 
 _MAX_SEQ = 2**53
-_MAX_DIGITS = len(str(_MAX_SEQ))
 _POLL_SECONDS = 0.1
 _HEARTBEAT_SECONDS = 15.0
 _BATCH = 100
-_ID_SEPARATOR = "-"
-"""Separates the seq from the epoch in the id of an event."""
 _EVENT_STREAM = "text/event-stream"
 
 
-class ChangeParameters(Parameters):
-    """Parameters of the feed."""
-
+class _ChangeParameters(Parameters):
     since: int | None = Field(None, ge=0, le=_MAX_SEQ, description="The last `seq` you have.")
     limit: int = Field(100, ge=1, le=1_000, description="How many at most.")
-    collection: Annotated[str | None, AfterValidator(validate_collection)] = Field(
-        None, max_length=100, description="Only of this collection."
-    )
+    collection: CollectionParam = Field(None, description="Only of this collection.")
 
 
-async def list_changes(context: RequestContext, query: ChangeParameters) -> Response | dict[str, Any]:
+async def list_changes(context: RequestContext, query: _ChangeParameters) -> Response | dict[str, Any]:
     """The changes after one, in order; with `Accept: text/event-stream` live
 
     Without `since`, JSON begins with the first change of all; a live stream with the next that is made.
@@ -50,40 +44,37 @@ async def list_changes(context: RequestContext, query: ChangeParameters) -> Resp
     itself now and then: its client is to come back after the second that `retry` tells. Where the catalogue has lost
     changes since, or was restored, that is refused with 409: what the client holds may not be there any more.
     """
-    request, database = context.request, context.services.database
-    collections = [] if query.collection is None else [query.collection]
+    request, database = context.request, context.site.database
+    since, collections = query.since or 0, [] if query.collection is None else [query.collection]
     if _EVENT_STREAM not in request.headers.get("accept", ""):
-        found = await run_in_threadpool(
-            queries.list_changes_newest, database, query.since or 0, query.limit, collections
-        )
-        last = found[-1].seq if found else query.since or 0
+        found = await run_in_threadpool(queries.list_changes_newest, database, since, query.limit, collections)
+        last = found[-1].seq if found else since
         return {"items": [serialize_change(change) for change in found], "next": last}
     event_id = request.headers.get("last-event-id")
     start, epoch = (query.since, None) if event_id is None else _parse_event_id(event_id)
     if start is None:
         start = database.get_position().revision
     else:
-        await run_in_threadpool(_require_same_epoch, database, epoch)
+        if epoch is not None:
+            await run_in_threadpool(_require_same_epoch, database, epoch)
         await run_in_threadpool(queries.list_changes_newest, database, start, 1, collections)
     headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
     if request.method == "HEAD":
         return Response(media_type=_EVENT_STREAM, headers=headers)
-    context.services.event_streams.require_capacity()
+    context.event_streams.require_capacity()
     return StreamingResponse(_stream_events(context, start, collections), media_type=_EVENT_STREAM, headers=headers)
 
 
 def _parse_event_id(text: str) -> tuple[int, str | None]:
-    """Return the seq of an event's id, and the epoch if the id holds it."""
-    seq, _, epoch = text.partition(_ID_SEPARATOR)
-    if not (seq.isascii() and seq.isdecimal() and len(seq) < _MAX_DIGITS):
+    """Return the seq and the epoch in the id of an event, `seq-epoch`, or a seq alone and None."""
+    seq, _, epoch = text.partition("-")
+    if not (seq.isascii() and seq.isdecimal() and len(seq) < len(str(_MAX_SEQ))):
         raise HTTPProblem(400, "Last-Event-ID must be the id of an event of this stream, or its seq: a whole number.")
     return int(seq), epoch or None
 
 
-def _require_same_epoch(database: Database, epoch: str | None) -> None:
-    """Raise `Conflict` where an event belongs to another epoch."""
-    if epoch is None:
-        return
+def _require_same_epoch(database: Database, epoch: str) -> None:
+    """Raise Conflict unless this is the current epoch."""
     with database.read(from_primary=True) as snapshot:
         position = get_position(snapshot)
     if position.epoch != epoch:
@@ -94,36 +85,36 @@ def _require_same_epoch(database: Database, epoch: str | None) -> None:
         )
 
 
-def _read_batch(database: Database, epoch: str, since: int, collections: list[str]) -> tuple[list[Change], int] | None:
-    """Return some changes, and the seq up to which there are no others; None in another epoch."""
-    with database.read() as snapshot:
-        position = get_position(snapshot)
-        if position.epoch != epoch:
-            return None
-        changes = queries.list_changes(snapshot, since, _BATCH, collections)
-        return changes, changes[-1].seq if len(changes) == _BATCH else position.revision
+def _read_batch(snapshot: Snapshot, epoch: str, since: int, collections: list[str]) -> tuple[list[Change], int] | None:
+    """Return a batch of changes and the seq up to which it is complete, or None if the epoch has changed."""
+    position = get_position(snapshot)
+    if position.epoch != epoch:
+        return None
+    changes = queries.list_changes(snapshot, since, _BATCH, collections)
+    return changes, changes[-1].seq if len(changes) == _BATCH else position.revision
 
 
 async def _stream_events(context: RequestContext, since: int, collections: list[str]) -> AsyncIterator[bytes]:
-    """Yield each change as an event when the client takes it, for as long as a stream may last and the client may read.
+    """Yield each change as an event, until the stream has lasted its maximum time or the client may no longer read.
 
-    Nothing is read ahead. Events end where another epoch begins: its numbers mean other changes.
+    Changes are read only when the client takes them. The stream ends when the epoch changes, because numbers then
+    mean other changes.
     """
     idle_seconds = 0.0
-    services, database = context.services, context.services.database
-    with services.event_streams.open_stream() as is_alive, suppress(Unauthenticated, DatabaseDamaged):
+    database = context.site.database
+    with context.event_streams.open_stream() as is_alive, suppress(Unauthenticated, DatabaseDamaged):
         yield b"retry: 1000\n\n"
         epoch = database.get_position().epoch
         while is_alive() and database.get_position().epoch == epoch:
             # In every round: a token may expire while nothing changes.
-            await services.gate.require_reader(context.request)
+            await context.gate.require_reader(context.request)
             if database.get_position().revision > since:
-                batch = await run_in_threadpool(_read_batch, database, epoch, since, collections)
+                batch = await run_in_threadpool(database.run_read, _read_batch, epoch, since, collections)
                 if batch is None:
                     return
                 changes, since = batch
                 for change in changes:
-                    event_id = f"{change.seq}{_ID_SEPARATOR}{epoch}".encode()
+                    event_id = f"{change.seq}-{epoch}".encode()
                     yield b"id: %b\nevent: change\ndata: %b\n\n" % (event_id, orjson.dumps(serialize_change(change)))
                 if changes:
                     idle_seconds = 0.0
@@ -135,9 +126,7 @@ async def _stream_events(context: RequestContext, since: int, collections: list[
             idle_seconds += _POLL_SECONDS
 
 
-# fmt: off
+_FEED = {200: Success({JSON: Changes, _EVENT_STREAM: "Events"})}
 OPERATIONS = (
-    Operation("GET", "/changes", list_changes, {200: Success({JSON: Changes, _EVENT_STREAM: "Events"})}, name="changes",
-              headers=("Last-Event-Id",), errors=(409,)),
+    Operation("GET", "/changes", list_changes, _FEED, name="changes", headers=("Last-Event-Id",), errors=(409,)),
 )
-# fmt: on

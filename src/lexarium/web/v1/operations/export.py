@@ -2,7 +2,6 @@
 
 import hashlib
 import re
-from collections.abc import Iterator
 from typing import Annotated
 
 from pydantic import AfterValidator, Field
@@ -16,20 +15,17 @@ from lexarium.formats.registry import FORMATS, Format
 from lexarium.services.records.catalogue_state import get_position
 from lexarium.services.records.queries import resolve_revision
 from lexarium.services.transfer import export as exports
-from lexarium.store.database import Database
-from lexarium.store.position import Position
+from lexarium.store.position import Position, Snapshot
 from lexarium.web.http.conditional import find_not_modified, read_conditional_headers
 from lexarium.web.http.encodings import choose_encoding, encode_chunks, encoding_headers
 from lexarium.web.http.negotiation import choose_format
-from lexarium.web.http.streaming import iter_chunks, read_first_chunk
-from lexarium.web.request_models import validate_collection
+from lexarium.web.http.streaming import stream_chunks
 from lexarium.web.v1.operation import Operation, Parameters, RequestContext, Success
-from lexarium.web.v1.operations.records import AsOfParam, ReleaseParam
+from lexarium.web.v1.operations.records import AsOfParam, CollectionParam, ReleaseParam
 
 EXPORT_FORMATS = {name: item for name, item in FORMATS.items() if item.can_write}
 _MEDIA_TYPES = {name: item.media_type for name, item in EXPORT_FORMATS.items()}
 _VARY = {"vary": "Accept, Accept-Encoding"}
-_NOT_IN_FILE_NAME = re.compile(r"[^a-z0-9]+")
 
 
 def _validate_format(name: str) -> str:
@@ -53,12 +49,7 @@ class ExportParameters(Parameters):
         description=f"One of {', '.join(EXPORT_FORMATS)}; left out: as `Accept` says, else the first.",
         json_schema_extra={"enum": list(EXPORT_FORMATS)},
     )
-    collection: Annotated[str | None, AfterValidator(validate_collection)] = Field(
-        None,
-        max_length=100,
-        description="Only this; left out: all.",
-        json_schema_extra={"enum": list(COLLECTIONS)},
-    )
+    collection: CollectionParam = Field(None, description="Only this; left out: all.")
     release: ReleaseParam = None
     as_of: AsOfParam = None
 
@@ -68,10 +59,10 @@ async def export(context: RequestContext, query: ExportParameters) -> Response:
 
     Streamed, all of one state, however long it takes. `v-alpha` holds published records, the others all of them.
     """
-    request, database, limits = context.request, context.services.database, context.services.limits
+    request, database, limits = context.request, context.site.database, context.site.limits
     chosen_format = EXPORT_FORMATS[query.format or choose_format(request, _MEDIA_TYPES, "The catalogue", _VARY)]
-    about = context.services.settings.vocabulary
-    position = await run_in_threadpool(_find_position, database, query.release, query.as_of)
+    about = context.site.settings.vocabulary
+    position = await run_in_threadpool(database.run_read, _find_position, query.release, query.as_of)
     encoding = choose_encoding(read_conditional_headers(request.scope)[0])
     fingerprint = repr((about, chosen_format.name, query.collection, __version__, rendering.RENDERING_VERSION))
     digest = hashlib.sha256(fingerprint.encode()).hexdigest()[:16]
@@ -88,26 +79,19 @@ async def export(context: RequestContext, query: ExportParameters) -> Response:
     document = await run_in_threadpool(
         exports.export_records, database, about, chosen_format, collections, as_of=position.revision
     )
-    chunks: Iterator[bytes] = encode_chunks(encoding, document)
-    first_chunk = await read_first_chunk(chunks, limits)
-    return StreamingResponse(
-        iter_chunks(first_chunk, chunks, limits), headers=headers, media_type=chosen_format.media_type
-    )
+    return await stream_chunks(encode_chunks(encoding, document), limits, chosen_format.media_type, headers)
 
 
-def _find_position(database: Database, release: str | None, as_of: int | None) -> Position:
-    with database.read() as snapshot:
-        return get_position(snapshot)._replace(revision=resolve_revision(snapshot, release, as_of))
+def _find_position(snapshot: Snapshot, release: str | None, as_of: int | None) -> Position:
+    return get_position(snapshot)._replace(revision=resolve_revision(snapshot, release, as_of))
 
 
 def _build_file_name(title: str, collection: str | None, state: str, format: Format) -> str:
-    words = _NOT_IN_FILE_NAME.sub("-", title.lower()).strip("-") or "catalogue"
+    words = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-") or "catalogue"
     return "-".join([words, *([collection] if collection else []), state]) + format.extensions[0]
 
 
 _DOCUMENTS = {item.media_type: schema_name(item) for item in EXPORT_FORMATS.values()}
-# fmt: off
 OPERATIONS = (
     Operation("GET", "/export", export, {200: Success(_DOCUMENTS, ("ETag", "Content-Disposition"))}, errors=(404, 406)),
 )
-# fmt: on

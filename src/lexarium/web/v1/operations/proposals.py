@@ -1,14 +1,14 @@
 """Create, list and decide proposals."""
 
+from functools import partial
 from typing import Any
 
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from lexarium.client import models
 from lexarium.domain.errors import FieldProblem, InvalidInput
 from lexarium.domain.proposal import ProposalState
 from lexarium.domain.schema.collections import COLLECTIONS
-from lexarium.domain.text.characters import find_unstorable_char
 from lexarium.services.access.permissions import Permission
 from lexarium.services.curation import proposals
 from lexarium.services.idempotency import WriteResponse
@@ -16,37 +16,46 @@ from lexarium.services.records.lookup import get_published
 from lexarium.services.serializers import serialize_proposal
 from lexarium.store.position import Snapshot
 from lexarium.store.transaction import Transaction
-from lexarium.web.request_models import Reject
-from lexarium.web.v1.operation import WRITE_ERRORS, ById, Operation, Parameters, RequestContext, json_body, returns
-from lexarium.web.v1.operations.records import CHANGED, PROPOSED, to_write_response
-from lexarium.web.v1.request_models import AcceptRequest, ProposeRequest
+from lexarium.web.pages.form_fields import parse_page_key, split_page
+from lexarium.web.request_models import CollectionName, Reject
+from lexarium.web.v1.operation import ById, Operation, Parameters, RequestContext, json_body, returns
+from lexarium.web.v1.operations.records import CHANGED, PROPOSED, WRITE_ERRORS, to_write_response
 
 
-class ProposalParameters(Parameters):
-    """Parameters of a list of proposals."""
-
+class _ProposalParameters(Parameters):
     state: ProposalState | None = Field(None, description="Only those that stand so.")
     limit: int = Field(100, ge=1, le=1_000, description="How many at most.")
     after: str | None = Field(None, max_length=100, description="`next` of the page before.")
 
 
-def list_proposals(context: RequestContext, query: ProposalParameters, snapshot: Snapshot) -> dict[str, Any]:
+class ProposeRequest(BaseModel, defer_build=True):
+    """A proposed change."""
+
+    collection: CollectionName
+    record: str | None = Field(None, description="The record to change; left out, a new one is proposed.")
+    change: dict[str, Any] = Field(
+        description='A whole draft; of a record a merge patch of its draft, or `{"state": "retired"}`.'
+    )
+
+
+class AcceptRequest(BaseModel, defer_build=True):
+    """Amendments to an accepted proposal."""
+
+    change: dict[str, Any] | None = Field(
+        None, description="A merge patch on top of what is proposed; it settles the fields in conflict that it names."
+    )
+
+
+def list_proposals(context: RequestContext, query: _ProposalParameters, snapshot: Snapshot) -> dict[str, Any]:
     """The proposals: a curator's all, a contributor's own, the oldest first"""
-    found = proposals.list_proposals(snapshot, context.caller, query.state, _parse_cursor(query.after), query.limit + 1)
-    items = found[: query.limit]
-    next_page = f"{items[-1].made}-{items[-1].id}" if len(found) > query.limit else None
+    after = parse_page_key(query.after or "")
+    if query.after is not None and not (after and after[1]):
+        problem = FieldProblem("after", "is not one that this service gave out.")
+        raise InvalidInput("The page cannot be found.", [problem])
+    found = proposals.list_proposals(snapshot, context.caller, query.state, after, query.limit + 1)
+    items, last = split_page(found, query.limit)
+    next_page = f"{last.made}-{last.id}" if last else None
     return {"items": [serialize_proposal(proposal) for proposal in items], "next": next_page}
-
-
-def _parse_cursor(text: str | None) -> tuple[int, str] | None:
-    if text is None:
-        return None
-    made, _, identifier = text.partition("-")
-    if not (made.isdecimal() and made.isascii() and identifier and len(made) < 19) or find_unstorable_char(identifier):
-        raise InvalidInput(
-            "The page cannot be found.", [FieldProblem("after", "is not one that this service gave out.")]
-        )
-    return int(made), identifier
 
 
 def propose(context: RequestContext, body: ProposeRequest, transaction: Transaction) -> WriteResponse:
@@ -83,14 +92,13 @@ def withdraw(context: RequestContext, path: ById, transaction: Transaction) -> W
     return WriteResponse(200, serialize_proposal(proposals.withdraw_proposal(transaction, context.caller, path.id)))
 
 
-# fmt: off
+_AMENDMENT = json_body(AcceptRequest, required=False)
+_publish = partial(Operation, "POST", permission=Permission.PUBLISH)
 OPERATIONS = (
     Operation("GET", "/proposals", list_proposals, returns(models.ProposalPage), needs_token=True),
     Operation("POST", "/proposals", propose, PROPOSED, errors=(404, *WRITE_ERRORS)),
     Operation("GET", "/proposals/{id}", read_proposal, returns(models.ProposalDetail), needs_token=True),
-    Operation("POST", "/proposals/{id}/accept", accept, CHANGED, permission=Permission.PUBLISH,
-              body=json_body(AcceptRequest, required=False), errors=WRITE_ERRORS),
-    Operation("POST", "/proposals/{id}/reject", reject, returns(models.Proposal), permission=Permission.PUBLISH),
+    _publish("/proposals/{id}/accept", accept, CHANGED, body=_AMENDMENT, errors=WRITE_ERRORS),
+    _publish("/proposals/{id}/reject", reject, returns(models.Proposal)),
     Operation("POST", "/proposals/{id}/withdraw", withdraw, returns(models.Proposal), errors=(403,)),
 )
-# fmt: on

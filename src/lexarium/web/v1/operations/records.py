@@ -1,18 +1,18 @@
 """Operations on the records of a collection: list and edit them, read their versions and relations."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Annotated, Any, Literal
 
 import orjson
-from pydantic import AfterValidator, Field, ValidationInfo
+from pydantic import AfterValidator, BaseModel, Field, ValidationInfo
 from starlette.responses import Response
 
 from lexarium.client import models
-from lexarium.domain.change import Change
 from lexarium.domain.edit import flatten_fields, nest_fields, to_draft
 from lexarium.domain.proposal import Proposal
 from lexarium.domain.record import ListQuery, RecordState
-from lexarium.domain.schema.collections import Collection
+from lexarium.domain.schema.collections import COLLECTIONS, Collection
 from lexarium.domain.text.characters import name_key
 from lexarium.domain.timestamps import parse_timestamp
 from lexarium.services.access.permissions import Permission
@@ -21,7 +21,7 @@ from lexarium.services.curation.record_writer import RecordWriter
 from lexarium.services.idempotency import WriteResponse
 from lexarium.services.records import queries
 from lexarium.services.records.catalogue_state import get_position
-from lexarium.services.records.lookup import VersionedRecord, get_record
+from lexarium.services.records.lookup import VersionedRecord, get_published, get_record
 from lexarium.services.serializers import (
     list_record_fields,
     serialize_difference,
@@ -31,24 +31,22 @@ from lexarium.services.serializers import (
 )
 from lexarium.store.position import Snapshot
 from lexarium.store.transaction import Transaction
-from lexarium.web.v1.operation import (
-    READ_ERRORS,
-    WRITE_ERRORS,
-    ById,
-    Operation,
-    Parameters,
-    RecordDraft,
-    RequestContext,
-    raw_body,
-    returns,
-    split_commas,
-)
-from lexarium.web.v1.request_models import MergeRequest, RelateRequest, RevertRequest
-from lexarium.web.v1.responses import V1_PATH, json_response, version_etag
+from lexarium.web.request_models import validate_collection
+from lexarium.web.v1.operation import ById, Operation, Parameters, RequestContext, json_body, returns, split_commas
+from lexarium.web.v1.responses import V1_PATH, json_response
 
+READ_ERRORS = (410, 308)
+"""Statuses if the record to read is retired or merged."""
+WRITE_ERRORS = (409, 410)
+"""Statuses if the record to change is retired or merged, or in conflict."""
 _MAX_PAGE = 1_000
 ReleaseParam = Annotated[str | None, Field(max_length=100, description="Read a release instead of the present.")]
-VersionParam = Annotated[int, Field(ge=1, le=2**31 - 1)]
+_VersionNumber = Annotated[int, Field(ge=1, le=2**31 - 1)]
+CollectionParam = Annotated[
+    str | None,
+    Field(max_length=100, json_schema_extra={"enum": list(COLLECTIONS)}),
+    AfterValidator(validate_collection),
+]
 AsOfParam = Annotated[int | None, Field(ge=0, le=2**53, description="Read an earlier revision instead of the present.")]
 
 
@@ -56,9 +54,6 @@ def _reject_nul(text: str) -> str:
     if "\x00" in text:
         raise ValueError("holds the character U+0000, which no record has.")
     return text
-
-
-_Text = Annotated[str | None, AfterValidator(_reject_nul)]
 
 
 def _limit_ids(ids: str) -> str:
@@ -82,30 +77,28 @@ def _validate_fields(text: str, info: ValidationInfo[Collection]) -> str:
     return text
 
 
-class ListParameters(Parameters):
-    """Parameters of a list of records."""
+_Text = Annotated[str | None, AfterValidator(_reject_nul)]
+_Ids = Annotated[_Text, AfterValidator(_limit_ids)]
+_FieldNames = Annotated[str | None, AfterValidator(_validate_fields)]
+_Timestamp = Annotated[str | None, AfterValidator(_validate_timestamp)]
 
+
+class _ListParameters(Parameters):
     limit: int = Field(100, ge=1, le=_MAX_PAGE, description="How many at most.")
     cursor: str | None = Field(None, max_length=1_000, description="`next` of the page before.")
     sort: Literal["name", "id", "updated", "-name", "-id", "-updated"] = Field(
         "name", description="The order; with `-` the other way round."
     )
-    fields_: Annotated[str | None, AfterValidator(_validate_fields)] = Field(
-        None, alias="fields", max_length=1_000, description="Only these, separated by commas."
-    )
+    fields_: _FieldNames = Field(None, alias="fields", max_length=1_000, description="Only these, separated by commas.")
     name: _Text = Field(None, max_length=10_000, description="With this name, ignoring case.")
-    ids: Annotated[_Text, AfterValidator(_limit_ids)] = Field(
-        None, max_length=100_000, description="Only these, separated by commas."
-    )
+    ids: _Ids = Field(None, max_length=100_000, description="Only these, separated by commas.")
     class_: _Text = Field(None, alias="class", max_length=100, description="Only of the class with this id, `ctp_…`.")
     user: _Text = Field(None, max_length=100, description="Only those that the user with this id, `usr_…`, owns.")
     state: RecordState = Field(RecordState.PUBLISHED, description="published, retired or merged.")
     flagged: bool | None = Field(
         None, description="Only those that wait for a curator's look, or only those that do not."
     )
-    updated_since: Annotated[str | None, AfterValidator(_validate_timestamp)] = Field(
-        None, max_length=40, description="A date and time, UTC."
-    )
+    updated_since: _Timestamp = Field(None, max_length=40, description="A date and time, UTC.")
     release: ReleaseParam = None
     as_of: AsOfParam = None
 
@@ -117,41 +110,54 @@ class ReadParameters(ById):
     as_of: AsOfParam = None
 
 
-class RetireParameters(ById):
-    """Parameters of retiring a record."""
-
+class _RetireParameters(ById):
     replaced_by: str | None = Field(None, max_length=100, description="The record to use instead.")
 
 
-class VersionParameters(ById):
-    """A version of a record."""
-
-    version: VersionParam = Field(description="The number of the version.")
+class _VersionParameters(ById):
+    version: _VersionNumber = Field(description="The number of the version.")
 
 
-class DiffParameters(ById):
+class _DiffParameters(ById):
     """Two versions of a record."""
 
-    from_: VersionParam = Field(alias="from", description="The earlier version.")
-    to: VersionParam = Field(description="The later version.")
+    from_: _VersionNumber = Field(alias="from", description="The earlier version.")
+    to: _VersionNumber = Field(description="The later version.")
 
 
-class HierarchyParameters(ById):
-    """Parameters of ancestors and descendants."""
-
+class _HierarchyParameters(ById):
     relation: str | None = Field(None, max_length=100, description="Only along this hierarchy; else along all.")
 
 
-class RelationParameters(ById):
+class _RelationParameters(ById):
     """A relation to remove."""
 
     relation: str = Field(max_length=100, description="The name of the relation.")
     target: str = Field(max_length=2_000, description="What it points to.")
 
 
-def list_records(context: RequestContext, query: ListParameters) -> Response:
-    """List {collection} records"""
-    database = context.services.database
+class RevertRequest(BaseModel, defer_build=True):
+    """Version to revert to."""
+
+    version: _VersionNumber = Field(description="The version to go back to.")
+
+
+class MergeRequest(BaseModel, defer_build=True):
+    """Target of a merge."""
+
+    into: str = Field(description="The id of the survivor.")
+
+
+class RelateRequest(BaseModel, defer_build=True):
+    """A relation to add."""
+
+    relation: str = Field(min_length=1, description="One that the collection has, or the name of a mapping.")
+    target: str = Field(min_length=1, description="The id of a record; of a mapping, an IRI or a CURIE.")
+
+
+def list_records(context: RequestContext, query: _ListParameters) -> Response:
+    """List the records of a collection"""
+    database = context.site.database
     with database.read() as snapshot:
         listing = ListQuery(
             collection=context.collection.name,
@@ -182,19 +188,19 @@ def list_records(context: RequestContext, query: ListParameters) -> Response:
 
 
 def read_record(context: RequestContext, query: ReadParameters) -> Response:
-    """Read a {collection}"""
-    database, collection = context.services.database, context.path_collection
+    """Read a record of a collection"""
+    database, collection = context.site.database, context.path_collection
     if query.release is None and query.as_of is None:
         change = queries.get_current_record(database, query.id, collection)
     else:
         with database.read() as snapshot:
             revision = queries.resolve_revision(snapshot, query.release, query.as_of)
             change = queries.get_record_at(snapshot, query.id, revision, collection)
-    return json_response(serialize_record(change), etag=version_etag(change.version))
+    return json_response(serialize_record(change), etag=f'"{change.version}"')
 
 
 def create_record(context: RequestContext, draft: dict[str, Any], transaction: Transaction) -> WriteResponse:
-    """Create a {collection}"""
+    """Create a record"""
     writer = submissions.open_writer(transaction, context.caller)
     return to_write_response(writer.create(context.collection, draft), 201)
 
@@ -202,7 +208,7 @@ def create_record(context: RequestContext, draft: dict[str, Any], transaction: T
 def replace_record(
     context: RequestContext, path: ById, draft: dict[str, Any], transaction: Transaction
 ) -> WriteResponse:
-    """Replace a {collection}"""
+    """Replace a record"""
     before, writer = context.find_expected(path.id, transaction), submissions.open_writer(transaction, context.caller)
     if "fields" not in draft:  # They stay: clients of before there were any do not send them.
         draft = {**nest_fields(context.collection, to_draft(before.record)).get("fields", {}), **draft}
@@ -210,19 +216,19 @@ def replace_record(
 
 
 def patch_record(context: RequestContext, path: ById, patch: dict[str, Any], transaction: Transaction) -> WriteResponse:
-    """Change fields of a {collection}"""
+    """Change fields of a record"""
     before, writer = context.find_expected(path.id, transaction), submissions.open_writer(transaction, context.caller)
     return to_write_response(writer.patch(before, _drop_unchanged_system_fields(before, patch)))
 
 
-def retire_record(context: RequestContext, query: RetireParameters, transaction: Transaction) -> WriteResponse:
-    """Retire a {collection}"""
+def retire_record(context: RequestContext, query: _RetireParameters, transaction: Transaction) -> WriteResponse:
+    """Retire a record"""
     before, writer = context.find_expected(query.id, transaction), submissions.open_writer(transaction, context.caller)
     return to_write_response(writer.retire(before, query.replaced_by))
 
 
 def _drop_unchanged_system_fields(before: VersionedRecord, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Leave out the server's own fields where they are as the record has them: it may be sent back as it was read."""
+    """Drop fields of the server that are unchanged: a client may send a record back as it was read."""
     view, draft = flatten_fields(serialize_record(before.change, before.record)), to_draft(before.record)
     return {
         name: value
@@ -238,12 +244,12 @@ def list_versions(context: RequestContext, path: ById, snapshot: Snapshot) -> di
     return {"items": [serialize_version(change) for change in versions]}
 
 
-def read_version(context: RequestContext, path: VersionParameters, snapshot: Snapshot) -> dict[str, Any]:
+def read_version(context: RequestContext, path: _VersionParameters, snapshot: Snapshot) -> dict[str, Any]:
     """One version"""
     return serialize_record(queries.get_version(snapshot, context.collection, path.id, path.version))
 
 
-def compare_versions(context: RequestContext, query: DiffParameters, snapshot: Snapshot) -> dict[str, Any]:
+def compare_versions(context: RequestContext, query: _DiffParameters, snapshot: Snapshot) -> dict[str, Any]:
     """What differs between two versions, field by field"""
     differences = queries.diff_versions(snapshot, context.collection, query.id, query.from_, query.to)
     items = [serialize_difference(difference) for difference in differences]
@@ -265,23 +271,19 @@ def merge(context: RequestContext, path: ById, body: MergeRequest, transaction: 
 
 def list_relations(context: RequestContext, path: ById, snapshot: Snapshot) -> dict[str, Any]:
     """Its relations, in both directions, with names"""
-    return {"items": queries.list_related(snapshot, _find_record(context, path.id, snapshot))}
+    return {"items": queries.list_related(snapshot, get_published(snapshot, context.collection, path.id).change)}
 
 
-def list_ancestors(context: RequestContext, query: HierarchyParameters, snapshot: Snapshot) -> dict[str, Any]:
+def list_ancestors(context: RequestContext, query: _HierarchyParameters, snapshot: Snapshot) -> dict[str, Any]:
     """What is above it, the nearest first"""
-    record = _find_record(context, query.id, snapshot)
-    return queries.list_hierarchy(snapshot, record, query.relation, upward=True)
+    record = get_published(snapshot, context.collection, query.id)
+    return queries.list_hierarchy(snapshot, record.change, query.relation, upward=True)
 
 
-def list_descendants(context: RequestContext, query: HierarchyParameters, snapshot: Snapshot) -> dict[str, Any]:
+def list_descendants(context: RequestContext, query: _HierarchyParameters, snapshot: Snapshot) -> dict[str, Any]:
     """What is below it, the nearest first"""
-    record = _find_record(context, query.id, snapshot)
-    return queries.list_hierarchy(snapshot, record, query.relation, upward=False)
-
-
-def _find_record(context: RequestContext, identifier: str, snapshot: Snapshot) -> Change:
-    return queries.get_record_at(snapshot, identifier, get_position(snapshot).revision, context.collection)
+    record = get_published(snapshot, context.collection, query.id)
+    return queries.list_hierarchy(snapshot, record.change, query.relation, upward=False)
 
 
 def add_relation(context: RequestContext, path: ById, body: RelateRequest, transaction: Transaction) -> WriteResponse:
@@ -290,53 +292,46 @@ def add_relation(context: RequestContext, path: ById, body: RelateRequest, trans
     return to_write_response(writer.add_relation(before, body.relation, body.target))
 
 
-def remove_relation(context: RequestContext, query: RelationParameters, transaction: Transaction) -> WriteResponse:
+def remove_relation(context: RequestContext, query: _RelationParameters, transaction: Transaction) -> WriteResponse:
     """Take a relation away"""
     before, writer = context.find_expected(query.id, transaction), RecordWriter(transaction, context.caller)
     return to_write_response(writer.remove_relation(before, query.relation, query.target))
 
 
 def to_write_response(result: VersionedRecord | Proposal, status: int = 200) -> WriteResponse:
-    """Return the response of a write that is published, with warnings if there are any, or waits for a curator."""
+    """Return the response to a write: the published record with any warnings, or the proposal."""
     if isinstance(result, Proposal):
         return WriteResponse(202, serialize_proposal(result), f"{V1_PATH}/proposals/{result.id}")
     change = result.change
     warnings = {"warnings": result.warnings} if result.warnings else {}
     location = f"{V1_PATH}/{change.collection}/{change.record_id}" if status == 201 else None
     content = {**serialize_record(change, result.record), **warnings}
-    return WriteResponse(status, content, location, version_etag(change.version))
+    return WriteResponse(status, content, location, f'"{change.version}"')
 
 
-PROPOSED = returns(models.Proposal, "Location", status=202)
+CREATED = returns(models.Record, "ETag", "Location", status=201)
 CHANGED = returns(models.Record, "ETag")
+PROPOSED = returns(models.Proposal, "Location", status=202)
+_DRAFT, _PATCH = json_body("RecordDraft"), json_body("RecordPatch", patch=True)
+_read = partial(Operation, "GET", errors=READ_ERRORS)
+_edit = partial(Operation, if_match=True, errors=WRITE_ERRORS)
+_publish = partial(_edit, permission=Permission.PUBLISH)
 
-# fmt: off
 OPERATIONS = (
-    Operation("GET", "/{collection}", list_records, returns(models.RecordPage, "Link"), errors=(404,)),
-    Operation("POST", "/{collection}", create_record, returns(models.Record, "ETag", "Location", status=201) | PROPOSED,
-              body=raw_body(RecordDraft)),
-    Operation("GET", "/{collection}/{id}", read_record, returns(models.Record), errors=READ_ERRORS),
-    Operation("PUT", "/{collection}/{id}", replace_record, CHANGED | PROPOSED, if_match=True,
-              body=raw_body(RecordDraft), errors=WRITE_ERRORS),
-    Operation("PATCH", "/{collection}/{id}", patch_record, CHANGED | PROPOSED, if_match=True,
-              body=raw_body(RecordDraft, patch=True), errors=WRITE_ERRORS),
-    Operation("DELETE", "/{collection}/{id}", retire_record, CHANGED | PROPOSED, if_match=True,
-              errors=(403, *WRITE_ERRORS)),
+    Operation("GET", "/{collection}", list_records, returns(models.RecordPage, "Link")),
+    Operation("POST", "/{collection}", create_record, CREATED | PROPOSED, body=_DRAFT),
+    _read("/{collection}/{id}", read_record, returns(models.Record)),
+    _edit("PUT", "/{collection}/{id}", replace_record, CHANGED | PROPOSED, body=_DRAFT),
+    _edit("PATCH", "/{collection}/{id}", patch_record, CHANGED | PROPOSED, body=_PATCH),
+    _edit("DELETE", "/{collection}/{id}", retire_record, CHANGED | PROPOSED, errors=(403, *WRITE_ERRORS)),
     Operation("GET", "/{collection}/{id}/history", list_versions, returns(models.History), name="history"),
     Operation("GET", "/{collection}/{id}/history/{version}", read_version, returns(models.Record), name="one_version"),
     Operation("GET", "/{collection}/{id}/diff", compare_versions, returns(models.Diff), name="diff"),
-    Operation("POST", "/{collection}/{id}/revert", revert, CHANGED, permission=Permission.PUBLISH, if_match=True),
-    Operation("POST", "/{collection}/{id}/merge", merge, CHANGED, permission=Permission.PUBLISH, if_match=True,
-              errors=WRITE_ERRORS),
-    Operation("GET", "/{collection}/{id}/relations", list_relations, returns(models.Relations), name="relations",
-              errors=READ_ERRORS),
-    Operation("PUT", "/{collection}/{id}/relations", add_relation, CHANGED, name="relate",
-              permission=Permission.PUBLISH, if_match=True, errors=WRITE_ERRORS),
-    Operation("DELETE", "/{collection}/{id}/relations", remove_relation, CHANGED, name="unrelate",
-              permission=Permission.PUBLISH, if_match=True, errors=WRITE_ERRORS),
-    Operation("GET", "/{collection}/{id}/ancestors", list_ancestors, returns(models.Hierarchy), name="ancestors",
-              errors=READ_ERRORS),
-    Operation("GET", "/{collection}/{id}/descendants", list_descendants, returns(models.Hierarchy), name="descendants",
-              errors=READ_ERRORS),
+    _publish("POST", "/{collection}/{id}/revert", revert, CHANGED, errors=()),
+    _publish("POST", "/{collection}/{id}/merge", merge, CHANGED),
+    _read("/{collection}/{id}/relations", list_relations, returns(models.Relations), name="relations"),
+    _publish("PUT", "/{collection}/{id}/relations", add_relation, CHANGED, name="relate"),
+    _publish("DELETE", "/{collection}/{id}/relations", remove_relation, CHANGED, name="unrelate"),
+    _read("/{collection}/{id}/ancestors", list_ancestors, returns(models.Hierarchy), name="ancestors"),
+    _read("/{collection}/{id}/descendants", list_descendants, returns(models.Hierarchy), name="descendants"),
 )
-# fmt: on

@@ -1,8 +1,8 @@
 """Create and read releases."""
 
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import AfterValidator, BaseModel, Field
 
 from lexarium.client import models
 from lexarium.domain.release import Release
@@ -12,8 +12,8 @@ from lexarium.services.idempotency import WriteResponse
 from lexarium.services.records import releases
 from lexarium.store.position import Snapshot
 from lexarium.store.transaction import Transaction
+from lexarium.web.request_models import PlainText
 from lexarium.web.v1.operation import Operation, Parameters, RequestContext, returns
-from lexarium.web.v1.request_models import NewReleaseRequest
 from lexarium.web.v1.responses import V1_PATH
 
 
@@ -21,6 +21,15 @@ class ByName(Parameters):
     """The name of a release."""
 
     name: str = Field(description="Its name.")
+
+
+class NewReleaseRequest(BaseModel, defer_build=True):
+    """A name for the present state."""
+
+    name: Annotated[str, AfterValidator(releases.validate_release_name)] = Field(
+        description="What it is cited by.", json_schema_extra={"pattern": f"^{releases.NAME_PATTERN.pattern}$"}
+    )
+    note: PlainText = Field("", max_length=5_000, description="What there is to say of it.")
 
 
 def list_releases(context: RequestContext, snapshot: Snapshot) -> dict[str, Any]:
@@ -49,11 +58,9 @@ def _to_dict(release: Release) -> models.Release:
     }
 
 
-# fmt: off
+_CREATED = returns(models.Release, "Location", status=201)
 OPERATIONS = (
     Operation("GET", "/releases", list_releases, returns(models.Releases)),
-    Operation("POST", "/releases", create_release, returns(models.Release, "Location", status=201), name="name_state",
-              permission=Permission.PUBLISH),
+    Operation("POST", "/releases", create_release, _CREATED, name="name_state", permission=Permission.PUBLISH),
     Operation("GET", "/releases/{name}", read_release, returns(models.Release)),
 )
-# fmt: on

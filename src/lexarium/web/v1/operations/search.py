@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 
 from lexarium.client.models import SearchResults, Suggestions
@@ -10,40 +10,30 @@ from lexarium.domain.record import RecordState
 from lexarium.domain.schema.collections import COLLECTIONS, DEFAULT_SEARCH_COLLECTIONS
 from lexarium.services.search.record_search import MAX_DEPTH, MAX_QUERY_CHARS, SearchQuery
 from lexarium.services.serializers import serialize_search_result, serialize_suggestion
-from lexarium.web.v1.operation import Operation, Parameters, RequestContext, check_names, returns, split_commas
+from lexarium.web.v1.operation import Operation, Parameters, RequestContext, returns, split_names
 from lexarium.web.v1.responses import OrjsonResponse, json_response
 
-CollectionsParam = Annotated[tuple[str, ...], BeforeValidator(split_commas), check_names(COLLECTIONS)]
+CollectionsParam = Annotated[tuple[str, ...], split_names(COLLECTIONS)]
 """Names of collections, separated by commas or repeated."""
-_StatesParam = Annotated[tuple[str, ...], BeforeValidator(split_commas), check_names(RecordState)]
-_AnyCollectionsParam = Annotated[
-    tuple[str, ...], BeforeValidator(split_commas), check_names(COLLECTIONS, allow_none=True)
-]
-_MAX_SUGGESTIONS = 50
+DEFAULT_COLLECTIONS_TEXT = f"left out: {', '.join(DEFAULT_SEARCH_COLLECTIONS)}."
+_StatesParam = Annotated[tuple[str, ...], split_names(RecordState)]
+_AnyCollectionsParam = Annotated[tuple[str, ...], split_names(COLLECTIONS, allow_none=True)]
 
 
-class SuggestParameters(Parameters):
-    """Parameters of suggestions."""
-
+class _SuggestParameters(Parameters):
     prefix: str = Field(max_length=MAX_QUERY_CHARS, description="What was typed so far.")
     collection: _AnyCollectionsParam = Field((), description="Only these, separated by commas; left out: all.")
-    limit: int = Field(
-        10, ge=1, le=_MAX_SUGGESTIONS, description=f"How many at most: 10, or from 1 to {_MAX_SUGGESTIONS}."
-    )
+    limit: int = Field(10, ge=1, le=50, description="How many at most: 10, or from 1 to 50.")
 
 
-class SearchParameters(Parameters):
-    """Parameters of a search."""
-
+class _SearchParameters(Parameters):
     q: str = Field(
         max_length=MAX_QUERY_CHARS,
         description='Words or their beginnings, `"phrases"`, an identifier or a CURIE.',
         examples=["working memory"],
     )
     collection: CollectionsParam = Field(
-        (),
-        description=f"Only these, separated by commas or given each; left out: "
-        f"{', '.join(DEFAULT_SEARCH_COLLECTIONS)}.",
+        (), description=f"Only these, separated by commas or given each; {DEFAULT_COLLECTIONS_TEXT}"
     )
     class_: str | None = Field(
         None, alias="class", max_length=500, description="Only of this class: its id or its name."
@@ -54,16 +44,16 @@ class SearchParameters(Parameters):
     explain: bool = Field(False, description="Say how each score came about.")
 
 
-async def suggest(context: RequestContext, query: SuggestParameters) -> dict[str, Any]:
+async def suggest(context: RequestContext, query: _SuggestParameters) -> dict[str, Any]:
     """The few best completions of what someone types"""
-    record_search = context.services.record_search
+    record_search = context.site.record_search
     suggestions = await run_in_threadpool(
         record_search.suggest, query.prefix, query.collection, query.limit, record_search.get_position()
     )
     return {"suggestions": [serialize_suggestion(suggestion) for suggestion in suggestions]}
 
 
-async def search(context: RequestContext, query: SearchParameters) -> OrjsonResponse:
+async def search(context: RequestContext, query: _SearchParameters) -> OrjsonResponse:
     """Find records by name, alias, definition or identifier
 
     Hits come in tiers: the identifier, the name, the name folded, an alias, names that begin so, all words in the
@@ -71,8 +61,8 @@ async def search(context: RequestContext, query: SearchParameters) -> OrjsonResp
     spelling. Typing mistakes are allowed for where no name or alias has all words. `highlight` tells, in code points,
     the parts of `matched.text` that were asked for.
     """
-    record_search = context.services.record_search
-    asked = SearchQuery(
+    record_search = context.site.record_search
+    search_query = SearchQuery(
         text=query.q,
         collections=query.collection,
         class_ref=query.class_,
@@ -83,13 +73,11 @@ async def search(context: RequestContext, query: SearchParameters) -> OrjsonResp
     )
     position = record_search.get_position()
     return await run_in_threadpool(
-        lambda: json_response(serialize_search_result(record_search.search(asked, position)))
+        lambda: json_response(serialize_search_result(record_search.search(search_query, position)))
     )
 
 
-# fmt: off
 OPERATIONS = (
     Operation("GET", "/suggest", suggest, returns(Suggestions), cacheable=False),
     Operation("GET", "/search", search, returns(SearchResults)),
 )
-# fmt: on

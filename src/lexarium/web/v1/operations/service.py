@@ -8,8 +8,8 @@ from lexarium.domain.record import RecordState
 from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.services.records.catalogue_state import get_position
 from lexarium.store.position import Snapshot
-from lexarium.web.v1.operation import READ_ERRORS, Operation, RequestContext, returns
-from lexarium.web.v1.operations.records import ReadParameters, read_record
+from lexarium.web.v1.operation import Operation, RequestContext, returns
+from lexarium.web.v1.operations.records import READ_ERRORS, ReadParameters, read_record
 from lexarium.web.v1.responses import V1_PATH
 
 _LINKED = ("search", "suggest", "annotate", "changes", "releases", "proposals", "export")
@@ -17,9 +17,9 @@ _LINKED = ("search", "suggest", "annotate", "changes", "releases", "proposals", 
 
 def get_service(context: RequestContext, snapshot: Snapshot) -> Service:
     """What the service holds, and where to go on"""
-    limits = context.services.limits
+    limits = context.site.limits
     position = get_position(snapshot)
-    counts = context.services.database.counts.count_at(snapshot, position.revision)
+    counts = context.site.database.counts.count_at(snapshot, position.revision)
     return {
         "service": "lexarium",
         "version": __version__,
@@ -51,9 +51,7 @@ def read_any_record(context: RequestContext, query: ReadParameters) -> Response:
     return read_record(context, query)
 
 
-# fmt: off
 OPERATIONS = (
     Operation("GET", "/records/{id}", read_any_record, returns(Record), name="any_record", errors=READ_ERRORS),
     Operation("GET", "", get_service, returns(Service), name="service"),
 )
-# fmt: on

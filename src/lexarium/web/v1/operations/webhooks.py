@@ -1,5 +1,6 @@
 """Manage webhooks."""
 
+from functools import partial
 from typing import Any
 
 from pydantic import Field
@@ -16,13 +17,11 @@ from lexarium.services.webhooks.subscriptions import serialize_delivery, seriali
 from lexarium.store.position import Snapshot
 from lexarium.store.transaction import Transaction
 from lexarium.web.request_models import NewWebhook, parse_webhook
-from lexarium.web.v1.operation import NO_CONTENT, ById, Operation, RequestContext, raw_body, returns
+from lexarium.web.v1.operation import NO_CONTENT, ById, Operation, RequestContext, json_body, returns
 from lexarium.web.v1.responses import V1_PATH, OrjsonResponse
 
 
-class DeliveryParameters(ById):
-    """Parameters of a list of deliveries."""
-
+class _DeliveryParameters(ById):
     limit: int = Field(100, ge=1, le=subscriptions.MAX_DELIVERIES, description="How many at most.")
 
 
@@ -38,10 +37,8 @@ def add_webhook(context: RequestContext, data: dict[str, Any]) -> WriteResponse:
 
     Any answer but 2xx is tried again, later and later; after a day without one that is, the webhook is disabled.
     """
-    settings = parse_webhook(data, allow_private=context.services.settings.allows_private_webhooks)
-    webhook = context.services.database.run_write(
-        lambda transaction: subscriptions.create_webhook(transaction, settings)
-    )
+    settings = parse_webhook(data, allow_private=context.site.settings.allows_private_webhooks)
+    webhook = context.site.database.run_write(lambda transaction: subscriptions.create_webhook(transaction, settings))
     return WriteResponse(201, _with_secret(webhook), f"{V1_PATH}/webhooks/{webhook.id}")
 
 
@@ -55,26 +52,21 @@ def change_webhook(context: RequestContext, path: ById, patch: dict[str, Any]) -
 
     What was not sent yet is sent as the webhook is then. One that is disabled stays so.
     """
-    database = context.services.database
-    with database.read() as snapshot:
-        webhook = subscriptions.get_webhook(snapshot, path.id)
+    database = context.site.database
+    webhook = database.run_read(subscriptions.get_webhook, path.id)
     current = {"url": webhook.url, "collections": webhook.collections, "actions": webhook.actions}
-    settings = parse_webhook(
-        apply_merge_patch(current, patch),
-        allow_private=context.services.settings.allows_private_webhooks,
-        current_url=webhook.url,
-    )
+    allow_private, patched = context.site.settings.allows_private_webhooks, apply_merge_patch(current, patch)
+    settings = parse_webhook(patched, allow_private=allow_private, current_url=webhook.url)
     updated = database.run_write(lambda transaction: subscriptions.update_webhook(transaction, path.id, settings))
     return OrjsonResponse(serialize_webhook(updated))
 
 
-def remove_webhook(context: RequestContext, path: ById) -> Response:
+def remove_webhook(context: RequestContext, path: ById) -> None:
     """Take a webhook away"""
-    context.services.database.run_write(lambda transaction: subscriptions.delete_webhook(transaction, path.id))
-    return Response(status_code=204)
+    context.site.database.run_write(lambda transaction: subscriptions.delete_webhook(transaction, path.id))
 
 
-def list_deliveries(context: RequestContext, query: DeliveryParameters, snapshot: Snapshot) -> Response:
+def list_deliveries(context: RequestContext, query: _DeliveryParameters, snapshot: Snapshot) -> Response:
     """What was sent, the newest first; the last thousand are kept"""
     deliveries = subscriptions.list_deliveries(snapshot, query.id, query.limit)
     return OrjsonResponse({"items": [serialize_delivery(delivery) for delivery in deliveries]})
@@ -103,10 +95,9 @@ def send_test_delivery(context: RequestContext, path: ById) -> Response:
 
     The body sent is `{"action": "test", "at": …}`, signed as a change would be; also to one that is disabled.
     """
-    database = context.services.database
-    with database.read() as snapshot:
-        webhook = subscriptions.get_webhook(snapshot, path.id)
-    delivery = send_test(database, webhook, allow_private=context.services.settings.allows_private_webhooks)
+    database = context.site.database
+    webhook = database.run_read(subscriptions.get_webhook, path.id)
+    delivery = send_test(database, webhook, allow_private=context.site.settings.allows_private_webhooks)
     return OrjsonResponse({"status": delivery.status, "error": delivery.error or None})
 
 
@@ -114,24 +105,18 @@ def _with_secret(webhook: Webhook) -> dict[str, Any]:
     return {**serialize_webhook(webhook), "secret": webhook.secrets[0]}
 
 
-# fmt: off
+_operation = partial(Operation, permission=Permission.ADMINISTER)
+_PATCH = json_body("WebhookPatch", patch=True)
+_CREATED = returns(models.WebhookWithSecret, "Location", status=201)
 OPERATIONS = (
-    Operation("GET", "/webhooks", list_webhooks, returns(models.Webhooks), permission=Permission.ADMINISTER),
-    Operation("POST", "/webhooks", add_webhook, returns(models.WebhookWithSecret, "Location", status=201),
-              permission=Permission.ADMINISTER, body=raw_body(NewWebhook), returns_secret=True),
-    Operation("GET", "/webhooks/{id}", read_webhook, returns(models.Webhook), permission=Permission.ADMINISTER),
-    Operation("PATCH", "/webhooks/{id}", change_webhook, returns(models.Webhook), permission=Permission.ADMINISTER,
-              body=raw_body(NewWebhook, patch=True)),
-    Operation("DELETE", "/webhooks/{id}", remove_webhook, NO_CONTENT, permission=Permission.ADMINISTER),
-    Operation("GET", "/webhooks/{id}/deliveries", list_deliveries, returns(models.Deliveries),
-              permission=Permission.ADMINISTER),
-    Operation("POST", "/webhooks/{id}/enable", enable_webhook, returns(models.Webhook),
-              permission=Permission.ADMINISTER),
-    Operation("POST", "/webhooks/{id}/disable", disable_webhook, returns(models.Webhook),
-              permission=Permission.ADMINISTER),
-    Operation("POST", "/webhooks/{id}/rotate", rotate_secret, returns(models.WebhookWithSecret),
-              permission=Permission.ADMINISTER, returns_secret=True),
-    Operation("POST", "/webhooks/{id}/test", send_test_delivery, returns(models.WebhookTest), name="try_webhook",
-              permission=Permission.ADMINISTER),
+    _operation("GET", "/webhooks", list_webhooks, returns(models.Webhooks)),
+    _operation("POST", "/webhooks", add_webhook, _CREATED, body=json_body(NewWebhook), returns_secret=True),
+    _operation("GET", "/webhooks/{id}", read_webhook, returns(models.Webhook)),
+    _operation("PATCH", "/webhooks/{id}", change_webhook, returns(models.Webhook), body=_PATCH),
+    _operation("DELETE", "/webhooks/{id}", remove_webhook, NO_CONTENT),
+    _operation("GET", "/webhooks/{id}/deliveries", list_deliveries, returns(models.Deliveries)),
+    _operation("POST", "/webhooks/{id}/enable", enable_webhook, returns(models.Webhook)),
+    _operation("POST", "/webhooks/{id}/disable", disable_webhook, returns(models.Webhook)),
+    _operation("POST", "/webhooks/{id}/rotate", rotate_secret, returns(models.WebhookWithSecret), returns_secret=True),
+    _operation("POST", "/webhooks/{id}/test", send_test_delivery, returns(models.WebhookTest), name="try_webhook"),
 )
-# fmt: on
