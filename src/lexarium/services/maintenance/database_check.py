@@ -82,7 +82,7 @@ def _check_rendering(row: RecordRow, rendered: RenderedRecord, name: str) -> Ite
     except _DECODE_ERRORS:
         yield f"{row.id} cannot be read"
         return
-    if actual != (rendered, name, list(collection.fields)):
+    if actual != (rendered, name, [field for field in collection.fields if field in fields]):
         yield f"{row.id} is not rendered as it should be"
 
 
@@ -110,6 +110,6 @@ def _list_remarks(snapshot: Snapshot) -> Iterator[str]:
     dangling_count = integrity.count_dangling_relations(snapshot)
     if dangling_count:
         yield f"{dangling_count} relations name a record that is not in the catalogue"
-    for relation_types in HIERARCHICAL_TYPES_BY_COLLECTION.values():
+    for relation_types in dict.fromkeys(HIERARCHICAL_TYPES_BY_COLLECTION.values()):
         for cycle in find_cycles(relations.iter_inner_relations(snapshot, relation_types)):
             yield format_cycle(relation_types, cycle)
