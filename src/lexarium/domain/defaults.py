@@ -11,7 +11,7 @@ from lexarium.domain.timestamps import format_timestamp, parse_timestamp
 
 def assign_defaults(record: Record, now: int) -> Record:
     """Return a record with values for the fields that v-alpha needs and that it does not have."""
-    stated = {statement.predicate for statement in record.statements}
+    stated = {statement.predicate for statement in record.own_statements}
     collection = record.collection
     missing = [
         name
@@ -27,7 +27,7 @@ def assign_defaults(record: Record, now: int) -> Record:
 
 
 def _default_creation_time(values: Fields, now: int) -> int:
-    if "creation_time" in values:
+    if values.get("creation_time") is not None:
         return int(values["creation_time"])
     timestamp = parse_timestamp(values["event_stamp"]) if "event_stamp" in values else None
     return now if timestamp is None else timestamp

@@ -112,6 +112,9 @@ def _find_relation_problems(
     for type_name, targets in targets_by_type.items():
         relation_type = collection.relation_types.get(type_name)
         if relation_type is None:
+            # One of a further class, or one that no slot declares, may stay.
+            if current is not None and set(targets) <= set(current.relation_targets.get(type_name, ())):
+                continue
             problems.append(FieldProblem(f"relations/{type_name}", format_unknown_type(collection)))
             continue
         for index, target in enumerate(targets):
@@ -136,7 +139,8 @@ def find_relation_problem(
         return find_target_problem(target)
     targets = relation_type.targets[collection.name]
     if not _is_published(transaction.flush(), target, targets):
-        return f"names no {' or '.join(targets) if len(targets) < len(COLLECTIONS) else 'record'} that is in the catalogue."
+        expected = " or ".join(targets) if len(targets) < len(COLLECTIONS) else "record"
+        return f"names no {expected} that is in the catalogue."
     if source == target:
         return "is the record itself, which cannot be related to itself."
     if relation_type.is_hierarchical and source is not None and is_ancestor(transaction.flush(), source, target):
