@@ -139,8 +139,8 @@ def find_relation_problem(
         return find_target_problem(target)
     targets = relation_type.targets[collection.name]
     if not _is_published(transaction.flush(), target, targets):
-        expected = " or ".join(targets) if len(targets) < len(COLLECTIONS) else "record"
-        return f"names no {expected} that is in the catalogue."
+        kinds = "record" if len(targets) == len(COLLECTIONS) else " or ".join(targets)
+        return f"names no {kinds} that is in the catalogue."
     if source == target:
         return "is the record itself, which cannot be related to itself."
     if relation_type.is_hierarchical and source is not None and is_ancestor(transaction.flush(), source, target):
