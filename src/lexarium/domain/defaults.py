@@ -11,7 +11,7 @@ from lexarium.domain.timestamps import format_timestamp, parse_timestamp
 
 def assign_defaults(record: Record, now: int) -> Record:
     """Return a record with values for the fields that v-alpha needs and that it does not have."""
-    stated = {statement.predicate for statement in record.statements}
+    stated = {statement.predicate for statement in record.own_statements}
     collection = record.collection
     missing = [
         name

@@ -11,7 +11,7 @@ from lexarium.domain.defaults import assign_defaults
 from lexarium.domain.edit import FieldDiff, replace_aliases
 from lexarium.domain.labels import DEFAULT_LANGUAGE, Alias, parse_aliases
 from lexarium.domain.record import Record, RecordState, build_record
-from lexarium.domain.schema.collections import Collection, Fields
+from lexarium.domain.schema.collections import COLLECTIONS, Collection, Fields
 
 # Side whose value wins a conflict.
 ConflictPreference = Literal["theirs", "ours"]
@@ -30,6 +30,8 @@ class ImportedRecord:
     sources: tuple[str, ...] | None = None
     state: RecordState | None = None
     replaced_by: str | None = None
+    # Fields as a member of further classes, by collection.
+    further_fields: Mapping[str, Fields] = field(default_factory=dict)
 
     def to_values(self) -> RecordValues:
         """Return the values to compare."""
@@ -58,7 +60,8 @@ def create_imported_record(imported: ImportedRecord, at: int) -> Record:
     """Create a record from an import."""
     record = assign_defaults(build_record(imported.collection, imported.fields), at)
     has_no_extras = imported.aliases is None and imported.sources is None and imported.state is None
-    return record if has_no_extras else _apply_extras(record, imported, imported.to_values())
+    record = record if has_no_extras else _apply_extras(record, imported, imported.to_values())
+    return _apply_further_fields(record, imported)
 
 
 def to_values(record: Record) -> RecordValues:
@@ -79,7 +82,11 @@ def merge_import(
     `base` has the values of earlier imports, or is None if the record was not edited since.
     """
     current_values, imported_values = to_values(current), imported.to_values()
-    accepted = {name: value for name, value in imported_values.items() if current_values[name] != value}
+    accepted = {
+        name: value
+        for name, value in imported_values.items()
+        if current_values[name] != value and not current.has_text(name, value)
+    }
     conflicts = []
     if base is not None:
         for name in [name for name in accepted if base.get(name, current_values[name]) != current_values[name]]:
@@ -89,7 +96,7 @@ def merge_import(
                 conflicts.append(FieldDiff(name, current_values[name], imported_values[name]))
             if not both_changed or prefer != "theirs":
                 del accepted[name]
-    record = _apply_values(current, imported, accepted, at)
+    record = _apply_further_fields(_apply_values(current, imported, accepted, at), imported)
     if base is None:
         return ImportMergeResult(record)
     merged_values = to_values(record)
@@ -131,6 +138,13 @@ def _apply_extras(record: Record, imported: ImportedRecord, accepted: RecordValu
         record = record.with_sources(imported.sources)
     if "state" in accepted and imported.state is not None:
         record = replace(record, state=imported.state, replaced_by=imported.replaced_by)
+    return record
+
+
+def _apply_further_fields(record: Record, imported: ImportedRecord) -> Record:
+    """Apply the values of further classes. Nobody edits them, so they need no merging."""
+    for name, fields in imported.further_fields.items():
+        record = record.with_class(COLLECTIONS[name], fields)
     return record
 
 

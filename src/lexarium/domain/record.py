@@ -1,6 +1,6 @@
 """Record at one version, and its document in the change log."""
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
@@ -12,7 +12,7 @@ from lexarium.domain import cache_tags
 from lexarium.domain.cache_tags import CacheTag
 from lexarium.domain.labels import DEFAULT_LANGUAGE, Alias, AliasScope, parse_aliases, split_alias_texts
 from lexarium.domain.rendering import RenderedRecord, render_fields
-from lexarium.domain.schema.collections import COLLECTIONS, Collection, Fields
+from lexarium.domain.schema.collections import COLLECTIONS, COLLECTIONS_BY_URI, Collection, Fields
 from lexarium.domain.schema.relation_types import Side
 from lexarium.domain.statement import (
     INTEGER,
@@ -112,7 +112,11 @@ class ProposalOrigin:
 
 @dataclass(frozen=True)
 class Record:
-    """Record at one version: a set of statements. Fields, aliases, sources and relations are views of them."""
+    """Record at one version: a set of statements. Fields, aliases, sources and relations are views of them.
+
+    A record may have further classes. They are statements of `rdf:type`, and the values that it has as a member of one
+    are statements with that class as a qualifier.
+    """
 
     collection: Collection
     id: str
@@ -125,9 +129,21 @@ class Record:
     assigned: Fields = field(default_factory=dict)
 
     @cached_property
+    def own_statements(self) -> list[Statement]:
+        """Statements without those that are values of a further class."""
+        return [statement for statement in self.statements if not statement.qualifiers or not _has_class(statement)]
+
+    @cached_property
+    def further_collections(self) -> tuple[Collection, ...]:
+        """Collections of its further classes."""
+        types = [value for predicate, value, _ in self.statements if predicate == TYPE]
+        collections = [COLLECTIONS_BY_URI.get(value.target) for value in types if isinstance(value, Reference)]
+        return tuple(collection for collection in collections if collection and collection is not self.collection)
+
+    @cached_property
     def fields(self) -> Fields:
         """All fields of the collection, in the order of v-alpha."""
-        values = {statement.predicate: statement.value for statement in reversed(self.statements)}
+        values = {statement.predicate: statement.value for statement in reversed(self.own_statements)}
         fields: Fields = {"id": self.id}
         for name, predicate in self.collection.field_predicates.items():
             value = values.get(predicate)
@@ -156,7 +172,7 @@ class Record:
         """Aliases with statements of their own."""
         return tuple(
             Alias.model_construct(text=value.text, lang=value.lang or DEFAULT_LANGUAGE, scope=ALIAS_SCOPES[predicate])
-            for predicate, value, _ in self.statements
+            for predicate, value, _ in self.own_statements
             if predicate in ALIAS_SCOPES and isinstance(value, Text)
         )
 
@@ -171,17 +187,23 @@ class Record:
     @cached_property
     def sources(self) -> tuple[str, ...]:
         """References of the definition."""
-        return tuple(value[0] for predicate, value, _ in self.statements if predicate == SOURCE)  # type: ignore[misc]
+        return tuple(value[0] for predicate, value, _ in self.own_statements if predicate == SOURCE)  # type: ignore[misc]
 
     @cached_property
     def relations(self) -> frozenset[Relation]:
         """Relations that have this record as their source."""
         names = self.collection.relation_names
+        for collection in self.further_collections:
+            names = collection.relation_names | names
         return frozenset(
             Relation(self.id, names.get(predicate, predicate), value.target)
-            for predicate, value, _ in self.statements
+            for predicate, value, _ in self.own_statements
             if isinstance(value, Reference) and self._is_relation_predicate(predicate)
         )
+
+    def _is_relation(self, statement: Statement) -> bool:
+        is_reference = isinstance(statement.value, Reference) and self._is_relation_predicate(statement.predicate)
+        return is_reference and not _has_class(statement)
 
     def _is_relation_predicate(self, predicate: str) -> bool:
         return predicate not in self.collection.id_predicates and predicate not in _OTHER_REFERENCES
@@ -201,6 +223,12 @@ class Record:
         }
         return tags | {cache_tags.record_tag(relation.target) for relation in self.relations}
 
+    def has_text(self, field: str, text: str) -> bool:
+        """Return whether a field has a text where an integer belongs, which `fields` has as 0."""
+        predicate = self.collection.field_predicates.get(field)
+        is_integer = predicate is not None and self.collection.field_types[field] is int
+        return is_integer and any(item[:2] == (predicate, Text(text)) for item in self.own_statements)
+
     def state_fields(self, values: Fields) -> "Record":
         """Return the record with statements that give fields these values."""
         changed = {name: value for name, value in values.items() if self.fields[name] != value or name in self.assigned}
@@ -219,7 +247,7 @@ class Record:
 
     def assign_fields(self, values: Fields) -> "Record":
         """Return the record with values that the server sets. Where a statement has the field, it is replaced."""
-        stated = {statement.predicate for statement in self.statements}
+        stated = {statement.predicate for statement in self.own_statements}
         predicates = self.collection.field_predicates
         own = {name: value for name, value in values.items() if predicates[name] not in stated}
         record = self.state_fields({name: value for name, value in values.items() if name not in own})
@@ -237,28 +265,56 @@ class Record:
     def with_relations(self, relations: Iterable[Relation]) -> "Record":
         """Return the record with other relations."""
         predicates = self.collection.relation_predicates
+        for collection in self.further_collections:
+            predicates = collection.relation_predicates | predicates
         statements = [
             Statement(predicates.get(relation.relation, relation.relation), Reference(relation.target))
             for relation in sorted(relations)
         ]
-        kept = [
-            statement
+        return self._replace(self._is_relation, statements)
+
+    def with_class(self, collection: Collection, fields: Fields) -> "Record":
+        """Return the record as one of a further class too, with the values that it has there."""
+        type_statement = _state_class(collection)
+        qualifiers = (type_statement,)
+        statements, _ = _split_values(collection, fields)
+        return self._replace(
+            lambda statement: statement == type_statement or statement.qualifiers == qualifiers,
+            [type_statement, *(statement._replace(qualifiers=qualifiers) for statement in statements)],
+        )
+
+    def as_member(self, collection: Collection) -> "Record":
+        """Return the record as its collection or one of its further classes has it.
+
+        A relation belongs to its collection if that declares it, else to the further classes.
+        """
+        if collection is self.collection:
+            return self
+        qualifiers, slots = (_state_class(collection),), self.collection.schema_class.slots_by_predicate
+        statements = [
+            statement._replace(qualifiers=()) if statement.qualifiers == qualifiers else statement
             for statement in self.statements
-            if not isinstance(statement.value, Reference) or not self._is_relation_predicate(statement.predicate)
+            if statement.qualifiers == qualifiers or (self._is_relation(statement) and statement.predicate not in slots)
         ]
-        return self._replace(kept, statements)
+        return replace(self, collection=collection, statements=tuple(statements), assigned={})
 
     def _restate(self, predicates: Container[str], statements: Sequence[Statement] = ()) -> "Record":
         """Return the record with other statements of these predicates."""
-        return self._replace([item for item in self.statements if item.predicate not in predicates], statements)
+        return self._replace(lambda item: item.predicate in predicates and not _has_class(item), statements)
 
-    def _replace(self, kept: list[Statement], statements: Sequence[Statement]) -> "Record":
-        """Return the record with some of its statements and others. Equal values keep their qualifiers."""
-        existing = {(statement.predicate, statement.value): statement for statement in self.statements}
-        restated = [existing.get((statement.predicate, statement.value), statement) for statement in statements]
-        # Predicates stay where they were.
+    def _replace(self, is_replaced: Callable[[Statement], bool], statements: Sequence[Statement]) -> "Record":
+        """Return the record with others instead of some of its statements. Equal values keep their qualifiers."""
+        kept: list[Statement] = []
+        replaced: dict[tuple[str, Value], Statement] = {}
+        for statement in self.statements:
+            if is_replaced(statement):
+                replaced[statement.predicate, statement.value] = statement
+            else:
+                kept.append(statement)
+        restated = [replaced.get((statement.predicate, statement.value), statement) for statement in statements]
+        # Predicates stay where they were. Values of further classes come after those of the collection.
         places = {statement.predicate: place for place, statement in enumerate(self.statements)}
-        ordered = sorted(kept + restated, key=lambda statement: places.get(statement.predicate, len(places)))
+        ordered = sorted(kept + restated, key=lambda item: (places.get(item.predicate, len(places)), _has_class(item)))
         return replace(self, statements=normalize(ordered))
 
     def to_document(self, origin: ProposalOrigin | None = None) -> bytes:
@@ -290,6 +346,15 @@ def build_record(
     if aliases is not None:
         record = record.with_aliases(aliases)
     return record.with_sources(sources).with_relations(relations)
+
+
+def _state_class(collection: Collection) -> Statement:
+    return Statement(TYPE, Reference(collection.schema_class.uri))
+
+
+def _has_class(statement: Statement) -> bool:
+    """Return whether a statement is a value of a further class."""
+    return bool(statement.qualifiers) and any(qualifier.predicate == TYPE for qualifier in statement.qualifiers)
 
 
 def _split_values(collection: Collection, values: Fields) -> tuple[list[Statement], Fields]:
@@ -387,7 +452,8 @@ def parse_labels(collection: str, document: bytes) -> list[str]:
         name = next(
             (text for predicate in owner.name_predicates for text, _ in _iter_texts(statements.get(predicate, ""))), ""
         )
-        alias = statements.get(owner.field_predicates.get(owner.alias_field or "", ""), "")
+        alias_texts = _iter_texts(statements.get(owner.field_predicates.get(owner.alias_field or "", ""), ""))
+        alias = next((text for text, _ in alias_texts), "")
         labels = [
             label
             for predicate in ALIAS_SCOPES
@@ -400,11 +466,11 @@ def parse_labels(collection: str, document: bytes) -> list[str]:
 
 
 def _iter_texts(values: Any) -> Iterator[tuple[str, str]]:
-    """Yield the texts of packed statements, each with its language."""
+    """Yield the texts of packed statements, each with its language, without values of further classes."""
     for value in values if isinstance(values, list) else (values,):
         if isinstance(value, str):
             yield value, ""
-        elif "text" in value:
+        elif "text" in value and TYPE not in value.get("qualifiers", ()):
             yield value["text"], value.get("lang", "")
 
 

@@ -206,15 +206,14 @@ _RELATED_BY_IDS = union_all(
 _RELATED_IN_RANGE = union_all(
     *(ends.join(_own_table, _own_table.c.id == _relation[near]).where(_IS_IN_RANGE) for near, ends in _VALPHA_ENDS)
 )
+# With types, since PostgreSQL takes a null under DISTINCT for text.
+_NO_VALUES = [sa.cast(sa.null(), column.type) for column in (_record.state, _record.version, _record.body)]
 _RECORD_AND_RELATED = union_all(
     select(
         *(sa.null().label(name) for name in ("side", "near", "far", "relation", "name")),
         *(_record.collection, _record.state, _record.version, _record.body),
     ).where(_record.id == bindparam("identifier")),
-    *(
-        ends.add_columns(sa.null(), sa.null(), sa.null()).where(_relation[near] == bindparam("identifier"))
-        for near, ends in _VALPHA_ENDS
-    ),
+    *(ends.add_columns(*_NO_VALUES).where(_relation[near] == bindparam("identifier")) for near, ends in _VALPHA_ENDS),
 ).subquery()
 # Always at least one row, which has the position.
 _SELECT_WITH_POSITION = SELECT_POSITION.add_columns(*_RECORD_AND_RELATED.c).join_from(

@@ -128,6 +128,11 @@ class Collection:
         return tuple(name for name in self.valpha_field_names if name != "id" and not self.fields[name].editable)
 
     @cached_property
+    def relation_slots(self) -> dict[str, str]:
+        """Relation types by the name of the slot."""
+        return {slot.name: name_relation(slot) for slot in iter_relation_slots(self.schema_class)}
+
+    @cached_property
     def relation_predicates(self) -> dict[str, str]:
         """Predicates of relation types."""
         return {name_relation(slot): slot.predicate for slot in iter_relation_slots(self.schema_class)}
@@ -216,11 +221,29 @@ class Collection:
 COLLECTIONS: dict[str, Collection] = {
     name: Collection(name, schema_class) for name, schema_class in SCHEMA.collections.items()
 }
+# By the URI of the class.
+COLLECTIONS_BY_URI: dict[str, Collection] = {
+    collection.schema_class.uri: collection for collection in COLLECTIONS.values()
+}
+# By the name of the class and by that of its container, as LinkML data have it.
+COLLECTIONS_BY_TYPE: dict[str, Collection] = {
+    collection.schema_class.name: collection for collection in COLLECTIONS.values()
+} | {
+    container: COLLECTIONS[SCHEMA.classes[class_name].collection]
+    for container, attributes in SCHEMA.containers.items()
+    for class_name in attributes.values()
+}
 CONCEPT = COLLECTIONS["concept"]
 TASK = COLLECTIONS["task"]
 DISORDER = COLLECTIONS["disorder"]
 CONTRAST = COLLECTIONS["contrast"]
 CONCEPT_CLASS = COLLECTIONS["concept_class"]
+
+
+def find_collection(name: str) -> Collection | None:
+    """Return a collection by its name, that of its class, or that of its container."""
+    return COLLECTIONS.get(name) or COLLECTIONS_BY_TYPE.get(name)
+
 
 # Hierarchical relation types within each collection that has any.
 HIERARCHICAL_TYPES_BY_COLLECTION: dict[str, tuple[str, ...]] = {

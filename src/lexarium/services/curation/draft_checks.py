@@ -112,6 +112,9 @@ def _find_relation_problems(
     for type_name, targets in targets_by_type.items():
         relation_type = collection.relation_types.get(type_name)
         if relation_type is None:
+            # One of a further class, or one that no slot declares, may stay.
+            if current is not None and set(targets) <= set(current.relation_targets.get(type_name, ())):
+                continue
             problems.append(FieldProblem(f"relations/{type_name}", format_unknown_type(collection)))
             continue
         for index, target in enumerate(targets):

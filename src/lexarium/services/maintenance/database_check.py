@@ -110,6 +110,6 @@ def _list_remarks(snapshot: Snapshot) -> Iterator[str]:
     dangling_count = integrity.count_dangling_relations(snapshot)
     if dangling_count:
         yield f"{dangling_count} relations name a record that is not in the catalogue"
-    for relation_types in HIERARCHICAL_TYPES_BY_COLLECTION.values():
+    for relation_types in dict.fromkeys(HIERARCHICAL_TYPES_BY_COLLECTION.values()):
         for cycle in find_cycles(relations.iter_inner_relations(snapshot, relation_types)):
             yield format_cycle(relation_types, cycle)

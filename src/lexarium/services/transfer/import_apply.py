@@ -1,10 +1,8 @@
 """Apply a staged import to the catalogue in one transaction."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-
-import orjson
 
 from lexarium.domain import import_merge
 from lexarium.domain.change import Action, Change
@@ -24,6 +22,7 @@ from lexarium.domain.schema.collections import (
     Collection,
     Fields,
 )
+from lexarium.domain.text.numbers import format_count
 from lexarium.domain.timestamps import now_ms
 from lexarium.services.records.lookup import resolve_survivors
 from lexarium.services.transfer import import_base
@@ -54,6 +53,8 @@ class ImportApplier:
     report: ImportReport
     prefer: ConflictPreference | None
     previewed_revision: int | None
+    # Whether a record of the catalogue becomes one of a further class if the import has it in another collection.
+    may_add_classes: bool = True
 
     def __post_init__(self) -> None:
         self._connection = self.transaction.flush()
@@ -69,6 +70,8 @@ class ImportApplier:
         self._class_survivors: dict[str, str] = {}
         self._replaced_items: dict[str, _ReplacedItem] = {}
         self._problems = ProblemList()
+        # Ids of records with several classes, by collections.
+        self._ids_by_classes: dict[tuple[str, ...], list[str]] = {}
         # A record that was changed after the preview.
         self._outdated_id = ""
 
@@ -91,6 +94,7 @@ class ImportApplier:
                 self._apply_batch(record_ids)
                 done += len(record_ids)
                 progress("writing", done, total)
+        self._warn_several_classes()
         self._warn_missing_targets()
         listed = (*self.report.added_relations, *self.report.removed_relations)
         endpoints = {endpoint_id for relation in listed for endpoint_id in (relation.source, relation.target)}
@@ -100,25 +104,42 @@ class ImportApplier:
             raise VersionConflict(f"{self._outdated_id} was changed after this was looked at. Nothing was imported.")
 
     def _merge_duplicates(self) -> None:
-        """Merge records that were staged several times; the values read last win."""
+        """Merge records that were staged several times; the values read last win.
+
+        One that was staged in several collections is a record of the first, in the order of the schema, with further
+        classes.
+        """
         for duplicates in self.stage.iter_duplicates():
-            merged = duplicates[0]
-            for item in duplicates[1:]:
-                location, merged_location = self._locate(item), self._locate(merged)
-                if item.collection != merged.collection:
-                    message = f"{item.id} is a {item.collection} here, but a {merged.collection} in {merged_location}"
-                    self._problems.add(location, message)
-                    continue
-                merged_values = {**merged.parse_fields(), **merged.parse_extras()}
-                for name, value in sorted({**item.parse_fields(), **item.parse_extras()}.items()):
-                    if merged_values.get(name, value) != value:
-                        message = f"{name} of {item.id} is not what it is in {merged_location}; this one is kept"
-                        self.report.warnings.add(location, message)
-                fields = {**merged.parse_fields(), **item.parse_fields()}
-                extras = {**merged.parse_extras(), **item.parse_extras()}
-                extras_json = orjson.dumps(extras) if extras else b""
-                merged = item._replace(fields=orjson.dumps(fields), extras=extras_json, name=None)
-            self.stage.replace_record(merged)
+            items: dict[str, StagedRecord] = {}
+            for item in duplicates:
+                earlier = items.get(item.collection)
+                items[item.collection] = item if earlier is None else self._merge_items(earlier, item)
+            first, *further = (items[name] for name in COLLECTIONS if name in items)
+            self.stage.replace_record(self._join_classes(first, further) if further else first)
+
+    def _merge_items(self, earlier: StagedRecord, item: StagedRecord) -> StagedRecord:
+        earlier_values = {**earlier.parse_fields(), **earlier.parse_extras()}
+        for name, value in sorted({**item.parse_fields(), **item.parse_extras()}.items()):
+            if earlier_values.get(name, value) != value:
+                message = f"{name} of {item.id} is not what it is in {self._locate(earlier)}; this one is kept"
+                self.report.warnings.add(self._locate(item), message)
+        fields = {**earlier.parse_fields(), **item.parse_fields()}
+        return item.replace_values(fields, {**earlier.parse_extras(), **item.parse_extras()})
+
+    def _join_classes(self, first: StagedRecord, further: Sequence[StagedRecord]) -> StagedRecord:
+        """Return one record for items of several collections."""
+        collection, extras = COLLECTIONS[first.collection], first.parse_extras()
+        for item in further:
+            extras = {**item.parse_extras(), **extras}
+            # A predicate that both classes have is one relation, such as `skos:broader`.
+            for name, predicate in COLLECTIONS[item.collection].relation_predicates.items():
+                self.stage.rename_relation(first.id, name, collection.relation_names.get(predicate, name))
+        extras["further_fields"] = {item.collection: item.parse_fields() for item in further}
+        self._note_classes(first.id, (first.collection, *extras["further_fields"]))
+        return first.replace_values(first.parse_fields(), extras)
+
+    def _note_classes(self, record_id: str, collections: tuple[str, ...]) -> None:
+        self._ids_by_classes.setdefault(collections, []).append(record_id)
 
     def _redirect_merged_targets(self) -> None:
         """Redirect relations and classes to the survivors of merged records. Existing relations stay."""
@@ -275,6 +296,8 @@ class ImportApplier:
             self._outdated_id = current.id
         if not self._can_update(item, current):
             return None
+        if item is not None and current.collection.name not in item.collections:
+            relation_changes = self._keep_own_relations(item, current, relation_changes)
         imported = ImportedRecord(current.collection, {}) if item is None else self._to_imported_record(item, current)
         if item is not None and imported.state is None and _was_import_undone(latest, current):
             imported = replace(imported, state=RecordState.PUBLISHED)
@@ -301,8 +324,16 @@ class ImportApplier:
         self.report.add_record(kind, current.id, latest.collection, record.fields["name"], changed_fields)
         return RecordWrite(record, latest.version + 1, Action.RETIRE if is_retired else Action.UPDATE)
 
+    def _keep_own_relations(self, item: StagedRecord, current: Record, changes: RelationChanges) -> RelationChanges:
+        """Return the changes without removals that an import of a further class alone cannot mean."""
+        further = [collection.name for collection in current.further_collections]
+        if item.collection not in further:
+            self._note_classes(item.id, (current.collection.name, *further, item.collection))
+        own_types = current.collection.relation_types
+        return changes._replace(dropped=frozenset(item for item in changes.dropped if item.relation not in own_types))
+
     def _can_update(self, item: StagedRecord | None, current: Record) -> bool:
-        if item is not None and item.collection != current.collection.name:
+        if item is not None and not self.may_add_classes and not _is_in(current, item.collection):
             message = f"{item.id} is a {item.collection} here, but a {current.collection.name} in the catalogue"
             self._problems.add(self._locate(item), message)
             return False
@@ -313,13 +344,15 @@ class ImportApplier:
         return current.state != RecordState.MERGED
 
     def _to_imported_record(self, item: StagedRecord, current: Record | None = None) -> ImportedRecord:
-        collection = COLLECTIONS[item.collection]
-        fields = {**item.parse_fields(), "id": item.id}
-        if self._class_survivors:
-            import_base.redirect_class_fields(collection, fields, self._class_survivors)
-        if not item.extras:
-            return ImportedRecord(collection, fields)
+        collection = COLLECTIONS[item.collection] if current is None else current.collection
         extras = item.parse_extras()
+        further_fields: dict[str, Fields] = {item.collection: item.parse_fields(), **extras.get("further_fields", {})}
+        if self._class_survivors:
+            for name, values in further_fields.items():
+                import_base.redirect_class_fields(COLLECTIONS[name], values, self._class_survivors)
+        fields = {**further_fields.pop(collection.name, {}), "id": item.id}
+        if not extras:
+            return ImportedRecord(collection, fields, further_fields=further_fields)
         aliases, sources, state = (extras.get(name) for name in ("aliases", "sources", "state"))
         replaced = self._replaced_items.get(item.id)
         if replaced is not None:
@@ -331,6 +364,7 @@ class ImportApplier:
             None if sources is None else tuple(sources),
             None if state is None else RecordState(state),
             None if replaced is None else replaced.resolve(current),
+            further_fields,
         )
 
     def _collect_references(self, collection: Collection, fields: Fields, item: StagedRecord) -> None:
@@ -350,16 +384,35 @@ class ImportApplier:
         for class_id in class_ids:
             if class_id not in existing:
                 warnings.add(self._reference_locations[class_id], f"the class {class_id} is not in the catalogue")
+            elif existing[class_id] not in _CLASS_COLLECTIONS:
+                warnings.add(self._reference_locations[class_id], f"the class {class_id} is a {existing[class_id]}")
         if not self.report.relations_added:
             return
         dangling_count = integrity.count_dangling_relations(self._connection)
         if dangling_count:
             warnings.add("relations", f"{dangling_count:,} wait for a record that is not in the catalogue")
         stated_types = self.stage.list_relation_types()
-        for relation_types in HIERARCHICAL_TYPES_BY_COLLECTION.values():
+        self._warn_unexpected_targets(stated_types)
+        for relation_types in dict.fromkeys(HIERARCHICAL_TYPES_BY_COLLECTION.values()):
             if stated_types.intersection(relation_types):
                 for cycle in find_cycles(relations.iter_inner_relations(self._connection, relation_types)):
                     warnings.add("relations", format_cycle(relation_types, cycle))
+
+    def _warn_several_classes(self) -> None:
+        for collections, ids in self._ids_by_classes.items():
+            count, names = format_count(len(ids), "record"), " and ".join(collections)
+            self.report.warnings.add("records", f"{count} of several classes, {names} (first {ids[0]})")
+
+    def _warn_unexpected_targets(self, relation_types: Iterable[str]) -> None:
+        """Warn of relations to records of a class that the schema does not allow."""
+        for group in integrity.group_relations(self._connection, sorted(relation_types)):
+            if group.target not in (RELATION_TYPES[group.relation].targets.get(group.source) or COLLECTIONS):
+                message = (
+                    f"{group.relation} of a {group.source} leads to a {group.target}, which the schema does not say"
+                )
+                self.report.warnings.add(
+                    "relations", f"{message} ({format_count(group.number, 'time')}, first of {group.first_source})"
+                )
 
 
 @dataclass
@@ -379,6 +432,10 @@ class _ReplacedItem:
 def _was_import_undone(latest: Change, current: Record) -> bool:
     """Return whether a record is retired only because an import was undone, so that the next one publishes it again."""
     return current.state == RecordState.RETIRED and (latest.actor, latest.action) == (SYSTEM_USER_ID, Action.REVERT)
+
+
+def _is_in(record: Record, collection: str) -> bool:
+    return record.collection.name == collection or COLLECTIONS[collection] in record.further_collections
 
 
 def _group_by_source(all_relations: Iterable[Relation]) -> dict[str, frozenset[Relation]]:

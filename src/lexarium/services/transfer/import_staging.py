@@ -11,8 +11,9 @@ from lexarium.domain.record import RecordState, Relation
 from lexarium.domain.rendering import get_filter_columns
 from lexarium.domain.schema.collections import COLLECTIONS, RELATION_TYPES, Fields
 from lexarium.domain.text.characters import find_direction_control, find_unstorable_char, name_key
+from lexarium.domain.text.numbers import format_count
 from lexarium.formats.foreign_ids import build_name_reference
-from lexarium.formats.parsed import ParsedRecord
+from lexarium.formats.parsed import ParsedRecord, WarningCounter
 from lexarium.services.transfer import import_history
 from lexarium.services.transfer.import_matching import may_be_foreign_id
 from lexarium.services.transfer.import_report import ProblemList
@@ -30,10 +31,20 @@ class RecordStager:
         self._warnings = warnings
         self._source = 0
         self.staged_count = 0
+        self._counted_warnings = WarningCounter()
+        # Locations of each of them.
+        self._counted_locations: dict[str, list[str]] = {}
 
     def set_source(self, source: str) -> None:
         """Set the source of the records that follow."""
         self._source = self._stage.add_source(source)
+
+    def report_counted_warnings(self) -> None:
+        """Report the warnings that are counted over all files. Nothing is staged afterwards."""
+        for message in self._counted_warnings:
+            location, *others = self._counted_locations[message]
+            more = f" and {format_count(len(others), 'other file')}" if others else ""
+            self._warnings.add(location + more, self._counted_warnings.format_message(message))
 
     def stage(self, parsed: ParsedRecord) -> None:
         """Stage a record, or report its problems."""
@@ -41,7 +52,7 @@ class RecordStager:
         key, data, extras = "", b"", b""
         filter_columns = NO_FILTER_COLUMNS
         if parsed.collection and not problems:
-            is_complete = bool(fields) and tuple(fields) == COLLECTIONS[parsed.collection].valpha_field_names
+            is_complete = _is_complete(parsed)
             if not is_complete:
                 self._drop_unknown_fields(parsed)
             _retire_without_target(parsed)
@@ -56,7 +67,7 @@ class RecordStager:
             # ASCII without character references cannot hold such characters: most records are checked no further.
             if b"&#" in data or not data.isascii() or not extras.isascii():
                 _warn_direction_controls(parsed)
-        if problems or parsed.warnings:
+        if problems or parsed.warnings or parsed.counted_warnings:
             self._report_issues(parsed)
         self.staged_count += key != ""
         if not key or problems:
@@ -76,6 +87,10 @@ class RecordStager:
             self._problems.add(location + column, problem)
         for warning in parsed.warnings:
             self._warnings.add(location, warning)
+        if parsed.counted_warnings:
+            self._counted_warnings.update(parsed.counted_warnings)
+            for message in parsed.counted_warnings:
+                self._counted_locations.setdefault(message, []).append(location)
 
     def _drop_unknown_fields(self, parsed: ParsedRecord) -> None:
         known_fields = COLLECTIONS[parsed.collection].field_types
@@ -108,6 +123,12 @@ class RecordStager:
                     self._stage.add_reference(endpoint)
             self._stage.add_unresolved_relation(relation, self._source, parsed.line, by_hand=parsed.is_manual)
         self._stage.add_relations(key, resolved, parsed.complete_relations)
+
+
+def _is_complete(parsed: ParsedRecord) -> bool:
+    """Return whether a record has all fields of v-alpha in order, and no others."""
+    names = COLLECTIONS[parsed.collection].valpha_field_names
+    return bool(names) and tuple(parsed.fields) == names and parsed.is_typed
 
 
 def _retire_without_target(parsed: ParsedRecord) -> None:
