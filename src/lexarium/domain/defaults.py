@@ -27,7 +27,7 @@ def assign_defaults(record: Record, now: int) -> Record:
 
 
 def _default_creation_time(values: Fields, now: int) -> int:
-    if "creation_time" in values:
+    if values.get("creation_time") is not None:
         return int(values["creation_time"])
     timestamp = parse_timestamp(values["event_stamp"]) if "event_stamp" in values else None
     return now if timestamp is None else timestamp
