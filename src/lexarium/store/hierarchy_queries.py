@@ -42,16 +42,19 @@ class IdSample(NamedTuple):
     total: int
 
 
-def find_duplicate_names(connection: Connection, collection: str, limit: int) -> list[RecordName]:
-    """Return the published records of a collection that share a name, by name, for at most `limit` names."""
-    key_query = select(_record.name_key).where(_record.collection == collection).group_by(_record.name_key)
-    key_query = key_query.having(func.count() > 1).order_by(_record.name_key).limit(limit)
-    records_by_key: dict[str, list[RecordName]] = {}
-    for keys in batched(connection.execute(key_query).scalars().all()):
-        query = _SELECT_NAMES.add_columns(_record.name_key)
-        query = query.where(_record.collection == collection, _record.name_key.in_(keys))
-        for record_id, name, name_key in connection.execute(query):
-            records_by_key.setdefault(name_key, []).append(RecordName(record_id, name))
+def find_duplicate_names(connection: Connection, collections: Sequence[str], limit: int) -> list[RecordName]:
+    """Return the published records that share a name within their collection, by name, for at most `limit` names."""
+    is_searched = _record.collection.in_(collections)
+    key_query = select(_record.collection, _record.name_key).where(is_searched, _record.name_key != "")
+    key_query = key_query.group_by(_record.collection, _record.name_key).having(func.count() > 1)
+    key_query = key_query.order_by(_record.collection, _record.name_key).limit(limit)
+    records_by_key: dict[tuple[str, str], list[RecordName]] = {
+        (collection, name_key): [] for collection, name_key in connection.execute(key_query)
+    }
+    for keys in batched(sorted({name_key for _, name_key in records_by_key})):
+        query = _SELECT_NAMES.add_columns(_record.collection, _record.name_key)
+        for record_id, name, *key in connection.execute(query.where(is_searched, _record.name_key.in_(keys))):
+            records_by_key.get((key[0], key[1]), []).append(RecordName(record_id, name))
     return [record for records in records_by_key.values() if len(records) > 1 for record in records]
 
 

@@ -17,6 +17,7 @@ from lexarium.domain.schema.relation_types import (
     name_relation,
 )
 from lexarium.domain.text.limits import get_input_limits
+from lexarium.domain.text.nouns import pluralize
 
 Fields = dict[str, Any]
 
@@ -41,6 +42,16 @@ class Collection:
 
     name: str
     schema_class: SchemaClass
+
+    @property
+    def label(self) -> str:
+        """Noun for one record."""
+        return self.schema_class.label
+
+    @cached_property
+    def plural(self) -> str:
+        """Noun for several records."""
+        return pluralize(self.label)
 
     @property
     def description(self) -> str:

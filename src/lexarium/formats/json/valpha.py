@@ -66,6 +66,9 @@ def parse_object(line: int, document: dict[str, Any], options: ReadOptions) -> P
     collection = options.collection or options.parse_collection("type", document.get("type"), record)
     if collection is not None:
         record.collection = collection.name
+        # Indicators have a field of this name.
+        if "type" in _FIELD_TYPES[collection.name] and document.get("type") == collection.name:
+            document = {key: value for key, value in document.items() if key != "type"}
         parse_fields(collection, document, record)
     return record
 

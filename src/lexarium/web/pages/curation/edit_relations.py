@@ -11,6 +11,7 @@ from lexarium.domain.schema.collections import RELATION_TYPES
 from lexarium.domain.schema.relation_types import RelationType
 from lexarium.services.access.permissions import Permission
 from lexarium.services.curation import submissions
+from lexarium.services.records.detail import sort_relation_types
 from lexarium.services.records.lookup import find_names, get_published
 from lexarium.store.position import Snapshot
 from lexarium.store.transaction import Transaction
@@ -34,7 +35,7 @@ def show_form(page: Page) -> Response:
     with page.read() as snapshot:
         current = get_published(snapshot, None, page.id)
         types = current.record.collection.relation_types
-        internal_types = {name: item for name, item in types.items() if not item.is_mapping}
+        internal_types = {name: types[name] for name in sort_relation_types(types) if not types[name].is_mapping}
         selected_type = internal_types.get(values["relation"]) or next(iter(internal_types.values()), None)
         targets = selected_type.targets[current.record.collection.name] if selected_type else ()
         choices = find_choices(page.site, values["q"], targets, page.id) if targets else []

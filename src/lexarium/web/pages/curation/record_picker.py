@@ -30,7 +30,9 @@ def find_choices(site: Site, text: str, collections: tuple[str, ...], exclude_id
         hits = site.record_search.search(SearchQuery(text, collections, limit=_MAX_CHOICES + 1)).hits
     except (InvalidInput, IndexNotReady):
         return []
-    return [RecordChoice(hit.id, hit.name, hit.collection) for hit in hits if hit.id != exclude_id][:_MAX_CHOICES]
+    return [RecordChoice(hit.id, hit.name or hit.id, hit.collection) for hit in hits if hit.id != exclude_id][
+        :_MAX_CHOICES
+    ]
 
 
 def prepend_selected(snapshot: Snapshot, selected_id: str, choices: list[RecordChoice]) -> list[RecordChoice]:
