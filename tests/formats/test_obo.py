@@ -70,7 +70,7 @@ def test_what_is_written_is_read_as_it_was(records: list[Record]) -> None:
         assert parsed_record.sources == record.sources
         assert (parsed_record.state, parsed_record.replaced_by) == (record.state, record.replaced_by)
         assert sorted(parsed_record.relations) == sorted(record.relations)
-        assert {name for name, _ in parsed_record.complete_relations} == set(list(record.collection.relation_types))
+        assert {name for name, _ in parsed_record.complete_relations} == set(record.collection.relation_types)
 
 
 def test_another_program_reads_what_is_written() -> None:

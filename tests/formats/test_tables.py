@@ -92,7 +92,7 @@ def test_what_is_written_is_read_as_it_was(record_list: list[Record], format: st
         assert (imported_record.state, imported_record.replaced_by) == (record.state, record.replaced_by)
         assert sorted(imported_record.relations) == sorted(record.relations)
         assert sorted(name for name, _ in imported_record.complete_relations) == sorted(
-            list(record.collection.relation_types)
+            record.collection.relation_types
         )
 
 
