@@ -112,3 +112,11 @@ def test_a_replacement_without_fields_keeps_those_that_are_there(curator: V1Clie
     assert (replaced["name"], replaced["fields"]["citation_authors"]) == ("Another paper", "N. N.")
     emptied = curator.send("PUT", build_path(created), {"name": "Another paper", "fields": {}}, If_Match='"2"').json
     assert emptied["fields"]["citation_authors"] == ""
+
+
+def test_a_problem_of_another_field_is_told_with_its_place(curator: V1Client) -> None:
+    response = curator.send("POST", "citation", {"name": "A paper", "fields": {"doi": 7, "citation_authors": "\x00"}})
+    assert response.status == 422
+    assert {error["pointer"] for error in response.json["errors"]} == {"/fields/doi", "/fields/citation_authors"}
+    unknown = curator.send("POST", "citation", {"name": "A paper", "fields": {"nonsense": "x"}})
+    assert [error["pointer"] for error in unknown.json["errors"]] == ["/nonsense"]

@@ -40,10 +40,7 @@ from tests.support.record_editor import RecordEditor
 # Relation types and targets of one record.
 RelationSet = set[tuple[str, str]]
 
-LONG_TEXT = {"concept": "definition_text", "task": "definition_text", "disorder": "definition"} | {
-    "contrast": None,
-    "concept_class": "description",
-}
+LONG_TEXT = {name: collection.definition_field for name, collection in COLLECTIONS.items()}
 COLLECTIONS_WITH_CLASS = ("concept", "task")
 IMMUTABLE_FIELDS = ("id", "creation_time", "event_stamp", "id_user")
 

@@ -1,6 +1,7 @@
 """Validate drafts; report all problems at once."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache, partial
 from typing import Annotated, Any
 
@@ -160,7 +161,12 @@ def _check_integer_range(number: int | None) -> int | None:
 
 
 def _to_invalid_input(collection: Collection, error: ValidationError) -> InvalidInput:
-    return InvalidInput(f"This is not a valid {collection.name}.", to_field_problems(error))
+    others = collection.fields.keys() - collection.core_fields
+    problems = [
+        replace(problem, field=f"fields/{problem.field}") if problem.field in others else problem
+        for problem in to_field_problems(error)
+    ]
+    return InvalidInput(f"This is not a valid {collection.name}.", problems)
 
 
 def to_field_problems(error: ValidationError) -> list[FieldProblem]:
