@@ -24,12 +24,13 @@ class RenderedRecord(NamedTuple):
 
 def render_fields(collection: Collection, fields: Fields) -> RenderedRecord:
     """Render a record: the fields of v-alpha, or, if its collection has none there, those that are not empty."""
-    names = collection.valpha_field_names
-    shown = (
-        {name: fields[name] for name in names}
-        if names
-        else {name: value for name, value in fields.items() if value not in ("", None) or name == "name"}
-    )
+    names = collection.valpha_field_names or [
+        # `type` is the collection in v-alpha.
+        name
+        for name, value in fields.items()
+        if name == "name" or (value not in ("", None) and name != "type")
+    ]
+    shown = {name: fields[name] for name in names}
     return render_json(collection, fields["id"], fields["name"], orjson.dumps(shown))
 
 

@@ -1,5 +1,6 @@
 """Validate drafts; report all problems at once."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache, partial
@@ -10,6 +11,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 from lexarium.domain.errors import FieldProblem, InvalidInput
 from lexarium.domain.labels import DEFAULT_LANGUAGE, Alias, format_aliases, split_alias_texts
 from lexarium.domain.schema.collections import COLLECTIONS, Collection, Fields
+from lexarium.domain.schema.model import Slot
 from lexarium.domain.text.characters import reject_control_chars, reject_direction_controls
 from lexarium.domain.text.limits import InputLimits, get_input_limits
 
@@ -119,6 +121,8 @@ def _build_field_definitions(collection: Collection) -> dict[str, Any]:
         else:
             limit = StringConstraints(max_length=collection.get_max_length(name))
             rule = Annotated[str, limit, AfterValidator(reject_control_chars)]
+            if slot.enum_values or slot.pattern:
+                rule = Annotated[rule, AfterValidator(partial(_check_slot, slot))]
         if name == "name":
             rule = Annotated[rule, AfterValidator(_check_not_blank), AfterValidator(reject_direction_controls)]
         elif name == collection.alias_field:
@@ -140,6 +144,16 @@ def _check_joined_length(collection: Collection, aliases: list[Alias]) -> list[A
         detail = f"those in {DEFAULT_LANGUAGE} come to {length:,} when joined for `alias`"
         raise ValueError(f"should have at most {max_length:,} characters in all; {detail}.")
     return aliases
+
+
+def _check_slot(slot: Slot, text: str) -> str:
+    """Return the text; raise ValueError if it is neither empty nor one that the slot allows."""
+    values = [value.text for value in slot.enum_values]
+    if text and values and text not in values:
+        raise ValueError(f"should be one of {', '.join(values)}.")
+    if text and slot.pattern and not re.fullmatch(slot.pattern, text):
+        raise ValueError(f"should match {slot.pattern}.")
+    return text
 
 
 def _check_alias(alias: str) -> str:

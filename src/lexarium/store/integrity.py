@@ -88,7 +88,7 @@ def count_dangling_relations(connection: Connection) -> int:
     return count
 
 
-class RelationGroup(NamedTuple):
+class RelationCount(NamedTuple):
     """Relations of one type between records of two collections."""
 
     source: str
@@ -99,7 +99,7 @@ class RelationGroup(NamedTuple):
     first_source: str
 
 
-def group_relations(connection: Connection, relation_types: Sequence[str]) -> list[RelationGroup]:
+def group_relations(connection: Connection, relation_types: Sequence[str]) -> list[RelationCount]:
     """Return the relations of some types, counted by the collections of both ends. Both exist."""
     source, target = record_table.alias(), record_table.alias()
     key = source.c.collection, relation_table.c.relation, target.c.collection
@@ -110,7 +110,7 @@ def group_relations(connection: Connection, relation_types: Sequence[str]) -> li
         .join(target, target.c.id == relation_table.c.target)
         .where(relation_table.c.relation.in_(relation_types))
     )
-    return [RelationGroup._make(row) for row in connection.execute(query.group_by(*key).order_by(*key))]
+    return [RelationCount._make(row) for row in connection.execute(query.group_by(*key).order_by(*key))]
 
 
 # Columns and the columns they refer to. Engines enforce some of these, unless the file was altered from outside.
