@@ -9,6 +9,7 @@ from lexarium.domain.identifiers import mint_id
 from lexarium.domain.labels import Alias, format_aliases, parse_aliases
 from lexarium.domain.record import Record, build_relations
 from lexarium.domain.schema.collections import Collection, Fields
+from lexarium.domain.statement import dump_statements
 from lexarium.domain.timestamps import format_timestamp
 
 # Fields that change only because others do.
@@ -150,4 +151,10 @@ def diff_drafts(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Fie
 
 
 def _flatten(record: Record) -> dict[str, Any]:
-    return {**record.fields, **to_draft(record), "state": record.state, "replaced_by": record.replaced_by}
+    return {
+        **record.fields,
+        **to_draft(record),
+        "statements": dump_statements(record.other_statements),
+        "state": record.state,
+        "replaced_by": record.replaced_by,
+    }

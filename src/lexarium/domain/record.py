@@ -201,6 +201,24 @@ class Record:
             if isinstance(value, Reference) and self._is_relation_predicate(predicate)
         )
 
+    @cached_property
+    def other_statements(self) -> tuple[Statement, ...]:
+        """Statements of its own that are in none of the other views."""
+        seen: set[str] = set()
+        others = []
+        field_predicates = self.collection.field_predicates.values()
+        for statement in self.own_statements:
+            predicate = statement.predicate
+            if predicate in field_predicates and predicate not in seen:
+                seen.add(predicate)
+            elif (
+                predicate not in ALIAS_SCOPES
+                and predicate not in _OTHER_REFERENCES
+                and not self._is_relation(statement)
+            ):
+                others.append(statement)
+        return tuple(others)
+
     def _is_relation(self, statement: Statement) -> bool:
         is_reference = isinstance(statement.value, Reference) and self._is_relation_predicate(statement.predicate)
         return is_reference and not _has_class(statement)

@@ -10,6 +10,7 @@ from lexarium.domain.edit import FieldDiff, nest_fields
 from lexarium.domain.proposal import Proposal
 from lexarium.domain.record import Record
 from lexarium.domain.schema.collections import COLLECTIONS, Collection
+from lexarium.domain.statement import dump_statements
 from lexarium.domain.timestamps import format_timestamp
 from lexarium.search.annotator import Mention
 from lexarium.services.search.record_search import LabelSuggestion, RecordHit, SearchResult
@@ -19,7 +20,7 @@ def list_record_fields(collection: Collection) -> tuple[str, ...]:
     """Return the keys of a serialized record of a collection, in order."""
     leading = ("id", "collection", "version", "state", "replaced_by")
     own_fields = (name for name in collection.core_fields if name != "id")
-    return (*leading, *own_fields, "fields", "aliases", "sources", "relations", "updated", "updated_by")
+    return (*leading, *own_fields, "fields", "aliases", "sources", "relations", "statements", "updated", "updated_by")
 
 
 def serialize_record(change: Change, record: Record | None = None) -> dict[str, Any]:
@@ -35,6 +36,7 @@ def serialize_record(change: Change, record: Record | None = None) -> dict[str, 
         "aliases": [alias.model_dump() for alias in record.aliases],
         "sources": list(record.sources),
         "relations": record.relation_targets,
+        "statements": dump_statements(record.other_statements),
         "updated": format_timestamp(change.at),
         "updated_by": change.actor,
     }

@@ -118,7 +118,7 @@ class RecordWriter:
         if current.record.state == RecordState.MERGED:
             return self._unmerge(current, restored)
         kept_fields = ("creation_time", "event_stamp", "last_updated")
-        times = {name: value for name, value in current.record.fields.items() if name in kept_fields}
+        times = {name: value for name in kept_fields if (value := current.record.fields.get(name)) not in (None, "")}
         after = self._redirect_merged(restored.assign_fields(times))
         if after == current.record:
             return current

@@ -45,6 +45,7 @@ _DETAIL_LISTS = {
 _ALIASES_ADAPTER = TypeAdapter(tuple[Alias, ...])
 _TEXTS_ADAPTER = TypeAdapter(tuple[str, ...])
 _RELATIONS_ADAPTER = TypeAdapter(dict[str, list[str]])
+_FIELDS_ADAPTER = TypeAdapter(dict[str, str | int | None])
 
 
 @dataclass(frozen=True)
@@ -143,11 +144,13 @@ def _parse_v1(record: dict[str, Any]) -> ParsedRecord:
     if collection is None:
         warning = f"{record.get('id')} is of a collection that is not known here; it was left out"
         return ParsedRecord(0, warnings=[warning])
-    fields = {name: record[name] for name in collection.field_types if name in record}
+    fields = {name: record[name] for name in collection.core_fields if name in record}
     parsed = _parse_valpha(collection, to_canonical_json(fields))
     if parsed.problems:
         return parsed
     try:
+        others = _FIELDS_ADAPTER.validate_python(record.get("fields", {}), strict=True)
+        parsed.fields |= {name: value for name, value in others.items() if value not in ("", None)}
         parsed.aliases = _ALIASES_ADAPTER.validate_python(tuple(record["aliases"]))
         parsed.sources = _TEXTS_ADAPTER.validate_python(tuple(record["sources"]), strict=True)
         parsed.state = RecordState(record["state"])
