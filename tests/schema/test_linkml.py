@@ -356,3 +356,41 @@ def test_the_documentation_lists_every_key_annotation_and_role() -> None:
     rows = re.findall(r"^\| `([a-z]+)` \| (`.*`) \|$", page, re.MULTILINE)
     documented = {curie: role for role, row in rows for curie in re.findall(r"`([\w:]+)`", row)}
     assert documented | {"https://schema.org/name": SlotRole.NAME} == STANDARD_ROLES
+
+
+def test_long_forms_of_prefixes_annotations_and_slots_mean_the_same_as_short_ones() -> None:
+    schema = load_schema(
+        HEAD.replace("ex: https://example.org/animals/", "ex: {prefix_reference: 'https://example.org/animals/'}")
+        + "slots: {id: {identifier: true}, name: {description: null}, count: {is_a: name, mixins: [number],\n"
+        + "  annotations: {lexarium_order: {tag: lexarium_order, value: 7}}}, number: {mixin: true, range: integer},\n"
+        + "  plain: {slot_uri: 'ex:plainly', annotations: {lexarium_role: none}}}\n"
+        + "classes: {Animal: {slots: [id, name, count, plain]}}\n"
+    )
+    slots = schema.classes["Animal"].slots
+    assert slots["name"].predicate == "https://example.org/animals/name"
+    assert (slots["count"].order, slots["count"].range) == (7, "integer")
+    assert slots["plain"].role is None
+
+
+def test_slots_are_grouped_by_role_and_hierarchies_are_known_by_predicate(animals: Schema) -> None:
+    animal = animals.classes["Animal"]
+    assert [slot.name for slot in animal.slots_by_role[SlotRole.NAME]] == ["name"]
+    assert "skos:broader" in animals.hierarchical_predicates
+    assert animal.slots["part_of"].predicate in animals.hierarchical_predicates
+    assert "skos:related" not in animals.hierarchical_predicates
+
+
+@pytest.mark.parametrize(
+    ("body", "line", "message"),
+    [
+        ("slots: {1st: {}}", 8, "`1st` cannot be the name of a slot"),
+        ("classes: {Animal: {annotations: {lexarium_valpha_lists: 'members=^'}}}", 8, "`lexarium_valpha_lists`"),
+    ],
+)
+def test_a_name_or_a_list_that_cannot_be_is_told_with_its_line(body: str, line: int, message: str) -> None:
+    assert any(problem.line == line and message in problem.message for problem in find_problems(HEAD + body))
+
+
+def test_a_default_prefix_must_be_one_of_the_prefixes() -> None:
+    [problem] = find_problems(HEAD.replace("default_prefix: ex", "default_prefix: other"))
+    assert (problem.line, problem.message) == (3, "`default_prefix` is `other`, which `prefixes` does not have.")

@@ -17,7 +17,7 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 
 from tests.support.browserless_client import PASSWORD, create_account
-from tests.support.polling import wait_until
+from tests.support.polling import DEADLINE_SECONDS, wait_until
 from tests.support.server import Server
 
 CHROMIUM, DRIVER = "/usr/bin/chromium", "/usr/bin/chromedriver"
@@ -238,6 +238,7 @@ def open_browser() -> Iterator[Browser]:
             options.add_argument(flag)
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
         driver = Chrome(options=options, service=ChromeService(DRIVER))
+        driver.set_script_timeout(DEADLINE_SECONDS)
         try:
             yield Browser(driver)
         finally:
