@@ -82,7 +82,7 @@ def write_hostile_files(path: Path) -> list[Path]:
             record: dict[str, Any] = {
                 field: f"{HOSTILE_TEXT} {field}" if field_type is str else 1
                 for field, field_type in collection.field_types.items()
-                if field in (collection.valpha_field_names or collection.fields)
+                if field in (collection.valpha_field_names or collection.fields) and field != "type"
             }
             records.append(record | {"id": f"{prefix}_{HOSTILE_TEXT}{number}", "name": f"{HOSTILE_TEXT} name"})
         if "id_concept_class" in records[0]:

@@ -119,4 +119,23 @@ def test_a_problem_of_another_field_is_told_with_its_place(curator: V1Client) ->
     assert response.status == 422
     assert {error["pointer"] for error in response.json["errors"]} == {"/fields/doi", "/fields/citation_authors"}
     unknown = curator.send("POST", "citation", {"name": "A paper", "fields": {"nonsense": "x"}})
-    assert [error["pointer"] for error in unknown.json["errors"]] == ["/nonsense"]
+    assert [error["pointer"] for error in unknown.json["errors"]] == ["/fields/nonsense"]
+    misplaced = curator.send("POST", "battery", {"name": "B", "collection": "x"})
+    assert [error["pointer"] for error in misplaced.json["errors"]] == ["/collection"]
+
+
+def test_a_field_with_the_name_of_a_key_of_every_record_is_kept_apart_from_it(curator: V1Client) -> None:
+    battery = curator.create("battery", name="A battery", fields={"collection": "tests"})
+    assert (battery["collection"], battery["fields"]["collection"]) == ("battery", "tests")
+    patched = curator.patch(battery, collection="battery", name="The battery")
+    assert patched["fields"]["collection"] == "tests"
+    sent_back = curator.send("PUT", build_path(patched), patched, If_Match='"2"').json
+    assert (sent_back["version"], sent_back["fields"]["collection"]) == (2, "tests")
+
+
+def test_a_task_lists_no_disorder_of_a_retired_contrast(curator: V1Client) -> None:
+    disorder = curator.create("disorder", name="dyslexia")
+    contrast = curator.create("contrast", name="one", relations={"HASDIFFERENCE": [disorder["id"]]})
+    task = curator.create("task", name="reading", relations={"HASCONTRAST": [contrast["id"]]})
+    assert curator.send("DELETE", build_path(contrast), If_Match='"1"').status == 200
+    assert (read(curator, task)["contrasts"], read(curator, task)["disorders"]) == ([], [])

@@ -5,15 +5,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from lexarium.domain.defaults import assign_defaults
+from lexarium.domain.errors import FieldProblem, InvalidInput
 from lexarium.domain.identifiers import mint_id
 from lexarium.domain.labels import Alias, format_aliases, parse_aliases
 from lexarium.domain.record import Record, build_relations
-from lexarium.domain.schema.collections import Collection, Fields
+from lexarium.domain.schema.collections import ALIAS_FIELDS, Collection, Fields
 from lexarium.domain.statement import dump_statements
 from lexarium.domain.timestamps import format_timestamp
 
 # Fields that change only because others do.
-DERIVED_FIELDS = frozenset({"alias", "last_updated", "def_id", "def_id_user", "def_event_stamp"})
+DERIVED_FIELDS = ALIAS_FIELDS | {"last_updated", "def_id", "def_id_user", "def_event_stamp"}
 # More levels than any draft has; validation refuses what is deeper.
 _MAX_PATCH_DEPTH = 10
 
@@ -38,12 +39,23 @@ def nest_fields(collection: Collection, draft: Mapping[str, Any]) -> dict[str, A
     return {**core, "fields": others} if others else core
 
 
-def flatten_fields(draft: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a draft of the v1 shape with the fields under `fields` beside the others."""
-    fields = draft.get("fields")
+def flatten_fields(collection: Collection, draft: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a draft of the v1 shape, or a patch of one, with the fields under `fields` beside the others.
+
+    Raise InvalidInput for fields that are not where they belong.
+    """
+    fields = draft.get("fields") or {}
+    core = {name: value for name, value in draft.items() if name != "fields"}
     if not isinstance(fields, dict):
-        return draft
-    return {**{name: value for name, value in draft.items() if name != "fields"}, **fields}
+        raise InvalidInput(f"This is not a valid {collection.name}.", [FieldProblem("fields", "should be an object.")])
+    others = collection.fields.keys() - collection.core_fields
+    problems = [FieldProblem(name, "belongs under `fields`.") for name in core if name in others]
+    problems += [
+        FieldProblem(f"fields/{name}", "is no field of its own here.") for name in fields if name not in others
+    ]
+    if problems:
+        raise InvalidInput(f"This is not a valid {collection.name}.", problems)
+    return {**core, **fields}
 
 
 def create_record(

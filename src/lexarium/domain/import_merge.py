@@ -32,6 +32,8 @@ class ImportedRecord:
     replaced_by: str | None = None
     # Fields as a member of further classes, by collection.
     further_fields: Mapping[str, Fields] = field(default_factory=dict)
+    # The whole record, if the import states it so.
+    record: Record | None = None
 
     def to_values(self) -> RecordValues:
         """Return the values to compare."""
@@ -58,7 +60,7 @@ class ImportMergeResult:
 
 def create_imported_record(imported: ImportedRecord, at: int) -> Record:
     """Create a record from an import."""
-    record = assign_defaults(build_record(imported.collection, imported.fields), at)
+    record = assign_defaults(_adopt_statements(build_record(imported.collection, imported.fields), imported), at)
     has_no_extras = imported.aliases is None and imported.sources is None and imported.state is None
     record = record if has_no_extras else _apply_extras(record, imported, imported.to_values())
     return _apply_further_fields(record, imported)
@@ -96,12 +98,16 @@ def merge_import(
                 conflicts.append(FieldDiff(name, current_values[name], imported_values[name]))
             if not both_changed or prefer != "theirs":
                 del accepted[name]
-    record = _apply_further_fields(_apply_values(current, imported, accepted, at), imported)
+    record = _adopt_statements(_apply_values(current, imported, accepted, at), imported)
+    record = _apply_further_fields(record, imported)
     if base is None:
         return ImportMergeResult(record)
     merged_values = to_values(record)
     # Both represent the same aliases, so only the one that was imported is compared.
-    redundant = {"alias"} if "aliases" in imported_values else {"aliases"} if "alias" in imported_values else set()
+    alias_field = current.collection.alias_field or ""
+    redundant = (
+        {alias_field} if "aliases" in imported_values else {"aliases"} if alias_field in imported_values else set()
+    )
     # A conflict keeps its base until it is resolved.
     ignored = {conflict.field for conflict in conflicts}
     latest = {**base, **{name: value for name, value in imported_values.items() if name not in ignored}}
@@ -129,16 +135,24 @@ def _apply_values(current: Record, imported: ImportedRecord, accepted: RecordVal
 
 
 def _apply_extras(record: Record, imported: ImportedRecord, accepted: RecordValues) -> Record:
+    field = record.collection.alias_field or ""
     if "aliases" in accepted and imported.aliases is not None:
-        record = replace_aliases(record, imported.aliases, imported.fields.get("alias"))
-    elif "alias" in accepted and record.stored_aliases:
-        aliases = _update_alias_texts(record.stored_aliases, accepted["alias"])
-        record = replace_aliases(record, aliases, accepted["alias"])
+        record = replace_aliases(record, imported.aliases, imported.fields.get(field))
+    elif field in accepted and record.stored_aliases:
+        aliases = _update_alias_texts(record.stored_aliases, accepted[field])
+        record = replace_aliases(record, aliases, accepted[field])
     if "sources" in accepted and imported.sources is not None:
         record = record.with_sources(imported.sources)
     if "state" in accepted and imported.state is not None:
         record = replace(record, state=imported.state, replaced_by=imported.replaced_by)
     return record
+
+
+def _adopt_statements(record: Record, imported: ImportedRecord) -> Record:
+    """Add what fields, aliases, sources and relations do not show. Nothing that the record has is removed."""
+    if imported.record is None:
+        return record
+    return record.adopt_qualifiers(imported.record).add_statements(imported.record.other_statements)
 
 
 def _apply_further_fields(record: Record, imported: ImportedRecord) -> Record:

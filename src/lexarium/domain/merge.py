@@ -30,15 +30,7 @@ def build_survivor_draft(survivor: Record, merged: Record) -> dict[str, Any]:
 
 def redirect_merged_targets(record: Record, survivors: Mapping[str, str]) -> Record:
     """Return a record with references to merged records replaced; relations to itself are dropped."""
-    unchanged = {relation for relation in record.relations if relation.target not in survivors}
-    redirected = {relation._replace(target=survivors[relation.target]) for relation in record.relations - unchanged}
-    classes = {
-        name: survivors[record.fields[name]]
-        for name in record.collection.class_fields
-        if record.fields[name] in survivors
-    }
-    kept = {relation for relation in redirected if relation.target != record.id}
-    return record.state_fields(classes).with_relations(unchanged | kept)
+    return record.redirect_references(survivors) if list_referenced_ids(record) & survivors.keys() else record
 
 
 def list_referenced_ids(record: Record) -> set[str]:
@@ -97,8 +89,9 @@ class MergeEffect:
                 draft[name] = self.before.fields[name]
         return draft
 
-    def restore_alias_text(self, record: Record) -> Record:
-        """Return the record with its original alias text, if its aliases are the original ones again."""
+    def restore_details(self, record: Record) -> Record:
+        """Return the record with its original qualifiers, and alias text if its aliases are the original ones again."""
+        record = record.adopt_qualifiers(self.before)
         field = record.collection.alias_field
         if record.aliases != self.before.aliases or field is None:
             return record

@@ -187,7 +187,8 @@ class Record:
     @cached_property
     def sources(self) -> tuple[str, ...]:
         """References of the definition."""
-        return tuple(value[0] for predicate, value, _ in self.own_statements if predicate == SOURCE)  # type: ignore[misc]
+        values = (value for predicate, value, _ in self.own_statements if predicate == SOURCE)
+        return tuple(value[0] for value in values if not isinstance(value, Node))
 
     @cached_property
     def relations(self) -> frozenset[Relation]:
@@ -211,10 +212,8 @@ class Record:
             predicate = statement.predicate
             if predicate in field_predicates and predicate not in seen:
                 seen.add(predicate)
-            elif (
-                predicate not in ALIAS_SCOPES
-                and predicate not in _OTHER_REFERENCES
-                and not self._is_relation(statement)
+            elif isinstance(statement.value, Node) or not (
+                predicate in ALIAS_SCOPES or predicate in _OTHER_REFERENCES or self._is_relation(statement)
             ):
                 others.append(statement)
         return tuple(others)
@@ -251,8 +250,14 @@ class Record:
         """Return the record with statements that give fields these values."""
         changed = {name: value for name, value in values.items() if self.fields[name] != value or name in self.assigned}
         statements, empty = _split_values(self.collection, changed)
-        record = self._restate({self.collection.field_predicates[name] for name in changed}, statements)
+        shown = self._find_shown(self.collection.field_predicates[name] for name in changed)
+        record = self._replace(shown.__contains__, statements)
         return replace(record, assigned={**self._keep_assigned(changed), **empty})
+
+    def _find_shown(self, predicates: Iterable[str]) -> set[Statement]:
+        """Return the statements that fields show: the first of each predicate."""
+        shown = {statement.predicate: statement for statement in reversed(self.own_statements)}
+        return {shown[predicate] for predicate in predicates if predicate in shown}
 
     def drop_fields(self, names: Iterable[str]) -> "Record":
         """Return the record without statements or assigned values of these fields."""
@@ -277,27 +282,62 @@ class Record:
         return self._restate(ALIAS_SCOPES, statements)
 
     def with_sources(self, sources: Iterable[str]) -> "Record":
-        """Return the record with other sources."""
-        return self._restate({SOURCE}, [Statement(SOURCE, Text(source)) for source in sources])
+        """Return the record with other sources. Statements of those that stay are kept."""
+        wanted = tuple(sources)
+        if wanted == self.sources:
+            return self
+        existing = {item.value[0]: item for item in self.own_statements if item.predicate == SOURCE}
+        return self._restate({SOURCE}, [existing.get(text, Statement(SOURCE, Text(text))) for text in wanted])
 
     def with_relations(self, relations: Iterable[Relation]) -> "Record":
-        """Return the record with other relations."""
+        """Return the record with other relations. Statements of those that stay are kept."""
+        wanted = frozenset(relations)
+        if wanted == self.relations:
+            return self
         predicates = self.collection.relation_predicates
         for collection in self.further_collections:
             predicates = collection.relation_predicates | predicates
-        statements = [
-            Statement(predicates.get(relation.relation, relation.relation), Reference(relation.target))
-            for relation in sorted(relations)
-        ]
-        return self._replace(self._is_relation, statements)
+
+        def to_pair(relation: Relation) -> tuple[str, Value]:
+            return predicates.get(relation.relation, relation.relation), Reference(relation.target)
+
+        dropped = set(map(to_pair, self.relations - wanted))
+        added = [Statement(*to_pair(relation)) for relation in sorted(wanted - self.relations)]
+        return self._replace(lambda item: self._is_relation(item) and item[:2] in dropped, added)
+
+    def redirect_references(self, targets: Mapping[str, str]) -> "Record":
+        """Return the record with other targets of its references; relations to itself are dropped."""
+        statements = []
+        for statement in self.statements:
+            predicate, value, _ = statement
+            if isinstance(value, Reference) and value.target in targets and predicate not in _OTHER_REFERENCES:
+                if targets[value.target] == self.id and self._is_relation(statement):
+                    continue
+                statements.append(statement._replace(value=Reference(targets[value.target])))
+            else:
+                statements.append(statement)
+        return replace(self, statements=normalize(statements))
+
+    def adopt_qualifiers(self, other: "Record") -> "Record":
+        """Return the record with the qualifiers that another edition of it has of the same statements."""
+        qualified = {statement[:2]: statement for statement in other.statements if statement.qualifiers}
+        if not qualified:
+            return self
+        statements = [item if item.qualifiers else qualified.get(item[:2], item) for item in self.statements]
+        return replace(self, statements=normalize(statements))
+
+    def add_statements(self, statements: Iterable[Statement]) -> "Record":
+        """Return the record with further statements."""
+        return replace(self, statements=normalize((*self.statements, *statements)))
 
     def with_class(self, collection: Collection, fields: Fields) -> "Record":
-        """Return the record as one of a further class too, with the values that it has there."""
+        """Return the record as one of a further class too, with these values there."""
         type_statement = _state_class(collection)
         qualifiers = (type_statement,)
         statements, _ = _split_values(collection, fields)
+        predicates = {collection.field_predicates[name] for name in fields if name in collection.field_predicates}
         return self._replace(
-            lambda statement: statement == type_statement or statement.qualifiers == qualifiers,
+            lambda item: item == type_statement or (item.qualifiers == qualifiers and item.predicate in predicates),
             [type_statement, *(statement._replace(qualifiers=qualifiers) for statement in statements)],
         )
 
@@ -423,7 +463,9 @@ def build_simple_document(collection: Collection, body: bytes, relations: frozen
     if relations:
         for name, targets in group_targets(relations).items():
             references = [{"ref": target} for target in targets]
-            statements[collection.relation_predicates[name]] = references[0] if len(references) == 1 else references
+            statements[collection.relation_predicates.get(name, name)] = (
+                references[0] if len(references) == 1 else references
+            )
     document: dict[str, Any] = {"id": fields["id"], "state": "published", "statements": statements}
     if assigned:
         document["assigned"] = assigned
@@ -467,9 +509,8 @@ def parse_labels(collection: str, document: bytes) -> list[str]:
         labels = [] if aliases is None else [(item["text"], item["lang"]) for item in aliases]
     else:
         statements, owner = data["statements"], COLLECTIONS[collection]
-        name = next(
-            (text for predicate in owner.name_predicates for text, _ in _iter_texts(statements.get(predicate, ""))), ""
-        )
+        stated_names = (statements[predicate] for predicate in owner.name_predicates if predicate in statements)
+        name = next((text for values in stated_names for text, _ in _iter_texts(values)), "")
         alias_texts = _iter_texts(statements.get(owner.field_predicates.get(owner.alias_field or "", ""), ""))
         alias = next((text for text, _ in alias_texts), "")
         labels = [
@@ -486,8 +527,8 @@ def parse_labels(collection: str, document: bytes) -> list[str]:
 def _iter_texts(values: Any) -> Iterator[tuple[str, str]]:
     """Yield the texts of packed statements, each with its language, without values of further classes."""
     for value in values if isinstance(values, list) else (values,):
-        if isinstance(value, str):
-            yield value, ""
+        if not isinstance(value, dict):
+            yield str(value), ""
         elif "text" in value and TYPE not in value.get("qualifiers", ()):
             yield value["text"], value.get("lang", "")
 

@@ -8,7 +8,7 @@ from lexarium.domain.schema.collections import Collection, Fields
 from lexarium.domain.text.characters import name_key, order_key
 
 # Part of every ETag. Increase it when records render to other bytes.
-RENDERING_VERSION = 1
+RENDERING_VERSION = 2
 
 
 class RenderedRecord(NamedTuple):

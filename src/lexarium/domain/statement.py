@@ -10,18 +10,20 @@ In JSON, statements are an object of predicates, each with a list of values. A v
 The last three may have `"qualifiers": {…}`, statements about the statement.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
+from lexarium.domain.identifiers import MAX_ID_BYTES, MAX_TARGET_BYTES
 from lexarium.domain.languages import find_tag_problem
 from lexarium.domain.text.characters import find_unstorable_char
 
 INTEGER = "xsd:integer"
 BOOLEAN = "xsd:boolean"
+_INTEGER_TEXT = re.compile("-?[0-9]+")
 
 MAX_STATEMENTS = 10_000
 MAX_DEPTH = 16
-MAX_BYTES = 2**20
 
 StatementsJson: TypeAlias = dict[str, list[Any]]
 
@@ -101,11 +103,17 @@ def parse_statements(data: Any, depth: int = 1) -> tuple[Statement, ...]:
         raise ValueError("is not an object of predicates")
     if depth > MAX_DEPTH:
         raise ValueError(f"is nested more than {MAX_DEPTH} levels deep")
-    return tuple(
+    for predicate in data:
+        if not predicate or len(_check_text(predicate).encode()) > MAX_ID_BYTES:
+            raise ValueError(f"has a predicate that is empty or has more than {MAX_ID_BYTES} bytes")
+    statements = tuple(
         _parse_statement(predicate, value, depth)
         for predicate, values in data.items()
         for value in (values if isinstance(values, list) else (values,))
     )
+    if depth == 1 and count_statements(statements) > MAX_STATEMENTS:
+        raise ValueError(f"has more than {MAX_STATEMENTS:,} statements")
+    return statements
 
 
 _VALUE_KEYS = ({"text"}, {"text", "lang"}, {"text", "type"}, {"ref"}, {"node"}, {"node", "iri"})
@@ -123,7 +131,12 @@ def _parse_statement(predicate: str, data: Any, depth: int) -> Statement:
         node = Node(parse_statements(data["node"], depth + 1), _get_text(data, "iri"))
         return Statement(predicate, node, qualifiers)
     if "ref" in data:
-        return Statement(predicate, Reference(_get_text(data, "ref")), qualifiers)
+        target = _get_text(data, "ref")
+        if not target or len(target.encode()) > MAX_TARGET_BYTES:
+            raise ValueError(
+                f"has a reference of {predicate!r} that is empty or has more than {MAX_TARGET_BYTES:,} bytes"
+            )
+        return Statement(predicate, Reference(target), qualifiers)
     lang = _get_text(data, "lang")
     if lang and find_tag_problem(lang):
         raise ValueError(f"has a text in the language {lang!r}, which is not a language tag")
@@ -152,19 +165,9 @@ def normalize(statements: Iterable[Statement]) -> tuple[Statement, ...]:
     return tuple(statement for group in by_predicate.values() for statement in group)
 
 
-def iter_references(statements: Iterable[Statement]) -> Iterator[Statement]:
-    """Yield the statements that refer to something, at the top level."""
-    return (statement for statement in statements if isinstance(statement.value, Reference))
-
-
 def count_statements(statements: Iterable[Statement]) -> int:
     """Return the number of statements, with those of nodes and qualifiers."""
     return sum(1 + count_statements(_nested(statement)) for statement in statements)
-
-
-def measure_depth(statements: Iterable[Statement]) -> int:
-    """Return how deep nodes and qualifiers are nested; 1 for statements without any."""
-    return max((1 + measure_depth(_nested(statement)) for statement in statements), default=0)
 
 
 def _nested(statement: Statement) -> tuple[Statement, ...]:
@@ -196,7 +199,7 @@ def _dump_text(value: Text) -> Any:
     if not datatype:
         return text
     # Only if the shorter form gives back the same text: `01` and `+1` are integers too.
-    if datatype == INTEGER and len(text) < 16 and text.lstrip("-").isdecimal() and str(int(text)) == text:
+    if datatype == INTEGER and len(text) < 16 and _INTEGER_TEXT.fullmatch(text) and str(int(text)) == text:
         return int(text)
     if datatype == BOOLEAN and text in ("true", "false"):
         return text == "true"

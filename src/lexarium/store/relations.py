@@ -168,13 +168,17 @@ def _select_far_ends(path: str) -> Select[Any]:
     first, second = path.split("/")
     next_table = relation_table.alias(f"next_{second.lower()}")
     following = next_table.c
+    middle_table = record_table.alias(f"middle_{second.lower()}")
+    middle = middle_table.c
+    is_middle = (middle.id == _relation.target) & (middle.state == RecordState.PUBLISHED)
     is_next = (following.source == _relation.target) & (following.relation == second)
     is_far_end = (_record.id == following.target) & IS_PUBLISHED
     side: ColumnElement[str] = sa.literal_column("'source'")
     type_name: ColumnElement[str] = sa.literal_column(f"'{path}'")
     return (
         select(side, _relation.source, following.target, type_name, _record.name, _record.collection)
-        .join_from(relation_table, next_table, is_next)
+        .join_from(relation_table, middle_table, is_middle)
+        .join(next_table, is_next)
         .join(record_table, is_far_end, isouter=True)
         .where(_relation.relation == first)
     )

@@ -110,7 +110,8 @@ def _parse_statements(collection: Collection, document: dict[str, Any], record: 
     if not isinstance(record_id, str) or not record_id:
         record.problems.append("it has no id")
         return
-    if not isinstance(assigned, dict) or not assigned.keys() <= collection.field_predicates.keys():
+    types = collection.field_types
+    if not isinstance(assigned, dict) or not all(type(value) is types.get(name) for name, value in assigned.items()):
         record.problems.append(f"assigned of {record_id} is not an object of fields of a {collection.name}")
         return
     try:
@@ -119,7 +120,9 @@ def _parse_statements(collection: Collection, document: dict[str, Any], record: 
         record.problems.append(f"statements of {record_id} {error}")
         return
     stated = Record(collection, record_id, statements, assigned=assigned)
-    record.record, record.fields = stated, stated.fields
+    predicates = {statement.predicate for statement in stated.own_statements}
+    names = ["id", *(name for name, predicate in collection.field_predicates.items() if predicate in predicates)]
+    record.record, record.fields = stated, {name: stated.fields[name] for name in names}
 
 
 class _VersionParser:

@@ -8,7 +8,7 @@ from typing import IO, Any
 
 import orjson
 
-from lexarium.domain.identifiers import MAX_ID_BYTES, has_prefix, is_id_too_long
+from lexarium.domain.identifiers import MAX_ID_BYTES, MAX_TARGET_BYTES, has_prefix, is_id_too_long
 from lexarium.domain.record import Record, Relation
 from lexarium.domain.schema.collections import COLLECTIONS_BY_TYPE, SCHEMA, Collection
 from lexarium.domain.schema.model import Slot
@@ -132,11 +132,12 @@ class _ContainerReader:
         self, record: ParsedRecord, record_id: str, slot: Slot, relation_type: str, value: Any
     ) -> None:
         targets = [_to_text(item) for item in (value if isinstance(value, list) else [] if value is None else [value])]
+        max_bytes = MAX_TARGET_BYTES if slot.role is SlotRole.MAPPING else MAX_ID_BYTES
         known: set[str] = set()
         for target in targets:
             if target == "":
                 self._warnings.add("an empty text was left out", f"{slot.name} of {record_id}")
-            elif target is None or find_unstorable_char(target) or is_id_too_long(target):
+            elif target is None or find_unstorable_char(target) or len(target.encode()) > max_bytes:
                 record.problems.append(f"{slot.name} of {record_id} has a value that is no id")
             elif target in known:
                 self._warnings.add("a list has an id twice; it was kept once", f"{slot.name} of {record_id}")

@@ -105,7 +105,7 @@ def _format_row(record: Record, vocabulary: Vocabulary) -> Sequence[str | int]:
 
 
 def _format_field(record: Record, name: str) -> str | int:
-    value: str | int | None = record.fields.get(name)
+    value: str | int | None = record.fields[name] if name in record.collection.core_fields else None
     if value is None or isinstance(value, int):
         return "" if value is None else value
     # For fields that the server sets, an empty cell states nothing, so that rows can be added by hand.

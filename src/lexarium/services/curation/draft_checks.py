@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from lexarium.domain import validation
-from lexarium.domain.edit import flatten_fields, to_draft
+from lexarium.domain.edit import to_draft
 from lexarium.domain.errors import FieldProblem, InvalidInput
 from lexarium.domain.identifiers import find_target_problem
 from lexarium.domain.record import Record, RecordState, Relation
@@ -46,7 +46,7 @@ def check_draft(
 
     Unchanged fields of the current record are not checked.
     """
-    draft, current_draft = flatten_fields(draft), to_draft(current) if current else {}
+    current_draft = to_draft(current) if current else {}
     return _check(
         collection,
         draft,

@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from lexarium.domain.edit import apply_draft, apply_merge_patch, create_merge_patch, flatten_fields, to_draft
+from lexarium.domain.edit import apply_draft, apply_merge_patch, create_merge_patch, to_draft
 from lexarium.domain.errors import Conflict, FieldProblem, InvalidInput, NotFound, PermissionDenied, QuotaExceeded
 from lexarium.domain.identifiers import mint_id
 from lexarium.domain.labels import parse_aliases
@@ -56,7 +56,7 @@ class ProposalWriter:
 
     def patch(self, current: VersionedRecord, patch: Mapping[str, Any]) -> Proposal:
         """Propose a JSON merge patch of a draft."""
-        return self.update(current, apply_merge_patch(to_draft(current.record), flatten_fields(patch)))
+        return self.update(current, apply_merge_patch(to_draft(current.record), patch))
 
     def patch_or_retire(self, current: VersionedRecord, patch: Mapping[str, Any]) -> Proposal:
         """Propose a JSON merge patch of a draft, or a retirement if it sets the state."""
@@ -195,7 +195,7 @@ def accept_proposal(
     """
     caller.require(Permission.PUBLISH)
     proposal = _get_open(transaction, caller, proposal_id)
-    saved = _apply(transaction, caller, proposal, flatten_fields(change or {}))
+    saved = _apply(transaction, caller, proposal, change or {})
     _decide(transaction, replace(proposal, record=saved.record.id), caller, ProposalState.ACCEPTED, "")
     return saved
 

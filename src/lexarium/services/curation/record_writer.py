@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 
 from lexarium.domain.change import Action, Change
-from lexarium.domain.edit import apply_draft, apply_merge_patch, create_record, flatten_fields, to_draft
+from lexarium.domain.edit import apply_draft, apply_merge_patch, create_record, to_draft
 from lexarium.domain.errors import Conflict, FieldProblem, InvalidInput, NotFound
 from lexarium.domain.merge import build_survivor_draft, list_referenced_ids, mark_merged, redirect_merged_targets
 from lexarium.domain.proposal import Proposal
@@ -60,7 +60,7 @@ class RecordWriter:
 
     def patch(self, current: VersionedRecord, patch: Mapping[str, Any]) -> VersionedRecord:
         """Apply a JSON merge patch to the draft of a record."""
-        return self.update(current, apply_merge_patch(to_draft(current.record), flatten_fields(patch)))
+        return self.update(current, apply_merge_patch(to_draft(current.record), patch))
 
     def update(self, current: VersionedRecord, draft: Mapping[str, Any]) -> VersionedRecord:
         """Replace the draft of a record; without a difference it keeps its version."""
@@ -173,7 +173,7 @@ class RecordWriter:
         ]
         for record_id, change in change_log.find_latest(self._transaction.flush(), sorted(effects)).items():
             effect, latest = effects[record_id], change.to_record()
-            after = effect.restore_alias_text(self._apply_draft(latest, effect.build_undo_draft(latest)))
+            after = effect.restore_details(self._apply_draft(latest, effect.build_undo_draft(latest)))
             writes.append((change, after, Action.REVERT))
         return self._save_all(writes)[0]
 

@@ -31,7 +31,11 @@ class RelationsAsOf:
         for path in DERIVED_PATHS:
             first, second = path.split("/")
             middle_ids = {
-                record_id: [item.id for item in related if (item.type_name, item.side) == (first, "source")]
+                record_id: [
+                    item.id
+                    for item in related
+                    if (item.type_name, item.side) == (first, "source") and item.name is not None
+                ]
                 for record_id, related in related_by_id.items()
             }
             far_by_id = self._find_related(snapshot, sorted(set(chain.from_iterable(middle_ids.values()))))

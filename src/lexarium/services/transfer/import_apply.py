@@ -22,6 +22,7 @@ from lexarium.domain.schema.collections import (
     Collection,
     Fields,
 )
+from lexarium.domain.statement import load_statements
 from lexarium.domain.text.numbers import format_count
 from lexarium.domain.timestamps import now_ms
 from lexarium.services.records.lookup import resolve_survivors
@@ -357,6 +358,7 @@ class ImportApplier:
         replaced = self._replaced_items.get(item.id)
         if replaced is not None:
             state = replaced.state
+        statements = load_statements(extras.get("statements", {}))
         return ImportedRecord(
             collection,
             fields,
@@ -365,6 +367,7 @@ class ImportApplier:
             None if state is None else RecordState(state),
             None if replaced is None else replaced.resolve(current),
             further_fields,
+            Record(collection, item.id, statements) if statements else None,
         )
 
     def _collect_references(self, collection: Collection, fields: Fields, item: StagedRecord) -> None:

@@ -13,6 +13,7 @@ from lexarium.domain.merge import resolve_merge_chains
 from lexarium.domain.progress import ProgressCallback
 from lexarium.domain.record import RecordState, Relation, build_record, parse_record
 from lexarium.domain.schema.collections import COLLECTIONS
+from lexarium.domain.statement import pack_statements
 from lexarium.formats.parsed import ParsedRecord, ParsedVersion
 from lexarium.services.records.lookup import load_merge_chains
 from lexarium.services.transfer.import_report import AffectedKind, ImportReport, ProblemList
@@ -193,7 +194,12 @@ def _write_current(
 
 def _stage_latest(stage: ImportStage, version: StagedVersion) -> None:
     record = parse_record(version.collection, version.document)
-    extras: dict[str, Any] = {"sources": record.sources, "state": record.state, "replaced_by": record.replaced_by}
+    extras: dict[str, Any] = {
+        "sources": record.sources,
+        "state": record.state,
+        "replaced_by": record.replaced_by,
+        "statements": pack_statements(record.statements),
+    }
     if record.stored_aliases:
         extras["aliases"] = [alias.model_dump() for alias in record.stored_aliases]
     fields = orjson.dumps(record.fields)

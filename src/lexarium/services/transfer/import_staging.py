@@ -10,6 +10,7 @@ from lexarium.domain.identifiers import MAX_ID_BYTES, find_target_problem, is_id
 from lexarium.domain.record import RecordState, Relation
 from lexarium.domain.rendering import get_filter_columns
 from lexarium.domain.schema.collections import COLLECTIONS, RELATION_TYPES, Fields
+from lexarium.domain.statement import pack_statements
 from lexarium.domain.text.characters import find_direction_control, find_unstorable_char, name_key
 from lexarium.domain.text.numbers import format_count
 from lexarium.formats.foreign_ids import build_name_reference
@@ -190,7 +191,7 @@ def _iter_texts(value: Any) -> Iterator[str]:
 
 
 def _extras_to_json(parsed: ParsedRecord, problems: list[str]) -> bytes:
-    """Return aliases, sources and state as JSON; nothing if the file has none."""
+    """Return aliases, sources, state and statements as JSON; nothing if the file has none."""
     extras: dict[str, Any] = {}
     if parsed.aliases is not None:
         extras["aliases"] = [{"text": alias.text, "lang": alias.lang, "scope": alias.scope} for alias in parsed.aliases]
@@ -199,4 +200,6 @@ def _extras_to_json(parsed: ParsedRecord, problems: list[str]) -> bytes:
     if parsed.state is not None:
         extras |= {"state": parsed.state, "replaced_by": parsed.replaced_by}
         extras["loosely"] = parsed.replaced_by is not None and _is_unresolved(parsed, parsed.replaced_by)
+    if parsed.record is not None:
+        extras["statements"] = pack_statements(parsed.record.statements)
     return _to_json(extras, problems) if extras else b""

@@ -150,7 +150,9 @@ def _parse_v1(record: dict[str, Any]) -> ParsedRecord:
         return parsed
     try:
         others = _FIELDS_ADAPTER.validate_python(record.get("fields", {}), strict=True)
-        parsed.fields |= {name: value for name, value in others.items() if value not in ("", None)}
+        parsed.fields |= others
+        if record.get("statements"):
+            parsed.warnings.append(f"statements of {parsed.fields['id']} that no slot declares were left out")
         parsed.aliases = _ALIASES_ADAPTER.validate_python(tuple(record["aliases"]))
         parsed.sources = _TEXTS_ADAPTER.validate_python(tuple(record["sources"]), strict=True)
         parsed.state = RecordState(record["state"])

@@ -1,6 +1,6 @@
 """Operations on the records of a collection: list and edit them, read their versions and relations."""
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from functools import partial
 from typing import Annotated, Any, Literal
 
@@ -202,7 +202,7 @@ def read_record(context: RequestContext, query: ReadParameters) -> Response:
 def create_record(context: RequestContext, draft: dict[str, Any], transaction: Transaction) -> WriteResponse:
     """Create a record"""
     writer = submissions.open_writer(transaction, context.caller)
-    return to_write_response(writer.create(context.collection, draft), 201)
+    return to_write_response(writer.create(context.collection, flatten_fields(context.collection, draft)), 201)
 
 
 def replace_record(
@@ -210,9 +210,9 @@ def replace_record(
 ) -> WriteResponse:
     """Replace a record"""
     before, writer = context.find_expected(path.id, transaction), submissions.open_writer(transaction, context.caller)
-    if "fields" not in draft:  # They stay: clients of before there were any do not send them.
-        draft = {**nest_fields(context.collection, to_draft(before.record)).get("fields", {}), **draft}
-    return to_write_response(writer.update(before, _drop_unchanged_system_fields(before, draft)))
+    # Without them the further fields stay: clients of before there were any do not send them.
+    kept = {} if "fields" in draft else nest_fields(context.collection, to_draft(before.record)).get("fields", {})
+    return to_write_response(writer.update(before, {**kept, **_drop_unchanged_system_fields(before, draft)}))
 
 
 def patch_record(context: RequestContext, path: ById, patch: dict[str, Any], transaction: Transaction) -> WriteResponse:
@@ -228,14 +228,26 @@ def retire_record(context: RequestContext, query: _RetireParameters, transaction
 
 
 def _drop_unchanged_system_fields(before: VersionedRecord, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Drop fields of the server that are unchanged: a client may send a record back as it was read."""
-    view, draft = flatten_fields(serialize_record(before.change, before.record)), to_draft(before.record)
-    return {
-        name: value
-        for name, value in flatten_fields(given).items()
-        # Compared as JSON, where true is not 1.
-        if name in draft or name not in view or orjson.dumps(value) != orjson.dumps(view[name])
+    """Drop what is the server's own and unchanged: a client may send a record back as it was read."""
+    view, draft = serialize_record(before.change, before.record), to_draft(before.record)
+    collection = before.record.collection
+
+    def drop_unchanged(values: Mapping[str, Any], seen: Mapping[str, Any], names: Container[str]) -> dict[str, Any]:
+        return {
+            name: value
+            for name, value in values.items()
+            # Compared as JSON, where true is not 1.
+            if name in names or name not in seen or orjson.dumps(value) != orjson.dumps(seen[name])
+        }
+
+    core_names = {
+        "fields",
+        *(name for name in draft if name in collection.core_fields or name not in collection.fields),
     }
+    changed = drop_unchanged(given, view, core_names)
+    if isinstance(given.get("fields"), dict):
+        changed["fields"] = drop_unchanged(given["fields"], view["fields"], draft.keys() - core_names)
+    return flatten_fields(collection, changed)
 
 
 def list_versions(context: RequestContext, path: ById, snapshot: Snapshot) -> dict[str, Any]:
