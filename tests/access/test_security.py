@@ -78,7 +78,8 @@ def write_hostile_files(path: Path) -> list[Path]:
     for name, collection in COLLECTIONS.items():
         prefix = collection.id_prefixes[-1]
         records = []
-        for number in (1, 2):
+        # Ids in two collections would be one record.
+        for number in (3, 4) if name == "disambiguation" else (1, 2):
             record: dict[str, Any] = {
                 field: f"{HOSTILE_TEXT} {field}" if field_type is str else 1
                 for field, field_type in collection.field_types.items()

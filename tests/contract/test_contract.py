@@ -403,7 +403,9 @@ def test_the_real_catalogue_is_served_as_it_came(real_catalogue: Path, url: str)
             assert {record["id"]: record for record in served} == {record["id"]: record for record in expected}
             full_records = json.loads((real_catalogue / f"{name}.full.json").read_text())
             for record in full_records[::20]:
-                assert _sort_lists(server.get(f"/api/v-alpha/{name}?id={record['id']}").json) == _sort_lists(record)
+                answer = server.get(f"/api/v-alpha/{name}?id={record['id']}").json
+            # It has further lists since.
+            assert _sort_lists({key: answer[key] for key in record}) == _sort_lists(record)
 
 
 def _sort_lists(record: dict[str, Any]) -> dict[str, Any]:

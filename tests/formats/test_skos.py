@@ -136,7 +136,7 @@ def generated_records(draw: st.DrawFn) -> Record:
     fields_drawn: dict[str, Any] = {}
     for name in collection.core_fields:
         kind = collection.field_types[name]
-        if name == "alias":
+        if name == collection.alias_field:
             continue
         fields_drawn[name] = draw(st.integers(-(2**63), 2**63 - 1) | timestamps if kind is int else texts)
     fields_drawn |= (

@@ -48,14 +48,12 @@ def flatten_fields(collection: Collection, draft: Mapping[str, Any]) -> dict[str
     core = {name: value for name, value in draft.items() if name != "fields"}
     if not isinstance(fields, dict):
         raise InvalidInput(f"This is not a valid {collection.name}.", [FieldProblem("fields", "should be an object.")])
-    others = collection.fields.keys() - collection.core_fields
+    others = collection.editable_fields.keys() - collection.core_fields
     problems = [FieldProblem(name, "belongs under `fields`.") for name in core if name in others]
-    problems += [
-        FieldProblem(f"fields/{name}", "is no field of its own here.") for name in fields if name not in others
-    ]
     if problems:
         raise InvalidInput(f"This is not a valid {collection.name}.", problems)
-    return {**core, **fields}
+    # Names that do not belong there keep their place, with which validation refuses them.
+    return {**core, **{name if name in others else f"fields/{name}": value for name, value in fields.items()}}
 
 
 def create_record(

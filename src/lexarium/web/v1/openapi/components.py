@@ -122,6 +122,7 @@ def build_components() -> dict[str, Any]:
         **_define(responses.union(_iter_valpha_types()), _ResponseSchemaGenerator),
         **_define(requests, RequestSchemaGenerator),
         "JsonldExport": {"additionalProperties": True, "description": "SKOS in JSON-LD.", "type": "object"},
+        "LinkmlExport": {"additionalProperties": True, "description": "Entries by their slots.", "type": "object"},
     }
     # A type in the functional syntax has no docstrings of its fields.
     schemas["Difference"]["properties"]["from"]["description"] = "What it was."
