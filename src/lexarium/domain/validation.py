@@ -175,7 +175,7 @@ def _check_integer_range(number: int | None) -> int | None:
 
 
 def _to_invalid_input(collection: Collection, error: ValidationError) -> InvalidInput:
-    others = collection.fields.keys() - collection.core_fields
+    others = collection.editable_fields.keys() - collection.core_fields
     problems = [
         replace(problem, field=f"fields/{problem.field}") if problem.field in others else problem
         for problem in to_field_problems(error)
