@@ -78,10 +78,12 @@ def write_hostile_files(path: Path) -> list[Path]:
     for name, collection in COLLECTIONS.items():
         prefix = collection.id_prefixes[-1]
         records = []
-        for number in (1, 2):
+        # Ids in two collections would be one record.
+        for number in (3, 4) if name == "disambiguation" else (1, 2):
             record: dict[str, Any] = {
-                field: f"{HOSTILE_TEXT} {field}" if info.annotation is str else 1
-                for field, info in collection.model.model_fields.items()
+                field: f"{HOSTILE_TEXT} {field}" if field_type is str else 1
+                for field, field_type in collection.field_types.items()
+                if field in (collection.valpha_field_names or collection.fields) and field != "type"
             }
             records.append(record | {"id": f"{prefix}_{HOSTILE_TEXT}{number}", "name": f"{HOSTILE_TEXT} name"})
         if "id_concept_class" in records[0]:

@@ -282,18 +282,14 @@ def test_every_problem_of_every_file_is_told_at_once(database: Database, tmp_pat
     assert len(error.value.problems) == 5
 
 
-def test_an_id_cannot_be_in_two_collections(database: Database, tmp_path: Path) -> None:
+def test_a_collection_that_is_named_must_be_that_of_the_records(database: Database, tmp_path: Path) -> None:
     import_json(database, tmp_path, "concept.json", [build_term("a")])
-    with pytest.raises(ImportRejected):
-        import_json(database, tmp_path, "task.json", [build_term("a"), build_term("b")])
-    with pytest.raises(ImportRejected):
-        import_files(
-            database,
-            [
-                write_json(tmp_path / "concept.json", [build_term("c")]),
-                write_json(tmp_path / "task.json", [build_term("c")]),
-            ],
+    with pytest.raises(ImportRejected) as error:
+        import_json(
+            database, tmp_path, "terms.json", [build_term("a"), build_term("b")], collection=COLLECTIONS["task"]
         )
+    (problem,) = error.value.problems
+    assert problem.detail == "trm_a is a task here, but a concept in the catalogue"
     assert list_records(database, "task") == []
 
 

@@ -18,7 +18,6 @@ from lexarium.domain.errors import ImportRejected
 from lexarium.domain.labels import Alias
 from lexarium.domain.record import ProposalOrigin, Record, RecordState, Relation
 from lexarium.domain.schema.collections import COLLECTIONS
-from lexarium.domain.schema.relation_types import RELATION_TYPES
 from lexarium.domain.vocabulary import Vocabulary
 from lexarium.formats.json import jsonl
 from lexarium.formats.parsed import WriteOptions
@@ -36,6 +35,7 @@ from lexarium.store.upgrade import open_database
 from tests.support.databases import DatabaseUrlFactory
 from tests.support.imports import build_term
 from tests.support.record_editor import RecordEditor
+from tests.support.records import make_record
 from tests.support.strategies import storable_texts
 from tests.support.write_machine import WriteMachine
 
@@ -124,19 +124,17 @@ def records(draw: st.DrawFn, record_id: str, name: str, states: list[RecordState
         field_name: draw(HOSTILE_TEXTS if kind is str else numbers)
         for field_name, kind in collection.field_types.items()
     }
-    type_names = [
-        field_name for field_name, relation in RELATION_TYPES.items() if relation.source_collection in (None, name)
-    ]
+    type_names = list(collection.relation_types)
     short = NAMES.filter(lambda text: len(text.encode()) <= 500)
     relations = draw(st.lists(st.builds(Relation, st.just(record_id), st.sampled_from(type_names), short), max_size=3))
     state = draw(st.sampled_from(states))
-    return Record(
+    return make_record(
         collection=collection,
         fields={**fields, "id": record_id},
         relations=frozenset(relations),
         state=state,
         replaced_by=None if state == RecordState.PUBLISHED else draw(short),
-        stored_aliases=draw(st.none() | st.lists(ALIASES, max_size=3).map(tuple)),
+        aliases=draw(st.none() | st.lists(ALIASES, max_size=3).map(tuple)),
         sources=tuple(draw(st.lists(HOSTILE_TEXTS, max_size=2))),
     )
 
@@ -227,7 +225,8 @@ def add_version(document: bytes, record_id: str, **fields: Any) -> bytes:
     lines = [json.loads(line) for line in document.splitlines()]
     last_line = [line for line in lines if line.get("id") == record_id][-1]
     newer = {**last_line, "version": last_line["version"] + 1, "write": lines[-1]["write"] + 1, "action": "update"}
-    newer["record"] = {**last_line["record"], **fields}
+    stated = {CONCEPT.field_predicates[name]: value for name, value in fields.items()}
+    newer["statements"] = {**last_line["statements"], **stated}
     return document + json.dumps(newer).encode() + b"\n"
 
 
@@ -351,7 +350,7 @@ VALID_LINE = {
     [
         ("[1, 2]", "an object"),
         ('{"a": ', "not one JSON object"),
-        ('{"lexarium": "jsonl", "format": 2}', "newer Lexarium"),
+        ('{"lexarium": "jsonl", "format": 3}', "newer Lexarium"),
         ('{"lexarium": true}', "which format"),
         ({**VALID_LINE, "collection": "animal"}, "animal"),
         ({**VALID_LINE, "record": 3}, "not an object"),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lexarium.domain.labels import Alias
 from lexarium.domain.record import Record, RecordState, Relation
-from lexarium.domain.schema.collections import CONCEPT, CONTRAST, DISORDER, Collection
+from lexarium.domain.schema.collections import COLLECTIONS, CONCEPT, CONTRAST, DISORDER, Collection
 from lexarium.formats.foreign_ids import build_name_reference
 from lexarium.formats.parsed import ParsedRecord, ParseError, ReadOptions, WriteOptions
 from lexarium.formats.registry import FORMATS
@@ -26,11 +26,11 @@ from lexarium.formats.tables.cells import (
 )
 from lexarium.formats.tables.header import TITLE_SYNONYMS
 from tests.support.imports import open_text
+from tests.support.records import make_record
 from tests.support.strategies import (
     LONG_RECORD,
     VOCABULARY,
     aliases,
-    list_relation_types,
     nonempty_texts,
     record_lists,
     texts,
@@ -82,17 +82,20 @@ def test_what_is_written_is_read_as_it_was(record_list: list[Record], format: st
     assert len(reread) == len(record_list)
     for imported_record, record in zip(reread, record_list, strict=True):
         expected_fields = {
-            name: value for name, value in record.fields.items() if name != "alias" or record.stored_aliases is None
+            name: record.fields[name]
+            for name in record.collection.core_fields
+            if name != record.collection.alias_field or not record.stored_aliases
         }
         assert imported_record.problems == []
         assert imported_record.collection == record.collection.name
         assert imported_record.fields == expected_fields
-        assert imported_record.aliases == (None if "alias" in expected_fields else record.aliases)
+        has_text = record.collection.alias_field in expected_fields
+        assert imported_record.aliases == (None if has_text else record.aliases)
         assert imported_record.sources == record.sources
         assert (imported_record.state, imported_record.replaced_by) == (record.state, record.replaced_by)
         assert sorted(imported_record.relations) == sorted(record.relations)
         assert sorted(name for name, _ in imported_record.complete_relations) == sorted(
-            list_relation_types(record.collection)
+            record.collection.relation_types
         )
 
 
@@ -131,7 +134,7 @@ def test_other_names_say_their_language_and_scope() -> None:
 
 
 def test_a_table_is_what_spreadsheets_and_scripts_expect() -> None:
-    record = Record(DISORDER, {**LONG_RECORD.fields, "name": "=HYPERLINK(1)", "definition": "a, “b”\nc"})
+    record = make_record(DISORDER, {**LONG_RECORD.fields, "name": "=HYPERLINK(1)", "definition": "a, “b”\nc"})
     text = write_table([record]).decode()
     assert text.startswith("\ufeffcollection,id,name,definition,alias,aliases,sources,")
     assert text.count("\r\n") == 2
@@ -279,9 +282,7 @@ def test_several_columns_may_hold_other_names() -> None:
 def test_the_collection_is_told_by_its_column_else_by_the_file() -> None:
     text = "collection,id,name\nDisorder,A:1,x\n,A:2,y\nanimal,A:3,z\n"
     assert [record.collection for record in read_records(text)] == ["disorder", "concept", ""]
-    assert read_problems(text) == [
-        (4, "its collection is 'animal', which is none of concept, task, disorder, contrast, concept_class")
-    ]
+    assert read_problems(text) == [(4, f"its collection is 'animal', which is none of {', '.join(COLLECTIONS)}")]
     with pytest.raises(ParseError, match="line 3, column 1: nothing tells which collection"):
         read_table(text, None)
 

@@ -53,9 +53,9 @@ def test_requests_are_counted_by_route_and_status_wherever_they_are_answered(ser
     metrics = read_metrics(server)
     assert metrics[format_requests_metric("GET", "/api/v-alpha/concept", 200)] == 3
     assert metrics[format_requests_metric("GET", "/api/v-alpha/concept", 404)] == 3
-    assert metrics[format_requests_metric("GET", "/api/v1/concept/{id}", 404)] == 3
-    assert metrics[format_requests_metric("GET", "/api/v1/concept/{id}", 200)] == 1
-    assert metrics[format_requests_metric("POST", "/api/v1/concept", 201)] == 1
+    assert metrics[format_requests_metric("GET", "/api/v1/{collection}/{id}", 404)] == 3
+    assert metrics[format_requests_metric("GET", "/api/v1/{collection}/{id}", 200)] == 1
+    assert metrics[format_requests_metric("POST", "/api/v1/{collection}", 201)] == 1
     assert metrics[format_requests_metric("GET", "/id/{id:path}", 404)] == 3
     assert metrics[format_requests_metric("GET", "none", 404)] == 3
     assert metrics[format_requests_metric("other", "/", 405)] == 1

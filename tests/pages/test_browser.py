@@ -16,6 +16,8 @@ PAGES = {
     "below": f"/browse/concept/tree?at={WORKING_MEMORY}",
     "term": f"/id/{WORKING_MEMORY}",
     "disorder": "/id/dso_17093703",
+    "citation": "/id/cit_4f4c964f3ba5b",
+    "task": "/id/trm_49ee3f4f0d02e",
     "concept-class": "/id/ctp_memory",
     "history": f"/id/{WORKING_MEMORY}/history",
     "search": "/search",

@@ -342,8 +342,12 @@ def test_every_field_that_people_write_is_in_the_form_of_its_collection(curator:
         form = next(form for form in parse_forms(curator.open(f"/propose/{collection.name}")) if "key" in form.fields)
         expected = set(build_draft_model(collection.name).model_fields) - {"relations"}
         assert set(form.fields) == expected | {"key"}
+    curator.open("/propose/concept_class")
     curator.press("Publish", {"name": "a class", "description": "It holds."})
     assert get_record(curator, curator.path)["description"] == "It holds."
+    curator.open("/propose/citation")
+    curator.press("Publish", {"name": "a paper", "citation_authors": "N. N."})
+    assert get_record(curator, curator.path)["fields"]["citation_authors"] == "N. N."
     curator.open("/propose/disorder")
     curator.press("Publish", {"name": "a disorder", "id_protocol": "DOID", "flag_for_curator": "1"})
     assert get_record(curator, curator.path)["flag_for_curator"] == 1

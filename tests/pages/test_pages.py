@@ -30,8 +30,11 @@ PATHS = [
     "/browse/disorder?flagged=1",
     "/browse/task?state=retired",
     "/browse/concept/tree",
+    "/browse/battery",
+    "/id/cit_4f4c964f3ba5b",
     "/id/ctp_memory",
     "/id/dso_17093703",
+    "/id/trm_49ee3f4f0d02e",
     "/id/trm_606958d85e21c",
     "/id/trm_606958d85e21c/history",
     "/search",
@@ -213,7 +216,7 @@ def extract_citation(body: str) -> str:
 
 def test_what_cannot_be_browsed_is_told(sample: Server) -> None:
     assert "There is no collection" in get_page(sample, "/browse/nothing", 404)
-    assert "has no hierarchy" in get_page(sample, "/browse/task/tree", 404)
+    assert "has no hierarchy" in get_page(sample, "/browse/contrast/tree", 404)
     assert "to go on after" in get_page(sample, "/browse/task?after=nobody%00", 404)
     assert get_page(sample, "/browse/task?from=%00")
 

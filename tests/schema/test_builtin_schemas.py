@@ -5,12 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from lexarium.domain.schema.collections import COLLECTIONS, Collection
-from lexarium.domain.schema.fields import IdReference
+from lexarium.domain.schema.collections import COLLECTIONS, RELATION_TYPES, Collection
 from lexarium.domain.schema.linkml import BUILTIN_NAMES, load_builtin_schema
-from lexarium.domain.schema.model import Schema, SchemaClass, Slot, ValphaList
+from lexarium.domain.schema.model import Schema, Slot
 from lexarium.domain.schema.predicates import SlotRole
-from lexarium.domain.schema.relation_types import RELATION_TYPES, RelationList, RelationType
 
 COGNITIVE_ATLAS = load_builtin_schema("cognitive-atlas")
 SKOS = load_builtin_schema("skos")
@@ -42,80 +40,63 @@ def test_every_relation_to_a_record_has_a_label_in_both_directions(name: str) ->
                 assert slot.inverse_label, f"{schema_class.name}.{slot.name}"
 
 
-@each_collection
-def test_every_collection_of_today_is_a_class(collection: Collection) -> None:
-    schema_class = COGNITIVE_ATLAS.collections[collection.name]
-    assert schema_class.description == collection.description
-    assert schema_class.id_prefixes == collection.id_prefixes
-    assert schema_class.in_valpha == collection.in_valpha
-    assert schema_class.auxiliary == (not collection.in_valpha)
-    assert schema_class.sort_by_name == collection.sort_by_name
-    assert schema_class.search_hit_prefix == collection.search_hit_prefix
-
-
-@each_collection
-def test_the_valpha_list_shape_is_derived_from_the_schema(collection: Collection) -> None:
-    schema_class = COGNITIVE_ATLAS.collections[collection.name]
-    assert tuple(slot.name for slot in schema_class.valpha_fields) == collection.field_names
-    for slot in schema_class.valpha_fields:
-        assert (slot.range == "integer") == (collection.field_types[slot.name] is int), slot.name
-        editable = collection.editable_fields.get(slot.name)
-        assert slot.editable == (editable is not None), slot.name
-        reference = collection.id_fields.get(slot.name, IdReference(""))
-        assert (slot.id_prefix or "") == reference.prefix
-        assert slot.range == "ConceptClass" if reference.collection else slot.range not in COGNITIVE_ATLAS.classes
-        assert (slot.range == "datetime") == (slot.name in collection.timestamp_fields)
-        if editable and isinstance(editable.limit, int):
-            assert slot.max_length == editable.limit
-        elif editable and editable.limit:
-            assert str(slot.role) == editable.limit
-
-
-def to_relation_type(schema_class: SchemaClass, slot: Slot) -> RelationType:
-    """Return a relation type of today as a slot declares it."""
-    is_mapping = slot.role is SlotRole.MAPPING
-    return RelationType(
-        slot.relation or "",
-        None if is_mapping else schema_class.collection,
-        None if is_mapping else COGNITIVE_ATLAS.classes[slot.range].collection,
-        slot.label,
-        "" if is_mapping else slot.inverse_label,
-        slot.hierarchical,
+def test_the_fields_of_the_list_shape_are_those_of_the_contract() -> None:
+    term = (
+        "id name definition_text alias id_concept_class id_user event_stamp def_id def_id_user def_event_stamp "
+        "creation_time last_updated"
     )
-
-
-@pytest.mark.parametrize("relation_type", RELATION_TYPES.values(), ids=RELATION_TYPES)
-def test_every_relation_type_of_today_is_a_slot(relation_type: RelationType) -> None:
-    schema_class = COGNITIVE_ATLAS.collections[relation_type.source_collection or "concept"]
-    [slot] = [slot for slot in schema_class.slots.values() if slot.relation == relation_type.name]
-    assert to_relation_type(schema_class, slot) == relation_type
-
-
-def to_relation_list(schema_class: SchemaClass, valpha_list: ValphaList) -> RelationList:
-    """Return a relation list of today as an annotation declares it."""
-    types: dict[str, RelationType] = {}
-    sides = {}
-    for [step] in valpha_list.paths:
-        sources = COGNITIVE_ATLAS.collections.values() if step.inverse else [schema_class]
-        source = next(source for source in sources if step.slot in source.slots)
-        relation_type = to_relation_type(source, source.slots[step.slot])
-        types[relation_type.name] = relation_type
-        sides["target" if step.inverse else "source"] = "child" if step.inverse else "parent"
-    return RelationList(
-        valpha_list.key,
-        tuple(types.values()),
-        tuple(sides),  # type: ignore[arg-type]
-        valpha_list.entry_keys[0],
-        "relationship" in valpha_list.entry_keys,
-        sides if "direction" in valpha_list.entry_keys else {},  # type: ignore[arg-type]
-    )
+    disorder = "id name definition id_protocol id_user event_stamp flag_for_curator"
+    assert {name: " ".join(item.valpha_field_names) for name, item in COLLECTIONS.items() if item.in_valpha} == {
+        "concept": term,
+        "task": term,
+        "disorder": disorder,
+    }
 
 
 @each_collection
-def test_the_relation_lists_of_the_id_shape_are_derived_from_the_schema(collection: Collection) -> None:
-    schema_class = COGNITIVE_ATLAS.collections[collection.name]
-    lists = schema_class.valpha_lists[: len(collection.relation_lists)]
-    assert tuple(to_relation_list(schema_class, valpha_list) for valpha_list in lists) == collection.relation_lists
+def test_a_field_is_a_slot_with_one_value_and_a_relation_one_that_refers_to_records(collection: Collection) -> None:
+    slots = collection.schema_class.slots
+    assert {*collection.fields, *(relation_slots := slots.keys() - collection.fields.keys())} == slots.keys()
+    assert all(slots[name].is_reference for name in relation_slots)
+    assert collection.relation_predicates.keys() == {slots[name].relation or name for name in relation_slots}
+
+
+@each_collection
+def test_a_field_that_a_record_lacks_is_empty_except_where_v_alpha_needs_a_value(collection: Collection) -> None:
+    needed = {"id_user": "usr_0000000000", "def_id_user": "usr_0000000000"}
+    numbers = {"flag_for_curator", "creation_time", "last_updated"}
+    for name, default in collection.field_defaults.items():
+        if name in collection.valpha_field_names:
+            assert default == (0 if name in numbers else needed.get(name, "")), name
+        else:
+            assert default == ("" if collection.field_types[name] is str else None), name
+
+
+def test_relation_types_know_the_collections_of_their_ends() -> None:
+    assert RELATION_TYPES["KINDOF"].targets == {name: (name,) for name in ("concept", "task", "battery", "theory")}
+    assert RELATION_TYPES["MEASUREDBY"].sources == {"contrast": ("concept", "trait", "behavior")}
+    assert RELATION_TYPES["disambiguates"].targets["disambiguation"] == tuple(COLLECTIONS)
+    assert RELATION_TYPES["exactMatch"].is_mapping
+    assert RELATION_TYPES["exactMatch"].targets["concept"] == ()
+
+
+def test_a_relation_that_no_slot_declares_has_its_predicate_as_its_label() -> None:
+    assert "RO:0002202" not in RELATION_TYPES
+    assert RELATION_TYPES["RO:0002202"].label == "RO:0002202"
+
+
+def test_a_relation_list_knows_the_ways_to_its_entries() -> None:
+    relationships = COLLECTIONS["concept"].relation_lists["relationships"]
+    assert list(relationships.paths) == [
+        ("KINDOF", "source"),
+        ("PARTOF", "source"),
+        ("KINDOF", "target"),
+        ("PARTOF", "target"),
+    ]
+    assert {path.collections for path in relationships.paths.values()} == {("concept",)}
+    disorders = COLLECTIONS["task"].relation_lists["disorders"]
+    assert disorders.is_derived
+    assert disorders.paths["HASCONTRAST/HASDIFFERENCE", "source"].collections == ("disorder",)
 
 
 @pytest.mark.parametrize(

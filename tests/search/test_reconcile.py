@@ -11,8 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lexarium.domain.schema.collections import COLLECTIONS, DEFAULT_SEARCH_COLLECTIONS
-from lexarium.domain.schema.relation_types import RELATION_TYPES
+from lexarium.domain.schema.collections import COLLECTIONS, DEFAULT_SEARCH_COLLECTIONS, RELATION_TYPES
 from lexarium.domain.vocabulary import Vocabulary
 from lexarium.search.ranking import Tier
 from lexarium.services.search.properties import PROPERTIES
@@ -450,7 +449,7 @@ def test_every_wrong_query_is_named_at_once(catalogue: ReconcileClient) -> None:
             "e": {"query": "x", "properties": [{"pid": "no", "v": 1}, {"pid": "alias"}, 7, {"pid": "alias", "v": {}}]},
             "f": {"query": "x", "properties": {}, "type": 1, "limit": True},
             "g": {"query": "x", "limit": 2.5},
-            "h": {"query": "x", "properties": [{"pid": "definition", "v": "y"}] * 51},
+            "h": {"query": "x", "properties": [{"pid": "definition", "v": "y"}] * 101},
             "i": {"query": "x", "properties": [{"pid": "definition", "v": ["y"] * 101}]},
         }
     )
@@ -499,7 +498,8 @@ def test_parameters_of_older_versions_are_refused(catalogue: ReconcileClient) ->
 )
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_text_is_a_query(catalogue: ReconcileClient, texts: list[str]) -> None:
-    queries = {text: {"query": text, "properties": [{"pid": pid, "v": text} for pid in PROPERTIES]} for text in texts}
+    asked = list(PROPERTIES)[:20]  # a body has at most 1 MiB
+    queries = {text: {"query": text, "properties": [{"pid": pid, "v": text} for pid in asked]} for text in texts}
     response = catalogue.post(queries=queries)
     assert response.status == 200, response.body
     assert list(response.json) == list(dict.fromkeys(texts))
@@ -583,7 +583,10 @@ def test_a_cursor_goes_on_where_suggestions_ended(catalogue: ReconcileClient) ->
 
 def test_types_are_suggested(catalogue: ReconcileClient) -> None:
     assert [suggestion["id"] for suggestion in get_suggestions(catalogue, "type", "")] == list(COLLECTIONS)
-    assert [suggestion["id"] for suggestion in get_suggestions(catalogue, "type", "Dis")] == ["disorder"]
+    assert [suggestion["id"] for suggestion in get_suggestions(catalogue, "type", "Dis")] == [
+        "disorder",
+        "disambiguation",
+    ]
     assert [suggestion["id"] for suggestion in get_suggestions(catalogue, "type", "class")] == ["concept_class"]
     assert [suggestion["id"] for suggestion in get_suggestions(catalogue, "type", "concept_c")] == ["concept_class"]
     assert get_suggestions(catalogue, "type", "person") == []
@@ -705,8 +708,10 @@ def test_records_are_extended_by_any_property(catalogue: ReconcileClient) -> Non
     assert row["exactMatch"] == []
     assert by_post.json["rows"]["trm_nothing"] == {property_id: [] for property_id in property_ids}
     assert [property_id["id"] for property_id in by_post.json["meta"]] == property_ids
-    assert by_post.json["meta"][2] == {"id": "KINDOF", "name": "kind of", "type": {"id": "concept", "name": "concept"}}
-    assert "type" not in by_post.json["meta"][0]
+    task = {"id": "task", "name": "task"}
+    assert by_post.json["meta"][3] == {"id": "ASSERTS-inverse", "name": "asserted by", "type": task}
+    # Values of the others are texts, or records of several types.
+    assert all("type" not in by_post.json["meta"][index] for index in (0, 2))
 
 
 def test_mappings_are_values_too(catalogue: ReconcileClient) -> None:

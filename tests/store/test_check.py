@@ -111,7 +111,7 @@ def filled_database(database_url: str) -> Iterator[Database]:
     relation = Relation("trm_two", "KINDOF", "trm_one")
     two = build_log_entry("two")
     with database.write() as transaction:
-        related = replace(two, record=replace(two.record, relations=frozenset({relation})))
+        related = replace(two, record=two.record.with_relations([relation]))
         save_entries(transaction, build_log_entry("one"), related, build_log_entry("three"))
         change_log.update_relations(transaction, [relation], [])
     with database.write() as transaction:
@@ -165,7 +165,7 @@ def truncate_document(connection: Connection) -> None:
 def alter_old_version(connection: Connection) -> None:
     """Change a text in an older version; the version stays well formed."""
     document = connection.execute(select(change_table.c.document).where(IS_FIRST_CHANGE)).scalar_one()
-    altered_document = document.replace(b'"definition_text":""', b'"definition_text":"altered"')
+    altered_document = document.replace(b'"skos:prefLabel":"one"', b'"skos:prefLabel":"altered"')
     assert altered_document != document
     connection.execute(update(change_table).where(IS_FIRST_CHANGE).values(document=altered_document))
 

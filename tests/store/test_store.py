@@ -25,7 +25,7 @@ from lexarium.domain.account import Role
 from lexarium.domain.change import Action
 from lexarium.domain.errors import DatabaseUnavailable, InvalidDatabase, SchemaTooNew, SettingError, StoreError
 from lexarium.domain.proposal import ProposalFilter
-from lexarium.domain.record import ListQuery, Relation
+from lexarium.domain.record import ListQuery, Relation, parse_record
 from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.services.access.accounts import add_account
 from lexarium.services.access.permissions import Caller
@@ -69,7 +69,7 @@ def test_a_write_is_the_record_and_its_row_in_the_log(database: Database) -> Non
     ]
     assert stored is not None
     assert stored.version == 2
-    assert stored.body in rows[2].document
+    assert stored.body == parse_record("concept", rows[2].document).rendered.body
     assert database.get_position().revision == 3
 
 

@@ -89,7 +89,11 @@ def check_upgrade(old_url: str, version: str) -> None:
         assert compare_metadata(context, metadata) == []
     with Server(old_url) as server:
         for path, body in json.loads((UPGRADES_FOLDER / f"{version}.json").read_text()).items():
-            assert server.get(path).body.decode() == body, path
+            if "?" not in path:
+                assert server.get(path).body.decode() == body, path
+            else:  # One record has further lists since.
+                old = json.loads(body)
+                assert {key: value for key, value in server.get(path).json.items() if key in old} == old, path
         assert server.get("/api/v1/concept/trm_4").status == 410
         assert server.get("/api/v1/concept/trm_3/history").json["items"][0]["version"] == 2
         assert server.get("/api/v1/releases").json["items"][0]["name"] == "2026.1"

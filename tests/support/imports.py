@@ -8,9 +8,9 @@ from typing import Any
 
 from lexarium.domain.account import Role
 from lexarium.domain.change import Action, Change
-from lexarium.domain.defaults import fill_defaults
+from lexarium.domain.defaults import assign_defaults
 from lexarium.domain.labels import Alias, AliasScope
-from lexarium.domain.record import Record
+from lexarium.domain.record import Record, build_record
 from lexarium.domain.schema.collections import COLLECTIONS, Collection
 from lexarium.formats.parsed import ParsedRecord
 from lexarium.formats.text_encoding import Utf8Stream
@@ -107,11 +107,10 @@ def get_valpha_record(database: Database, record_id: str) -> dict[str, Any]:
 
 def build_log_entry(name: str, *, kind: str = "concept", suffix: str = "", version: int = 1) -> change_log.RecordWrite:
     collection: Collection = COLLECTIONS[kind]
-    fields = fill_defaults(
-        collection, {"id": f"{collection.id_prefixes[0]}_{suffix or name}", "name": name}, 1_600_000_000_000
-    )
+    fields = {"id": f"{collection.id_prefixes[0]}_{suffix or name}", "name": name}
+    record = assign_defaults(build_record(collection, fields), 1_600_000_000_000)
     action = Action.CREATE if version == 1 else Action.UPDATE
-    return change_log.RecordWrite(Record(collection, fields), version, action)
+    return change_log.RecordWrite(record, version, action)
 
 
 def save_entries(transaction: Transaction, *entries: change_log.RecordWrite) -> None:

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from lexarium.domain.labels import Alias, format_aliases, parse_aliases
 from lexarium.domain.record import Record, RecordState, Relation
-from lexarium.domain.schema.collections import COLLECTIONS, Collection
-from lexarium.domain.schema.relation_types import RELATION_TYPES
+from lexarium.domain.schema.collections import COLLECTIONS, RELATION_TYPES, Collection
 from lexarium.domain.vocabulary import Vocabulary
+from tests.support.records import make_record
 
 VOCABULARY = Vocabulary(
     "A “title”\nof [things]", "https://example.org/by/4.0", "Who, of {where} !", "en", "https://example.org/"
@@ -70,20 +70,12 @@ aliases = st.lists(st.builds(Alias.model_construct, text=nonempty_texts, lang=la
 integers = st.integers(-(2**63), 2**63 - 1)
 
 
-def list_relation_types(collection: Collection) -> list[str]:
-    return [
-        relation_type.name
-        for relation_type in RELATION_TYPES.values()
-        if relation_type.source_collection in (None, collection.name)
-    ]
-
-
 @st.composite
 def relations(draw: st.DrawFn, collection: Collection, source: str) -> frozenset[Relation]:
     drawn_relations = set()
-    for name in draw(st.lists(st.sampled_from(list_relation_types(collection)), max_size=4)):
+    for name in draw(st.lists(st.sampled_from(list(collection.relation_types)), max_size=4)):
         drawn_relations.add(
-            Relation(source, name, draw(identifiers if RELATION_TYPES[name].target_collection else external_ids))
+            Relation(source, name, draw(external_ids if RELATION_TYPES[name].is_mapping else identifiers))
         )
     return frozenset(drawn_relations)
 
@@ -93,7 +85,7 @@ def records(draw: st.DrawFn) -> Record:
     """Draw a record of any collection and state, its aliases in a text field or in a list."""
     collection = draw(st.sampled_from(list(COLLECTIONS.values())))
     fields: dict[str, Any] = {
-        name: draw(texts if kind is str else integers) for name, kind in collection.field_types.items()
+        name: draw(texts if collection.field_types[name] is str else integers) for name in collection.core_fields
     }
     fields["id"] = draw(identifiers)
     for name, common_value in {"id_user": "usr_1", "event_stamp": "2017-12-07T15:30:26"}.items():
@@ -112,7 +104,7 @@ def records(draw: st.DrawFn) -> Record:
         if state is RecordState.MERGED or (state is RecordState.RETIRED and draw(st.booleans()))
         else None
     )
-    return Record(
+    return make_record(
         collection,
         fields,
         draw(relations(collection, fields["id"])),
@@ -127,7 +119,7 @@ record_lists = st.lists(records(), max_size=4)
 
 
 LONG = ('“Lang”, \\ und\n "mehr"; |=' * 2_000)[:50_000]
-LONG_RECORD = Record(
+LONG_RECORD = make_record(
     COLLECTIONS["disorder"],
     {
         "id": "dso_1",
@@ -138,6 +130,6 @@ LONG_RECORD = Record(
         "event_stamp": "",
         "flag_for_curator": 0,
     },
-    stored_aliases=(Alias.model_construct(text=LONG, lang="de", scope="broad"),),
+    aliases=(Alias.model_construct(text=LONG, lang="de", scope="broad"),),
     sources=(LONG, LONG),
 )

@@ -340,7 +340,7 @@ def test_rows_become_frames(catalogue: Catalogue) -> None:
     frame = catalogue.disorders().to_frame()
     assert isinstance(frame, pandas.DataFrame)
     assert set(frame["collection"]) == {"disorder"}
-    assert {"id", "name", *COLLECTIONS["disorder"].fields} <= set(frame.columns)
+    assert {"id", "name", *COLLECTIONS["disorder"].core_fields} <= set(frame.columns)
     assert catalogue.search("memory", limit=3).to_frame()["name"][0] == "memory"
 
 

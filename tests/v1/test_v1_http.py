@@ -413,7 +413,7 @@ def test_the_limits_of_texts_and_batches_are_settings(url: str) -> None:
         ) == (5, 6, 7)
         assert (reported_limits["batch_lines"], reported_limits["batch_bytes"]) == (2, 1 << 20)
         schemas = server.get("/openapi.json").json["components"]["schemas"]
-        assert schemas["ConceptDraft"]["properties"]["name"]["maxLength"] == 5
+        assert schemas["RecordDraft"]["properties"]["name"]["maxLength"] == 5
         assert schemas["Alias"]["properties"]["text"]["maxLength"] == 5
         headers = {"Content-Type": "application/x-ndjson", "Authorization": f"Bearer {curator.token}"}
         line = json.dumps({"op": "create", "collection": "task", "record": {"name": "x"}})

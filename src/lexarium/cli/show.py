@@ -46,7 +46,7 @@ def run(
 def _iter_rows(entity: Entity, fields: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield labels and values for people: names and dates instead of numbers."""
     record = entity.record
-    yield "collection", record.collection.name
+    yield "collection", ", ".join(item.name for item in (record.collection, *record.further_collections))
     yield "state", f"{record.state}, see {record.replaced_by}" if record.replaced_by else record.state
     for name, value in fields.items():
         if name == "id_concept_class" and value:

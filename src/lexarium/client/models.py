@@ -42,6 +42,10 @@ class Record(TypedDict):
     """Where the definition comes from."""
     relations: dict[str, list[str]]
     """The targets of its own relations, by relation."""
+    fields: dict[str, str | int | None]
+    """Its other fields, as the schema declares them for its collection."""
+    statements: dict[str, Any]
+    """Statements that the schema declares nothing for, by predicate."""
     updated: str
     """When this version was written. UTC, without a zone: `YYYY-MM-DDThh:mm:ss`."""
     updated_by: str

@@ -1,26 +1,28 @@
 """Create and edit records; compute diffs and merge patches."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-from lexarium.domain.defaults import fill_defaults
+from lexarium.domain.defaults import assign_defaults
+from lexarium.domain.errors import FieldProblem, InvalidInput
 from lexarium.domain.identifiers import mint_id
 from lexarium.domain.labels import Alias, format_aliases, parse_aliases
 from lexarium.domain.record import Record, build_relations
-from lexarium.domain.schema.collections import Collection
-from lexarium.domain.schema.fields import Fields
+from lexarium.domain.schema.collections import ALIAS_FIELDS, Collection, Fields
+from lexarium.domain.statement import dump_statements
 from lexarium.domain.timestamps import format_timestamp
 
 # Fields that change only because others do.
-DERIVED_FIELDS = frozenset({"alias", "last_updated", "def_id", "def_id_user", "def_event_stamp"})
+DERIVED_FIELDS = ALIAS_FIELDS | {"last_updated", "def_id", "def_id_user", "def_event_stamp"}
 # More levels than any draft has; validation refuses what is deeper.
 _MAX_PATCH_DEPTH = 10
 
 
 def to_draft(record: Record) -> dict[str, Any]:
     """Return the editable part of a record in the v1 shape."""
-    draft = {name: record.fields[name] for name in record.collection.editable_fields if name != "alias"}
+    collection = record.collection
+    draft = {name: record.fields[name] for name in collection.editable_fields if name != collection.alias_field}
     return {
         **draft,
         "aliases": [alias.model_dump() for alias in record.aliases],
@@ -29,15 +31,40 @@ def to_draft(record: Record) -> dict[str, Any]:
     }
 
 
+def nest_fields(collection: Collection, draft: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a draft in the v1 shape, which has the fields that are no core fields under `fields`."""
+    names = collection.fields.keys() - collection.core_fields
+    others = {name: value for name, value in draft.items() if name in names}
+    core = {name: value for name, value in draft.items() if name not in names}
+    return {**core, "fields": others} if others else core
+
+
+def flatten_fields(collection: Collection, draft: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a draft of the v1 shape, or a patch of one, with the fields under `fields` beside the others.
+
+    Raise InvalidInput for fields that are not where they belong.
+    """
+    fields = draft.get("fields") or {}
+    core = {name: value for name, value in draft.items() if name != "fields"}
+    if not isinstance(fields, dict):
+        raise InvalidInput(f"This is not a valid {collection.name}.", [FieldProblem("fields", "should be an object.")])
+    others = collection.editable_fields.keys() - collection.core_fields
+    problems = [FieldProblem(name, "belongs under `fields`.") for name in core if name in others]
+    if problems:
+        raise InvalidInput(f"This is not a valid {collection.name}.", problems)
+    # Names that do not belong there keep their place, with which validation refuses them.
+    return {**core, **{name if name in others else f"fields/{name}": value for name, value in fields.items()}}
+
+
 def create_record(
     collection: Collection, draft: Mapping[str, Any], author: str, definition_author: str, at: int
 ) -> Record:
     """Create a record from a validated draft, in the v1 or v-alpha shape."""
-    record_id = mint_id(collection.id_prefixes[0])
     fields = {name: draft[name] for name in collection.editable_fields if name in draft}
-    fields |= {"id": record_id, "id_user": author, "def_id_user": definition_author}
-    record = Record(collection, fill_defaults(collection, fields, at))
-    return _apply_lists(record, draft)
+    record = Record(collection, mint_id(collection.id_prefixes[0])).state_fields(fields)
+    authors = {"id_user": author, "def_id_user": definition_author}
+    record = record.assign_fields({name: value for name, value in authors.items() if name in collection.fields})
+    return _apply_lists(assign_defaults(record, at), draft)
 
 
 def apply_draft(record: Record, draft: Mapping[str, Any], definition_author: str, at: int) -> Record:
@@ -46,10 +73,8 @@ def apply_draft(record: Record, draft: Mapping[str, Any], definition_author: str
     A changed definition gets a new author.
     """
     fields = {name: draft[name] for name in record.collection.editable_fields if name in draft}
-    edited = _apply_lists(replace(record, fields={**record.fields, **fields}), draft)
-    if edited == record:
-        return record
-    return replace(edited, fields=_update_metadata(record.fields, edited.fields, definition_author, at))
+    edited = _apply_lists(record.state_fields(fields), draft)
+    return record if edited == record else _update_metadata(record, edited, definition_author, at)
 
 
 def _apply_lists(record: Record, draft: Mapping[str, Any]) -> Record:
@@ -58,26 +83,27 @@ def _apply_lists(record: Record, draft: Mapping[str, Any]) -> Record:
     aliases = tuple(Alias.model_construct(**alias) for alias in draft["aliases"])
     if aliases != record.aliases:
         record = replace_aliases(record, aliases)
-    return replace(record, sources=tuple(draft["sources"]), relations=build_relations(record.id, draft["relations"]))
+    return record.with_sources(draft["sources"]).with_relations(build_relations(record.id, draft["relations"]))
 
 
 def replace_aliases(record: Record, aliases: tuple[Alias, ...], alias: str | None = None) -> Record:
     """Return a record with other aliases, and with `alias` as its v-alpha text unless that is None."""
-    fields = record.fields
-    if "alias" in fields:
-        fields = {**fields, "alias": format_aliases(aliases) if alias is None else alias}
-    # Aliases that the v-alpha text fully represents are not stored twice.
-    is_represented = parse_aliases(fields.get("alias", "")) == aliases
-    return replace(record, fields=fields, stored_aliases=None if is_represented else aliases)
+    field = record.collection.alias_field
+    if field is None:
+        return record.with_aliases(aliases)
+    record = record.state_fields({field: format_aliases(aliases) if alias is None else alias})
+    # Aliases that the text fully represents are not stored twice.
+    is_represented = parse_aliases(record.fields[field]) == aliases
+    return record.with_aliases(() if is_represented else aliases)
 
 
-def _update_metadata(before: Fields, after: Fields, definition_author: str, at: int) -> Fields:
-    fields = dict(after)
-    if "last_updated" in after:
-        fields["last_updated"] = at
-    if "def_id" in after and after["definition_text"] != before["definition_text"]:
-        fields |= {"def_id": mint_id("def"), "def_id_user": definition_author, "def_event_stamp": format_timestamp(at)}
-    return fields
+def _update_metadata(before: Record, after: Record, definition_author: str, at: int) -> Record:
+    values: Fields = {}
+    if "last_updated" in after.fields:
+        values["last_updated"] = at
+    if "def_id" in after.fields and after.definition != before.definition:
+        values |= {"def_id": mint_id("def"), "def_id_user": definition_author, "def_event_stamp": format_timestamp(at)}
+    return after.assign_fields(values)
 
 
 def apply_merge_patch(target: Any, patch: Any, max_depth: int = _MAX_PATCH_DEPTH) -> Any:
@@ -135,4 +161,10 @@ def diff_drafts(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Fie
 
 
 def _flatten(record: Record) -> dict[str, Any]:
-    return {**record.fields, **to_draft(record), "state": record.state, "replaced_by": record.replaced_by}
+    return {
+        **record.fields,
+        **to_draft(record),
+        "statements": dump_statements(record.other_statements),
+        "state": record.state,
+        "replaced_by": record.replaced_by,
+    }

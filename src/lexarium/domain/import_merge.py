@@ -7,12 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from lexarium.domain.defaults import fill_defaults
+from lexarium.domain.defaults import assign_defaults
 from lexarium.domain.edit import FieldDiff, replace_aliases
 from lexarium.domain.labels import DEFAULT_LANGUAGE, Alias, parse_aliases
-from lexarium.domain.record import Record, RecordState
-from lexarium.domain.schema.collections import Collection
-from lexarium.domain.schema.fields import Fields
+from lexarium.domain.record import Record, RecordState, build_record
+from lexarium.domain.schema.collections import COLLECTIONS, Collection, Fields
 
 # Side whose value wins a conflict.
 ConflictPreference = Literal["theirs", "ours"]
@@ -31,6 +30,10 @@ class ImportedRecord:
     sources: tuple[str, ...] | None = None
     state: RecordState | None = None
     replaced_by: str | None = None
+    # Fields as a member of further classes, by collection.
+    further_fields: Mapping[str, Fields] = field(default_factory=dict)
+    # The whole record, if the import states it so.
+    record: Record | None = None
 
     def to_values(self) -> RecordValues:
         """Return the values to compare."""
@@ -57,20 +60,16 @@ class ImportMergeResult:
 
 def create_imported_record(imported: ImportedRecord, at: int) -> Record:
     """Create a record from an import."""
-    record = Record(imported.collection, fill_defaults(imported.collection, imported.fields, at))
+    record = assign_defaults(_adopt_statements(build_record(imported.collection, imported.fields), imported), at)
     has_no_extras = imported.aliases is None and imported.sources is None and imported.state is None
-    return record if has_no_extras else _apply_extras(record, imported, imported.to_values())
+    record = record if has_no_extras else _apply_extras(record, imported, imported.to_values())
+    return _apply_further_fields(record, imported)
 
 
 def to_values(record: Record) -> RecordValues:
     """Return the values of a record to compare."""
     extras = record.aliases, record.sources, record.state, record.replaced_by
     return ImportedRecord(record.collection, record.fields, *extras).to_values()
-
-
-def build_empty_base(record: Record) -> Record:
-    """Return the base of a record that was not imported before: only its id."""
-    return Record(record.collection, fill_defaults(record.collection, {"id": record.id, "def_id": ""}, 0))
 
 
 def merge_import(
@@ -85,7 +84,11 @@ def merge_import(
     `base` has the values of earlier imports, or is None if the record was not edited since.
     """
     current_values, imported_values = to_values(current), imported.to_values()
-    accepted = {name: value for name, value in imported_values.items() if current_values[name] != value}
+    accepted = {
+        name: value
+        for name, value in imported_values.items()
+        if current_values[name] != value and not current.has_text(name, value)
+    }
     conflicts = []
     if base is not None:
         for name in [name for name in accepted if base.get(name, current_values[name]) != current_values[name]]:
@@ -95,12 +98,16 @@ def merge_import(
                 conflicts.append(FieldDiff(name, current_values[name], imported_values[name]))
             if not both_changed or prefer != "theirs":
                 del accepted[name]
-    record = _apply_values(current, imported, accepted, at)
+    record = _adopt_statements(_apply_values(current, imported, accepted, at), imported)
+    record = _apply_further_fields(record, imported)
     if base is None:
         return ImportMergeResult(record)
     merged_values = to_values(record)
     # Both represent the same aliases, so only the one that was imported is compared.
-    redundant = {"alias"} if "aliases" in imported_values else {"aliases"} if "alias" in imported_values else set()
+    alias_field = current.collection.alias_field or ""
+    redundant = (
+        {alias_field} if "aliases" in imported_values else {"aliases"} if alias_field in imported_values else set()
+    )
     # A conflict keeps its base until it is resolved.
     ignored = {conflict.field for conflict in conflicts}
     latest = {**base, **{name: value for name, value in imported_values.items() if name not in ignored}}
@@ -111,32 +118,47 @@ def merge_import(
 
 
 def _apply_values(current: Record, imported: ImportedRecord, accepted: RecordValues, at: int) -> Record:
-    current_fields = current.fields
+    record = current
     if "definition_text" in accepted:
         # A new definition gets the imported author and time, or new ones.
-        current_fields = {name: value for name, value in current_fields.items() if not name.startswith("def_")}
+        record = record.drop_fields([name for name in record.fields if name.startswith("def_")])
         accepted |= {name: value for name, value in imported.fields.items() if name.startswith("def_")}
-    elif imported.fields.get("definition_text", definition := current_fields.get("definition_text")) != definition:
+    elif imported.fields.get("definition_text", definition := record.fields.get("definition_text")) != definition:
         accepted = {name: value for name, value in accepted.items() if not name.startswith("def_")}
     if not accepted:
         return current
-    if "last_updated" not in accepted and current_fields.get("last_updated") != imported.fields.get("last_updated"):
-        accepted = {**accepted, "last_updated": at}
-    accepted_fields = {name: value for name, value in accepted.items() if name in current.fields}
-    fields = fill_defaults(current.collection, current_fields | accepted_fields, at)
-    return _apply_extras(replace(current, fields=fields), imported, accepted)
+    record = record.state_fields({name: value for name, value in accepted.items() if name in current.fields})
+    is_same_time = current.fields.get("last_updated") == imported.fields.get("last_updated")
+    if "last_updated" not in accepted and not is_same_time:
+        record = record.assign_fields({"last_updated": at})
+    return _apply_extras(assign_defaults(record, at), imported, accepted)
 
 
 def _apply_extras(record: Record, imported: ImportedRecord, accepted: RecordValues) -> Record:
+    field = record.collection.alias_field or ""
     if "aliases" in accepted and imported.aliases is not None:
-        record = replace_aliases(record, imported.aliases, imported.fields.get("alias"))
-    elif "alias" in accepted and record.stored_aliases is not None:
-        aliases = _update_alias_texts(record.stored_aliases, accepted["alias"])
-        record = replace_aliases(record, aliases, accepted["alias"])
+        record = replace_aliases(record, imported.aliases, imported.fields.get(field))
+    elif field in accepted and record.stored_aliases:
+        aliases = _update_alias_texts(record.stored_aliases, accepted[field])
+        record = replace_aliases(record, aliases, accepted[field])
     if "sources" in accepted and imported.sources is not None:
-        record = replace(record, sources=imported.sources)
+        record = record.with_sources(imported.sources)
     if "state" in accepted and imported.state is not None:
         record = replace(record, state=imported.state, replaced_by=imported.replaced_by)
+    return record
+
+
+def _adopt_statements(record: Record, imported: ImportedRecord) -> Record:
+    """Add what fields, aliases, sources and relations do not show. Nothing that the record has is removed."""
+    if imported.record is None:
+        return record
+    return record.adopt_qualifiers(imported.record).add_statements(imported.record.other_statements)
+
+
+def _apply_further_fields(record: Record, imported: ImportedRecord) -> Record:
+    """Apply the values of further classes. Nobody edits them, so they need no merging."""
+    for name, fields in imported.further_fields.items():
+        record = record.with_class(COLLECTIONS[name], fields)
     return record
 
 

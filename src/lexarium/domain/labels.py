@@ -7,21 +7,18 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from lexarium.domain import languages
 from lexarium.domain.text.characters import reject_control_chars
 
 AliasScope = Literal["exact", "narrow", "broad", "related", "hidden"]
 
 DEFAULT_LANGUAGE = "en"
-_LANGUAGE_TAG = re.compile(r"[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*")
 
 _HTML_ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
 # A character that no text contains.
 _ESCAPED_SEMICOLON = "\0"
 
-
-def is_language_tag(tag: str) -> bool:
-    """Return whether a text has the form of a BCP 47 language tag."""
-    return _LANGUAGE_TAG.fullmatch(tag) is not None
+is_language_tag = languages.is_language_tag
 
 
 def _check_language_tag(tag: str) -> str:
@@ -39,7 +36,7 @@ class Alias(BaseModel):
     lang: Annotated[str, AfterValidator(_check_language_tag)] = Field(
         DEFAULT_LANGUAGE,
         description="Its language, as a BCP 47 tag.",
-        json_schema_extra={"pattern": f"^{_LANGUAGE_TAG.pattern}$"},
+        json_schema_extra={"pattern": f"^{languages.TAG_FORM.pattern}$"},
     )
     scope: AliasScope = Field(
         "exact",

@@ -6,13 +6,13 @@ from typing import Any
 
 from lexarium.domain.edit import to_draft
 from lexarium.domain.labels import Alias
-from lexarium.domain.record import Record, RecordState, Relation
+from lexarium.domain.record import Record, RecordState, Relation, group_targets
 from lexarium.domain.text.characters import name_key
 
 
 def mark_merged(record: Record, survivor_id: str) -> Record:
     """Return a record as merged into another."""
-    return replace(record, state=RecordState.MERGED, replaced_by=survivor_id, relations=frozenset())
+    return replace(record.with_relations(()), state=RecordState.MERGED, replaced_by=survivor_id)
 
 
 def build_survivor_draft(survivor: Record, merged: Record) -> dict[str, Any]:
@@ -24,24 +24,13 @@ def build_survivor_draft(survivor: Record, merged: Record) -> dict[str, Any]:
             seen.add(name_key(alias.text))
             draft["aliases"].append(alias.model_dump())
     relations = frozenset(relation for relation in survivor.relations if relation.target != merged.id)
-    draft["relations"] = replace(survivor, relations=relations | _move_relations(merged, survivor.id)).relation_targets
+    draft["relations"] = group_targets(relations | _move_relations(merged, survivor.id))
     return draft
 
 
 def redirect_merged_targets(record: Record, survivors: Mapping[str, str]) -> Record:
     """Return a record with references to merged records replaced; relations to itself are dropped."""
-    unchanged = {relation for relation in record.relations if relation.target not in survivors}
-    redirected = {relation._replace(target=survivors[relation.target]) for relation in record.relations - unchanged}
-    classes = {
-        name: survivors[record.fields[name]]
-        for name in record.collection.class_fields
-        if record.fields[name] in survivors
-    }
-    return replace(
-        record,
-        fields={**record.fields, **classes},
-        relations=frozenset(unchanged | {relation for relation in redirected if relation.target != record.id}),
-    )
+    return record.redirect_references(survivors) if list_referenced_ids(record) & survivors.keys() else record
 
 
 def list_referenced_ids(record: Record) -> set[str]:
@@ -94,18 +83,19 @@ class MergeEffect:
             if alias in self.before.aliases or alias not in self.after.aliases
         ]
         relations = current.relations - self.added_relations | (self.before.relations - self.after.relations)
-        draft["relations"] = replace(current, relations=relations).relation_targets
+        draft["relations"] = group_targets(relations)
         for name in current.collection.class_fields:
             if current.fields[name] == self.after.fields[name]:
                 draft[name] = self.before.fields[name]
         return draft
 
-    def restore_alias_text(self, record: Record) -> Record:
-        """Return the record with its original alias text, if its aliases are the original ones again."""
-        if record.aliases != self.before.aliases or "alias" not in record.fields:
+    def restore_details(self, record: Record) -> Record:
+        """Return the record with its original qualifiers, and alias text if its aliases are the original ones again."""
+        record = record.adopt_qualifiers(self.before)
+        field = record.collection.alias_field
+        if record.aliases != self.before.aliases or field is None:
             return record
-        fields = {**record.fields, "alias": self.before.fields["alias"]}
-        return replace(record, fields=fields, stored_aliases=self.before.stored_aliases)
+        return record.state_fields({field: self.before.fields[field]}).with_aliases(self.before.stored_aliases)
 
 
 def merges_overlap(earlier: MergeEffect, later: MergeEffect, merged: Record, survivor_id: str) -> bool:

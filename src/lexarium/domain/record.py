@@ -1,7 +1,7 @@
 """Record at one version, and its document in the change log."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -10,12 +10,35 @@ import orjson
 
 from lexarium.domain import cache_tags
 from lexarium.domain.cache_tags import CacheTag
-from lexarium.domain.labels import Alias, parse_aliases, split_alias_texts
+from lexarium.domain.labels import DEFAULT_LANGUAGE, Alias, AliasScope, parse_aliases, split_alias_texts
 from lexarium.domain.rendering import RenderedRecord, render_fields
-from lexarium.domain.schema.collections import COLLECTIONS, Collection
-from lexarium.domain.schema.fields import Fields
+from lexarium.domain.schema.collections import COLLECTIONS, COLLECTIONS_BY_URI, Collection, Fields
 from lexarium.domain.schema.relation_types import Side
+from lexarium.domain.statement import (
+    INTEGER,
+    Node,
+    Reference,
+    Statement,
+    Text,
+    Value,
+    load_statements,
+    normalize,
+    pack_statements,
+)
 from lexarium.domain.text.characters import name_key
+
+SOURCE = "dcterms:source"
+TYPE = "rdf:type"
+# Predicates of references that are no relations.
+_OTHER_REFERENCES = frozenset({SOURCE, TYPE})
+ALIAS_PREDICATES: dict[AliasScope, str] = {
+    "exact": "skos:altLabel",
+    "narrow": "oboInOwl:hasNarrowSynonym",
+    "broad": "oboInOwl:hasBroadSynonym",
+    "related": "oboInOwl:hasRelatedSynonym",
+    "hidden": "skos:hiddenLabel",
+}
+ALIAS_SCOPES = {predicate: scope for scope, predicate in ALIAS_PREDICATES.items()}
 
 
 class Relation(NamedTuple):
@@ -35,6 +58,8 @@ class RelatedRecord(NamedTuple):
     type_name: str
     # Side of the record that it is related to.
     side: Side
+    # None likewise.
+    collection: str | None
 
 
 def sort_related(related: Iterable[RelatedRecord]) -> list[RelatedRecord]:
@@ -87,25 +112,49 @@ class ProposalOrigin:
 
 @dataclass(frozen=True)
 class Record:
-    """Record at one version."""
+    """Record at one version: a set of statements. Fields, aliases, sources and relations are views of them.
+
+    A record may have further classes. They are statements of `rdf:type`, and the values that it has as a member of one
+    are statements with that class as a qualifier.
+    """
 
     collection: Collection
-    # All fields of the collection, in order.
-    fields: Fields
-    # Relations that have this record as their source.
-    relations: frozenset[Relation] = frozenset()
+    id: str
+    # Those with one predicate stand together.
+    statements: tuple[Statement, ...] = ()
     state: RecordState = RecordState.PUBLISHED
     # Replacement of a retired or merged record.
     replaced_by: str | None = None
-    # None if the field `alias` represents them.
-    stored_aliases: tuple[Alias, ...] | None = None
-    # References of the definition.
-    sources: tuple[str, ...] = ()
+    # Values of v-alpha that the server made up, since no statement has them. They are part of no other format.
+    assigned: Fields = field(default_factory=dict)
 
-    @property
-    def id(self) -> str:
-        record_id: str = self.fields["id"]
-        return record_id
+    @cached_property
+    def own_statements(self) -> list[Statement]:
+        """Statements without those that are values of a further class."""
+        return [statement for statement in self.statements if not statement.qualifiers or not _has_class(statement)]
+
+    @cached_property
+    def further_collections(self) -> tuple[Collection, ...]:
+        """Collections of its further classes."""
+        types = [value for predicate, value, _ in self.statements if predicate == TYPE]
+        collections = [COLLECTIONS_BY_URI.get(value.target) for value in types if isinstance(value, Reference)]
+        return tuple(collection for collection in collections if collection and collection is not self.collection)
+
+    @cached_property
+    def fields(self) -> Fields:
+        """All fields of the collection, in the order of v-alpha."""
+        values = {statement.predicate: statement.value for statement in reversed(self.own_statements)}
+        fields: Fields = {"id": self.id}
+        for name, predicate in self.collection.field_predicates.items():
+            value = values.get(predicate)
+            if value is None:
+                fields[name] = self.assigned[name] if name in self.assigned else self.collection.field_defaults[name]
+            else:
+                fields[name] = _to_field(value, self.collection.field_types[name])
+        if not fields["name"]:
+            others = (values[predicate] for predicate in self.collection.name_predicates if predicate in values)
+            fields["name"] = next((_to_field(value, str) for value in others), "")
+        return fields
 
     @cached_property
     def rendered(self) -> RenderedRecord:
@@ -119,8 +168,62 @@ class Record:
         return text
 
     @cached_property
+    def stored_aliases(self) -> tuple[Alias, ...]:
+        """Aliases with statements of their own."""
+        return tuple(
+            Alias.model_construct(text=value.text, lang=value.lang or DEFAULT_LANGUAGE, scope=ALIAS_SCOPES[predicate])
+            for predicate, value, _ in self.own_statements
+            if predicate in ALIAS_SCOPES and isinstance(value, Text)
+        )
+
+    @cached_property
     def aliases(self) -> tuple[Alias, ...]:
-        return parse_aliases(self.fields.get("alias", "")) if self.stored_aliases is None else self.stored_aliases
+        """All aliases. The field `alias` has those in the default language, unless they have their own statements."""
+        stored = self.stored_aliases
+        if any(alias.lang == DEFAULT_LANGUAGE for alias in stored):
+            return stored
+        return parse_aliases(self.fields.get(self.collection.alias_field or "", "")) + stored
+
+    @cached_property
+    def sources(self) -> tuple[str, ...]:
+        """References of the definition."""
+        values = (value for predicate, value, _ in self.own_statements if predicate == SOURCE)
+        return tuple(value[0] for value in values if not isinstance(value, Node))
+
+    @cached_property
+    def relations(self) -> frozenset[Relation]:
+        """Relations that have this record as their source."""
+        names = self.collection.relation_names
+        for collection in self.further_collections:
+            names = collection.relation_names | names
+        return frozenset(
+            Relation(self.id, names.get(predicate, predicate), value.target)
+            for predicate, value, _ in self.own_statements
+            if isinstance(value, Reference) and self._is_relation_predicate(predicate)
+        )
+
+    @cached_property
+    def other_statements(self) -> tuple[Statement, ...]:
+        """Statements of its own that are in none of the other views."""
+        seen: set[str] = set()
+        others = []
+        field_predicates = self.collection.field_predicates.values()
+        for statement in self.own_statements:
+            predicate = statement.predicate
+            if predicate in field_predicates and predicate not in seen:
+                seen.add(predicate)
+            elif isinstance(statement.value, Node) or not (
+                predicate in ALIAS_SCOPES or predicate in _OTHER_REFERENCES or self._is_relation(statement)
+            ):
+                others.append(statement)
+        return tuple(others)
+
+    def _is_relation(self, statement: Statement) -> bool:
+        is_reference = isinstance(statement.value, Reference) and self._is_relation_predicate(statement.predicate)
+        return is_reference and not _has_class(statement)
+
+    def _is_relation_predicate(self, predicate: str) -> bool:
+        return predicate not in self.collection.id_predicates and predicate not in _OTHER_REFERENCES
 
     @property
     def relation_targets(self) -> dict[str, list[str]]:
@@ -137,54 +240,297 @@ class Record:
         }
         return tags | {cache_tags.record_tag(relation.target) for relation in self.relations}
 
+    def has_text(self, field: str, text: str) -> bool:
+        """Return whether a field has a text where an integer belongs, which `fields` has as 0."""
+        predicate = self.collection.field_predicates.get(field)
+        is_integer = predicate is not None and self.collection.field_types[field] is int
+        return is_integer and any(item[:2] == (predicate, Text(text)) for item in self.own_statements)
+
+    def state_fields(self, values: Fields) -> "Record":
+        """Return the record with statements that give fields these values."""
+        changed = {name: value for name, value in values.items() if self.fields[name] != value or name in self.assigned}
+        statements, empty = _split_values(self.collection, changed)
+        shown = self._find_shown(self.collection.field_predicates[name] for name in changed)
+        record = self._replace(shown.__contains__, statements)
+        return replace(record, assigned={**self._keep_assigned(changed), **empty})
+
+    def _find_shown(self, predicates: Iterable[str]) -> set[Statement]:
+        """Return the statements that fields show: the first of each predicate."""
+        shown = {statement.predicate: statement for statement in reversed(self.own_statements)}
+        return {shown[predicate] for predicate in predicates if predicate in shown}
+
+    def drop_fields(self, names: Iterable[str]) -> "Record":
+        """Return the record without statements or assigned values of these fields."""
+        record = self._restate({self.collection.field_predicates[name] for name in names})
+        return replace(record, assigned=self._keep_assigned(names))
+
+    def _keep_assigned(self, names: Iterable[str]) -> Fields:
+        dropped = set(names)
+        return {name: value for name, value in self.assigned.items() if name not in dropped}
+
+    def assign_fields(self, values: Fields) -> "Record":
+        """Return the record with values that the server sets. Where a statement has the field, it is replaced."""
+        stated = {statement.predicate for statement in self.own_statements}
+        predicates = self.collection.field_predicates
+        own = {name: value for name, value in values.items() if predicates[name] not in stated}
+        record = self.state_fields({name: value for name, value in values.items() if name not in own})
+        return replace(record, assigned={**record.assigned, **own})
+
+    def with_aliases(self, aliases: Iterable[Alias]) -> "Record":
+        """Return the record with other statements of aliases. The field `alias` stays."""
+        statements = [Statement(ALIAS_PREDICATES[alias.scope], Text(alias.text, alias.lang)) for alias in aliases]
+        return self._restate(ALIAS_SCOPES, statements)
+
+    def with_sources(self, sources: Iterable[str]) -> "Record":
+        """Return the record with other sources. Statements of those that stay are kept."""
+        wanted = tuple(sources)
+        if wanted == self.sources:
+            return self
+        existing = {item.value[0]: item for item in self.own_statements if item.predicate == SOURCE}
+        return self._restate({SOURCE}, [existing.get(text, Statement(SOURCE, Text(text))) for text in wanted])
+
+    def with_relations(self, relations: Iterable[Relation]) -> "Record":
+        """Return the record with other relations. Statements of those that stay are kept."""
+        wanted = frozenset(relations)
+        if wanted == self.relations:
+            return self
+        predicates = self.collection.relation_predicates
+        for collection in self.further_collections:
+            predicates = collection.relation_predicates | predicates
+
+        def to_pair(relation: Relation) -> tuple[str, Value]:
+            return predicates.get(relation.relation, relation.relation), Reference(relation.target)
+
+        dropped = set(map(to_pair, self.relations - wanted))
+        added = [Statement(*to_pair(relation)) for relation in sorted(wanted - self.relations)]
+        return self._replace(lambda item: self._is_relation(item) and item[:2] in dropped, added)
+
+    def redirect_references(self, targets: Mapping[str, str]) -> "Record":
+        """Return the record with other targets of its references; relations to itself are dropped."""
+        statements = []
+        for statement in self.statements:
+            predicate, value, _ = statement
+            if isinstance(value, Reference) and value.target in targets and predicate not in _OTHER_REFERENCES:
+                if targets[value.target] == self.id and self._is_relation(statement):
+                    continue
+                statements.append(statement._replace(value=Reference(targets[value.target])))
+            else:
+                statements.append(statement)
+        return replace(self, statements=normalize(statements))
+
+    def adopt_qualifiers(self, other: "Record") -> "Record":
+        """Return the record with the qualifiers that another edition of it has of the same statements."""
+        qualified = {statement[:2]: statement for statement in other.statements if statement.qualifiers}
+        if not qualified:
+            return self
+        statements = [item if item.qualifiers else qualified.get(item[:2], item) for item in self.statements]
+        return replace(self, statements=normalize(statements))
+
+    def add_statements(self, statements: Iterable[Statement]) -> "Record":
+        """Return the record with further statements."""
+        return replace(self, statements=normalize((*self.statements, *statements)))
+
+    def with_class(self, collection: Collection, fields: Fields) -> "Record":
+        """Return the record as one of a further class too, with these values there."""
+        type_statement = _state_class(collection)
+        qualifiers = (type_statement,)
+        statements, _ = _split_values(collection, fields)
+        predicates = {collection.field_predicates[name] for name in fields if name in collection.field_predicates}
+        return self._replace(
+            lambda item: item == type_statement or (item.qualifiers == qualifiers and item.predicate in predicates),
+            [type_statement, *(statement._replace(qualifiers=qualifiers) for statement in statements)],
+        )
+
+    def as_member(self, collection: Collection) -> "Record":
+        """Return the record as its collection or one of its further classes has it.
+
+        A relation belongs to its collection if that declares it, else to the further classes.
+        """
+        if collection is self.collection:
+            return self
+        qualifiers, slots = (_state_class(collection),), self.collection.schema_class.slots_by_predicate
+        statements = [
+            statement._replace(qualifiers=()) if statement.qualifiers == qualifiers else statement
+            for statement in self.statements
+            if statement.qualifiers == qualifiers or (self._is_relation(statement) and statement.predicate not in slots)
+        ]
+        return replace(self, collection=collection, statements=tuple(statements), assigned={})
+
+    def _restate(self, predicates: Container[str], statements: Sequence[Statement] = ()) -> "Record":
+        """Return the record with other statements of these predicates."""
+        return self._replace(lambda item: item.predicate in predicates and not _has_class(item), statements)
+
+    def _replace(self, is_replaced: Callable[[Statement], bool], statements: Sequence[Statement]) -> "Record":
+        """Return the record with others instead of some of its statements. Equal values keep their qualifiers."""
+        kept: list[Statement] = []
+        replaced: dict[tuple[str, Value], Statement] = {}
+        for statement in self.statements:
+            if is_replaced(statement):
+                replaced[statement.predicate, statement.value] = statement
+            else:
+                kept.append(statement)
+        restated = [replaced.get((statement.predicate, statement.value), statement) for statement in statements]
+        # Predicates stay where they were. Values of further classes come after those of the collection.
+        places = {statement.predicate: place for place, statement in enumerate(self.statements)}
+        ordered = sorted(kept + restated, key=lambda item: (places.get(item.predicate, len(places)), _has_class(item)))
+        return replace(self, statements=normalize(ordered))
+
     def to_document(self, origin: ProposalOrigin | None = None) -> bytes:
         """Return the JSON document for the log, with the proposal behind the change, if any."""
         document: dict[str, Any] = {
+            "id": self.id,
             "state": self.state,
-            "record": orjson.Fragment(self.rendered.body),
-            "relations": self.relation_targets,
+            "statements": pack_statements(self.statements),
         }
+        if self.assigned:
+            document["assigned"] = self.assigned
         if self.replaced_by is not None:
             document["replaced_by"] = self.replaced_by
-        if self.stored_aliases is not None:
-            document["aliases"] = [alias.model_dump() for alias in self.stored_aliases]
-        if self.sources:
-            document["sources"] = self.sources
         if origin is not None:
             document["proposed"] = origin
         return orjson.dumps(document)
 
 
-def build_simple_document(body: bytes, relations: frozenset[Relation]) -> bytes:
+def build_record(
+    collection: Collection,
+    fields: Fields,
+    relations: Iterable[Relation] = (),
+    aliases: Iterable[Alias] | None = None,
+    sources: Iterable[str] = (),
+) -> Record:
+    """Return a record that states these fields, relations, aliases and sources."""
+    statements, empty = _split_values(collection, fields)
+    record = Record(collection, fields["id"], tuple(statements), assigned=empty)
+    if aliases is not None:
+        record = record.with_aliases(aliases)
+    return record.with_sources(sources).with_relations(relations)
+
+
+def _state_class(collection: Collection) -> Statement:
+    return Statement(TYPE, Reference(collection.schema_class.uri))
+
+
+def _has_class(statement: Statement) -> bool:
+    """Return whether a statement is a value of a further class."""
+    return bool(statement.qualifiers) and any(qualifier.predicate == TYPE for qualifier in statement.qualifiers)
+
+
+def _split_values(collection: Collection, values: Fields) -> tuple[list[Statement], Fields]:
+    """Return the statements of fields, and the empty values of fields that have a default."""
+    predicates = collection.field_predicates
+    statements = [
+        _to_statement(predicates[name], value, collection)
+        for name, value in values.items()
+        if value not in ("", None) and name in predicates
+    ]
+    return statements, {
+        name: "" for name, value in values.items() if value == "" and name in collection.assigned_fields
+    }
+
+
+def _to_statement(predicate: str, value: str | int, collection: Collection) -> Statement:
+    if isinstance(value, int):
+        return Statement(predicate, Text(str(value), "", INTEGER))
+    return Statement(predicate, Reference(value) if predicate in collection.id_predicates else Text(value))
+
+
+def _to_field(value: Value, field_type: type) -> Any:
+    """Return the value of a field. Nodes count as nothing, and so does what is no integer where one belongs."""
+    if isinstance(value, Node):
+        return field_type()
+    if field_type is str:
+        return value[0]
+    try:
+        return int(value[0])
+    except ValueError:
+        return 0
+
+
+def build_simple_document(collection: Collection, body: bytes, relations: frozenset[Relation]) -> bytes:
     """Return the same as `Record.to_document`, but faster, for a published record with only fields and relations."""
-    targets = orjson.dumps(group_targets(relations)) if relations else b"{}"
-    return b'{"state":"published","record":' + body + b',"relations":' + targets + b"}"
+    fields = orjson.loads(body)
+    predicates, id_predicates = collection.field_predicates, collection.id_predicates
+    statements: dict[str, Any] = {}
+    assigned: Fields = {}
+    for name, value in fields.items():
+        predicate = predicates.get(name)
+        if predicate is None:
+            continue
+        if value != "":
+            statements[predicate] = {"ref": value} if predicate in id_predicates else value
+        elif name in collection.assigned_fields:
+            assigned[name] = value
+    if relations:
+        for name, targets in group_targets(relations).items():
+            references = [{"ref": target} for target in targets]
+            statements[collection.relation_predicates.get(name, name)] = (
+                references[0] if len(references) == 1 else references
+            )
+    document: dict[str, Any] = {"id": fields["id"], "state": "published", "statements": statements}
+    if assigned:
+        document["assigned"] = assigned
+    return orjson.dumps(document)
 
 
 def parse_record(collection: str, document: bytes) -> Record:
-    """Parse a document of the log."""
+    """Parse a document of the log, of the present form or an earlier one."""
     data = orjson.loads(document)
-    fields = data["record"]
-    aliases = data.get("aliases")
+    if "record" in data:
+        return _parse_field_document(COLLECTIONS[collection], data)
     return Record(
         collection=COLLECTIONS[collection],
-        fields=fields,
-        relations=build_relations(fields["id"], data["relations"]),
+        id=data["id"],
+        statements=load_statements(data["statements"]),
         state=RecordState(data["state"]),
         replaced_by=data.get("replaced_by"),
-        stored_aliases=None if aliases is None else tuple(Alias.model_construct(**alias) for alias in aliases),
-        sources=tuple(data.get("sources", ())),
+        assigned=data.get("assigned", {}),
     )
 
 
-def parse_labels(document: bytes) -> list[str]:
+def _parse_field_document(collection: Collection, data: dict[str, Any]) -> Record:
+    """Parse a document of before records were statements."""
+    aliases = data.get("aliases")
+    record = build_record(
+        collection,
+        data["record"],
+        build_relations(data["record"]["id"], data["relations"]),
+        None if aliases is None else [Alias.model_construct(**alias) for alias in aliases],
+        data.get("sources", ()),
+    )
+    return replace(record, state=RecordState(data["state"]), replaced_by=data.get("replaced_by"))
+
+
+def parse_labels(collection: str, document: bytes) -> list[str]:
     """Return the name and aliases in a document of the log, without building the record."""
     data = orjson.loads(document)
-    fields = data["record"]
-    aliases = data.get("aliases")
-    if aliases is None:
-        return [fields["name"], *split_alias_texts(fields.get("alias", ""))]
-    return [fields["name"], *(alias["text"] for alias in aliases)]
+    if "record" in data:
+        fields, aliases = data["record"], data.get("aliases")
+        name, alias = fields["name"], fields.get("alias", "")
+        labels = [] if aliases is None else [(item["text"], item["lang"]) for item in aliases]
+    else:
+        statements, owner = data["statements"], COLLECTIONS[collection]
+        stated_names = (statements[predicate] for predicate in owner.name_predicates if predicate in statements)
+        name = next((text for values in stated_names for text, _ in _iter_texts(values)), "")
+        alias_texts = _iter_texts(statements.get(owner.field_predicates.get(owner.alias_field or "", ""), ""))
+        alias = next((text for text, _ in alias_texts), "")
+        labels = [
+            label
+            for predicate in ALIAS_SCOPES
+            if predicate in statements
+            for label in _iter_texts(statements[predicate])
+        ]
+    if any(lang in ("", DEFAULT_LANGUAGE) for _, lang in labels):
+        alias = ""
+    return [name, *split_alias_texts(alias), *(text for text, _ in labels)]
+
+
+def _iter_texts(values: Any) -> Iterator[tuple[str, str]]:
+    """Yield the texts of packed statements, each with its language, without values of further classes."""
+    for value in values if isinstance(values, list) else (values,):
+        if not isinstance(value, dict):
+            yield str(value), ""
+        elif "text" in value and TYPE not in value.get("qualifiers", ()):
+            yield value["text"], value.get("lang", "")
 
 
 def build_relations(source_id: str, targets_by_type: Mapping[str, Iterable[str]]) -> frozenset[Relation]:

@@ -4,12 +4,11 @@ from typing import NamedTuple
 
 import orjson
 
-from lexarium.domain.schema.collections import Collection
-from lexarium.domain.schema.fields import Fields
+from lexarium.domain.schema.collections import Collection, Fields
 from lexarium.domain.text.characters import name_key, order_key
 
 # Part of every ETag. Increase it when records render to other bytes.
-RENDERING_VERSION = 1
+RENDERING_VERSION = 2
 
 
 class RenderedRecord(NamedTuple):
@@ -24,8 +23,15 @@ class RenderedRecord(NamedTuple):
 
 
 def render_fields(collection: Collection, fields: Fields) -> RenderedRecord:
-    """Render all fields of a record, which must be in the collection's order."""
-    return render_json(collection, fields["id"], fields["name"], orjson.dumps(fields))
+    """Render a record: the fields of v-alpha, or, if its collection has none there, those that are not empty."""
+    names = collection.valpha_field_names or [
+        # `type` is the collection in v-alpha.
+        name
+        for name, value in fields.items()
+        if name == "name" or (value not in ("", None) and name != "type")
+    ]
+    shown = {name: fields[name] for name in names}
+    return render_json(collection, fields["id"], fields["name"], orjson.dumps(shown))
 
 
 def render_json(collection: Collection, record_id: str, name: str, body: bytes) -> RenderedRecord:
@@ -43,7 +49,7 @@ def render_json(collection: Collection, record_id: str, name: str, body: bytes) 
 def get_filter_columns(fields: Fields) -> tuple[str, str, bool]:
     """Return the columns that lists filter by: class id, owner, and whether the record is flagged."""
     get = fields.get
-    return get("id_concept_class", ""), get("id_user", ""), bool(get("flag_for_curator"))
+    return get("id_concept_class", ""), get("id_user", ""), get("flag_for_curator") not in (0, "", "0", None)
 
 
 def parse_body(body: bytes) -> Fields:

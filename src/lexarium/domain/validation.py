@@ -1,6 +1,8 @@
 """Validate drafts; report all problems at once."""
 
+import re
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache, partial
 from typing import Annotated, Any
 
@@ -8,8 +10,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 
 from lexarium.domain.errors import FieldProblem, InvalidInput
 from lexarium.domain.labels import DEFAULT_LANGUAGE, Alias, format_aliases, split_alias_texts
-from lexarium.domain.schema.collections import COLLECTIONS, Collection
-from lexarium.domain.schema.fields import Editable, Fields
+from lexarium.domain.schema.collections import COLLECTIONS, Collection, Fields
+from lexarium.domain.schema.model import Slot
 from lexarium.domain.text.characters import reject_control_chars, reject_direction_controls
 from lexarium.domain.text.limits import InputLimits, get_input_limits
 
@@ -72,18 +74,20 @@ def build_draft_model(name: str) -> type[BaseModel]:
 
 @cache
 def _build_valpha_model(name: str, limits: InputLimits) -> type[BaseModel]:
-    return _create_model(f"{name}_valpha", _editable_definitions(COLLECTIONS[name]))
+    fields = _build_field_definitions(COLLECTIONS[name])
+    valpha_names = COLLECTIONS[name].valpha_field_names
+    return _create_model(f"{name}_valpha", {field: fields[field] for field in fields if field in valpha_names})
 
 
 @cache
 def _build_draft_model(name: str, limits: InputLimits) -> type[BaseModel]:
-    fields = _editable_definitions(COLLECTIONS[name])
-    fields.pop("alias", None)
+    fields = _build_field_definitions(COLLECTIONS[name])
+    fields.pop(COLLECTIONS[name].alias_field or "", None)
     alias = _build_alias_model(limits)
     fields["aliases"] = (
         Annotated[
             list[alias],  # type: ignore[valid-type]
-            AfterValidator(partial(_check_joined_length, COLLECTIONS[name].editable_fields.get("alias"))),
+            AfterValidator(partial(_check_joined_length, COLLECTIONS[name])),
         ],
         Field(default_factory=list, max_length=_MAX_ITEMS, description="Other names, with their language and scope."),
     )
@@ -108,20 +112,22 @@ def _build_alias_model(limits: InputLimits) -> type[Alias]:
     return create_model(Alias.__name__, __base__=Alias, __doc__=Alias.__doc__, text=text)
 
 
-def _editable_definitions(collection: Collection) -> dict[str, Any]:
+def _build_field_definitions(collection: Collection) -> dict[str, Any]:
     fields: dict[str, Any] = {}
-    for name, editable in collection.editable_fields.items():
-        info = collection.fields[name]
-        if info.annotation is int:
-            rule: Any = Annotated[int, AfterValidator(_check_integer_range)]
+    for name, slot in collection.editable_fields.items():
+        default = collection.field_defaults[name]
+        if collection.field_types[name] is int:
+            rule: Any = Annotated[int if default is not None else int | None, AfterValidator(_check_integer_range)]
         else:
-            limit = StringConstraints(max_length=editable.max_length)
+            limit = StringConstraints(max_length=collection.get_max_length(name))
             rule = Annotated[str, limit, AfterValidator(reject_control_chars)]
+            if slot.enum_values or slot.pattern:
+                rule = Annotated[rule, AfterValidator(partial(_check_slot, slot))]
         if name == "name":
             rule = Annotated[rule, AfterValidator(_check_not_blank), AfterValidator(reject_direction_controls)]
-        elif name == "alias":
+        elif name == collection.alias_field:
             rule = Annotated[rule, AfterValidator(_check_alias)]
-        fields[name] = (rule, Field(... if info.is_required() else info.default, description=info.description))
+        fields[name] = (rule, Field(... if name == "name" else default, description=slot.description))
     return fields
 
 
@@ -130,14 +136,24 @@ def _create_model(name: str, fields: dict[str, Any]) -> type[BaseModel]:
     return create_model(title, __config__=ConfigDict(strict=True, extra="forbid"), **fields)
 
 
-def _check_joined_length(alias_field: Editable | None, aliases: list[Alias]) -> list[Alias]:
+def _check_joined_length(collection: Collection, aliases: list[Alias]) -> list[Alias]:
     """Return the aliases; raise ValueError if they are too long for the v-alpha field when joined."""
-    max_length = None if alias_field is None else alias_field.max_length
+    max_length = None if collection.alias_field is None else collection.get_max_length(collection.alias_field)
     length = len(format_aliases(aliases))
     if max_length is not None and length > max_length:
         detail = f"those in {DEFAULT_LANGUAGE} come to {length:,} when joined for `alias`"
         raise ValueError(f"should have at most {max_length:,} characters in all; {detail}.")
     return aliases
+
+
+def _check_slot(slot: Slot, text: str) -> str:
+    """Return the text; raise ValueError if it is neither empty nor one that the slot allows."""
+    values = [value.text for value in slot.enum_values]
+    if text and values and text not in values:
+        raise ValueError(f"should be one of {', '.join(values)}.")
+    if text and slot.pattern and not re.fullmatch(slot.pattern, text):
+        raise ValueError(f"should match {slot.pattern}.")
+    return text
 
 
 def _check_alias(alias: str) -> str:
@@ -152,14 +168,19 @@ def _check_not_blank(text: str) -> str:
     return text
 
 
-def _check_integer_range(number: int) -> int:
-    if abs(number) > _MAX_INTEGER:
+def _check_integer_range(number: int | None) -> int | None:
+    if number is not None and abs(number) > _MAX_INTEGER:
         raise ValueError(f"must be between {-_MAX_INTEGER} and {_MAX_INTEGER}.")
     return number
 
 
 def _to_invalid_input(collection: Collection, error: ValidationError) -> InvalidInput:
-    return InvalidInput(f"This is not a valid {collection.name}.", to_field_problems(error))
+    others = collection.editable_fields.keys() - collection.core_fields
+    problems = [
+        replace(problem, field=f"fields/{problem.field}") if problem.field in others else problem
+        for problem in to_field_problems(error)
+    ]
+    return InvalidInput(f"This is not a valid {collection.name}.", problems)
 
 
 def to_field_problems(error: ValidationError) -> list[FieldProblem]:

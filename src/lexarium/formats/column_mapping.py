@@ -4,8 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from lexarium.domain.errors import FieldProblem, InvalidInput
-from lexarium.domain.schema.collections import COLLECTIONS
-from lexarium.domain.schema.relation_types import RELATION_TYPES
+from lexarium.domain.schema.collections import COLLECTIONS, RELATION_TYPES
 
 # What a column or predicate can be mapped to.
 MAPPING_TARGETS: tuple[str, ...] = (

@@ -4,14 +4,18 @@ import re
 from pathlib import PurePath
 
 from lexarium.domain.errors import LexariumError
+from lexarium.domain.schema.collections import SCHEMA
 from lexarium.formats.registry import FORMATS, Format
 
 # Bytes at the beginning that are looked at.
 SNIFF_BYTES = 1 << 16
 
-_FORMAT_BY_EXTENSION = {extension: entry for entry in FORMATS.values() for extension in entry.extensions}
+# The first format with an extension; `.json` may be others too.
+_FORMAT_BY_EXTENSION = {extension: entry for entry in reversed(FORMATS.values()) for extension in entry.extensions}
 _TABLE_FORMATS = ("csv", "tsv")
 _JSONLD_KEYWORD = re.compile(rb'"@(?:context|graph|id|type)"\s*:')
+_CONTAINER_NAMES = "|".join(SCHEMA.containers).encode()
+_LINKML_START = re.compile(rb'\{\s*"(?:entries"\s*:\s*\[|@type"\s*:\s*"(?:%s)")' % _CONTAINER_NAMES)
 _NTRIPLES_LINE = re.compile(
     rb'(?:<[^>\s]*>|_:\S+)[ \t]+<[^>\s]*>[ \t]+(?:<[^>\s]*>[ \t]*|_:\S+[ \t]*|"[^\n]*)\.[ \t\r]*$', re.MULTILINE
 )
@@ -38,16 +42,17 @@ def detect_format(name: str, head: bytes, *, allow_tables: bool = True) -> Forma
     if by_extension is not None and by_extension.name != "v-alpha":
         return by_extension
     # JSON-LD often has the extension .json too.
-    detected = _detect_by_content(head.lstrip()) if by_extension is None else _detect_json_kind(head.lstrip())
+    detect = _detect_by_content if by_extension is None else _detect_json_kind
+    detected = detect(name.split(".", 1)[0], head.lstrip())
     if detected is None or (detected in _TABLE_FORMATS and not allow_tables):
         message = "has no format that its name or its beginning tells"
         raise UnknownFormatError(f"{message}; give --format, one of {', '.join(FORMATS)}")
     return FORMATS[detected]
 
 
-def _detect_by_content(head: bytes) -> str | None:
+def _detect_by_content(stem: str, head: bytes) -> str | None:
     if head[:1] in (b"[", b"{"):
-        return "obo" if _OBO_LINE.match(head) else _detect_json_kind(head)
+        return "obo" if _OBO_LINE.match(head) else _detect_json_kind(stem, head)
     if head[:1] == b"<" and not _NTRIPLES_LINE.match(head):
         return _detect_xml_kind(head)
     lines = [line for line in head.splitlines() if line.strip() and not line.lstrip().startswith((b"#", b"!"))]
@@ -60,7 +65,10 @@ def _detect_by_content(head: bytes) -> str | None:
     return "csv" if b"," in start or b";" in start else None
 
 
-def _detect_json_kind(head: bytes) -> str:
+def _detect_json_kind(stem: str, head: bytes) -> str:
+    is_named_as_container = stem in SCHEMA.containers and head[:1] == b"{" and b'"@context"' not in head
+    if is_named_as_container or _LINKML_START.match(head):
+        return "linkml"
     if _JSONLD_KEYWORD.search(head):
         return "jsonld"
     first, _, rest = head.partition(b"\n")

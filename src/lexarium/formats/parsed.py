@@ -1,16 +1,15 @@
 """The options of every codec, and the parsed records that it yields."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from lexarium.domain.change import Action
 from lexarium.domain.errors import LexariumError
 from lexarium.domain.labels import Alias
-from lexarium.domain.record import ProposalOrigin, RecordState, Relation
-from lexarium.domain.schema.collections import COLLECTIONS, Collection
-from lexarium.domain.schema.fields import Fields
+from lexarium.domain.record import ProposalOrigin, Record, RecordState, Relation
+from lexarium.domain.schema.collections import COLLECTIONS, Collection, Fields
 from lexarium.domain.schema.relation_types import Side
 from lexarium.domain.vocabulary import Vocabulary
 from lexarium.formats.registry import Format
@@ -44,7 +43,7 @@ class ParsedVersion(NamedTuple):
 
 @dataclass(slots=True)
 class ParsedRecord:
-    """A record as a file states it, with valid types. None means that the file states nothing."""
+    """A record as a file states it. None means that the file states nothing."""
 
     # 0: the warnings are about the whole file.
     line: int
@@ -52,6 +51,8 @@ class ParsedRecord:
     # The IRI or CURIE of a record that is not ours; `fields` has no id then.
     foreign_id: str = ""
     fields: Fields = field(default_factory=dict)
+    # Whether values have the types of their fields. If not, one is a text where an integer belongs.
+    is_typed: bool = True
     # Also None if the field `alias` states them.
     aliases: tuple[Alias, ...] | None = None
     sources: tuple[str, ...] | None = None
@@ -66,11 +67,15 @@ class ParsedRecord:
     is_manual: bool = False
     # Whether `relations` and `replaced_by` contain only ids of ours, whatever they look like.
     targets_are_ids: bool = False
+    # The whole record, if the file states it so; the other attributes are views of it.
+    record: Record | None = None
     # For a file with history: the version. Each version is a record of its own, complete, the oldest first.
     version: ParsedVersion | None = None
     # Reasons to reject the record.
     problems: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    # Warnings about the whole file that are counted together with those of other files.
+    counted_warnings: "WarningCounter | None" = None
     # The column of the problems; 0: unknown.
     column: int = 0
 
@@ -113,6 +118,7 @@ class WriteOptions:
     vocabulary: Vocabulary
     # The exported revision.
     revision: int = 0
+    collections: Sequence[Collection] = ()
 
 
 class WarningCounter:
@@ -122,19 +128,32 @@ class WarningCounter:
         self._counts: Counter[str] = Counter()
         self._examples: dict[str, str] = {}
 
+    def __bool__(self) -> bool:
+        return bool(self._counts)
+
+    def __iter__(self) -> Iterator[str]:
+        """Return an iterator over the messages, without counts."""
+        return iter(self._counts)
+
     def add(self, message: str, example: str = "") -> None:
         """Count a warning; only the first example is kept."""
         self._counts[message] += 1
         self._examples.setdefault(message, example)
 
+    def update(self, other: "WarningCounter") -> None:
+        """Add the counts of another."""
+        self._counts.update(other._counts)
+        self._examples = other._examples | self._examples
+
     def to_parsed_records(self, *other_warnings: str) -> Iterator[ParsedRecord]:
         """Yield all warnings, with their counts, as one record about the whole file, if there are any."""
-        messages = [self._format_message(message, count) for message, count in self._counts.items()]
+        messages = [self.format_message(message) for message in self]
         if other_warnings or messages:
             yield ParsedRecord(0, warnings=[*other_warnings, *messages])
 
-    def _format_message(self, message: str, count: int) -> str:
-        example = self._examples[message]
+    def format_message(self, message: str) -> str:
+        """Return a message with its count and example."""
+        count, example = self._counts[message], self._examples[message]
         if count > 1:
             return f"{message} ({count:,} times{f', first {example}' if example else ''})"
         return f"{message} ({example})" if example else message

@@ -20,8 +20,9 @@ class Format:
     # Exported files get the first.
     extensions: tuple[str, ...]
     codec_module: str
-    # What `write` takes: records in any state, all changes (None: pause), or rendered v-alpha documents.
-    items: Literal["records", "changes", "documents"] = "records"
+    # What `write` takes: records in any state, published records of these collections or with further classes, all
+    # changes (None: pause), or rendered v-alpha documents.
+    items: Literal["records", "members", "changes", "documents"] = "records"
     can_write: bool = True
 
     @property
@@ -36,6 +37,8 @@ FORMATS: dict[str, Format] = {
     for entry in (
         Format("v-alpha", "JSON as a v-alpha server gives it", "application/json", (".json",), "json.valpha",
                "documents"),
+        Format("linkml", "LinkML instances in JSON, of each class by its slots; YAML is read too",
+               "application/vnd.linkml+json", (".json", ".yaml", ".yml"), "json.linkml", "members"),
         Format("jsonl", "JSON Lines: everything, with history", "application/jsonl", (".jsonl", ".ndjson"),
                "json.jsonl", "changes"),
         Format("csv", "Comma-separated values", "text/csv", (".csv",), "tables.codec"),

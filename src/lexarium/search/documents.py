@@ -6,10 +6,8 @@ from zlib import crc32
 
 from tantivy import Document, Filter, Index, Schema, SchemaBuilder, TextAnalyzerBuilder, Tokenizer
 
-from lexarium.domain.labels import split_alias_texts
 from lexarium.domain.record import Record, RecordState
-from lexarium.domain.schema.collections import DEFAULT_SEARCH_COLLECTIONS
-from lexarium.domain.schema.relation_types import RELATION_TYPES
+from lexarium.domain.schema.collections import DEFAULT_SEARCH_COLLECTIONS, RELATION_TYPES
 from lexarium.search.analysis.folding import MAX_WORD_CHARS, fold, stem_words
 from lexarium.search.analysis.plurals import singularize
 
@@ -134,15 +132,13 @@ def list_identifiers(record: Record) -> Iterator[str]:
     if source_code:
         yield f"{source_code}:{record.id.partition('_')[2]}"
     for relation in record.relations:
-        if RELATION_TYPES[relation.relation].target_collection is None:
+        if RELATION_TYPES[relation.relation].is_mapping:
             yield relation.target
 
 
 def list_labels(record: Record) -> list[str]:
-    """Return the name and the texts of the aliases; faster than `record.aliases`."""
-    if record.stored_aliases is None:
-        return [record.fields["name"], *split_alias_texts(record.fields.get("alias", ""))]
-    return [record.fields["name"], *(alias.text for alias in record.stored_aliases)]
+    """Return the name and the texts of the aliases."""
+    return [record.fields["name"], *(alias.text for alias in record.aliases)]
 
 
 def build_initials(words: Iterable[str]) -> list[str]:

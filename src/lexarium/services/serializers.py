@@ -6,10 +6,11 @@ from typing import Any
 import orjson
 
 from lexarium.domain.change import Change
-from lexarium.domain.edit import FieldDiff
+from lexarium.domain.edit import FieldDiff, nest_fields
 from lexarium.domain.proposal import Proposal
 from lexarium.domain.record import Record
-from lexarium.domain.schema.collections import Collection
+from lexarium.domain.schema.collections import COLLECTIONS, Collection
+from lexarium.domain.statement import dump_statements
 from lexarium.domain.timestamps import format_timestamp
 from lexarium.search.annotator import Mention
 from lexarium.services.search.record_search import LabelSuggestion, RecordHit, SearchResult
@@ -18,8 +19,8 @@ from lexarium.services.search.record_search import LabelSuggestion, RecordHit, S
 def list_record_fields(collection: Collection) -> tuple[str, ...]:
     """Return the keys of a serialized record of a collection, in order."""
     leading = ("id", "collection", "version", "state", "replaced_by")
-    own_fields = (name for name in collection.fields if name != "id")
-    return (*leading, *own_fields, "aliases", "sources", "relations", "updated", "updated_by")
+    own_fields = (name for name in collection.core_fields if name != "id")
+    return (*leading, *own_fields, "fields", "aliases", "sources", "relations", "statements", "updated", "updated_by")
 
 
 def serialize_record(change: Change, record: Record | None = None) -> dict[str, Any]:
@@ -31,10 +32,11 @@ def serialize_record(change: Change, record: Record | None = None) -> dict[str, 
         "version": change.version,
         "state": record.state,
         "replaced_by": record.replaced_by,
-        **record.fields,
+        **nest_fields(record.collection, record.fields),
         "aliases": [alias.model_dump() for alias in record.aliases],
         "sources": list(record.sources),
         "relations": record.relation_targets,
+        "statements": dump_statements(record.other_statements),
         "updated": format_timestamp(change.at),
         "updated_by": change.actor,
     }
@@ -94,7 +96,7 @@ def serialize_proposal(proposal: Proposal) -> dict[str, Any]:
         "collection": proposal.collection,
         "record": proposal.record,
         "base_version": proposal.base_version,
-        "change": orjson.loads(proposal.change),
+        "change": nest_fields(COLLECTIONS[proposal.collection], orjson.loads(proposal.change)),
         "by": proposal.author,
         "at": format_timestamp(proposal.made),
         "state": proposal.state,

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Select, exists, func, select
+from sqlalchemy import ColumnElement, Connection, Select, exists, false, func, select, true, union_all
 
 from lexarium.domain.record import RecordState
 from lexarium.store.records import BATCH_SIZE, IS_PUBLISHED, batched, count_rows, page_after
@@ -42,16 +42,19 @@ class IdSample(NamedTuple):
     total: int
 
 
-def find_duplicate_names(connection: Connection, collection: str, limit: int) -> list[RecordName]:
-    """Return the published records of a collection that share a name, by name, for at most `limit` names."""
-    key_query = select(_record.name_key).where(_record.collection == collection).group_by(_record.name_key)
-    key_query = key_query.having(func.count() > 1).order_by(_record.name_key).limit(limit)
-    records_by_key: dict[str, list[RecordName]] = {}
-    for keys in batched(connection.execute(key_query).scalars().all()):
-        query = _SELECT_NAMES.add_columns(_record.name_key)
-        query = query.where(_record.collection == collection, _record.name_key.in_(keys))
-        for record_id, name, name_key in connection.execute(query):
-            records_by_key.setdefault(name_key, []).append(RecordName(record_id, name))
+def find_duplicate_names(connection: Connection, collections: Sequence[str], limit: int) -> list[RecordName]:
+    """Return the published records that share a name within their collection, by name, for at most `limit` names."""
+    is_searched = _record.collection.in_(collections)
+    key_query = select(_record.collection, _record.name_key).where(is_searched, _record.name_key != "")
+    key_query = key_query.group_by(_record.collection, _record.name_key).having(func.count() > 1)
+    key_query = key_query.order_by(_record.collection, _record.name_key).limit(limit)
+    records_by_key: dict[tuple[str, str], list[RecordName]] = {
+        (collection, name_key): [] for collection, name_key in connection.execute(key_query)
+    }
+    for keys in batched(sorted({name_key for _, name_key in records_by_key})):
+        query = _SELECT_NAMES.add_columns(_record.collection, _record.name_key)
+        for record_id, name, *key in connection.execute(query.where(is_searched, _record.name_key.in_(keys))):
+            records_by_key.get((key[0], key[1]), []).append(RecordName(record_id, name))
     return [record for records in records_by_key.values() if len(records) > 1 for record in records]
 
 
@@ -98,6 +101,13 @@ def find_parents(connection: Connection, record_id: str, type_names: Sequence[st
     query = _SELECT_NAMES.join(relation_table, _relation.target == _record.id).limit(BATCH_SIZE)
     query = query.where(_relation.source == record_id, _relation.relation.in_(type_names))
     return [RecordName._make(row) for row in connection.execute(query)]
+
+
+def list_relation_kinds(connection: Connection, record_id: str) -> list[tuple[str, bool]]:
+    """Return the types of the relations that a record has, each with whether the record is the source."""
+    ends = ((_relation.source, true()), (_relation.target, false()))
+    queries = (select(_relation.relation, is_source).where(end == record_id).distinct() for end, is_source in ends)
+    return [(name, bool(is_source)) for name, is_source in connection.execute(union_all(*queries))]
 
 
 def find_neighbors(

@@ -1,8 +1,8 @@
 """Queries of the integrity check."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 from sqlalchemy import Column, Connection, Row, Select, Table, func, select
@@ -11,8 +11,7 @@ from lexarium.domain.account import Origin, Role
 from lexarium.domain.change import Action, Change
 from lexarium.domain.proposal import ProposalState
 from lexarium.domain.rendering import RenderedRecord
-from lexarium.domain.schema.collections import COLLECTIONS
-from lexarium.domain.schema.relation_types import MAPPING_TYPES
+from lexarium.domain.schema.collections import COLLECTIONS, MAPPING_TYPES
 from lexarium.store import schema
 from lexarium.store.change_log import to_change_row
 from lexarium.store.records import BATCH_SIZE, STREAM_OPTIONS, RecordRow, to_record_row
@@ -87,6 +86,31 @@ def count_dangling_relations(connection: Connection) -> int:
     )
     count: int = connection.execute(query).scalar_one()
     return count
+
+
+class RelationCount(NamedTuple):
+    """Relations of one type between records of two collections."""
+
+    source: str
+    relation: str
+    target: str
+    number: int
+    # Id of a record.
+    first_source: str
+
+
+def group_relations(connection: Connection, relation_types: Sequence[str]) -> list[RelationCount]:
+    """Return the relations of some types, counted by the collections of both ends. Both exist."""
+    source, target = record_table.alias(), record_table.alias()
+    key = source.c.collection, relation_table.c.relation, target.c.collection
+    query = (
+        select(*key, func.count(), func.min(relation_table.c.source))
+        .select_from(relation_table)
+        .join(source, source.c.id == relation_table.c.source)
+        .join(target, target.c.id == relation_table.c.target)
+        .where(relation_table.c.relation.in_(relation_types))
+    )
+    return [RelationCount._make(row) for row in connection.execute(query.group_by(*key).order_by(*key))]
 
 
 # Columns and the columns they refer to. Engines enforce some of these, unless the file was altered from outside.

@@ -115,14 +115,14 @@ def find_search_hits(connection: Connection, record_ids: Sequence[str]) -> dict[
 
 
 def iter_bodies_by_target(
-    connection: Connection, relation_type: RelationType, target_id: str
+    connection: Connection, collection: Collection, relation_type: RelationType, target_id: str
 ) -> Iterator[Sequence[bytes]]:
-    """Yield batches of the rendered published records that have a relation to a target, in order."""
+    """Yield batches of the rendered published records of a collection that have a relation to a target, in order."""
     query = (
         select(_record.body)
         .join(relation_table, relation_table.c.source == _record.id)
         .where(relation_table.c.relation == relation_type.name, relation_table.c.target == target_id)
-        .where(_record.collection == relation_type.source_collection)
+        .where(_record.collection == collection.name)
     )
     return _stream_batches(connection, query)
 

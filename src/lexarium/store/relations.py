@@ -9,7 +9,8 @@ import sqlalchemy as sa
 from sqlalchemy import ColumnElement, Connection, Select, bindparam, select, union_all
 
 from lexarium.domain.record import RecordState, RelatedRecord, Relation, sort_related
-from lexarium.domain.schema.relation_types import EXACT_MATCH, RELATION_TYPES, Side
+from lexarium.domain.schema.collections import DERIVED_PATHS, EXACT_MATCH
+from lexarium.domain.schema.relation_types import Side
 from lexarium.store.engine.position_queries import SELECT_POSITION
 from lexarium.store.position import Position
 from lexarium.store.records import IS_PUBLISHED, STREAM_OPTIONS, RecordRow, batched, count_rows
@@ -121,7 +122,7 @@ class RecordWithRelated(NamedTuple):
 
 
 def find_with_related(connection: Connection, record_id: str) -> tuple[Position, RecordWithRelated | None]:
-    """Return the position and, in any collection and state, a record with its related records, or None."""
+    """Return the position and, in any collection and state, a record with its related records of v-alpha, or None."""
     rows = connection.execute(_SELECT_WITH_POSITION, {"identifier": record_id}).all()
     record_row, ends = None, []
     for row in rows:
@@ -139,7 +140,7 @@ def find_with_related(connection: Connection, record_id: str) -> tuple[Position,
 def find_related_in_range(
     connection: Connection, collection: str, after: SortKey, last: SortKey
 ) -> dict[str, list[RelatedRecord]]:
-    """Do the same for the published records of a collection after one sort key and up to another.
+    """Return the related records of v-alpha for those of a collection after one sort key and up to another.
 
     Much faster than by ids, each of which would be sent to the database.
     """
@@ -148,10 +149,10 @@ def find_related_in_range(
 
 
 def _group_related(rows: Iterable[Sequence[Any]]) -> dict[str, list[RelatedRecord]]:
-    related_by_id: dict[str, list[RelatedRecord]] = defaultdict(list)
+    # As sets: several ways along two relations may end at one record.
+    related_by_id: dict[str, dict[RelatedRecord, None]] = defaultdict(dict)
     for side, near, far, type_name, name, collection in rows:
-        if collection is None or collection == _OTHER_COLLECTION[side][type_name]:
-            related_by_id[near].append(RelatedRecord(far, name, type_name, side))
+        related_by_id[near][RelatedRecord(far, name, type_name, side, collection)] = None
     return {record_id: sort_related(related) for record_id, related in related_by_id.items()}
 
 
@@ -162,11 +163,37 @@ def _select_ends(near: Side, far: Side) -> Select[Any]:
     return select(*columns).join_from(relation_table, record_table, is_far_end, isouter=True)
 
 
+def _select_far_ends(path: str) -> Select[Any]:
+    """Do the same for the records at the end of two relations, given as `FIRST/SECOND`."""
+    first, second = path.split("/")
+    next_table = relation_table.alias(f"next_{second.lower()}")
+    following = next_table.c
+    middle_table = record_table.alias(f"middle_{second.lower()}")
+    middle = middle_table.c
+    is_middle = (middle.id == _relation.target) & (middle.state == RecordState.PUBLISHED)
+    is_next = (following.source == _relation.target) & (following.relation == second)
+    is_far_end = (_record.id == following.target) & IS_PUBLISHED
+    side: ColumnElement[str] = sa.literal_column("'source'")
+    type_name: ColumnElement[str] = sa.literal_column(f"'{path}'")
+    return (
+        select(side, _relation.source, following.target, type_name, _record.name, _record.collection)
+        .join_from(relation_table, middle_table, is_middle)
+        .join(next_table, is_next)
+        .join(record_table, is_far_end, isouter=True)
+        .where(_relation.relation == first)
+    )
+
+
 # Joined selects of related records, by the side of the record itself.
 _ENDS: dict[Side, Select[Any]] = {
     "source": _select_ends("source", "target"),
     "target": _select_ends("target", "source"),
 }
+# The same with those that v-alpha lists along two relations.
+_VALPHA_ENDS: list[tuple[Side, Select[Any]]] = [
+    *_ENDS.items(),
+    *(("source", _select_far_ends(path)) for path in DERIVED_PATHS),
+]
 _own_table = record_table.alias("own")
 _own_record = _own_table.c
 _sort_key = sa.tuple_(_own_record.order_key, _own_record.id)
@@ -176,29 +203,21 @@ _IS_IN_RANGE = (
     & (_sort_key > sa.tuple_(bindparam("after_key"), bindparam("after_id")))
     & (_sort_key <= sa.tuple_(bindparam("until_key"), bindparam("until_id")))
 )
-# Collection of the record at the far end, by the side of the near one and the relation type.
-_OTHER_COLLECTION: dict[Side, dict[str, str | None]] = {
-    "source": {name: relation_type.target_collection for name, relation_type in RELATION_TYPES.items()},
-    "target": {name: relation_type.source_collection for name, relation_type in RELATION_TYPES.items()},
-}
-
-
 # Built once: building a statement costs more than running it. Both sides are one round trip.
 _RELATED_BY_IDS = union_all(
     *(ends.where(_relation[near].in_(bindparam("identifiers", expanding=True))) for near, ends in _ENDS.items())
 )
 _RELATED_IN_RANGE = union_all(
-    *(ends.join(_own_table, _own_table.c.id == _relation[near]).where(_IS_IN_RANGE) for near, ends in _ENDS.items())
+    *(ends.join(_own_table, _own_table.c.id == _relation[near]).where(_IS_IN_RANGE) for near, ends in _VALPHA_ENDS)
 )
+# With types, since PostgreSQL takes a null under DISTINCT for text.
+_NO_VALUES = [sa.cast(sa.null(), column.type) for column in (_record.state, _record.version, _record.body)]
 _RECORD_AND_RELATED = union_all(
     select(
         *(sa.null().label(name) for name in ("side", "near", "far", "relation", "name")),
         *(_record.collection, _record.state, _record.version, _record.body),
     ).where(_record.id == bindparam("identifier")),
-    *(
-        ends.add_columns(sa.null(), sa.null(), sa.null()).where(_relation[near] == bindparam("identifier"))
-        for near, ends in _ENDS.items()
-    ),
+    *(ends.add_columns(*_NO_VALUES).where(_relation[near] == bindparam("identifier")) for near, ends in _VALPHA_ENDS),
 ).subquery()
 # Always at least one row, which has the position.
 _SELECT_WITH_POSITION = SELECT_POSITION.add_columns(*_RECORD_AND_RELATED.c).join_from(

@@ -183,7 +183,9 @@ def list_changed_labels(connection: Connection, seq: int, revision: int, limit: 
     query = query.where(_change.seq > seq, _change.seq <= revision, ~_is_superseded(revision))
     rows = connection.execute(query.order_by(_change.seq).limit(limit))
     return [
-        ChangedLabels(seq, record_id, collection, parse_labels(document) if state == RecordState.PUBLISHED else [])
+        ChangedLabels(
+            seq, record_id, collection, parse_labels(collection, document) if state == RecordState.PUBLISHED else []
+        )
         for seq, record_id, collection, state, document in rows
     ]
 

@@ -1,173 +1,292 @@
-"""Collections: the kinds of record, with their fields, id prefixes and relation types."""
+"""Collections: the classes of the Cognitive Atlas schema, with their fields, id prefixes and relation types."""
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeVar
+from typing import Any
 
-from pydantic import BaseModel
-from pydantic.fields import FieldInfo
+from lexarium.domain.schema.linkml import load_builtin_schema
+from lexarium.domain.schema.model import SchemaClass, Slot
+from lexarium.domain.schema.predicates import SlotRole
+from lexarium.domain.schema.relation_types import (
+    RelationList,
+    RelationType,
+    build_relation_list,
+    build_relation_types,
+    iter_relation_slots,
+    list_range,
+    name_relation,
+)
+from lexarium.domain.text.limits import get_input_limits
+from lexarium.domain.text.nouns import pluralize
 
-from lexarium.domain.schema import fields, relation_types
-from lexarium.domain.schema.fields import Editable, IdReference, SearchHit, TimestampText
-from lexarium.domain.schema.relation_types import RELATION_TYPES, RelationList, RelationType
+Fields = dict[str, Any]
 
-_Annotation = TypeVar("_Annotation")
+SCHEMA = load_builtin_schema("cognitive-atlas")
+RELATION_TYPES = build_relation_types(SCHEMA)
+HIERARCHICAL_TYPES = tuple(name for name, relation_type in RELATION_TYPES.items() if relation_type.is_hierarchical)
+MAPPING_TYPES = tuple(relation_type for relation_type in RELATION_TYPES.values() if relation_type.is_mapping)
+EXACT_MATCH = RELATION_TYPES["exactMatch"]
+MEASUREDBY = RELATION_TYPES["MEASUREDBY"]
+PARTOF = RELATION_TYPES["PARTOF"]
+RELATED = RELATION_TYPES["RELATED"]
+
+# v-alpha's search collection shows the first four fields of terms.
+_SEARCH_HIT_LENGTH = 4
+SEARCH_HIT_NUMBER_KEY = "ID(c)"
 
 
-@dataclass(frozen=True)
+# Compared by identity, as classes are.
+@dataclass(frozen=True, eq=False)
 class Collection:
-    """Kind of record."""
+    """Kind of record: a class of the schema."""
 
     name: str
-    description: str
-    model: type[BaseModel]
-    # New records get the first.
-    id_prefixes: tuple[str, ...]
-    # Sort by name ignoring case, then id; otherwise by id alone. Always by code point.
-    sort_by_name: bool = True
-    in_valpha: bool = True
-    relation_lists: tuple[RelationList, ...] = ()
-    # Records with this id prefix are in v-alpha's search collection.
-    search_hit_prefix: str | None = None
+    schema_class: SchemaClass
+
+    @property
+    def label(self) -> str:
+        """Noun for one record."""
+        return self.schema_class.label
 
     @cached_property
-    def fields(self) -> dict[str, FieldInfo]:
-        """Fields in the order of rendering."""
-        return self.model.model_fields
+    def plural(self) -> str:
+        """Noun for several records."""
+        return pluralize(self.label)
+
+    @property
+    def description(self) -> str:
+        return self.schema_class.description
+
+    @property
+    def is_auxiliary(self) -> bool:
+        """Return whether its records are not counted, searched or annotated by default."""
+        return self.schema_class.auxiliary
+
+    @property
+    def id_prefixes(self) -> tuple[str, ...]:
+        """Starts of ids. New records get the first."""
+        return self.schema_class.id_prefixes
+
+    @property
+    def in_valpha(self) -> bool:
+        return self.schema_class.in_valpha
+
+    @property
+    def sort_by_name(self) -> bool:
+        """Return whether records are sorted by name ignoring case, then id; otherwise by id alone."""
+        return self.schema_class.sort_by_name
+
+    @property
+    def search_hit_prefix(self) -> str | None:
+        """Prefix of the ids that are in v-alpha's search collection."""
+        return self.schema_class.search_hit_prefix
 
     @cached_property
-    def field_names(self) -> tuple[str, ...]:
-        return tuple(self.fields)
+    def fields(self) -> dict[str, Slot]:
+        """Slots with one value that is no relation: those of v-alpha in its order, then the others."""
+        relations = {slot.name for slot in iter_relation_slots(self.schema_class)}
+        fields = {slot.name: slot for slot in self.schema_class.valpha_fields}
+        return fields | {
+            name: slot
+            for name, slot in self.schema_class.slots.items()
+            if name not in relations and not slot.multivalued and name not in fields
+        }
+
+    @cached_property
+    def valpha_field_names(self) -> tuple[str, ...]:
+        """Fields of the v-alpha list shape, in its order. Empty if the collection has no such shape."""
+        return tuple(slot.name for slot in self.schema_class.valpha_fields)
+
+    @cached_property
+    def core_fields(self) -> tuple[str, ...]:
+        """Fields of the v-alpha list shape; without one, id, name, definition and aliases.
+
+        v1 has the others under `fields`. Tables, OBO and RDF have none of them.
+        """
+        roles = (SlotRole.DEFINITION, SlotRole.ALIAS)
+        core = (name for name, slot in self.fields.items() if name in ("id", "name") or slot.role in roles)
+        return self.valpha_field_names or tuple(core)
 
     @cached_property
     def field_types(self) -> dict[str, type]:
         """Python type of each field: `str` or `int`."""
-        return {name: int if info.annotation is int else str for name, info in self.fields.items()}
+        return {name: int if slot.range == "integer" else str for name, slot in self.fields.items()}
+
+    @cached_property
+    def field_predicates(self) -> dict[str, str]:
+        """Predicates of the fields other than the id, in order."""
+        return {name: slot.predicate for name, slot in self.fields.items() if name != "id"}
+
+    @cached_property
+    def name_predicates(self) -> tuple[str, ...]:
+        """Predicates of names. The first that a record has is its name."""
+        return tuple(slot.predicate for slot in self.schema_class.slots_by_role[SlotRole.NAME])
+
+    @cached_property
+    def field_defaults(self) -> dict[str, str | int | None]:
+        """Values of fields that a record does not have. An integer that v-alpha does not need has none."""
+        return {name: self._get_default(name, slot) for name, slot in self.fields.items()}
+
+    def _get_default(self, name: str, slot: Slot) -> str | int | None:
+        default = slot.valpha_default if name in self.valpha_field_names else None
+        if self.field_types[name] is str:
+            return default or ""
+        return int(default or 0) if name in self.valpha_field_names else None
+
+    @cached_property
+    def assigned_fields(self) -> tuple[str, ...]:
+        """Fields that have a value in v-alpha even where nobody has stated one."""
+        return tuple(name for name in self.valpha_field_names if name != "id" and not self.fields[name].editable)
+
+    @cached_property
+    def relation_slots(self) -> dict[str, str]:
+        """Relation types by the name of the slot."""
+        return {slot.name: name_relation(slot) for slot in iter_relation_slots(self.schema_class)}
+
+    @cached_property
+    def relation_predicates(self) -> dict[str, str]:
+        """Predicates of relation types."""
+        return {name_relation(slot): slot.predicate for slot in iter_relation_slots(self.schema_class)}
+
+    @cached_property
+    def relation_names(self) -> dict[str, str]:
+        """Relation types by predicate."""
+        return {predicate: name for name, predicate in self.relation_predicates.items()}
+
+    @cached_property
+    def id_predicates(self) -> frozenset[str]:
+        """Predicates of the fields that hold ids of records."""
+        return frozenset(self.field_predicates[name] for name in self.class_fields)
 
     @cached_property
     def search_hit_end(self) -> bytes:
         """Bytes after the search hit in a rendered record. Values cannot contain them, since quotes are escaped."""
-        return f',"{list(self.fields)[len(SEARCH_HIT_FIELDS)]}":'.encode()
+        return f',"{self.valpha_field_names[_SEARCH_HIT_LENGTH]}":'.encode()
 
     @cached_property
-    def editable_fields(self) -> dict[str, Editable]:
-        """Fields that people edit."""
-        return self._fields_with(Editable)
+    def editable_fields(self) -> dict[str, Slot]:
+        """Fields that people edit. The server sets all others."""
+        return {name: slot for name, slot in self.fields.items() if slot.editable and name != "id"}
+
+    def get_max_length(self, field: str) -> int | None:
+        """Return the maximum number of characters of a field, or None if it is not a text."""
+        slot, limits = self.fields[field], get_input_limits()
+        if self.field_types[field] is int:
+            return None
+        if slot.max_length is not None:
+            return slot.max_length
+        if slot.role is SlotRole.NAME:
+            return limits.name
+        return limits.alias if slot.role is SlotRole.ALIAS else limits.definition
 
     @cached_property
-    def id_fields(self) -> dict[str, IdReference]:
-        """Fields that hold ids."""
-        return self._fields_with(IdReference)
+    def id_fields(self) -> dict[str, str]:
+        """Prefixes of the ids in fields that hold one."""
+        return {name: slot.id_prefix for name, slot in self.fields.items() if slot.id_prefix}
 
     @cached_property
-    def class_fields(self) -> tuple[str, ...]:
-        """Fields that hold ids of records."""
-        return tuple(name for name, reference in self.id_fields.items() if reference.collection)
+    def class_fields(self) -> dict[str, str]:
+        """Fields that hold ids of records, and the collection of those."""
+        return {name: list_range(SCHEMA, slot)[0] for name, slot in self.fields.items() if slot.is_reference}
 
     @cached_property
-    def timestamp_fields(self) -> dict[str, TimestampText]:
+    def timestamp_fields(self) -> tuple[str, ...]:
         """Text fields that hold a timestamp."""
-        return self._fields_with(TimestampText)
+        return tuple(name for name, slot in self.fields.items() if slot.range == "datetime")
 
     @cached_property
     def definition_field(self) -> str | None:
         """Field that holds the definition, if any."""
-        return next((name for name, editable in self.editable_fields.items() if editable.limit == "definition"), None)
+        return self._find_field(SlotRole.DEFINITION)
 
     @cached_property
-    def hierarchy_type(self) -> RelationType | None:
-        """First hierarchical relation type within the collection, if any."""
-        for relation_type in RELATION_TYPES.values():
-            ends = {relation_type.source_collection, relation_type.target_collection}
-            if relation_type.is_hierarchical and ends == {self.name}:
-                return relation_type
-        return None
+    def alias_field(self) -> str | None:
+        """Field that holds aliases in one text, if any."""
+        return self._find_field(SlotRole.ALIAS)
+
+    def _find_field(self, role: SlotRole) -> str | None:
+        return next((name for name, slot in self.fields.items() if slot.role is role), None)
 
     @cached_property
     def relation_types(self) -> dict[str, RelationType]:
         """Relation types that have records of this collection as their source."""
-        return {
-            name: relation_type
-            for name, relation_type in RELATION_TYPES.items()
-            if relation_type.source_collection in (None, self.name)
-        }
-
-    def _fields_with(self, annotation_type: type[_Annotation]) -> dict[str, _Annotation]:
-        annotations = ((name, annotation) for name, info in self.fields.items() for annotation in info.metadata)
-        return {name: annotation for name, annotation in annotations if isinstance(annotation, annotation_type)}
+        return {name: RELATION_TYPES[name] for name in self.relation_predicates}
 
     @cached_property
-    def relation_lists_by_key(self) -> dict[str, RelationList]:
-        return {relation_list.key: relation_list for relation_list in self.relation_lists}
+    def hierarchy_type(self) -> RelationType | None:
+        """First hierarchical relation type within the collection, if any."""
+        return next((RELATION_TYPES[name] for name in HIERARCHICAL_TYPES_BY_COLLECTION.get(self.name, ())), None)
 
-    @property
+    @cached_property
+    def relation_lists(self) -> dict[str, RelationList]:
+        """Lists of related records in the v-alpha `?id=` shape, by key."""
+        lists = (build_relation_list(SCHEMA, self.schema_class, item) for item in self.schema_class.valpha_lists)
+        return {relation_list.key: relation_list for relation_list in lists}
+
+    @cached_property
     def is_class_collection(self) -> bool:
         """Return whether records of any collection have a record of this one as their class."""
-        return any(
-            reference.collection == self.name
-            for collection in COLLECTIONS.values()
-            for reference in collection.id_fields.values()
-        )
+        return any(self.name in collection.class_fields.values() for collection in COLLECTIONS.values())
 
-
-CONCEPT = Collection(
-    "concept",
-    "A mental process or structure that can be studied.",
-    fields.Term,
-    ("trm",),
-    search_hit_prefix="trm",
-    relation_lists=(
-        RelationList(
-            "relationships",
-            (relation_types.KINDOF, relation_types.PARTOF),
-            ("source", "target"),
-            directions={"source": "parent", "target": "child"},
-        ),
-    ),
-)
-TASK = Collection(
-    "task",
-    "What people are asked to do so that concepts can be measured.",
-    fields.Term,
-    ("trm", "tsk"),
-    search_hit_prefix="trm",
-    relation_lists=(
-        RelationList("concepts", (relation_types.ASSERTS,), ("source",), id_key="concept_id"),
-        RelationList("contrasts", (relation_types.HASCONTRAST,), ("source",), shows_relationship=False),
-    ),
-)
-DISORDER = Collection(
-    "disorder",
-    "A disorder of mind or brain.",
-    fields.Disorder,
-    ("dso",),
-    sort_by_name=False,
-    relation_lists=(RelationList("disorders", (relation_types.ISA,), ("source",)),),
-)
-CONTRAST = Collection(
-    "contrast",
-    "A comparison of conditions within a task, by which concepts are measured.",
-    fields.Contrast,
-    ("cnt",),
-    in_valpha=False,
-    relation_lists=(RelationList("concepts", (relation_types.MEASUREDBY,), ("target",)),),
-)
-CONCEPT_CLASS = Collection(
-    "concept_class", "A class that concepts and tasks are sorted into.", fields.ConceptClass, ("ctp",), in_valpha=False
-)
 
 COLLECTIONS: dict[str, Collection] = {
-    collection.name: collection for collection in (CONCEPT, TASK, DISORDER, CONTRAST, CONCEPT_CLASS)
+    name: Collection(name, schema_class) for name, schema_class in SCHEMA.collections.items()
 }
+# By the URI of the class.
+COLLECTIONS_BY_URI: dict[str, Collection] = {
+    collection.schema_class.uri: collection for collection in COLLECTIONS.values()
+}
+# By the name of the class and by that of its container, as LinkML data have it.
+COLLECTIONS_BY_TYPE: dict[str, Collection] = {
+    collection.schema_class.name: collection for collection in COLLECTIONS.values()
+} | {
+    container: COLLECTIONS[SCHEMA.classes[class_name].collection]
+    for container, attributes in SCHEMA.containers.items()
+    for class_name in attributes.values()
+}
+CONCEPT = COLLECTIONS["concept"]
+TASK = COLLECTIONS["task"]
+DISORDER = COLLECTIONS["disorder"]
+CONTRAST = COLLECTIONS["contrast"]
+CONCEPT_CLASS = COLLECTIONS["concept_class"]
+
+
+def find_collection(name: str) -> Collection | None:
+    """Return a collection by its name, that of its class, or that of its container."""
+    return COLLECTIONS.get(name) or COLLECTIONS_BY_TYPE.get(name)
+
+
+# Hierarchical relation types within each collection that has any.
+HIERARCHICAL_TYPES_BY_COLLECTION: dict[str, tuple[str, ...]] = {
+    collection: names
+    for collection in COLLECTIONS
+    if (
+        names := tuple(
+            name for name in HIERARCHICAL_TYPES if collection in RELATION_TYPES[name].targets.get(collection, ())
+        )
+    )
+}
+
+# Ways along two relations to the records of v-alpha lists, such as `HASCONTRAST/HASDIFFERENCE`.
+DERIVED_PATHS: tuple[str, ...] = tuple(
+    type_name
+    for collection in COLLECTIONS.values()
+    for relation_list in collection.relation_lists.values()
+    for type_name, _ in relation_list.paths
+    if "/" in type_name
+)
 
 DEFINITION_FIELDS: frozenset[str] = frozenset(
     collection.definition_field for collection in COLLECTIONS.values() if collection.definition_field
 )
 
-# Collections that are searched by default.
-DEFAULT_SEARCH_COLLECTIONS: tuple[str, ...] = tuple(
-    collection.name for collection in COLLECTIONS.values() if collection.in_valpha
+ALIAS_FIELDS: frozenset[str] = frozenset(
+    collection.alias_field for collection in COLLECTIONS.values() if collection.alias_field
 )
 
-SEARCH_HIT_FIELDS: tuple[str, ...] = tuple(SearchHit.model_fields)
-SEARCH_HIT_NUMBER_KEY = "ID(c)"
+# Collections that are searched by default.
+DEFAULT_SEARCH_COLLECTIONS: tuple[str, ...] = tuple(
+    name for name, collection in COLLECTIONS.items() if not collection.is_auxiliary
+)
+
+SEARCH_HIT_FIELDS: tuple[str, ...] = CONCEPT.valpha_field_names[:_SEARCH_HIT_LENGTH]

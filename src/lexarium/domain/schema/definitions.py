@@ -401,7 +401,7 @@ CLASS_ANNOTATIONS: dict[str, Parser] = {
     "valpha_search_prefix": parse_text,
 }
 SLOT_ANNOTATIONS: dict[str, Parser] = {
-    **dict.fromkeys(("role", "inverse_label", "id_prefix", "relation", "valpha_default"), parse_text),
+    **dict.fromkeys(("role", "inverse_label", "id_prefix", "prefix", "relation", "valpha_default"), parse_text),
     **dict.fromkeys(("hierarchical", "editable", "separated"), _parse_flag),
     **dict.fromkeys(("order", "max_length"), _parse_integer),
 }

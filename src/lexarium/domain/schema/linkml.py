@@ -345,6 +345,7 @@ class _SchemaBuilder:
             editable=annotations.get("editable", not values["identifier"]),
             max_length=annotations.get("max_length"),
             id_prefix=annotations.get("id_prefix"),
+            prefix=annotations.get("prefix"),
             separated=annotations.get("separated", False),
             relation=annotations.get("relation"),
             valpha_default=annotations.get("valpha_default"),

@@ -74,6 +74,8 @@ class Slot:
     max_length: int | None = None
     # Start of the ids that values have, such as `usr`.
     id_prefix: str | None = None
+    # Prefix of the bundled table by which values are links, such as `PMID`.
+    prefix: str | None = None
     # Several texts in one, separated by semicolons or commas.
     separated: bool = False
     # Name of the relation type in v-alpha and v1, such as `KINDOF`.

@@ -1,27 +1,91 @@
-"""Relation types, and the relation lists of the v-alpha `?id=` shape."""
+"""Relation types of the collections, as slots declare them, and the relation lists of the v-alpha `?id=` shape."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Literal
+from typing import Literal, NamedTuple
+
+from lexarium.domain.schema.model import Schema, SchemaClass, Slot, ValphaList, ValphaStep
+from lexarium.domain.schema.predicates import SlotRole
 
 Side = Literal["source", "target"]
+
+_DIRECTIONS: dict[Side, str] = {"source": "parent", "target": "child"}
 
 
 @dataclass(frozen=True)
 class RelationType:
-    """Type of relation from a source to a target."""
+    """Type of relation from a source to a target. One that no slot declares has its predicate as name and label."""
 
     name: str
-    # None for any collection.
-    source_collection: str | None
-    # None for external targets: IRIs or CURIEs.
-    target_collection: str | None
     label: str
-    # Empty for external targets.
+    # Label of the opposite direction.
     inverse_label: str = ""
     # The target is the broader record, and there should be no cycles.
     is_hierarchical: bool = False
+    # Targets are IRIs or CURIEs of other vocabularies.
+    is_mapping: bool = False
+    # Collections of the targets, by the collection of the source.
+    targets: Mapping[str, tuple[str, ...]] = field(default_factory=dict, compare=False)
+
+    @property
+    def sources(self) -> dict[str, tuple[str, ...]]:
+        """Collections of the sources, by the collection of the target."""
+        names = {name: None for targets in self.targets.values() for name in targets}
+        return {name: tuple(source for source, targets in self.targets.items() if name in targets) for name in names}
+
+
+class RelationTypes(dict[str, RelationType]):
+    """Relation types by name. Names that are not declared give a type too."""
+
+    def __missing__(self, name: str) -> RelationType:
+        return RelationType(name, name, f"{name} of")
+
+
+def build_relation_types(schema: Schema) -> RelationTypes:
+    """Return the relation types of a schema: its slots that refer to records or other vocabularies."""
+    types = RelationTypes()
+    for schema_class in schema.collections.values():
+        for slot in iter_relation_slots(schema_class):
+            name = name_relation(slot)
+            if name not in types:
+                types[name] = RelationType(
+                    name, slot.label, slot.inverse_label, slot.hierarchical, slot.role is SlotRole.MAPPING, {}
+                )
+            targets = types[name].targets
+            assert isinstance(targets, dict)
+            targets[schema_class.collection] = list_range(schema, slot)
+    return types
+
+
+def iter_relation_slots(schema_class: SchemaClass) -> Iterable[Slot]:
+    """Return the slots of a class that hold relations. A reference that is a field of v-alpha is none."""
+    fields = {slot.name for slot in schema_class.valpha_fields}
+    return (slot for slot in schema_class.slots.values() if slot.is_reference and slot.name not in fields)
+
+
+def name_relation(slot: Slot) -> str:
+    """Return the name of the relation type that a slot holds."""
+    return slot.relation or slot.name
+
+
+def list_range(schema: Schema, slot: Slot) -> tuple[str, ...]:
+    """Return the collections that values of a slot may be in; none for other vocabularies."""
+    return tuple(
+        name
+        for name, schema_class in schema.collections.items()
+        if slot.range == schema_class.name or slot.range in schema_class.ancestors
+    )
+
+
+class RelationPath(NamedTuple):
+    """Way from a record to related ones: by relations of one type, or of several in turn."""
+
+    # Names of relation types, joined by `/`.
+    type_name: str
+    # Side of the record itself.
+    side: Side
+    # Collections of the related records.
+    collections: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -29,46 +93,44 @@ class RelationList:
     """List of related records in the v-alpha `?id=` shape."""
 
     key: str
-    relation_types: tuple[RelationType, ...]
-    # Sides of the relation on which the record itself may be.
-    sides: tuple[Side, ...]
-    id_key: str = "id"
+    id_key: str
     # Whether entries have a `relationship`.
-    shows_relationship: bool = True
-    # Value of `direction` in entries, by the side of the record itself.
-    directions: Mapping[Side, str] = field(default_factory=dict)
+    shows_relationship: bool
+    # Value of `direction` in entries, by the side of the record itself; empty if entries have none.
+    directions: Mapping[Side, str]
+    paths: Mapping[tuple[str, Side], RelationPath]
 
-    @cached_property
-    def type_names(self) -> frozenset[str]:
-        return frozenset(relation_type.name for relation_type in self.relation_types)
+    @property
+    def is_derived(self) -> bool:
+        """Return whether the list follows from relations of other records."""
+        return any("/" in path.type_name for path in self.paths.values())
 
 
-KINDOF = RelationType("KINDOF", "concept", "concept", "kind of", "has kind", is_hierarchical=True)
-PARTOF = RelationType("PARTOF", "concept", "concept", "part of", "has part", is_hierarchical=True)
-RELATED = RelationType("RELATED", "concept", "concept", "related to", "related to")
-ISA = RelationType("ISA", "disorder", "disorder", "is a", "includes", is_hierarchical=True)
-ASSERTS = RelationType("ASSERTS", "task", "concept", "asserts", "asserted by")
-HASCONTRAST = RelationType("HASCONTRAST", "task", "contrast", "has contrast", "contrast of")
-MEASUREDBY = RelationType("MEASUREDBY", "concept", "contrast", "measured by", "measures")
+def build_relation_list(schema: Schema, schema_class: SchemaClass, valpha_list: ValphaList) -> RelationList:
+    """Return the list that an annotation of a class declares."""
+    paths = [_build_path(schema, schema_class, steps) for steps in valpha_list.paths]
+    return RelationList(
+        valpha_list.key,
+        valpha_list.entry_keys[0],
+        "relationship" in valpha_list.entry_keys,
+        _DIRECTIONS if "direction" in valpha_list.entry_keys else {},
+        {(path.type_name, path.side): path for path in paths},
+    )
 
-# SKOS mappings to other vocabularies.
-MAPPING_TYPES = tuple(
-    RelationType(f"{kind}Match", None, None, f"{kind} match")
-    for kind in ("exact", "close", "broad", "narrow", "related")
-)
-EXACT_MATCH = MAPPING_TYPES[0]
 
-RELATION_TYPES: dict[str, RelationType] = {
-    relation_type.name: relation_type
-    for relation_type in (KINDOF, PARTOF, RELATED, ISA, ASSERTS, HASCONTRAST, MEASUREDBY, *MAPPING_TYPES)
-}
-
-HIERARCHICAL_TYPES = tuple(
-    relation_type.name for relation_type in RELATION_TYPES.values() if relation_type.is_hierarchical
-)
-
-HIERARCHICAL_TYPES_BY_COLLECTION: dict[str, tuple[str, ...]] = {
-    collection: tuple(name for name in HIERARCHICAL_TYPES if RELATION_TYPES[name].target_collection == collection)
-    for collection in (RELATION_TYPES[name].target_collection for name in HIERARCHICAL_TYPES)
-    if collection is not None
-}
+def _build_path(schema: Schema, schema_class: SchemaClass, steps: tuple[ValphaStep, ...]) -> RelationPath:
+    [first, *further] = steps
+    if first.inverse:
+        holders = [
+            holder
+            for holder in schema.collections.values()
+            if first.slot in holder.slots and schema_class.collection in list_range(schema, holder.slots[first.slot])
+        ]
+        names = tuple(holder.collection for holder in holders)
+        return RelationPath(name_relation(holders[0].slots[first.slot]), "target", names)
+    slot = schema_class.slots[first.slot]
+    names = list_range(schema, slot)
+    if not further:
+        return RelationPath(name_relation(slot), "source", names)
+    rest = _build_path(schema, schema.collections[names[0]], tuple(further))
+    return RelationPath(f"{name_relation(slot)}/{rest.type_name}", "source", rest.collections)

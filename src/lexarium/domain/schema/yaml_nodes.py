@@ -11,7 +11,7 @@ import yaml
 
 # A schema needs six levels.
 MAX_DEPTH = 50
-# Nodes of a document, those that aliases repeat included: a schema with 2,000 slots has 30,000.
+# Nodes of a schema, those that aliases repeat included: a schema with 2,000 slots has 30,000.
 MAX_NODES = 200_000
 
 # Libraries without libyaml have the slower loader alone.
@@ -64,10 +64,10 @@ class YamlMapping:
 YamlNode = YamlScalar | YamlSequence | YamlMapping
 
 
-def parse_yaml(text: str) -> YamlNode | None:
+def parse_yaml(text: str, max_nodes: int = MAX_NODES) -> YamlNode | None:
     """Parse one YAML document; return None if it is empty. Raise `InvalidYaml` at the first syntax error."""
     try:
-        return _TreeBuilder(yaml.parse(text, Loader=_LOADER)).build()
+        return _TreeBuilder(yaml.parse(text, Loader=_LOADER), max_nodes).build()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         detail = f"{error.context}, {error.problem}" if error.context and error.problem else error.problem
@@ -90,8 +90,9 @@ def _get_code_point(error: Any) -> int:
 class _TreeBuilder:
     """Build the tree of one document."""
 
-    def __init__(self, events: Iterator[Any]) -> None:
+    def __init__(self, events: Iterator[Any], max_nodes: int) -> None:
         self._events = events
+        self._max_nodes = max_nodes
         self._anchors: dict[str, YamlNode | None] = {}
         # Number of nodes so far, and of those below each anchor.
         self._node_count = 0
@@ -105,7 +106,7 @@ class _TreeBuilder:
                 document_count += 1
                 if document_count > 1:
                     line = event.start_mark.line + 1
-                    raise InvalidYaml(line, "A second document begins here; a schema is a single one.")
+                    raise InvalidYaml(line, "A second document begins here; only one is read.")
                 root = self._build_node(next(self._events), 0)
         return root
 
@@ -135,8 +136,8 @@ class _TreeBuilder:
 
     def _count_nodes(self, count: int, line: int) -> None:
         self._node_count += count
-        if self._node_count > MAX_NODES:
-            raise InvalidYaml(line, f"The document has more than {MAX_NODES:,} values.")
+        if self._node_count > self._max_nodes:
+            raise InvalidYaml(line, f"The document has more than {self._max_nodes:,} values.")
 
     def _build_mapping(self, line: int, depth: int) -> YamlMapping:
         mapping = YamlMapping(line)

@@ -1,7 +1,7 @@
 """JSON Lines: every version of every record with all its metadata, in the order of the change log."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, BinaryIO, get_args
 
 import orjson
@@ -9,14 +9,15 @@ import orjson
 from lexarium.domain.change import Action, Change
 from lexarium.domain.identifiers import MAX_TARGET_BYTES, is_id_too_long
 from lexarium.domain.labels import DEFAULT_LANGUAGE, Alias, AliasScope, is_language_tag
-from lexarium.domain.record import ProposalOrigin, RecordState, Relation
+from lexarium.domain.record import ProposalOrigin, Record, RecordState, Relation
 from lexarium.domain.schema.collections import Collection
+from lexarium.domain.statement import normalize, parse_statements
 from lexarium.domain.text.characters import find_unstorable_char
 from lexarium.formats.json import valpha
 from lexarium.formats.parsed import ParsedRecord, ParsedVersion, ParseError, ReadOptions, WriteOptions
 
 # Raise this when an older Lexarium would misread the output.
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 _MAX_LINE_BYTES = 64 << 20
 _MAX_INT64 = 2**63 - 1
@@ -66,7 +67,7 @@ def read(stream: BinaryIO, options: ReadOptions) -> Iterator[ParsedRecord]:
             yield ParsedRecord(line_number, column=1, problems=[problem])
         elif "lexarium" in document:
             yield _parse_header(line_number, document, options)
-        elif "record" not in document:
+        elif "statements" not in document and "record" not in document:
             yield valpha.parse_object(line_number, document, options)
         else:
             yield _parse_version_line(line_number, document, options)
@@ -92,14 +93,36 @@ def _parse_version_line(line_number: int, document: dict[str, Any], options: Rea
     collection = options.collection or options.parse_collection("collection", document.get("collection"), record)
     if collection is None:
         return record
-    if not isinstance(document["record"], dict):
-        record.problems.append("its record is not an object")
-        return record
     record.collection = collection.name
-    valpha.parse_fields(collection, document["record"], record)
+    if "statements" in document:
+        _parse_statements(collection, document, record)
+    elif isinstance(document["record"], dict):
+        valpha.parse_fields(collection, document["record"], record)
+    else:
+        record.problems.append("its record is not an object")
     if not record.problems:
         _VersionParser(collection, document, record).parse()
     return record
+
+
+def _parse_statements(collection: Collection, document: dict[str, Any], record: ParsedRecord) -> None:
+    record_id, assigned = document.get("id"), document.get("assigned", {})
+    if not isinstance(record_id, str) or not record_id:
+        record.problems.append("it has no id")
+        return
+    types = collection.field_types
+    if not isinstance(assigned, dict) or not all(type(value) is types.get(name) for name, value in assigned.items()):
+        record.problems.append(f"assigned of {record_id} is not an object of fields of a {collection.name}")
+        return
+    try:
+        statements = normalize(parse_statements(document["statements"]))
+    except ValueError as error:
+        record.problems.append(f"statements of {record_id} {error}")
+        return
+    stated = Record(collection, record_id, statements, assigned=assigned)
+    predicates = {statement.predicate for statement in stated.own_statements}
+    names = ["id", *(name for name, predicate in collection.field_predicates.items() if predicate in predicates)]
+    record.record, record.fields = stated, {name: stated.fields[name] for name in names}
 
 
 class _VersionParser:
@@ -121,9 +144,17 @@ class _VersionParser:
         else:
             self._add_problem("state", f"is none of {', '.join(RecordState)}")
         record.replaced_by = self._get_text("replaced_by", None)
-        record.aliases = self._parse_aliases()
-        record.sources = tuple(self._get_texts("sources", self._document.get("sources", [])))
-        self._parse_relations()
+        if record.record is None:
+            record.aliases = self._parse_aliases()
+            record.sources = tuple(self._get_texts("sources", self._document.get("sources", [])))
+            self._parse_relations()
+        else:
+            record.record = replace(
+                record.record, state=record.state or RecordState.PUBLISHED, replaced_by=record.replaced_by
+            )
+            record.aliases, record.sources = record.record.stored_aliases or None, record.record.sources
+            record.relations = sorted(record.record.relations)
+            record.complete_relations = [(name, "source") for name in sorted(self._collection.relation_types)]
         if "version" in self._document:
             self._parse_version()
 
@@ -138,7 +169,7 @@ class _VersionParser:
                 self._add_problem("relations", f"has {name!r}, which is no relation of a {self._collection.name}")
                 continue
             for target in self._get_texts(f"relations/{name}", targets):
-                is_internal = relation_types[name].target_collection is not None
+                is_internal = not relation_types[name].is_mapping
                 if not target or (is_id_too_long(target) if is_internal else len(target.encode()) > MAX_TARGET_BYTES):
                     self._add_problem(f"relations/{name}", "has a target that is empty or too long")
                 self._record.relations.append(Relation(self._id, name, target))

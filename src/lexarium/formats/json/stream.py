@@ -1,10 +1,10 @@
-"""Iterate over the objects of a JSON document: those of its top-level array, or the one that it is."""
+"""Iterate over the objects of a JSON document: those of its top-level array, or the one that it is or contains."""
 
 import codecs
 import json
 import re
 from collections.abc import Iterator
-from typing import Any, BinaryIO
+from typing import IO, Any, BinaryIO
 
 import orjson
 
@@ -27,28 +27,46 @@ def iter_objects(stream: BinaryIO) -> Iterator[tuple[int, dict[str, Any]]]:
     if cursor.peek() == "{":
         yield cursor.line, cursor.read_object()
     elif cursor.peek() == "[":
-        cursor.skip()
-        has_more = cursor.peek() != "]"
-        while has_more:
-            yield from cursor.read_flat_objects()
-            yield cursor.line, cursor.read_object()
-            has_more = cursor.peek() == ","
-            if has_more:
-                cursor.skip()
-                cursor.peek()
-        if cursor.peek() != "]":
-            raise cursor.error("a comma or the end of the array was expected")
-        cursor.skip()
+        yield from cursor.iter_array()
     else:
         raise cursor.error("this is not JSON that holds records; an array of objects was expected")
-    if cursor.peek():
-        raise cursor.error("nothing was expected after the end of the document")
+    cursor.expect_end()
+
+
+def iter_members(stream: IO[bytes], array_key: str) -> Iterator[tuple[int, str, Any]]:
+    """Yield the line, key and value of each member of the object that a document is; raise ParseError.
+
+    The value of `array_key` is an iterator over the objects of an array, as `iter_objects` yields them.
+    """
+    cursor = _JsonCursor(stream)
+    cursor.expect("{", "this is not a JSON object")
+    has_more = cursor.peek() != "}"
+    while has_more:
+        cursor.peek()
+        line, key = cursor.line, cursor.read_key()
+        cursor.expect(":", "a colon was expected")
+        if key == array_key:
+            if cursor.peek() != "[":
+                raise cursor.error(f"{array_key} is not an array of objects")
+            objects = cursor.iter_array()
+            yield line, key, objects
+            # The rest, if the caller did not want it.
+            for _ in objects:
+                pass
+        else:
+            cursor.peek()
+            yield line, key, cursor.read_value()
+        has_more = cursor.peek() == ","
+        if has_more:
+            cursor.skip()
+    cursor.expect("}", "a comma or the end of the object was expected")
+    cursor.expect_end()
 
 
 class _JsonCursor:
     """A position in the document, with a window of text around it."""
 
-    def __init__(self, stream: BinaryIO) -> None:
+    def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream
         self._decode = codecs.getincrementaldecoder("utf-8-sig")().decode
         self._window = ""
@@ -73,6 +91,37 @@ class _JsonCursor:
         """Consume the character that `peek` returned."""
         self._position += 1
 
+    def expect(self, char: str, reason: str) -> None:
+        """Consume a character and white space before it; raise ParseError if another follows."""
+        if self.peek() != char:
+            raise self.error(reason)
+        self.skip()
+
+    def expect_end(self) -> None:
+        """Raise ParseError unless nothing but white space follows."""
+        if self.peek():
+            raise self.error("nothing was expected after the end of the document")
+
+    def iter_array(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Read the array of objects that begins here; yield each with its line."""
+        self.skip()
+        has_more = self.peek() != "]"
+        while has_more:
+            yield from self.read_flat_objects()
+            yield self.line, self.read_object()
+            has_more = self.peek() == ","
+            if has_more:
+                self.skip()
+                self.peek()
+        self.expect("]", "a comma or the end of the array was expected")
+
+    def read_key(self) -> str:
+        """Read the key of a member, which begins here."""
+        if self._window[self._position : self._position + 1] != '"':
+            raise self.error("a key in double quotes was expected")
+        key: str = self.read_value()
+        return key
+
     def read_flat_objects(self) -> Iterator[tuple[int, dict[str, Any]]]:
         """Read the objects in the window, with their lines, up to one that is nested or incomplete.
 
@@ -94,6 +143,11 @@ class _JsonCursor:
         """Read the object that begins here."""
         if self._window[self._position : self._position + 1] != "{":
             raise self.error("an object, one record, was expected")
+        value: dict[str, Any] = self.read_value()
+        return value
+
+    def read_value(self) -> Any:
+        """Read the value that begins here."""
         while True:
             try:
                 value, end = _decoder.raw_decode(self._window, self._position)
@@ -106,8 +160,10 @@ class _JsonCursor:
                 raise self.error("the record is nested too deeply") from None
             except ValueError:
                 raise self.error("the record holds a number with too many digits") from None
+            if end == len(self._window) and self._read_more():
+                # A number may go on.
+                continue
             self._advance_to(end)
-            assert isinstance(value, dict)
             return value
 
     def error(self, reason: str) -> ParseError:

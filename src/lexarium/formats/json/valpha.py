@@ -10,9 +10,8 @@ import orjson
 
 from lexarium.domain.identifiers import MAX_ID_BYTES, has_prefix, is_id_too_long
 from lexarium.domain.record import RelatedRecord, Relation
-from lexarium.domain.schema.collections import COLLECTIONS, SEARCH_HIT_NUMBER_KEY, Collection
-from lexarium.domain.schema.fields import Fields
-from lexarium.domain.schema.relation_types import RelationList, Side
+from lexarium.domain.schema.collections import COLLECTIONS, SEARCH_HIT_NUMBER_KEY, Collection, Fields
+from lexarium.domain.schema.relation_types import RelationList
 from lexarium.domain.text.characters import find_unstorable_char
 from lexarium.domain.timestamps import is_timestamp
 from lexarium.formats.json.stream import iter_objects
@@ -20,14 +19,19 @@ from lexarium.formats.parsed import ParsedRecord, ReadOptions, WriteOptions
 
 _MIN_INT64, _MAX_INT64 = -(2**63), 2**63 - 1
 _TYPE_NAMES = {str: "text", int: "a whole number"}
+# Fields of the list shape and their types. A collection without a list shape has all of its fields.
+_FIELD_TYPES: dict[str, dict[str, type]] = {
+    name: {field: collection.field_types[field] for field in collection.valpha_field_names or collection.fields}
+    for name, collection in COLLECTIONS.items()
+}
 # For each collection: its fields in order, without values; their types; the names of integer fields.
 _FIELD_TEMPLATES: dict[str, tuple[Fields, list[type], list[str]]] = {
     name: (
-        dict.fromkeys(collection.field_names),
-        list(collection.field_types.values()),
-        [field for field, field_type in collection.field_types.items() if field_type is int],
+        dict.fromkeys(field_types),
+        list(field_types.values()),
+        [field for field, field_type in field_types.items() if field_type is int],
     )
-    for name, collection in COLLECTIONS.items()
+    for name, field_types in _FIELD_TYPES.items()
 }
 # All dates but the 29th of February, which a pattern cannot check.
 _MONTH_DAY_PATTERN = "(?:(?:0[1-9]|1[0-2])-(?:0[1-9]|1\\d|2[0-8])|(?:0[13-9]|1[0-2])-(?:29|30)|(?:0[13578]|1[02])-31)"
@@ -37,8 +41,10 @@ _TIMESTAMP_PATTERN = f"\\d{{4}}-{_MONTH_DAY_PATTERN}T(?:[01]\\d|2[0-3])(?::[0-5]
 def _build_valid_pattern(collection: Collection) -> tuple[Callable[[Fields], Any], re.Pattern[str]]:
     """Return a getter of the fields with a form, and a pattern for their values; faster than to check each."""
     patterns = {"id": f"(?:{'|'.join(collection.id_prefixes)})_[0-9A-Za-z]+"}
-    patterns |= {name: f"(?:{reference.prefix}_[0-9A-Za-z]+)?" for name, reference in collection.id_fields.items()}
-    patterns |= dict.fromkeys(collection.timestamp_fields, _TIMESTAMP_PATTERN)
+    fields = _FIELD_TYPES[collection.name]
+    prefixes = collection.id_fields
+    patterns |= {name: f"(?:{prefixes[name]}_[0-9A-Za-z]+)?" for name in fields if name in prefixes}
+    patterns |= {name: _TIMESTAMP_PATTERN for name in fields if name in collection.timestamp_fields}
     patterns["name"] = "(?s:.+)"
     return itemgetter(*patterns), re.compile("\n".join(patterns.values()), re.ASCII)
 
@@ -60,6 +66,9 @@ def parse_object(line: int, document: dict[str, Any], options: ReadOptions) -> P
     collection = options.collection or options.parse_collection("type", document.get("type"), record)
     if collection is not None:
         record.collection = collection.name
+        # Indicators have a field of this name.
+        if "type" in _FIELD_TYPES[collection.name] and document.get("type") == collection.name:
+            document = {key: value for key, value in document.items() if key != "type"}
         parse_fields(collection, document, record)
     return record
 
@@ -71,11 +80,12 @@ def render_detail(collection: Collection, body: bytes, related: Sequence[Related
 
 def _render_relations(collection: Collection, related: Sequence[RelatedRecord]) -> bytes:
     suffix: dict[str, Any] = {"type": collection.name}
-    for relation_list in collection.relation_lists:
+    for relation_list in collection.relation_lists.values():
         suffix[relation_list.key] = [
             _build_entry(relation_list, target)
             for target in related
-            if target.type_name in relation_list.type_names and target.side in relation_list.sides
+            if (path := relation_list.paths.get((target.type_name, target.side))) is not None
+            and (target.collection is None or target.collection in path.collections)
         ]
     return b"," + orjson.dumps(suffix)[1:]
 
@@ -112,12 +122,13 @@ def parse_fields(collection: Collection, values: dict[str, Any], record: ParsedR
     if record.problems:
         return
     _add_format_warnings(collection, record)
-    if len(values) == len(collection.field_types) == len(record.fields):
+    field_types = _FIELD_TYPES[collection.name]
+    if len(values) == len(field_types) == len(record.fields):
         return
     for key, value in values.items():
-        if key in collection.relation_lists_by_key:
-            _parse_relations(collection.relation_lists_by_key[key], record_id, value, record)
-        elif key not in collection.field_types and key not in ("type", SEARCH_HIT_NUMBER_KEY):
+        if key in collection.relation_lists:
+            _parse_relations(collection.relation_lists[key], record_id, value, record)
+        elif key not in field_types and key not in ("type", SEARCH_HIT_NUMBER_KEY):
             record.warnings.append(f"{key} of {record_id} is not a field of {collection.name}; it was left out")
 
 
@@ -140,10 +151,10 @@ def _parse_fields_fast(collection: Collection, values: dict[str, Any], record: P
 
 
 def _parse_fields_slow(collection: Collection, values: dict[str, Any], record: ParsedRecord) -> None:
-    for name, expected in collection.field_types.items():
+    for name, expected in _FIELD_TYPES[collection.name].items():
         value = values.get(name)
         if value is None:
-            if name != "id":
+            if name in collection.valpha_field_names:
                 record.warnings.append(f"{values['id']} has no {name}; it was filled")
             continue
         problem = _check_type(value, expected)
@@ -164,17 +175,17 @@ def _add_format_warnings(collection: Collection, record: ParsedRecord) -> None:
     """Warn about values that a v-alpha server may hold, but users may not enter."""
     fields = record.fields
     get_values, pattern = _VALID_PATTERNS[collection.name]
-    if len(fields) == len(collection.field_types) and pattern.fullmatch("\n".join(get_values(fields))):
+    if len(fields) == len(_FIELD_TYPES[collection.name]) and pattern.fullmatch("\n".join(get_values(fields))):
         return
     record_id = fields["id"]
     if not has_prefix(record_id, collection.id_prefixes):
         record.warnings.append(f"the id {record_id} does not have the form of a {collection.name}'s")
     if fields.get("name") == "":
         record.warnings.append(f"{record_id} has an empty name")
-    for name, reference in collection.id_fields.items():
+    for name, prefix in collection.id_fields.items():
         value = fields.get(name)
-        if value and not has_prefix(value, (reference.prefix,)):
-            record.warnings.append(f"{name} of {record_id} does not have the form {reference.prefix}_…: {value}")
+        if value and not has_prefix(value, (prefix,)):
+            record.warnings.append(f"{name} of {record_id} does not have the form {prefix}_…: {value}")
     for name in collection.timestamp_fields:
         value = fields.get(name)
         if value is not None and not is_timestamp(value):
@@ -185,6 +196,8 @@ def _parse_relations(relation_list: RelationList, record_id: str, value: Any, re
     if not isinstance(value, list):
         record.problems.append(f"{relation_list.key} of {record_id} is not a list")
         return
+    if relation_list.is_derived:
+        return
     for entry in value:
         relation = _parse_relation(relation_list, record_id, entry)
         if relation is None:
@@ -192,9 +205,7 @@ def _parse_relations(relation_list: RelationList, record_id: str, value: Any, re
             record.problems.append(f"{relation_list.key} of {record_id} has an entry that cannot be read: {text}")
         else:
             record.relations.append(relation)
-    record.complete_relations += [
-        (relation_type.name, side) for relation_type in relation_list.relation_types for side in relation_list.sides
-    ]
+    record.complete_relations += relation_list.paths
 
 
 def _parse_relation(relation_list: RelationList, record_id: str, entry: Any) -> Relation | None:
@@ -203,12 +214,12 @@ def _parse_relation(relation_list: RelationList, record_id: str, entry: Any) -> 
     target = entry.get(relation_list.id_key)
     if not isinstance(target, str) or not target or find_unstorable_char(target) or is_id_too_long(target):
         return None
-    name = entry.get("relationship") if relation_list.shows_relationship else relation_list.relation_types[0].name
-    if name not in relation_list.type_names:
-        return None
-    sides: Sequence[Side] = relation_list.sides
-    if relation_list.directions:
-        sides = [side for side, direction in relation_list.directions.items() if direction == entry.get("direction")]
-    if not sides:
-        return None
-    return Relation(record_id, name, target) if sides[0] == "source" else Relation(target, name, record_id)
+    relationship, direction = entry.get("relationship"), entry.get("direction")
+    for type_name, side in relation_list.paths:
+        if relation_list.shows_relationship and type_name != relationship:
+            continue
+        if not relation_list.directions or relation_list.directions[side] == direction:
+            return (
+                Relation(record_id, type_name, target) if side == "source" else Relation(target, type_name, record_id)
+            )
+    return None

@@ -8,7 +8,7 @@ from typing import IO, BinaryIO
 from lexarium.domain.identifiers import has_prefix
 from lexarium.domain.labels import Alias
 from lexarium.domain.record import Record, RecordState
-from lexarium.domain.schema.relation_types import MAPPING_TYPES
+from lexarium.domain.schema.collections import MAPPING_TYPES
 from lexarium.domain.timestamps import is_timestamp
 from lexarium.domain.vocabulary import Vocabulary
 from lexarium.formats.foreign_ids import format_id
@@ -165,7 +165,7 @@ def _format_mappings(record: Record) -> Iterator[str]:
     for target in dict.fromkeys(relation.target for relation in close_mappings):
         yield f"xref: {syntax.format_identifier(target)}"
     for name in PROPERTY_FIELDS:
-        if name in record.fields and record.fields[name] != record.collection.fields[name].get_default():
+        if name in record.fields and record.fields[name] != record.collection.field_defaults[name]:
             yield f"property_value: {name} {syntax.format_quoted(str(record.fields[name]))} xsd:string"
     for relation in mappings:
         yield f"property_value: skos:{relation.relation} {syntax.format_identifier(relation.target)}"
@@ -174,8 +174,9 @@ def _format_mappings(record: Record) -> Iterator[str]:
 def _format_relations(record: Record, vocabulary: Vocabulary) -> Iterator[str]:
     relations = [relation for relation in sorted(record.relations) if relation.relation not in MAPPING_NAMES]
     for relation in relations:
-        if relation.relation not in RELATIONSHIP_TYPES:
+        if relation.relation in term_parser.HIERARCHY_NAMES:
             yield f"is_a: {_format_id(relation.target, vocabulary)}"
     for relation in relations:
-        if relation.relation in RELATIONSHIP_TYPES:
-            yield f"relationship: {RELATIONSHIP_TYPES[relation.relation]} {_format_id(relation.target, vocabulary)}"
+        if relation.relation not in term_parser.HIERARCHY_NAMES:
+            name = RELATIONSHIP_TYPES.get(relation.relation, relation.relation)
+            yield f"relationship: {name} {_format_id(relation.target, vocabulary)}"

@@ -6,9 +6,16 @@ from dataclasses import dataclass, field, replace
 from lexarium.domain.identifiers import find_target_problem, has_prefix
 from lexarium.domain.labels import Alias, AliasScope, is_language_tag
 from lexarium.domain.record import RecordState, Relation
-from lexarium.domain.schema.collections import COLLECTIONS, DEFINITION_FIELDS, Collection
-from lexarium.domain.schema.fields import Fields
-from lexarium.domain.schema.relation_types import MAPPING_TYPES, RELATED, RELATION_TYPES, Side
+from lexarium.domain.schema.collections import (
+    COLLECTIONS,
+    DEFINITION_FIELDS,
+    MAPPING_TYPES,
+    RELATED,
+    RELATION_TYPES,
+    Collection,
+    Fields,
+)
+from lexarium.domain.schema.relation_types import Side
 from lexarium.domain.timestamps import format_timestamp, parse_timestamp
 from lexarium.formats.foreign_ids import escape_iri, parse_integer, parse_own_id
 from lexarium.formats.obo import syntax
@@ -19,19 +26,21 @@ SKOS_NAMESPACE = "http://www.w3.org/2004/02/skos/core#"
 # The synonym type of a hidden alias: OBO has no such scope.
 HIDDEN_SYNONYM_TYPE = "hidden"
 SCOPE_BY_KEYWORD: dict[str, AliasScope] = {"EXACT": "exact", "NARROW": "narrow", "BROAD": "broad", "RELATED": "related"}
+# Relation types that are `is_a` in OBO.
+HIERARCHY_NAMES = {entry.hierarchy_type.name for entry in COLLECTIONS.values() if entry.hierarchy_type}
 # OBO names of relation types other than the hierarchy, which is `is_a`.
 RELATIONSHIP_TYPES = {
     entry.name: entry.label.replace(" ", "_")
     for entry in RELATION_TYPES.values()
-    if entry.target_collection and entry not in [collection.hierarchy_type for collection in COLLECTIONS.values()]
+    if not entry.is_mapping and entry.name not in HIERARCHY_NAMES
 }
 # Fields without a clause in OBO.
 PROPERTY_FIELDS = sorted(
     {
         name
         for entry in COLLECTIONS.values()
-        for name in entry.editable_fields
-        if name not in ("name", "alias", entry.definition_field)
+        for name in entry.core_fields
+        if entry.fields[name].editable and name not in ("name", entry.alias_field, entry.definition_field)
     }
 )
 XREF_TAG = "xref"
@@ -94,9 +103,10 @@ class OboContext:
 def _list_defaults(collection: Collection, complete_fields: Container[str]) -> tuple[Fields, list[tuple[str, Side]]]:
     """Return the fields and the complete relations of a term that states nothing."""
     fields = {
-        name: "" if name == "name" else collection.fields[name].get_default()
-        for name in collection.editable_fields
-        if name in ("name", collection.definition_field) or name in complete_fields
+        name: collection.field_defaults[name]
+        for name in collection.core_fields
+        if name in ("name", collection.definition_field)
+        or (name in complete_fields and name in collection.editable_fields)
     }
     complete_relations: list[tuple[str, Side]] = [
         (relation_type.name, "source")
@@ -177,7 +187,7 @@ class _TermParser:
 
     def _set_mapped_value(self, tag: str, value: str, clause: Clause) -> None:
         """Set the value of a relation, property or clause that is mapped to a field."""
-        target_field = self._context.field_by_tag.get(tag)
+        target_field = self._context.field_by_tag.get(tag, "")
         name = self._definition if target_field in DEFINITION_FIELDS else target_field
         if target_field in MAPPING_NAMES:
             self._add_mapping(target_field, value, clause)
@@ -187,9 +197,9 @@ class _TermParser:
             self._aliases.append(self._build_alias(value, "exact", {}, clause))
         elif target_field == "sources":
             self._record.sources = (*(self._record.sources or ()), value)
-        elif name in self._collection.field_types:
+        elif name in self._collection.core_fields:
             self._set_field(name, value)
-        elif target_field is None:
+        elif not target_field:
             self._warn_dropped(f"the {clause.tag} `{tag}` is not kept", clause)
         else:
             self._warn_dropped(f"the {clause.tag} `{tag}` means nothing for a {self._collection.name}", clause)
@@ -203,7 +213,7 @@ class _TermParser:
 
     def _add_relation(self, relation: str, name: str, clause: Clause) -> None:
         context = self._context
-        if RELATION_TYPES[relation].source_collection == self._collection.name:
+        if relation in self._collection.relation_types:
             self._append_relation(relation, context.resolve_id(name))
         elif relation == RELATED.name:
             own_id = context.parse_own_id(name)

@@ -5,11 +5,11 @@ from typing import Any, NamedTuple
 
 from pyoxigraph import NamedNode
 
-from lexarium.domain.identifiers import has_prefix
+from lexarium.domain.identifiers import find_target_problem, has_prefix
 from lexarium.domain.labels import Alias, is_language_tag
 from lexarium.domain.record import Record, RecordState, RelatedRecord
-from lexarium.domain.schema.collections import COLLECTIONS, Collection
-from lexarium.domain.schema.relation_types import MAPPING_TYPES, PARTOF, RELATED, RELATION_TYPES
+from lexarium.domain.schema.collections import COLLECTIONS, MAPPING_TYPES, PARTOF, RELATED, RELATION_TYPES, Collection
+from lexarium.domain.schema.predicates import expand_predicate
 from lexarium.domain.timestamps import format_timestamp_ms, is_timestamp
 from lexarium.domain.vocabulary import Vocabulary
 from lexarium.formats.rdf import predicates
@@ -95,12 +95,12 @@ def describe_neighbourhood(
     yield main
     neighbours: dict[str, list[PredicateValue]] = {}
     for neighbour in related:
-        if RELATION_TYPES[neighbour.type_name].target_collection is None or neighbour.name is None:
+        if RELATION_TYPES[neighbour.type_name].is_mapping or neighbour.name is None:
             continue
         name: PredicateValue = ("skos:prefLabel", _to_literal(vocabulary, neighbour.name))
         properties = neighbours.setdefault(vocabulary.record_iri(neighbour.id), [name])
         if neighbour.side == "target":
-            properties.append((_PREDICATE_BY_RELATION[neighbour.type_name], record_iri))
+            properties += ((predicate, record_iri) for predicate in _find_predicates(neighbour.type_name))
     yield from map(ResourceTriples, neighbours.keys(), neighbours.values())
 
 
@@ -145,9 +145,18 @@ def _relation_properties(vocabulary: Vocabulary, record: Record) -> Iterator[Pre
     if hierarchy_relation and not generic and not partitive:
         yield "skos:topConceptOf", _get_scheme_iri(vocabulary, record.collection)
     for relation, targets in targets_by_relation.items():
-        is_mapping = RELATION_TYPES[relation].target_collection is None
+        is_mapping = RELATION_TYPES[relation].is_mapping
         to_object: Callable[[str], str | RdfLiteral] = _to_iri_or_literal if is_mapping else vocabulary.record_iri
-        yield from ((_PREDICATE_BY_RELATION[relation], to_object(target)) for target in targets)
+        for predicate in _find_predicates(relation):
+            yield from ((predicate, to_object(target)) for target in targets)
+
+
+def _find_predicates(relation: str) -> list[str]:
+    """Return the predicate of a relation type. One that is not declared is its own, unless it is no IRI."""
+    if relation in _PREDICATE_BY_RELATION:
+        return [_PREDICATE_BY_RELATION[relation]]
+    iri = expand_predicate(relation)
+    return [iri] if find_target_problem(iri) is None and iri.startswith(("http:", "https:")) else []
 
 
 _PREDICATE_BY_RELATION: dict[str, str] = {
@@ -178,10 +187,12 @@ _LEXARIUM_PROPERTIES = {
         (
             field,
             f"{LEXARIUM_PREFIX}:{LEXARIUM_FIELDS[field]}",
-            None if info.is_required() else info.default,
+            None
+            if field in collection.assigned_fields and not slot.valpha_default
+            else collection.field_defaults[field],
             field in collection.class_fields,
         )
-        for field, info in collection.fields.items()
+        for field, slot in collection.fields.items()
         if field in LEXARIUM_FIELDS
     ]
     for collection in COLLECTIONS.values()

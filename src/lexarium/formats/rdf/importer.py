@@ -12,8 +12,8 @@ from pyoxigraph import RdfFormat
 from lexarium.domain.identifiers import find_target_problem, has_prefix
 from lexarium.domain.labels import Alias, AliasScope, is_language_tag
 from lexarium.domain.record import RecordState, Relation
-from lexarium.domain.schema.collections import COLLECTIONS, Collection
-from lexarium.domain.schema.relation_types import MAPPING_TYPES, PARTOF, RELATED, RELATION_TYPES, Side
+from lexarium.domain.schema.collections import COLLECTIONS, MAPPING_TYPES, PARTOF, RELATED, Collection
+from lexarium.domain.schema.relation_types import Side
 from lexarium.domain.timestamps import format_timestamp, is_timestamp, parse_timestamp
 from lexarium.formats.foreign_ids import parse_integer
 from lexarium.formats.parsed import ParsedRecord, ParseError, ReadOptions, WarningCounter
@@ -358,7 +358,7 @@ class _RdfImporter:
         self, collection: Collection, record: ParsedRecord, relation: str, value: Node
     ) -> Relation | None:
         record_id = record.fields.get("id") or record.foreign_id
-        if relation == RELATED.name and collection.name != RELATED.source_collection:
+        if relation == RELATED.name and relation not in collection.relation_types:
             self._warnings.add(f"a {collection.name} is not related to others; that is kept as relatedMatch", record_id)
             relation = "relatedMatch"
         if relation in _MAPPING_NAMES:
@@ -368,7 +368,7 @@ class _RdfImporter:
             message = "mappings to what is neither an IRI nor a CURIE were left out"
             self._warnings.add(message, f"{record_id} to {target}")
             return None
-        if RELATION_TYPES[relation].source_collection != collection.name:
+        if relation not in collection.relation_types:
             self._warnings.add(f"a {collection.name} cannot be the source of {relation}; that was left out", record_id)
             return None
         if _is_blank(value):

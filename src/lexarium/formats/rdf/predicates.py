@@ -4,8 +4,15 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from lexarium.domain.schema.collections import COLLECTIONS, DEFINITION_FIELDS
-from lexarium.domain.schema.relation_types import MAPPING_TYPES, PARTOF, RELATED, RELATION_TYPES
+from lexarium.domain.schema.collections import (
+    ALIAS_FIELDS,
+    COLLECTIONS,
+    DEFINITION_FIELDS,
+    MAPPING_TYPES,
+    PARTOF,
+    RELATED,
+    RELATION_TYPES,
+)
 from lexarium.domain.vocabulary import Vocabulary
 
 NAMESPACES: dict[str, str] = {
@@ -135,12 +142,12 @@ LEXARIUM_RELATIONS: dict[str, str] = {
     if not relation.is_hierarchical and relation is not RELATED and relation not in MAPPING_TYPES
 }
 
-_STANDARD_FIELDS = ("id", "name", "alias", *DEFINITION_FIELDS)
+_STANDARD_FIELDS = ("id", "name", *ALIAS_FIELDS, *DEFINITION_FIELDS)
 # Names of fields in our own vocabulary.
 LEXARIUM_FIELDS: dict[str, str] = {
     field: "class" if field == "id_concept_class" else field
     for collection in COLLECTIONS.values()
-    for field in collection.fields
+    for field in collection.core_fields
     if field not in _STANDARD_FIELDS
 }
 
@@ -204,6 +211,7 @@ def list_lexarium_terms() -> Iterator[LexariumTerm]:
         yield LexariumTerm(name, "rdf:Property", field_info.description or f"The field {field} of a record.")
     for relation, name in LEXARIUM_RELATIONS.items():
         entry = RELATION_TYPES[relation]
-        definition = f"The relation {relation}, from a {entry.source_collection} to a {entry.target_collection}."
+        ends = (f"from a {source} to a {' or '.join(targets)}" for source, targets in entry.targets.items())
+        definition = f"The relation {relation}, {'; '.join(ends)}."
         yield LexariumTerm(name, "rdf:Property", definition)
     yield LexariumTerm(STATE_PROPERTY, "rdf:Property", "The state of a record that is more than deprecated: merged.")

@@ -9,8 +9,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 import orjson
 
-from lexarium.domain.schema.collections import COLLECTIONS
-from lexarium.domain.schema.relation_types import MAPPING_TYPES
+from lexarium.domain.schema.collections import COLLECTIONS, MAPPING_TYPES
 from lexarium.domain.vocabulary import Vocabulary
 from lexarium.formats.rdf import predicates
 from lexarium.formats.rdf.exporter import LEXARIUM_PREFIX, ResourceTriples, TypedLiteral

@@ -7,8 +7,7 @@ from functools import partial
 from typing import BinaryIO, TextIO
 
 from lexarium.domain.record import Record
-from lexarium.domain.schema.collections import COLLECTIONS, DEFINITION_FIELDS
-from lexarium.domain.schema.relation_types import RELATION_TYPES
+from lexarium.domain.schema.collections import ALIAS_FIELDS, COLLECTIONS, DEFINITION_FIELDS, RELATION_TYPES
 from lexarium.domain.vocabulary import Vocabulary
 from lexarium.formats.foreign_ids import format_id
 from lexarium.formats.parsed import ParsedRecord, ParseError, ReadOptions, WriteOptions
@@ -26,8 +25,8 @@ _CHUNK_CHARS = 1 << 16
 _LEADING_COLUMNS = ("collection", "id", "name", DEFINITION, "alias", "aliases", "sources")
 _FIELDS = [
     name
-    for name in dict.fromkeys(name for collection in COLLECTIONS.values() for name in collection.fields)
-    if name not in _LEADING_COLUMNS and name not in DEFINITION_FIELDS
+    for name in dict.fromkeys(name for collection in COLLECTIONS.values() for name in collection.core_fields)
+    if name not in _LEADING_COLUMNS and name not in DEFINITION_FIELDS | ALIAS_FIELDS
 ]
 EXPORT_COLUMNS = [*_LEADING_COLUMNS, *_FIELDS, *RELATION_TYPES, "state", "replaced_by"]
 
@@ -90,8 +89,8 @@ def _format_row(record: Record, vocabulary: Vocabulary) -> Sequence[str | int]:
         format_id(record.id, vocabulary),
         fields["name"],
         record.definition,
-        fields.get("alias", "") if record.stored_aliases is None else "",
-        join_aliases(record.stored_aliases or (), vocabulary.language),
+        "" if record.stored_aliases else fields.get(record.collection.alias_field or "", ""),
+        join_aliases(record.aliases if record.stored_aliases else (), vocabulary.language),
         join_values(record.sources),
     )
     targets = (_format_targets(name, targets_by_relation.get(name, ()), vocabulary) for name in RELATION_TYPES)
@@ -106,7 +105,7 @@ def _format_row(record: Record, vocabulary: Vocabulary) -> Sequence[str | int]:
 
 
 def _format_field(record: Record, name: str) -> str | int:
-    value: str | int | None = record.fields.get(name)
+    value: str | int | None = record.fields[name] if name in record.collection.core_fields else None
     if value is None or isinstance(value, int):
         return "" if value is None else value
     # For fields that the server sets, an empty cell states nothing, so that rows can be added by hand.
@@ -114,5 +113,5 @@ def _format_field(record: Record, name: str) -> str | int:
 
 
 def _format_targets(relation: str, targets: Iterable[str], vocabulary: Vocabulary) -> str:
-    is_external = RELATION_TYPES[relation].target_collection is None
+    is_external = RELATION_TYPES[relation].is_mapping
     return join_values(target if is_external else format_id(target, vocabulary) for target in targets)

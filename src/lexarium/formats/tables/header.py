@@ -5,8 +5,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from lexarium.domain.schema.collections import COLLECTIONS, DEFINITION_FIELDS
-from lexarium.domain.schema.relation_types import RELATION_TYPES
+from lexarium.domain.schema.collections import COLLECTIONS, DEFINITION_FIELDS, RELATION_TYPES
 from lexarium.formats.parsed import ParseError
 
 # The hierarchy relation of the collection, whichever that is.
@@ -67,7 +66,9 @@ def normalize_title(title: str) -> str:
 
 
 def _build_title_index() -> dict[str, str]:
-    field_by_title = {normalize_title(name): name for collection in COLLECTIONS.values() for name in collection.fields}
+    field_by_title = {
+        normalize_title(name): name for collection in COLLECTIONS.values() for name in collection.core_fields
+    }
     field_by_title |= {normalize_title(name): name for name in RELATION_TYPES}
     field_by_title |= {normalize_title(entry.label): entry.name for entry in RELATION_TYPES.values()}
     field_by_title |= dict.fromkeys(map(normalize_title, DEFINITION_FIELDS), DEFINITION)

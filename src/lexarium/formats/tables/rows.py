@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from lexarium.domain.identifiers import find_target_problem
 from lexarium.domain.labels import Alias, parse_aliases
 from lexarium.domain.record import RecordState, Relation
-from lexarium.domain.schema.collections import COLLECTIONS, Collection
-from lexarium.domain.schema.relation_types import RELATION_TYPES, RelationType
+from lexarium.domain.schema.collections import COLLECTIONS, RELATION_TYPES, Collection
+from lexarium.domain.schema.relation_types import RelationType
 from lexarium.domain.text.characters import name_key
 from lexarium.formats.foreign_ids import build_name_reference, parse_integer, parse_own_id
 from lexarium.formats.parsed import ParsedRecord, ReadOptions, WarningCounter
@@ -17,9 +17,7 @@ from lexarium.formats.tables.header import BROADER, DEFINITION, OBSOLETE, Column
 
 Rows = Iterable[tuple[int, list[str]]]
 
-_REFERENCE_FIELDS = {BROADER, "replaced_by"} | {
-    name for name, entry in RELATION_TYPES.items() if entry.target_collection
-}
+_REFERENCE_FIELDS = {BROADER, "replaced_by"} | {name for name, entry in RELATION_TYPES.items() if not entry.is_mapping}
 # Parsed before and after the other cells of a row.
 _ROW_FIELDS = ("collection", "alias")
 _TRUE_VALUES = ("1", "true", "yes", "y", "x", "obsolete", "deprecated", "retired")
@@ -157,7 +155,7 @@ class _RowParser:
                 parse_cell(self, column, unescape_formula(cell))
             elif name in self._collection.relation_types:
                 self._add_relations(column, self._collection.relation_types[name], unescape_formula(cell))
-            elif name in self._collection.field_types:
+            elif name in self._collection.core_fields:
                 self._set_field(name, cell)
             elif cell:
                 message = f"the column {column.title} means nothing for a {self._collection.name}; it was left out"
@@ -186,8 +184,9 @@ class _RowParser:
         """Set the field `alias` only if there is no list of aliases."""
         table, record = self._table, self._record
         alias = table.get_text(self._row, "alias")
-        if "alias" in self._collection.field_types and table.has_column("alias") and not self._aliases:
-            record.fields["alias"] = alias
+        field = self._collection.alias_field
+        if field is not None and table.has_column("alias") and not self._aliases:
+            record.fields[field] = alias
         elif table.has_column("alias") or table.has_column("aliases"):
             record.aliases = (*self._aliases, *parse_aliases(alias))
 
@@ -235,12 +234,13 @@ class _RowParser:
             self._record.replaced_by = self._resolve_target(column, cell.strip(), None)
 
     def _add_relations(self, column: Column, relation_type: RelationType, cell: str) -> None:
-        name, target_collection = relation_type.name, relation_type.target_collection
+        name, collections = relation_type.name, relation_type.targets.get(self._collection.name, ())
+        target_collection = collections[0] if len(collections) == 1 else None
         # Several columns may have one relation type.
         if (name, "source") not in self._record.complete_relations:
             self._record.complete_relations.append((name, "source"))
         for text in split_values(cell):
-            target = text if target_collection is None else self._resolve_target(column, text, target_collection)
+            target = text if relation_type.is_mapping else self._resolve_target(column, text, target_collection)
             if target is None:
                 self._ambiguous_relations.add(name)
             else:

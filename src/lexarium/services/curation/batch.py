@@ -8,6 +8,7 @@ from typing import Any
 
 import orjson
 
+from lexarium.domain.edit import flatten_fields
 from lexarium.domain.errors import FieldProblem, InvalidInput, LexariumError, VersionConflict
 from lexarium.domain.record import Record
 from lexarium.domain.schema.collections import COLLECTIONS
@@ -109,7 +110,8 @@ class _Batch:
         if alias in self._ids_by_alias:
             raise InvalidInput("", [FieldProblem("as", f"is {alias}, which an earlier line calls its record.")])
         with _prefix_problems("record"):
-            record = self._writer.prepare_record(COLLECTIONS[line["collection"]], line["record"])
+            collection = COLLECTIONS[line["collection"]]
+            record = self._writer.prepare_record(collection, flatten_fields(collection, line["record"]))
         self._new_records.append(record)
         if alias is not None:
             self._ids_by_alias[alias] = record.id
@@ -204,7 +206,7 @@ def _validate_line(line: Mapping[str, Any]) -> None:
 
 def _update(writer: RecordWriter, current: VersionedRecord, line: Mapping[str, Any]) -> VersionedRecord:
     with _prefix_problems("change"):
-        return writer.patch(current, line["change"])
+        return writer.patch(current, flatten_fields(current.record.collection, line["change"]))
 
 
 _OPERATIONS: dict[str, Callable[[RecordWriter, VersionedRecord, Mapping[str, Any]], VersionedRecord]] = {

@@ -8,9 +8,8 @@ from lexarium.domain.edit import to_draft
 from lexarium.domain.errors import FieldProblem, InvalidInput
 from lexarium.domain.identifiers import find_target_problem
 from lexarium.domain.record import Record, RecordState, Relation
-from lexarium.domain.schema.collections import Collection
-from lexarium.domain.schema.fields import Fields
-from lexarium.domain.schema.relation_types import HIERARCHICAL_TYPES, RelationType
+from lexarium.domain.schema.collections import COLLECTIONS, HIERARCHICAL_TYPES, Collection, Fields
+from lexarium.domain.schema.relation_types import RelationType
 from lexarium.domain.text.characters import find_unstorable_char
 from lexarium.store import records, relations, revisions
 from lexarium.store.position import Snapshot
@@ -95,12 +94,11 @@ def _find_reference_problems(
     transaction: Transaction, collection: Collection, draft: Mapping[str, Any], current_draft: Mapping[str, Any]
 ) -> list[FieldProblem]:
     return [
-        FieldProblem(name, f"names no {id_field.collection} that is in the catalogue.")
-        for name, id_field in collection.id_fields.items()
-        if id_field.collection
-        and isinstance(value := draft.get(name), str)
+        FieldProblem(name, f"names no {class_collection} that is in the catalogue.")
+        for name, class_collection in collection.class_fields.items()
+        if isinstance(value := draft.get(name), str)
         and value not in ("", current_draft.get(name))
-        and not _is_published(transaction.flush(), value, id_field.collection)
+        and not _is_published(transaction.flush(), value, [class_collection])
     ]
 
 
@@ -114,11 +112,15 @@ def _find_relation_problems(
     for type_name, targets in targets_by_type.items():
         relation_type = collection.relation_types.get(type_name)
         if relation_type is None:
+            # One of a further class, or one that no slot declares, may stay.
+            if current is not None and set(targets) <= set(current.relation_targets.get(type_name, ())):
+                continue
             problems.append(FieldProblem(f"relations/{type_name}", format_unknown_type(collection)))
             continue
         for index, target in enumerate(targets):
             if current is None or Relation(current.id, type_name, target) not in current.relations:
-                problem = find_relation_problem(transaction, relation_type, current.id if current else None, target)
+                source_id = current.id if current else None
+                problem = find_relation_problem(transaction, collection, relation_type, source_id, target)
                 if problem:
                     problems.append(FieldProblem(f"relations/{type_name}/{index}", problem))
     return problems
@@ -130,13 +132,15 @@ def format_unknown_type(collection: Collection) -> str:
 
 
 def find_relation_problem(
-    transaction: Transaction, relation_type: RelationType, source: str | None, target: str
+    transaction: Transaction, collection: Collection, relation_type: RelationType, source: str | None, target: str
 ) -> str | None:
-    """Return the reason why a relation cannot be added, or None."""
-    if relation_type.target_collection is None:
+    """Return the reason why a relation of a record of this collection cannot be added, or None."""
+    if relation_type.is_mapping:
         return find_target_problem(target)
-    if not _is_published(transaction.flush(), target, relation_type.target_collection):
-        return f"names no {relation_type.target_collection} that is in the catalogue."
+    targets = relation_type.targets[collection.name]
+    if not _is_published(transaction.flush(), target, targets):
+        kinds = "record" if len(targets) == len(COLLECTIONS) else " or ".join(targets)
+        return f"names no {kinds} that is in the catalogue."
     if source == target:
         return "is the record itself, which cannot be related to itself."
     if relation_type.is_hierarchical and source is not None and is_ancestor(transaction.flush(), source, target):
@@ -151,6 +155,6 @@ def is_ancestor(snapshot: Snapshot, record_id: str, descendant_id: str) -> bool:
     )
 
 
-def _is_published(snapshot: Snapshot, record_id: str, collection: str | None = None) -> bool:
+def _is_published(snapshot: Snapshot, record_id: str, collections: Sequence[str] = tuple(COLLECTIONS)) -> bool:
     row = None if find_unstorable_char(record_id) else records.find(snapshot, record_id)
-    return row is not None and row.state == RecordState.PUBLISHED and collection in (None, row.collection)
+    return row is not None and row.state == RecordState.PUBLISHED and row.collection in collections

@@ -12,8 +12,7 @@ from lexarium.domain.identifiers import mint_id
 from lexarium.domain.labels import parse_aliases
 from lexarium.domain.proposal import Proposal, ProposalFilter, ProposalState
 from lexarium.domain.record import RecordState
-from lexarium.domain.schema.collections import COLLECTIONS, Collection
-from lexarium.domain.schema.fields import Fields
+from lexarium.domain.schema.collections import COLLECTIONS, Collection, Fields
 from lexarium.domain.text.limits import get_input_limits
 from lexarium.domain.timestamps import now_ms
 from lexarium.services.access.permissions import Caller, Permission

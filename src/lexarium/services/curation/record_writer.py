@@ -12,8 +12,7 @@ from lexarium.domain.errors import Conflict, FieldProblem, InvalidInput, NotFoun
 from lexarium.domain.merge import build_survivor_draft, list_referenced_ids, mark_merged, redirect_merged_targets
 from lexarium.domain.proposal import Proposal
 from lexarium.domain.record import ProposalOrigin, Record, RecordState, Relation
-from lexarium.domain.schema.collections import Collection
-from lexarium.domain.schema.relation_types import HIERARCHICAL_TYPES
+from lexarium.domain.schema.collections import HIERARCHICAL_TYPES, Collection
 from lexarium.domain.timestamps import now_ms
 from lexarium.services.access.permissions import Caller, Permission
 from lexarium.services.curation import draft_checks
@@ -87,7 +86,9 @@ class RecordWriter:
             field, problem = "relation", draft_checks.format_unknown_type(collection)
         else:
             field = "target"
-            problem = draft_checks.find_relation_problem(self._transaction, relation_type, relation.source, target)
+            problem = draft_checks.find_relation_problem(
+                self._transaction, collection, relation_type, relation.source, target
+            )
         if problem:
             raise InvalidInput("The relation cannot be made.", [FieldProblem(field, problem)])
         return self._save_relations(current, current.record.relations | {relation})
@@ -100,7 +101,7 @@ class RecordWriter:
         return self._save_relations(current, current.record.relations - {relation})
 
     def _save_relations(self, current: VersionedRecord, new_relations: frozenset[Relation]) -> VersionedRecord:
-        record = self._with_update_time(replace(current.record, relations=new_relations))
+        record = self._with_update_time(current.record.with_relations(new_relations))
         return self._save_if_changed(current, record, Action.UPDATE)
 
     def revert(self, past: Change, version: int) -> VersionedRecord:
@@ -117,8 +118,8 @@ class RecordWriter:
         if current.record.state == RecordState.MERGED:
             return self._unmerge(current, restored)
         kept_fields = ("creation_time", "event_stamp", "last_updated")
-        times = {name: value for name, value in current.record.fields.items() if name in kept_fields}
-        after = self._redirect_merged(replace(restored, fields={**restored.fields, **times}))
+        times = {name: value for name in kept_fields if (value := current.record.fields.get(name)) not in (None, "")}
+        after = self._redirect_merged(restored.assign_fields(times))
         if after == current.record:
             return current
         return self._save_all([(current.change, self._with_update_time(after), Action.REVERT)])[0]
@@ -172,7 +173,7 @@ class RecordWriter:
         ]
         for record_id, change in change_log.find_latest(self._transaction.flush(), sorted(effects)).items():
             effect, latest = effects[record_id], change.to_record()
-            after = effect.restore_alias_text(self._apply_draft(latest, effect.build_undo_draft(latest)))
+            after = effect.restore_details(self._apply_draft(latest, effect.build_undo_draft(latest)))
             writes.append((change, after, Action.REVERT))
         return self._save_all(writes)[0]
 
@@ -183,7 +184,7 @@ class RecordWriter:
         )
         after = redirect_merged_targets(record, survivors)
         kept = frozenset(relation for relation in after.relations if relation.target != record.id)
-        return replace(after, relations=kept)
+        return after.with_relations(kept)
 
     def _build_record(self, collection: Collection, draft: Mapping[str, Any]) -> Record:
         author = self._proposal.author if self._proposal else self._actor
@@ -201,7 +202,7 @@ class RecordWriter:
     def _with_update_time(self, record: Record) -> Record:
         if "last_updated" not in record.fields:
             return record
-        return replace(record, fields={**record.fields, "last_updated": self._at})
+        return record.assign_fields({"last_updated": self._at})
 
     def _save_if_changed(self, current: VersionedRecord, after: Record, action: Action) -> VersionedRecord:
         if after == current.record:

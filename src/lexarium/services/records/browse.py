@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from lexarium.domain.change import Change
 from lexarium.domain.record import ListQuery, Record, RecordState
-from lexarium.domain.schema.relation_types import HIERARCHICAL_TYPES_BY_COLLECTION
+from lexarium.domain.schema.collections import HIERARCHICAL_TYPES_BY_COLLECTION
 from lexarium.domain.text.characters import find_unstorable_char, name_key
 from lexarium.services.not_found import find_or_raise
 from lexarium.store import change_log, hierarchy_queries, revisions

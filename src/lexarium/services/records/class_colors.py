@@ -34,7 +34,7 @@ class ClassCache:
             class_ids = hierarchy_queries.list_ids_by_creation(snapshot, CONCEPT_CLASS.name)
             names = records.find_names(snapshot, class_ids)
             classes = {
-                class_id: ColoredClass(class_id, names[class_id], index % COLOR_COUNT)
+                class_id: ColoredClass(class_id, names[class_id] or class_id, index % COLOR_COUNT)
                 for index, class_id in enumerate(class_ids)
                 if class_id in names
             }

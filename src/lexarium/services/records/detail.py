@@ -9,15 +9,25 @@ from lexarium.domain.change import Change
 from lexarium.domain.edit import DERIVED_FIELDS, FieldDiff, diff_records
 from lexarium.domain.labels import DEFAULT_LANGUAGE
 from lexarium.domain.record import Record
-from lexarium.domain.schema.relation_types import RELATION_TYPES
+from lexarium.domain.schema.collections import COLLECTIONS, RELATION_TYPES
 from lexarium.domain.text.diff import DiffSegment, diff_words
 from lexarium.services.records.activity import get_account_names
-from lexarium.services.records.lookup import list_mappings
+from lexarium.services.records.statement_view import (
+    OtherClass,
+    ShownStatements,
+    StatementView,
+    find_predicate_link,
+    list_other_classes,
+    list_reference_ids,
+    list_user_ids,
+)
 from lexarium.store import hierarchy_queries, records, revisions
 from lexarium.store.hierarchy_queries import RecordName
 from lexarium.store.position import Snapshot
 
 MAX_RELATED = 200  # records listed per relation type and direction
+# Fields whose values are ids of records.
+REFERENCE_FIELDS = frozenset({"replaced_by"}.union(*(item.class_fields for item in COLLECTIONS.values())))
 
 
 @dataclass(frozen=True)
@@ -29,6 +39,9 @@ class RelationGroup:
     is_outgoing: bool
     items: Sequence[RecordName]
     total: int
+    description: str = ""
+    # Address of a predicate that no slot declares.
+    link: str | None = None
 
 
 @dataclass(frozen=True)
@@ -57,9 +70,18 @@ class RecordDetail:
     change: Change
     record: Record
     definition: str
+    # Declared fields that have no place of their own on the page.
+    fields: Sequence[ShownStatements]
     relation_groups: Sequence[RelationGroup]
-    mappings: Sequence[tuple[str, str]]  # label of the relation type, target in another vocabulary
-    account_names: Mapping[str, str]
+    # Targets in other vocabularies, by label of the relation type.
+    mappings: Sequence[ShownStatements]
+    # Statements that no slot declares.
+    other_statements: Sequence[ShownStatements]
+    other_classes: Sequence[OtherClass]
+    # By id: of accounts, and of records that describe users.
+    user_names: Mapping[str, str]
+    # Ids among those that have a page.
+    user_record_ids: frozenset[str]
     replacement_name: str | None
 
 
@@ -67,15 +89,23 @@ def load_detail(snapshot: Snapshot, change: Change) -> RecordDetail:
     """Load everything about a record except its history."""
     record = change.to_record()
     replaced_by = record.replaced_by
-    account_ids = {record.fields[name] for name in ("id_user", "def_id_user") if name in record.fields}
+    user_ids = list_user_ids(record)
+    names = records.find_names(snapshot, [*user_ids, *list_reference_ids(record), *filter(None, [replaced_by])])
+    user_names = get_account_names(snapshot, [*user_ids, change.actor])
+    user_names |= {item: names[item] for item in user_ids if names.get(item) and user_names[item] == item}
+    view = StatementView(record, names, user_names)
     return RecordDetail(
         change=change,
         record=record,
         definition=record.definition,
+        fields=view.list_fields(),
         relation_groups=_load_relation_groups(snapshot, record),
-        mappings=[(RELATION_TYPES[mapping.relation].label, mapping.target) for mapping in list_mappings(record)],
-        account_names=get_account_names(snapshot, account_ids | {change.actor}),
-        replacement_name=records.find_names(snapshot, [replaced_by]).get(replaced_by) if replaced_by else None,
+        mappings=view.list_mappings(),
+        other_statements=view.list_other_statements(),
+        other_classes=list_other_classes(record),
+        user_names=user_names,
+        user_record_ids=frozenset(names),
+        replacement_name=names.get(replaced_by or ""),
     )
 
 
@@ -111,25 +141,53 @@ def _build_word_diffs(diffs: Iterable[FieldDiff], names: Mapping[str, str]) -> l
 
 
 def _load_relation_groups(snapshot: Snapshot, record: Record) -> list[RelationGroup]:
-    groups: dict[str, RelationGroup] = {}
-    for relation_type in RELATION_TYPES.values():
-        if relation_type.target_collection is None:
-            continue
-        for outward, collection, label in (
-            (True, relation_type.source_collection, relation_type.label),
-            (False, relation_type.target_collection, relation_type.inverse_label),
-        ):
-            if collection != record.collection.name:
-                continue
-            items, total = hierarchy_queries.find_neighbors(
-                snapshot, record.id, relation_type.name, outward=outward, limit=MAX_RELATED
-            )
-            is_symmetric = label in groups
-            if is_symmetric:
-                items = sorted({*groups[label].items, *items}, key=lambda item: (item.name.casefold(), item.id))
-                total = len(items)
-            groups[label] = RelationGroup(label, relation_type.is_hierarchical, outward or is_symmetric, items, total)
+    groups: dict[tuple[str, str], RelationGroup] = {}
+    for type_name, outward in _sort_kinds(hierarchy_queries.list_relation_kinds(snapshot, record.id)):
+        relation_type = RELATION_TYPES[type_name]
+        label = relation_type.label if outward else relation_type.inverse_label or f"{relation_type.label} of"
+        items, total = hierarchy_queries.find_neighbors(
+            snapshot, record.id, type_name, outward=outward, limit=MAX_RELATED
+        )
+        is_symmetric = (type_name, label) in groups
+        if is_symmetric:
+            others = groups[type_name, label].items
+            items = sorted({*others, *items}, key=lambda item: (item.name.casefold(), item.id))
+            total = len(items)
+        groups[type_name, label] = RelationGroup(
+            label,
+            relation_type.is_hierarchical,
+            outward or is_symmetric,
+            items,
+            total,
+            _describe_relation(record, type_name) if outward else "",
+            None if type_name in RELATION_TYPES else find_predicate_link(type_name),
+        )
     return [group for group in groups.values() if group.items]
+
+
+def _describe_relation(record: Record, type_name: str) -> str:
+    slots = record.collection.schema_class.slots_by_predicate
+    slot = slots.get(record.collection.relation_predicates.get(type_name, ""))
+    return slot.description if slot else ""
+
+
+def _sort_kinds(kinds: Iterable[tuple[str, bool]]) -> list[tuple[str, bool]]:
+    """Sort names of relation types, each with its direction: as `sort_relation_types` has them, outgoing ones first."""
+    by_direction = sorted(kinds, key=lambda kind: not kind[1])
+    order = {name: place for place, name in enumerate(sort_relation_types(name for name, _ in by_direction))}
+    return sorted(by_direction, key=lambda kind: order[kind[0]])
+
+
+def sort_relation_types(names: Iterable[str]) -> list[str]:
+    """Sort relation types: hierarchies, then in order of the schema, then those of all collections, then others."""
+    places = {name: place for place, name in enumerate(RELATION_TYPES)}
+
+    def get_order(name: str) -> tuple[bool, bool, int, str]:
+        relation_type = RELATION_TYPES[name]
+        is_common = len(relation_type.targets) == len(COLLECTIONS)
+        return not relation_type.is_hierarchical, is_common, places.get(name, len(places)), name
+
+    return sorted(set(names), key=get_order)
 
 
 def _load_names(snapshot: Snapshot, diffs: Iterable[FieldDiff]) -> dict[str, str]:
@@ -138,14 +196,14 @@ def _load_names(snapshot: Snapshot, diffs: Iterable[FieldDiff]) -> dict[str, str
         for value in filter(None, (diff.before, diff.after)):
             if diff.field == "relations":
                 record_ids.update(chain.from_iterable(value.values()))
-            elif diff.field in ("id_concept_class", "replaced_by"):
+            elif diff.field in REFERENCE_FIELDS:
                 record_ids.add(value)
     return records.find_names(snapshot, sorted(record_ids))
 
 
 def _build_word_diff(diff: FieldDiff, names: Mapping[str, str]) -> FieldWordDiff:
     before, after = diff.before, diff.after
-    if isinstance(before, str) and isinstance(after, str) and diff.field not in ("id_concept_class", "state"):
+    if isinstance(before, str) and isinstance(after, str) and diff.field not in (*REFERENCE_FIELDS, "state"):
         return FieldWordDiff(diff.field, diff_words(before, after))
     old_texts, new_texts = (_format_value(diff.field, value, names) for value in (before, after))
     segments = [DiffSegment(text, "same" if text in new_texts else "removed") for text in old_texts]
@@ -164,7 +222,7 @@ def _format_alias(alias: Mapping[str, str]) -> str:
 def _format_value(field: str, value: Any, names: Mapping[str, str]) -> list[str]:
     if field == "relations":
         return [
-            f"{RELATION_TYPES[name].label} {names.get(target, target)}"
+            f"{RELATION_TYPES[name].label} {names.get(target) or target}"
             for name, targets in (value or {}).items()
             for target in targets
         ]
@@ -172,4 +230,4 @@ def _format_value(field: str, value: Any, names: Mapping[str, str]) -> list[str]
         return [_format_alias(item) for item in value or ()]
     if isinstance(value, list | tuple):
         return [str(item) for item in value]
-    return [] if value in (None, "") else [names.get(value, str(value))]
+    return [] if value in (None, "") else [names.get(value) or str(value)]

@@ -7,8 +7,7 @@ from lexarium.domain.change import Change
 from lexarium.domain.errors import NotFound, RecordMerged, RecordRetired, VersionConflict
 from lexarium.domain.merge import resolve_merge_chains
 from lexarium.domain.record import Record, RecordState, Relation
-from lexarium.domain.schema.collections import Collection
-from lexarium.domain.schema.relation_types import RELATION_TYPES
+from lexarium.domain.schema.collections import RELATION_TYPES, Collection
 from lexarium.services.not_found import find_or_raise
 from lexarium.store import change_log, records
 from lexarium.store.position import Snapshot
@@ -96,9 +95,7 @@ def require_version(change: Change, version: int) -> None:
 
 def list_mappings(record: Record) -> list[Relation]:
     """Return the relations of a record to other vocabularies, sorted."""
-    return [
-        relation for relation in sorted(record.relations) if RELATION_TYPES[relation.relation].target_collection is None
-    ]
+    return [relation for relation in sorted(record.relations) if RELATION_TYPES[relation.relation].is_mapping]
 
 
 def resolve_survivors(snapshot: Snapshot, record_ids: Iterable[str], treat_as_active: str = "") -> dict[str, str]:

@@ -14,8 +14,7 @@ from lexarium.domain.change import Change
 from lexarium.domain.edit import FieldDiff, diff_records
 from lexarium.domain.errors import FieldProblem, InvalidInput
 from lexarium.domain.record import ListQuery, RecordState, RelatedRecord
-from lexarium.domain.schema.collections import Collection
-from lexarium.domain.schema.relation_types import HIERARCHICAL_TYPES
+from lexarium.domain.schema.collections import HIERARCHICAL_TYPES, Collection
 from lexarium.services.records import releases
 from lexarium.services.records.lookup import get_change, get_published_change, list_mappings
 from lexarium.store import records, relations, revisions

@@ -2,9 +2,11 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
+from itertools import chain
 
 from lexarium.domain.record import RecordState, RelatedRecord, Relation, sort_related
-from lexarium.domain.schema.relation_types import RELATION_TYPES, Side
+from lexarium.domain.schema.collections import DERIVED_PATHS
+from lexarium.domain.schema.relation_types import Side
 from lexarium.store import records, relations, revisions
 from lexarium.store.engine.position_queries import read_position
 from lexarium.store.position import Snapshot
@@ -24,7 +26,30 @@ class RelationsAsOf:
         self._old_relations: defaultdict[str, list[Relation]] = defaultdict(list)
 
     def find_related(self, snapshot: Snapshot, record_ids: Sequence[str]) -> dict[str, list[RelatedRecord]]:
-        """Return what `relations.find_related` would have returned at the revision."""
+        """Return the related records of v-alpha at the revision."""
+        related_by_id = self._find_related(snapshot, record_ids)
+        for path in DERIVED_PATHS:
+            first, second = path.split("/")
+            middle_ids = {
+                record_id: [
+                    item.id
+                    for item in related
+                    if (item.type_name, item.side) == (first, "source") and item.name is not None
+                ]
+                for record_id, related in related_by_id.items()
+            }
+            far_by_id = self._find_related(snapshot, sorted(set(chain.from_iterable(middle_ids.values()))))
+            for record_id, ids in middle_ids.items():
+                far = {
+                    item._replace(type_name=path)
+                    for middle_id in ids
+                    for item in far_by_id.get(middle_id, ())
+                    if (item.type_name, item.side) == (second, "source")
+                }
+                related_by_id[record_id] = sort_related([*related_by_id[record_id], *far])
+        return related_by_id
+
+    def _find_related(self, snapshot: Snapshot, record_ids: Sequence[str]) -> dict[str, list[RelatedRecord]]:
         self._catch_up(snapshot)
         requested_ids = set(record_ids)
         current_relations = relations.find_touching(snapshot, record_ids)
@@ -36,15 +61,14 @@ class RelationsAsOf:
         names_by_id |= {record_id: self._old_names[record_id] for record_id in endpoint_ids & self._old_names.keys()}
         related_by_id: defaultdict[str, list[RelatedRecord]] = defaultdict(list)
         for relation in old_relations:
-            relation_type = RELATION_TYPES[relation.relation]
-            sides: list[tuple[Side, str, str, str | None]] = [
-                ("source", relation.source, relation.target, relation_type.target_collection),
-                ("target", relation.target, relation.source, relation_type.source_collection),
+            sides: list[tuple[Side, str, str]] = [
+                ("source", relation.source, relation.target),
+                ("target", relation.target, relation.source),
             ]
-            for side, near_id, far_id, expected in sides:
-                collection, name = names_by_id.get(far_id, (None, None))
-                if near_id in requested_ids and (collection is None or collection == expected):
-                    related_by_id[near_id].append(RelatedRecord(far_id, name, relation.relation, side))
+            for side, near_id, far_id in sides:
+                if near_id in requested_ids:
+                    collection, name = names_by_id.get(far_id, (None, None))
+                    related_by_id[near_id].append(RelatedRecord(far_id, name, relation.relation, side, collection))
         return {record_id: sort_related(related_records) for record_id, related_records in related_by_id.items()}
 
     def _catch_up(self, snapshot: Snapshot) -> None:

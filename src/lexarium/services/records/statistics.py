@@ -6,18 +6,14 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any
-
-import orjson
 
 from lexarium.domain.change import Change
 from lexarium.domain.hierarchy import find_cycles
-from lexarium.domain.record import RecordState
-from lexarium.domain.schema.collections import COLLECTIONS, DEFINITION_FIELDS
-from lexarium.domain.schema.relation_types import HIERARCHICAL_TYPES_BY_COLLECTION
+from lexarium.domain.record import Record, RecordState
+from lexarium.domain.schema.collections import COLLECTIONS, HIERARCHICAL_TYPES, HIERARCHICAL_TYPES_BY_COLLECTION
 from lexarium.domain.text.placeholders import is_placeholder
 from lexarium.services.daemon_executor import DaemonExecutor
-from lexarium.store import hierarchy_queries, relations, revisions
+from lexarium.store import hierarchy_queries, records, relations, revisions
 from lexarium.store.database import Database
 from lexarium.store.engine.position_queries import read_position
 from lexarium.store.hierarchy_queries import IdSample
@@ -34,6 +30,18 @@ _MAX_LISTED = 10_000
 # Pause between hierarchy queries of a large catalogue, as a multiple of their duration.
 _REFRESH_DELAY_FACTOR = 20
 _MONTH_CHARS = len("2026-01")
+
+# Collections whose gaps are listed: the main ones, and those that v-alpha shows.
+_CHECKED_COLLECTIONS = tuple(
+    name for name, collection in COLLECTIONS.items() if not collection.is_auxiliary or collection.valpha_field_names
+)
+# Collections whose records belong into a hierarchy: v-alpha shows it.
+_EXPECTED_HIERARCHIES = tuple(
+    name
+    for name, type_names in HIERARCHICAL_TYPES_BY_COLLECTION.items()
+    if any((type_names[0], "source") in item.paths for item in COLLECTIONS[name].relation_lists.values())
+)
+_NO_IDS = IdSample((), 0)
 
 QUALITY_ISSUES = {
     "undefined": "No definition",
@@ -77,6 +85,10 @@ class CatalogueStatistics(HierarchyStatistics):
             self.position.revision, self.hierarchy_position.revision
         )
 
+    def list_hierarchies(self) -> list[str]:
+        """Return the collections in which some records are below others."""
+        return [name for name, sample in self.root_ids.items() if sample.total or self.cycle_members[name]]
+
     def get_issue(self, issue: str, collection: str | None) -> IdSample:
         """Return the records with a quality issue; for "apart", those of a collection if it has a hierarchy."""
         sample = self.issues[issue]
@@ -98,30 +110,31 @@ class _RunningCounts:
             self._count(previous, -1)
             for record_ids in self.definition_issues.values():
                 record_ids.pop(change.record_id, None)
-        fields = self._count(change, 1)
-        definition = next((fields[name] for name in DEFINITION_FIELDS if name in fields), None)
-        if definition is not None and not definition.strip():
+        record = self._count(change, 1)
+        if record is None or change.collection not in _CHECKED_COLLECTIONS or not record.collection.definition_field:
+            return
+        if not record.definition.strip():
             self.definition_issues["undefined"][change.record_id] = None
-        elif definition is not None and is_placeholder(definition):
+        elif is_placeholder(record.definition):
             self.definition_issues["placeholder"][change.record_id] = None
 
-    def _count(self, change: Change, delta: int) -> dict[str, Any]:
-        """Count a version of a record; return its fields, or none if it is not published."""
-        document = orjson.loads(change.document)
-        if document["state"] != RecordState.PUBLISHED:
-            return {}
-        fields: dict[str, Any] = document["record"]
+    def _count(self, change: Change, delta: int) -> Record | None:
+        """Count a version of a record; return it, or None if it is not published."""
+        record = change.to_record()
+        if record.state != RecordState.PUBLISHED:
+            return None
+        fields = record.fields
         month = fields.get("event_stamp", "")[:_MONTH_CHARS]
         for group, key in (
             ("collection", change.collection),
             ("class", fields.get("id_concept_class")),
-            ("contributor", fields.get("id_user")),
+            ("contributor", fields.get("id_user") or None),
         ):
             if key is not None:
                 self.totals[group][key, change.collection] += delta
                 if month:
                     self.growth[group][key, month] += delta
-        return fields
+        return record
 
 
 class StatisticsCache:
@@ -176,21 +189,18 @@ class StatisticsCache:
 
     def _load_hierarchy(self) -> HierarchyStatistics:
         started_at = time.monotonic()
-        orphans: dict[str, IdSample] = {}
-        root_ids: dict[str, IdSample] = {}
-        cycle_members: dict[str, tuple[str, ...]] = {}
+        orphans = dict.fromkeys(HIERARCHICAL_TYPES_BY_COLLECTION, _NO_IDS)
+        root_ids = dict.fromkeys(HIERARCHICAL_TYPES_BY_COLLECTION, _NO_IDS)
         with self._database.read() as snapshot:
-            duplicate_ids = tuple(
-                duplicate.id
-                for name in COLLECTIONS
-                for duplicate in hierarchy_queries.find_duplicate_names(snapshot, name, _MAX_LISTED)
-            )
+            duplicates = hierarchy_queries.find_duplicate_names(snapshot, _CHECKED_COLLECTIONS, _MAX_LISTED)
+            duplicate_ids = tuple(duplicate.id for duplicate in duplicates)
+            cycle_members = _find_cycle_members(snapshot)
             for name, relation_types in HIERARCHICAL_TYPES_BY_COLLECTION.items():
-                orphans[name] = hierarchy_queries.find_orphans(snapshot, name, relation_types, _MAX_LISTED)
+                if not self._running_counts.totals["collection"][name, name]:
+                    continue
                 root_ids[name] = hierarchy_queries.find_roots(snapshot, name, relation_types, _MAX_LISTED)
-                cycles = find_cycles(relations.iter_inner_relations(snapshot, relation_types))
-                # A record may be on several cycles.
-                cycle_members[name] = tuple(dict.fromkeys(chain.from_iterable(cycles)))
+                if name in _EXPECTED_HIERARCHIES or root_ids[name].total or cycle_members[name]:
+                    orphans[name] = hierarchy_queries.find_orphans(snapshot, name, relation_types, _MAX_LISTED)
             position = read_position(snapshot)
         issues = {
             "repeated": IdSample(duplicate_ids, len(duplicate_ids)),
@@ -219,6 +229,18 @@ class StatisticsCache:
             contributors=_to_nested(counts.totals["contributor"]),
             growth={group: _to_nested(counter) for group, counter in counts.growth.items()},
         )
+
+
+def _find_cycle_members(snapshot: Snapshot) -> dict[str, tuple[str, ...]]:
+    """Return the published records on cycles, by collection."""
+    cycles = find_cycles(relations.iter_inner_relations(snapshot, HIERARCHICAL_TYPES))
+    # A record may be on several cycles.
+    record_ids = list(dict.fromkeys(chain.from_iterable(cycles)))
+    found = records.find_collections_and_names(snapshot, record_ids)
+    return {
+        name: tuple(record_id for record_id in record_ids if record_id in found and found[record_id][0] == name)
+        for name in HIERARCHICAL_TYPES_BY_COLLECTION
+    }
 
 
 def _load_previous(snapshot: Snapshot, changes: list[Change]) -> dict[str, Change]:

@@ -12,8 +12,7 @@ from lexarium.domain import cache_tags
 from lexarium.domain.cache_tags import CacheTag
 from lexarium.domain.errors import NotFound
 from lexarium.domain.record import ListQuery, RecordState, RelatedRecord
-from lexarium.domain.schema.collections import COLLECTIONS, CONCEPT, SEARCH_HIT_NUMBER_KEY, Collection
-from lexarium.domain.schema.relation_types import MEASUREDBY
+from lexarium.domain.schema.collections import COLLECTIONS, CONCEPT, MEASUREDBY, SEARCH_HIT_NUMBER_KEY, Collection
 from lexarium.domain.text.characters import find_unstorable_char, name_key
 from lexarium.formats.json import valpha
 from lexarium.services.not_found import find_or_raise
@@ -77,7 +76,7 @@ class ValphaReader:
         self.cache_tags |= {cache_tags.record_tag(contrast_id), cache_tags.collection_tag(CONCEPT.name)}
         if find_unstorable_char(contrast_id):
             return _join_json_array(iter(()))
-        return _join_json_array(records.iter_bodies_by_target(self._snapshot, MEASUREDBY, contrast_id))
+        return _join_json_array(records.iter_bodies_by_target(self._snapshot, CONCEPT, MEASUREDBY, contrast_id))
 
     def get_row(self, record_id: str) -> RecordRow:
         """Return a record of any collection and state; raise NotFound."""
@@ -86,9 +85,10 @@ class ValphaReader:
 
     def render(self, collection: Collection, row: RecordRow) -> bytes:
         """Return the body of a record with its relations."""
-        related = relations.find_related(self._snapshot, [row.id]).get(row.id, [])
-        self.cache_tags |= _build_cache_tags(row, related)
-        return _render(collection, row, related)
+        _, result = relations.find_with_related(self._snapshot, row.id)
+        assert result is not None
+        self.cache_tags |= _build_cache_tags(*result)
+        return _render(collection, *result)
 
 
 @contextmanager

@@ -1,13 +1,13 @@
 """Properties of records, uniform across collections."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 
 from lexarium.domain.record import ListQuery, Record, RelatedRecord
-from lexarium.domain.schema.collections import COLLECTIONS, CONCEPT_CLASS, DEFINITION_FIELDS
-from lexarium.domain.schema.relation_types import RELATION_TYPES, RelationType, Side
+from lexarium.domain.schema.collections import COLLECTIONS, CONCEPT_CLASS, DEFINITION_FIELDS, RELATION_TYPES
+from lexarium.domain.schema.relation_types import RelationType, Side
 from lexarium.search.analysis.folding import fold
 from lexarium.search.documents import STOP_WORDS
 from lexarium.store import change_log, records, relations, revisions
@@ -52,8 +52,8 @@ class PropertyValue:
 class Property:
     """A property of the records of some collections.
 
-    If its values are records, `target` is their collection, and `find_holders` returns the ids of the first few hundred
-    records that have one of some values.
+    If its values are records, `targets` are their collections, and `find_holders` returns the ids of the first few
+    hundred records that have one of some values.
     """
 
     id: str
@@ -61,7 +61,7 @@ class Property:
     description: str
     collections: tuple[str, ...]
     values: Callable[[Entity], list[PropertyValue]]
-    target: str | None = None
+    targets: tuple[str, ...] = ()
     find_holders: Callable[[Snapshot, Sequence[str]], list[str]] | None = None
 
 
@@ -117,9 +117,9 @@ def _build_mapping_property(relation_type: RelationType) -> Property:
 
 
 def _build_relation_property(
-    type_name: str, side: Side, property_id: str, label: str, ends: tuple[str, str]
+    type_name: str, side: Side, property_id: str, label: str, ends: Mapping[str, tuple[str, ...]]
 ) -> Property:
-    """Build the property of records at one side of a relation; `ends` are their and its values' collections."""
+    """Build the property of records at one side of a relation; `ends` are collections of values by their own."""
 
     def list_related(entity: Entity) -> list[PropertyValue]:
         return [
@@ -133,20 +133,19 @@ def _build_relation_property(
         holders = [item.id for item in all_related if item.type_name == type_name and item.side != side]
         return holders[:_MAX_HOLDERS]
 
-    own, other = ends
-    description = f"Of a {own}; its values are {other} records."
-    return Property(property_id, label, description, (own,), list_related, other, find_holders)
+    values = dict.fromkeys(chain.from_iterable(ends.values()))
+    description = f"Of a {' or '.join(ends)}; its values are {' or '.join(values)} records."
+    return Property(property_id, label, description, tuple(ends), list_related, tuple(values), find_holders)
 
 
 def _iter_relation_properties() -> Iterator[Property]:
     for item in RELATION_TYPES.values():
-        source, target = item.source_collection, item.target_collection
-        if source is None or target is None:
+        if item.is_mapping:
             yield _build_mapping_property(item)
         else:
             inverse_id = f"{item.name}-inverse"
-            yield _build_relation_property(item.name, "source", item.name, item.label, (source, target))
-            yield _build_relation_property(item.name, "target", inverse_id, item.inverse_label, (target, source))
+            yield _build_relation_property(item.name, "source", item.name, item.label, item.targets)
+            yield _build_relation_property(item.name, "target", inverse_id, item.inverse_label, item.sources)
 
 
 _ALL = tuple(COLLECTIONS)
@@ -158,7 +157,13 @@ DEFINITION = Property(
     "definition", "definition", "What it is, in words.", _collections_with(*DEFINITION_FIELDS), _list_definition
 )
 CLASS = Property(
-    "class", "class", "The class it is sorted into.", _CLASSIFIED, _list_class, CONCEPT_CLASS.name, _find_class_members
+    "class",
+    "class",
+    "The class it is sorted into.",
+    _CLASSIFIED,
+    _list_class,
+    (CONCEPT_CLASS.name,),
+    _find_class_members,
 )
 
 PROPERTIES: dict[str, Property] = {

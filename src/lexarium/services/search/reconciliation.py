@@ -130,7 +130,7 @@ class Reconciler:
                 for query, plan in zip(queries, plans, strict=True)
             ]
             record_ids = sorted({record_id for group in labels for record_id in group})
-            with_related = any(constraint.property.target for query in queries for constraint in query.constraints)
+            with_related = any(constraint.property.targets for query in queries for constraint in query.constraints)
             entities_by_id = load_entities(snapshot, record_ids, with_related=with_related)
         return [_rank(query, group, entities_by_id) for query, group in zip(queries, labels, strict=True)]
 
@@ -149,7 +149,7 @@ class Reconciler:
     ) -> dict[str, dict[str, list[PropertyValue]]]:
         """Return values by record and property. A merged record has those of its survivor, a retired one none."""
         storable_ids = [record_id for record_id in record_ids if not find_unstorable_char(record_id)]
-        with_related = any(item.target for item in properties)
+        with_related = any(item.targets for item in properties)
         with self._database.read() as snapshot:
             survivors = resolve_survivors(snapshot, storable_ids)
             current_ids = {survivors.get(record_id, record_id) for record_id in storable_ids}
@@ -184,13 +184,12 @@ def _plan_searches(query: ReconcileQuery) -> Iterator[_PlannedSearch]:
     values = [(item.property, text[: search.MAX_QUERY_CHARS]) for item in query.constraints for text in item.texts]
     texts = [query.text[: search.MAX_QUERY_CHARS]] if query.text.strip() else []
     texts += [text for prop, text in values if prop is ID]
-    texts = texts or [text for prop, text in values if prop.target is None]
+    texts = texts or [text for prop, text in values if not prop.targets]
     limit = max(query.limit, _MIN_CANDIDATES) if query.constraints else query.limit
     for text in texts[:_MAX_SEARCHES]:
         yield _PlannedSearch(search.SearchQuery(text, query.collections, limit=limit))
     for prop, text in () if texts else values[:_MAX_SEARCHES]:
-        assert prop.target is not None
-        yield _PlannedSearch(search.SearchQuery(text, (prop.target,)), prop)
+        yield _PlannedSearch(search.SearchQuery(text, prop.targets), prop)
 
 
 def _score_labels(

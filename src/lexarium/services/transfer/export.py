@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from lexarium.domain.change import Change
 from lexarium.domain.errors import LexariumError
 from lexarium.domain.progress import ProgressCallback, ignore_progress
-from lexarium.domain.record import ListQuery, Record, RecordState
+from lexarium.domain.record import TYPE, ListQuery, Record, RecordState
 from lexarium.domain.schema.collections import COLLECTIONS, Collection
 from lexarium.domain.vocabulary import Vocabulary
 from lexarium.formats.json import valpha
@@ -21,6 +21,8 @@ from lexarium.store.engine.position_queries import read_position
 from lexarium.store.records import BATCH_SIZE
 from lexarium.store.revisions import PageKey
 
+# Stands in the document of a record with further classes.
+_TYPE_KEY = f'"{TYPE}":'.encode()
 # Larger chunks than those of the writers, to spend less on passing them on.
 _CHUNK_BYTES = 1 << 16
 
@@ -45,8 +47,14 @@ def export_records(  # noqa: PLR0913
         raise LexariumError(f"The format {format.name} can only be imported. To export there are {writable}.")
     revision = database.run_read(resolve_revision, release, as_of)
     reader = _ExportReader(database, collections, revision, progress or ignore_progress)
-    readers = {"documents": reader.iter_documents, "changes": reader.iter_changes, "records": reader.iter_records}
-    return _coalesce_chunks(format.codec.write(readers[format.items](), WriteOptions(format, vocabulary, revision)))
+    readers = {
+        "documents": reader.iter_documents,
+        "changes": reader.iter_changes,
+        "records": reader.iter_records,
+        "members": reader.iter_members,
+    }
+    options = WriteOptions(format, vocabulary, revision, collections)
+    return _coalesce_chunks(format.codec.write(readers[format.items](), options))
 
 
 @dataclass(frozen=True)
@@ -88,15 +96,29 @@ class _ExportReader:
         """Yield all records, in any state."""
         done, total = 0, self._count(*RecordState)
         for collection in self.collections:
-            listing = ListQuery(collection.name, self.revision, sort="order", state=None)
-            after = None
-            while batch := self.database.run_read(revisions.list_page, listing, after, BATCH_SIZE):
-                for change in batch:
-                    record = change.to_record()
-                    yield record
-                after = PageKey(record.rendered.order_key, record.id)
+            for batch in self._iter_pages(collection, None):
+                yield from (change.to_record() for change in batch)
                 done += len(batch)
                 self.progress("writing", done, total)
+
+    def iter_members(self) -> Iterator[Record]:
+        """Yield the published records of the collections, and those of other collections with further classes."""
+        done, total = 0, self._count(RecordState.PUBLISHED)
+        for collection in COLLECTIONS.values():
+            is_exported = collection in self.collections
+            for batch in self._iter_pages(collection, RecordState.PUBLISHED):
+                # Few records have further classes: the others need not be parsed.
+                yield from (change.to_record() for change in batch if is_exported or _TYPE_KEY in change.document)
+                done += len(batch) if is_exported else 0
+                self.progress("writing", done, total)
+
+    def _iter_pages(self, collection: Collection, state: RecordState | None) -> Iterator[list[Change]]:
+        listing = ListQuery(collection.name, self.revision, sort="order", state=state)
+        after = None
+        while batch := self.database.run_read(revisions.list_page, listing, after, BATCH_SIZE):
+            yield batch
+            last = batch[-1].to_record()
+            after = PageKey(last.rendered.order_key, last.id)
 
     def iter_changes(self) -> Iterator[Change | None]:
         """Yield all changes in log order, and None after each batch, which may hold no change of these collections."""

@@ -1,10 +1,8 @@
 """Apply a staged import to the catalogue in one transaction."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-
-import orjson
 
 from lexarium.domain import import_merge
 from lexarium.domain.change import Action, Change
@@ -17,9 +15,15 @@ from lexarium.domain.labels import Alias
 from lexarium.domain.progress import ProgressCallback
 from lexarium.domain.record import Record, RecordState, Relation, build_simple_document
 from lexarium.domain.rendering import get_filter_columns, render_json
-from lexarium.domain.schema.collections import COLLECTIONS, Collection
-from lexarium.domain.schema.fields import Fields
-from lexarium.domain.schema.relation_types import HIERARCHICAL_TYPES_BY_COLLECTION, RELATION_TYPES
+from lexarium.domain.schema.collections import (
+    COLLECTIONS,
+    HIERARCHICAL_TYPES_BY_COLLECTION,
+    RELATION_TYPES,
+    Collection,
+    Fields,
+)
+from lexarium.domain.statement import load_statements
+from lexarium.domain.text.numbers import format_count
 from lexarium.domain.timestamps import now_ms
 from lexarium.services.records.lookup import resolve_survivors
 from lexarium.services.transfer import import_base
@@ -37,12 +41,7 @@ from lexarium.store.records import BATCH_SIZE
 from lexarium.store.transaction import Transaction
 
 _PUBLISHED = RecordState.PUBLISHED.value
-_CLASS_COLLECTIONS = {
-    id_field.collection
-    for collection in COLLECTIONS.values()
-    for id_field in collection.id_fields.values()
-    if id_field.collection
-}
+_CLASS_COLLECTIONS = {name for collection in COLLECTIONS.values() for name in collection.class_fields.values()}
 
 
 @dataclass
@@ -55,6 +54,8 @@ class ImportApplier:
     report: ImportReport
     prefer: ConflictPreference | None
     previewed_revision: int | None
+    # Whether a record of the catalogue becomes one of a further class if the import has it in another collection.
+    may_add_classes: bool = True
 
     def __post_init__(self) -> None:
         self._connection = self.transaction.flush()
@@ -70,6 +71,8 @@ class ImportApplier:
         self._class_survivors: dict[str, str] = {}
         self._replaced_items: dict[str, _ReplacedItem] = {}
         self._problems = ProblemList()
+        # Ids of records with several classes, by collections.
+        self._ids_by_classes: dict[tuple[str, ...], list[str]] = {}
         # A record that was changed after the preview.
         self._outdated_id = ""
 
@@ -92,6 +95,7 @@ class ImportApplier:
                 self._apply_batch(record_ids)
                 done += len(record_ids)
                 progress("writing", done, total)
+        self._warn_several_classes()
         self._warn_missing_targets()
         listed = (*self.report.added_relations, *self.report.removed_relations)
         endpoints = {endpoint_id for relation in listed for endpoint_id in (relation.source, relation.target)}
@@ -101,25 +105,42 @@ class ImportApplier:
             raise VersionConflict(f"{self._outdated_id} was changed after this was looked at. Nothing was imported.")
 
     def _merge_duplicates(self) -> None:
-        """Merge records that were staged several times; the values read last win."""
+        """Merge records that were staged several times; the values read last win.
+
+        One that was staged in several collections is a record of the first, in the order of the schema, with further
+        classes.
+        """
         for duplicates in self.stage.iter_duplicates():
-            merged = duplicates[0]
-            for item in duplicates[1:]:
-                location, merged_location = self._locate(item), self._locate(merged)
-                if item.collection != merged.collection:
-                    message = f"{item.id} is a {item.collection} here, but a {merged.collection} in {merged_location}"
-                    self._problems.add(location, message)
-                    continue
-                merged_values = {**merged.parse_fields(), **merged.parse_extras()}
-                for name, value in sorted({**item.parse_fields(), **item.parse_extras()}.items()):
-                    if merged_values.get(name, value) != value:
-                        message = f"{name} of {item.id} is not what it is in {merged_location}; this one is kept"
-                        self.report.warnings.add(location, message)
-                fields = {**merged.parse_fields(), **item.parse_fields()}
-                extras = {**merged.parse_extras(), **item.parse_extras()}
-                extras_json = orjson.dumps(extras) if extras else b""
-                merged = item._replace(fields=orjson.dumps(fields), extras=extras_json, name=None)
-            self.stage.replace_record(merged)
+            items: dict[str, StagedRecord] = {}
+            for item in duplicates:
+                earlier = items.get(item.collection)
+                items[item.collection] = item if earlier is None else self._merge_items(earlier, item)
+            first, *further = (items[name] for name in COLLECTIONS if name in items)
+            self.stage.replace_record(self._join_classes(first, further) if further else first)
+
+    def _merge_items(self, earlier: StagedRecord, item: StagedRecord) -> StagedRecord:
+        earlier_values = {**earlier.parse_fields(), **earlier.parse_extras()}
+        for name, value in sorted({**item.parse_fields(), **item.parse_extras()}.items()):
+            if earlier_values.get(name, value) != value:
+                message = f"{name} of {item.id} is not what it is in {self._locate(earlier)}; this one is kept"
+                self.report.warnings.add(self._locate(item), message)
+        fields = {**earlier.parse_fields(), **item.parse_fields()}
+        return item.replace_values(fields, {**earlier.parse_extras(), **item.parse_extras()})
+
+    def _join_classes(self, first: StagedRecord, further: Sequence[StagedRecord]) -> StagedRecord:
+        """Return one record for items of several collections."""
+        collection, extras = COLLECTIONS[first.collection], first.parse_extras()
+        for item in further:
+            extras = {**item.parse_extras(), **extras}
+            # A predicate that both classes have is one relation, such as `skos:broader`.
+            for name, predicate in COLLECTIONS[item.collection].relation_predicates.items():
+                self.stage.rename_relation(first.id, name, collection.relation_names.get(predicate, name))
+        extras["further_fields"] = {item.collection: item.parse_fields() for item in further}
+        self._note_classes(first.id, (first.collection, *extras["further_fields"]))
+        return first.replace_values(first.parse_fields(), extras)
+
+    def _note_classes(self, record_id: str, collections: tuple[str, ...]) -> None:
+        self._ids_by_classes.setdefault(collections, []).append(record_id)
 
     def _redirect_merged_targets(self) -> None:
         """Redirect relations and classes to the survivors of merged records. Existing relations stay."""
@@ -184,7 +205,7 @@ class ImportApplier:
                 for item in unstated
                 if (
                     (item.source, item.relation, "source") in complete
-                    and (item.target in known_ids or RELATION_TYPES[item.relation].target_collection is None)
+                    and (item.target in known_ids or RELATION_TYPES[item.relation].is_mapping)
                 )
                 or ((item.target, item.relation, "target") in complete and item.source in known_ids)
             )
@@ -255,13 +276,13 @@ class ImportApplier:
                 self._reference_locations[item.class_id] = self._locate(item)
             state, name = _PUBLISHED, item.name
             rendered = render_json(COLLECTIONS[item.collection], item.id, item.name, item.fields)
-            document = build_simple_document(item.fields, own_relations)
+            document = build_simple_document(COLLECTIONS[item.collection], item.fields, own_relations)
             filter_columns = item.class_id, item.owner, bool(item.flagged)
         return NewRecordRow(item.id, item.collection, state, name, rendered, *filter_columns, document)
 
     def _build_new_record(self, item: StagedRecord, own_relations: frozenset[Relation]) -> Record:
         record = import_merge.create_imported_record(self._to_imported_record(item), self._at)
-        record = replace(record, relations=own_relations)
+        record = record.with_relations(own_relations)
         self.report.add_record("created", item.id, item.collection, record.fields["name"])
         self._collect_references(record.collection, record.fields, item)
         return record
@@ -276,6 +297,8 @@ class ImportApplier:
             self._outdated_id = current.id
         if not self._can_update(item, current):
             return None
+        if item is not None and current.collection.name not in item.collections:
+            relation_changes = self._keep_own_relations(item, current, relation_changes)
         imported = ImportedRecord(current.collection, {}) if item is None else self._to_imported_record(item, current)
         if item is not None and imported.state is None and _was_import_undone(latest, current):
             imported = replace(imported, state=RecordState.PUBLISHED)
@@ -290,7 +313,7 @@ class ImportApplier:
                 conflict = ImportConflict(location, item.id, diff.field, diff.before, diff.after)
                 self.report.conflicts.append(conflict)
             self._collect_references(current.collection, result.record.fields, item)
-        record = replace(result.record, relations=own_relations)
+        record = result.record.with_relations(own_relations)
         if record == current:
             self.report.unchanged[latest.collection] += 1
             return None
@@ -302,8 +325,16 @@ class ImportApplier:
         self.report.add_record(kind, current.id, latest.collection, record.fields["name"], changed_fields)
         return RecordWrite(record, latest.version + 1, Action.RETIRE if is_retired else Action.UPDATE)
 
+    def _keep_own_relations(self, item: StagedRecord, current: Record, changes: RelationChanges) -> RelationChanges:
+        """Return the changes without removals that an import of a further class alone cannot mean."""
+        further = [collection.name for collection in current.further_collections]
+        if item.collection not in further:
+            self._note_classes(item.id, (current.collection.name, *further, item.collection))
+        own_types = current.collection.relation_types
+        return changes._replace(dropped=frozenset(item for item in changes.dropped if item.relation not in own_types))
+
     def _can_update(self, item: StagedRecord | None, current: Record) -> bool:
-        if item is not None and item.collection != current.collection.name:
+        if item is not None and not self.may_add_classes and not _is_in(current, item.collection):
             message = f"{item.id} is a {item.collection} here, but a {current.collection.name} in the catalogue"
             self._problems.add(self._locate(item), message)
             return False
@@ -314,17 +345,20 @@ class ImportApplier:
         return current.state != RecordState.MERGED
 
     def _to_imported_record(self, item: StagedRecord, current: Record | None = None) -> ImportedRecord:
-        collection = COLLECTIONS[item.collection]
-        fields = {**item.parse_fields(), "id": item.id}
-        if self._class_survivors:
-            import_base.redirect_class_fields(collection, fields, self._class_survivors)
-        if not item.extras:
-            return ImportedRecord(collection, fields)
+        collection = COLLECTIONS[item.collection] if current is None else current.collection
         extras = item.parse_extras()
+        further_fields: dict[str, Fields] = {item.collection: item.parse_fields(), **extras.get("further_fields", {})}
+        if self._class_survivors:
+            for name, values in further_fields.items():
+                import_base.redirect_class_fields(COLLECTIONS[name], values, self._class_survivors)
+        fields = {**further_fields.pop(collection.name, {}), "id": item.id}
+        if not extras:
+            return ImportedRecord(collection, fields, further_fields=further_fields)
         aliases, sources, state = (extras.get(name) for name in ("aliases", "sources", "state"))
         replaced = self._replaced_items.get(item.id)
         if replaced is not None:
             state = replaced.state
+        statements = load_statements(extras.get("statements", {}))
         return ImportedRecord(
             collection,
             fields,
@@ -332,6 +366,8 @@ class ImportApplier:
             None if sources is None else tuple(sources),
             None if state is None else RecordState(state),
             None if replaced is None else replaced.resolve(current),
+            further_fields,
+            Record(collection, item.id, statements) if statements else None,
         )
 
     def _collect_references(self, collection: Collection, fields: Fields, item: StagedRecord) -> None:
@@ -351,16 +387,35 @@ class ImportApplier:
         for class_id in class_ids:
             if class_id not in existing:
                 warnings.add(self._reference_locations[class_id], f"the class {class_id} is not in the catalogue")
+            elif existing[class_id] not in _CLASS_COLLECTIONS:
+                warnings.add(self._reference_locations[class_id], f"the class {class_id} is a {existing[class_id]}")
         if not self.report.relations_added:
             return
         dangling_count = integrity.count_dangling_relations(self._connection)
         if dangling_count:
             warnings.add("relations", f"{dangling_count:,} wait for a record that is not in the catalogue")
         stated_types = self.stage.list_relation_types()
-        for relation_types in HIERARCHICAL_TYPES_BY_COLLECTION.values():
+        self._warn_unexpected_targets(stated_types)
+        for relation_types in dict.fromkeys(HIERARCHICAL_TYPES_BY_COLLECTION.values()):
             if stated_types.intersection(relation_types):
                 for cycle in find_cycles(relations.iter_inner_relations(self._connection, relation_types)):
                     warnings.add("relations", format_cycle(relation_types, cycle))
+
+    def _warn_several_classes(self) -> None:
+        for collections, ids in self._ids_by_classes.items():
+            count, names = format_count(len(ids), "record"), " and ".join(collections)
+            self.report.warnings.add("records", f"{count} of several classes, {names} (first {ids[0]})")
+
+    def _warn_unexpected_targets(self, relation_types: Iterable[str]) -> None:
+        """Warn of relations to records of a class that the schema does not allow."""
+        for group in integrity.group_relations(self._connection, sorted(relation_types)):
+            if group.target not in (RELATION_TYPES[group.relation].targets.get(group.source) or COLLECTIONS):
+                message = (
+                    f"{group.relation} of a {group.source} leads to a {group.target}, which the schema does not say"
+                )
+                self.report.warnings.add(
+                    "relations", f"{message} ({format_count(group.number, 'time')}, first of {group.first_source})"
+                )
 
 
 @dataclass
@@ -380,6 +435,10 @@ class _ReplacedItem:
 def _was_import_undone(latest: Change, current: Record) -> bool:
     """Return whether a record is retired only because an import was undone, so that the next one publishes it again."""
     return current.state == RecordState.RETIRED and (latest.actor, latest.action) == (SYSTEM_USER_ID, Action.REVERT)
+
+
+def _is_in(record: Record, collection: str) -> bool:
+    return record.collection.name == collection or COLLECTIONS[collection] in record.further_collections
 
 
 def _group_by_source(all_relations: Iterable[Relation]) -> dict[str, frozenset[Relation]]:

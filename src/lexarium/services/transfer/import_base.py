@@ -1,14 +1,13 @@
 """Last imported state of edited records, the base of a three-way merge."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from lexarium.domain.change import Change
 from lexarium.domain.identifiers import SYSTEM_USER_ID
-from lexarium.domain.import_merge import RecordValues, build_empty_base, to_values
+from lexarium.domain.import_merge import RecordValues, to_values
 from lexarium.domain.merge import redirect_merged_targets
-from lexarium.domain.record import Relation, build_relations, group_targets
+from lexarium.domain.record import Record, Relation, build_relations, group_targets
 from lexarium.domain.schema.collections import Collection
 from lexarium.store.imports import base_values
 
@@ -40,10 +39,10 @@ class ImportBase:
     def __init__(
         self, latest: Change, imported: Change | None, unapplied: Mapping[str, Any], survivors: Mapping[str, str]
     ) -> None:
-        record = build_empty_base(latest.to_record()) if imported is None else imported.to_record()
+        record = Record(latest.to_record().collection, latest.record_id) if imported is None else imported.to_record()
         self.unapplied = values = dict(unapplied)
         if _RELATIONS_KEY in values:
-            record = replace(record, relations=build_relations(record.id, values[_RELATIONS_KEY]))
+            record = record.with_relations(build_relations(record.id, values[_RELATIONS_KEY]))
         self.relations = redirect_merged_targets(record, survivors).relations
         special_keys = (_RELATIONS_KEY, base_values.IMPORTED_VERSION_KEY)
         self.values = to_values(record) | {key: value for key, value in values.items() if key not in special_keys}

@@ -6,13 +6,14 @@ from typing import Any
 
 import orjson
 
-from lexarium.domain.change import Action
-from lexarium.domain.defaults import fill_defaults
+from lexarium.domain.change import Action, Change
+from lexarium.domain.defaults import assign_defaults
 from lexarium.domain.identifiers import SYSTEM_USER_ID
 from lexarium.domain.merge import resolve_merge_chains
 from lexarium.domain.progress import ProgressCallback
-from lexarium.domain.record import Record, RecordState, Relation, parse_record
+from lexarium.domain.record import RecordState, Relation, build_record, parse_record
 from lexarium.domain.schema.collections import COLLECTIONS
+from lexarium.domain.statement import pack_statements
 from lexarium.formats.parsed import ParsedRecord, ParsedVersion
 from lexarium.services.records.lookup import load_merge_chains
 from lexarium.services.transfer.import_report import AffectedKind, ImportReport, ProblemList
@@ -30,14 +31,11 @@ CYCLE_REASON = "comes back to itself"
 def stage_version(stage: ImportStage, source: int, parsed: ParsedRecord, version: ParsedVersion) -> None:
     """Add one version of a record to the stage."""
     collection = COLLECTIONS[parsed.collection]
-    record = Record(
-        collection=collection,
-        fields=fill_defaults(collection, parsed.fields, version.at),
-        relations=frozenset(parsed.relations),
-        state=parsed.state or RecordState.PUBLISHED,
-        replaced_by=parsed.replaced_by,
-        stored_aliases=parsed.aliases,
-        sources=parsed.sources or (),
+    record = parsed.record or build_record(
+        collection, parsed.fields, parsed.relations, parsed.aliases, parsed.sources or ()
+    )
+    record = replace(
+        assign_defaults(record, version.at), state=parsed.state or RecordState.PUBLISHED, replaced_by=parsed.replaced_by
     )
     stage.history.add(
         StagedVersion(
@@ -133,8 +131,13 @@ def _find_last_versions(transaction: Transaction, stage: ImportStage, record_ids
     return missing | {
         record_id: change.version
         for record_id, change in latest.items()
-        if stage.history.continues_from(record_id, change.version, change.document)
+        if stage.history.continues_from(record_id, change.version, _to_present_document(change))
     }
+
+
+def _to_present_document(change: Change) -> bytes:
+    """Return the document of a change in the form of the present, as staged versions have it."""
+    return change.to_record().to_document(change.parse_origin())
 
 
 def _to_retired(version: ImportedVersion, reason: str) -> ImportedVersion:
@@ -191,8 +194,13 @@ def _write_current(
 
 def _stage_latest(stage: ImportStage, version: StagedVersion) -> None:
     record = parse_record(version.collection, version.document)
-    extras: dict[str, Any] = {"sources": record.sources, "state": record.state, "replaced_by": record.replaced_by}
-    if record.stored_aliases is not None:
+    extras: dict[str, Any] = {
+        "sources": record.sources,
+        "state": record.state,
+        "replaced_by": record.replaced_by,
+        "statements": pack_statements(record.statements),
+    }
+    if record.stored_aliases:
         extras["aliases"] = [alias.model_dump() for alias in record.stored_aliases]
     fields = orjson.dumps(record.fields)
     stage.add_record(record.id, version.collection, version.source, version.line, fields, orjson.dumps(extras))

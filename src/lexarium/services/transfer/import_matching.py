@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 from lexarium.domain.identifiers import mint_id
 from lexarium.domain.record import Relation
-from lexarium.domain.schema.collections import COLLECTIONS
-from lexarium.domain.schema.relation_types import EXACT_MATCH, RELATION_TYPES
+from lexarium.domain.schema.collections import COLLECTIONS, EXACT_MATCH, RELATION_TYPES
 from lexarium.formats.foreign_ids import parse_name_reference
 from lexarium.services.transfer.import_report import ImportReport, ProblemList
 from lexarium.store import records, relations

@@ -9,12 +9,12 @@ from lexarium.domain import labels
 from lexarium.domain.identifiers import MAX_ID_BYTES, find_target_problem, is_id_too_long
 from lexarium.domain.record import RecordState, Relation
 from lexarium.domain.rendering import get_filter_columns
-from lexarium.domain.schema.collections import COLLECTIONS
-from lexarium.domain.schema.fields import Fields
-from lexarium.domain.schema.relation_types import RELATION_TYPES
+from lexarium.domain.schema.collections import COLLECTIONS, RELATION_TYPES, Fields
+from lexarium.domain.statement import pack_statements
 from lexarium.domain.text.characters import find_direction_control, find_unstorable_char, name_key
+from lexarium.domain.text.numbers import format_count
 from lexarium.formats.foreign_ids import build_name_reference
-from lexarium.formats.parsed import ParsedRecord
+from lexarium.formats.parsed import ParsedRecord, WarningCounter
 from lexarium.services.transfer import import_history
 from lexarium.services.transfer.import_matching import may_be_foreign_id
 from lexarium.services.transfer.import_report import ProblemList
@@ -32,10 +32,20 @@ class RecordStager:
         self._warnings = warnings
         self._source = 0
         self.staged_count = 0
+        self._counted_warnings = WarningCounter()
+        # Locations of each of them.
+        self._counted_locations: dict[str, list[str]] = {}
 
     def set_source(self, source: str) -> None:
         """Set the source of the records that follow."""
         self._source = self._stage.add_source(source)
+
+    def report_counted_warnings(self) -> None:
+        """Report the warnings that are counted over all files. Nothing is staged afterwards."""
+        for message in self._counted_warnings:
+            location, *others = self._counted_locations[message]
+            more = f" and {format_count(len(others), 'other file')}" if others else ""
+            self._warnings.add(location + more, self._counted_warnings.format_message(message))
 
     def stage(self, parsed: ParsedRecord) -> None:
         """Stage a record, or report its problems."""
@@ -43,7 +53,7 @@ class RecordStager:
         key, data, extras = "", b"", b""
         filter_columns = NO_FILTER_COLUMNS
         if parsed.collection and not problems:
-            is_complete = tuple(fields) == COLLECTIONS[parsed.collection].field_names
+            is_complete = _is_complete(parsed)
             if not is_complete:
                 self._drop_unknown_fields(parsed)
             _retire_without_target(parsed)
@@ -58,7 +68,7 @@ class RecordStager:
             # ASCII without character references cannot hold such characters: most records are checked no further.
             if b"&#" in data or not data.isascii() or not extras.isascii():
                 _warn_direction_controls(parsed)
-        if problems or parsed.warnings:
+        if problems or parsed.warnings or parsed.counted_warnings:
             self._report_issues(parsed)
         self.staged_count += key != ""
         if not key or problems:
@@ -78,6 +88,10 @@ class RecordStager:
             self._problems.add(location + column, problem)
         for warning in parsed.warnings:
             self._warnings.add(location, warning)
+        if parsed.counted_warnings:
+            self._counted_warnings.update(parsed.counted_warnings)
+            for message in parsed.counted_warnings:
+                self._counted_locations.setdefault(message, []).append(location)
 
     def _drop_unknown_fields(self, parsed: ParsedRecord) -> None:
         known_fields = COLLECTIONS[parsed.collection].field_types
@@ -96,7 +110,7 @@ class RecordStager:
         resolved: list[Relation] = []
         has_id = "id" in parsed.fields
         for relation in parsed.relations:
-            is_external = RELATION_TYPES[relation.relation].target_collection is None
+            is_external = RELATION_TYPES[relation.relation].is_mapping
             if is_external and (reason := find_target_problem(relation.target)):
                 location = self._stage.format_location(self._source, parsed.line)
                 self._warnings.add(location, f"{relation.relation} to {relation.target!r} was left out: it {reason}")
@@ -110,6 +124,12 @@ class RecordStager:
                     self._stage.add_reference(endpoint)
             self._stage.add_unresolved_relation(relation, self._source, parsed.line, by_hand=parsed.is_manual)
         self._stage.add_relations(key, resolved, parsed.complete_relations)
+
+
+def _is_complete(parsed: ParsedRecord) -> bool:
+    """Return whether a record has all fields of v-alpha in order, and no others."""
+    names = COLLECTIONS[parsed.collection].valpha_field_names
+    return bool(names) and tuple(parsed.fields) == names and parsed.is_typed
 
 
 def _retire_without_target(parsed: ParsedRecord) -> None:
@@ -171,7 +191,7 @@ def _iter_texts(value: Any) -> Iterator[str]:
 
 
 def _extras_to_json(parsed: ParsedRecord, problems: list[str]) -> bytes:
-    """Return aliases, sources and state as JSON; nothing if the file has none."""
+    """Return aliases, sources, state and statements as JSON; nothing if the file has none."""
     extras: dict[str, Any] = {}
     if parsed.aliases is not None:
         extras["aliases"] = [{"text": alias.text, "lang": alias.lang, "scope": alias.scope} for alias in parsed.aliases]
@@ -180,4 +200,6 @@ def _extras_to_json(parsed: ParsedRecord, problems: list[str]) -> bytes:
     if parsed.state is not None:
         extras |= {"state": parsed.state, "replaced_by": parsed.replaced_by}
         extras["loosely"] = parsed.replaced_by is not None and _is_unresolved(parsed, parsed.replaced_by)
+    if parsed.record is not None:
+        extras["statements"] = pack_statements(parsed.record.statements)
     return _to_json(extras, problems) if extras else b""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from lexarium.domain.import_merge import ConflictPreference
 from lexarium.domain.progress import ProgressCallback, ignore_progress
-from lexarium.domain.schema.collections import COLLECTIONS, Collection
+from lexarium.domain.schema.collections import Collection, find_collection
 from lexarium.domain.vocabulary import Vocabulary
 from lexarium.formats import reading
 from lexarium.formats.detection import SNIFF_BYTES, UnknownFormatError, detect_format, has_known_extension
@@ -54,7 +54,9 @@ def import_files(  # noqa: PLR0913
     else to existing records.
     """
     options = ReadOptions(format or FORMATS["v-alpha"], vocabulary, collection, column_mapping=column_mapping)
-    with closing(_ImportRun(database, prefer, dry_run, progress, previewed_revision)) as run:
+    # A collection that does not fit is more often a mistake of whoever named it than a further class.
+    may_add_classes = collection is None
+    with closing(_ImportRun(database, prefer, dry_run, progress, previewed_revision, may_add_classes)) as run:
         run.total_bytes = sum(map(_size, files))
         for file in files:
             try:
@@ -91,6 +93,7 @@ class _ImportRun:
     dry_run: bool
     progress: ProgressCallback
     previewed_revision: int | None = None
+    may_add_classes: bool = True
 
     def __post_init__(self) -> None:
         self.report = ImportReport(self.dry_run)
@@ -118,7 +121,7 @@ class _ImportRun:
             self._add_problem(document.display_name, error)
             return
         self._has_read_any = True
-        default_collection = COLLECTIONS.get(document.file_name.split(".")[0])
+        default_collection = find_collection(document.file_name.split(".")[0])
         options = replace(defaults, format=file_format, default_collection=default_collection)
         counts_before = self._stager.staged_count, self.problems.count
         self.stage_records(document.display_name, file_format.codec.read(stream, options), document)
@@ -150,6 +153,7 @@ class _ImportRun:
             self._add_problem(source, error)
 
     def apply(self) -> ImportReport:
+        self._stager.report_counted_warnings()
         import_history.validate_versions(self._stage, self.problems)
         self.problems.raise_if_any()
         is_large = self._stage.added_count > BATCH_SIZE
@@ -161,7 +165,13 @@ class _ImportRun:
             self.report.base_revision = transaction.revision
             import_history.apply_history(transaction, self._stage, self.report, self.progress)
             applier = ImportApplier(
-                self.database, transaction, self._stage, self.report, self.prefer, self.previewed_revision
+                self.database,
+                transaction,
+                self._stage,
+                self.report,
+                self.prefer,
+                self.previewed_revision,
+                self.may_add_classes,
             )
             applier.apply(self.progress)
             self.report.last_revision = transaction.revision

@@ -17,8 +17,7 @@ from lexarium.domain.import_merge import ConflictPreference
 from lexarium.domain.labels import Alias
 from lexarium.domain.progress import ProgressCallback, ignore_progress
 from lexarium.domain.record import RecordState, Relation
-from lexarium.domain.schema.collections import COLLECTIONS, Collection
-from lexarium.domain.schema.relation_types import RELATION_TYPES
+from lexarium.domain.schema.collections import COLLECTIONS, RELATION_TYPES, Collection
 from lexarium.formats.json import valpha
 from lexarium.formats.parsed import ParsedRecord, ReadOptions
 from lexarium.formats.registry import FORMATS
@@ -33,10 +32,20 @@ from lexarium.store.imports.mirror_state import MirrorState
 # Requests per second.
 DEFAULT_RATE = 5.0
 
-_CONTRAST_LIST = COLLECTIONS["task"].relation_lists_by_key["contrasts"]
+# Lists of related records that v-alpha has no collection of, such as the contrasts of a task, with their collection.
+_DETAIL_LISTS = {
+    name: [
+        (relation_list, path.collections[0])
+        for relation_list in collection.relation_lists.values()
+        for path in relation_list.paths.values()
+        if not relation_list.is_derived and not COLLECTIONS[path.collections[0]].in_valpha
+    ]
+    for name, collection in COLLECTIONS.items()
+}
 _ALIASES_ADAPTER = TypeAdapter(tuple[Alias, ...])
 _TEXTS_ADAPTER = TypeAdapter(tuple[str, ...])
 _RELATIONS_ADAPTER = TypeAdapter(dict[str, list[str]])
+_FIELDS_ADAPTER = TypeAdapter(dict[str, str | int | None])
 
 
 @dataclass(frozen=True)
@@ -107,7 +116,7 @@ def _iter_parsed(state: MirrorState, pruned: list[tuple[str, str]]) -> Iterator[
         parsed = _parse_valpha(COLLECTIONS[collection_name], body)
         yield parsed
         if not parsed.problems:
-            yield from _iter_contrasts(json.loads(body))
+            yield from _iter_details(collection_name, json.loads(body))
     for body in state.iter_pending_changes():
         yield _parse_v1(json.loads(body))
     for collection_name, record_id in pruned:
@@ -121,11 +130,13 @@ def _parse_valpha(collection: Collection, body: bytes) -> ParsedRecord:
     return parsed
 
 
-def _iter_contrasts(record: dict[str, Any]) -> Iterator[ParsedRecord]:
-    """Return the contrasts of a task, which v-alpha has no list of."""
-    for entry in record.get(_CONTRAST_LIST.key, ()):
-        if isinstance(entry.get("name"), str):
-            yield ParsedRecord(0, "contrast", fields={"id": entry[_CONTRAST_LIST.id_key], "name": entry["name"]})
+def _iter_details(collection: str, record: dict[str, Any]) -> Iterator[ParsedRecord]:
+    """Return the records in the lists of one that v-alpha has no collection of, by id and name."""
+    for relation_list, target_collection in _DETAIL_LISTS[collection]:
+        for entry in record.get(relation_list.key, ()):
+            if entry.get("name") and isinstance(entry["name"], str):
+                fields = {"id": entry[relation_list.id_key], "name": entry["name"]}
+                yield ParsedRecord(0, target_collection, fields=fields)
 
 
 def _parse_v1(record: dict[str, Any]) -> ParsedRecord:
@@ -133,11 +144,15 @@ def _parse_v1(record: dict[str, Any]) -> ParsedRecord:
     if collection is None:
         warning = f"{record.get('id')} is of a collection that is not known here; it was left out"
         return ParsedRecord(0, warnings=[warning])
-    fields = {name: record[name] for name in collection.field_types if name in record}
+    fields = {name: record[name] for name in collection.core_fields if name in record}
     parsed = _parse_valpha(collection, to_canonical_json(fields))
     if parsed.problems:
         return parsed
     try:
+        others = _FIELDS_ADAPTER.validate_python(record.get("fields", {}), strict=True)
+        parsed.fields |= others
+        if record.get("statements"):
+            parsed.warnings.append(f"statements of {parsed.fields['id']} that no slot declares were left out")
         parsed.aliases = _ALIASES_ADAPTER.validate_python(tuple(record["aliases"]))
         parsed.sources = _TEXTS_ADAPTER.validate_python(tuple(record["sources"]), strict=True)
         parsed.state = RecordState(record["state"])

@@ -15,7 +15,7 @@ from lexarium.store.database import Database
 def sample_files() -> Iterator[list[Path]]:
     """Return the paths of the sample files, extracted if the package is an archive."""
     with as_file(files("lexarium") / "sample") as folder:
-        yield sorted(folder.glob("*.json"))
+        yield sorted(folder.glob("*.json*"))
 
 
 def load_sample(database: Database) -> ImportReport | None:

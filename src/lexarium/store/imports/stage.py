@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import orjson
 
 from lexarium.domain.record import Relation
-from lexarium.domain.schema.fields import Fields
-from lexarium.domain.schema.relation_types import RELATION_TYPES, Side
+from lexarium.domain.schema.collections import MAPPING_TYPES, Fields
+from lexarium.domain.schema.relation_types import Side
 from lexarium.store.imports.history_stage import HISTORY_TABLES, HistoryStage
 from lexarium.store.imports.stage_database import StageDatabase
 
@@ -31,10 +31,7 @@ _INDEXES = (
     "CREATE INDEX edge_by_source ON edge (source, relation, target)",
     "CREATE INDEX complete_set_by_id ON complete_set (id)",
 )
-_INTERNAL_TYPES = (
-    name for name, relation_type in RELATION_TYPES.items() if relation_type.target_collection is not None
-)
-_IS_INTERNAL = f"edge.relation IN ({', '.join(map(repr, _INTERNAL_TYPES))})"
+_IS_INTERNAL = f"edge.relation NOT IN ({', '.join(repr(mapping_type.name) for mapping_type in MAPPING_TYPES)})"
 
 
 class StagedRecord(NamedTuple):
@@ -46,7 +43,7 @@ class StagedRecord(NamedTuple):
     source: int
     line: int
     fields: bytes
-    # Aliases, sources and state as JSON; empty if there are none.
+    # Aliases, sources, state and the fields of further classes as JSON; empty if there are none.
     extras: bytes
     # None unless `fields` has all fields in order, and there are no extras. The next three are filter columns.
     name: str | None
@@ -63,6 +60,18 @@ class StagedRecord(NamedTuple):
         """Return the extras."""
         extras: dict[str, Any] = orjson.loads(self.extras) if self.extras else {}
         return extras
+
+    @property
+    def collections(self) -> tuple[str, ...]:
+        """Its collection and those of its further classes."""
+        # Most records have none, and need not be parsed.
+        if b'"further_fields"' not in self.extras:
+            return (self.collection,)
+        return self.collection, *self.parse_extras()["further_fields"]
+
+    def replace_values(self, fields: Fields, extras: dict[str, Any]) -> "StagedRecord":
+        """Return the record with other values."""
+        return self._replace(fields=orjson.dumps(fields), extras=orjson.dumps(extras) if extras else b"", name=None)
 
 
 # Last four columns of a staged record.
@@ -251,6 +260,12 @@ class ImportStage:
         """Replace all rows of a record by one."""
         self._db.execute("DELETE FROM staged WHERE id = ?", (record.id,))
         self._db.execute(f"INSERT INTO staged VALUES ({', '.join('?' * len(record))})", record)
+
+    def rename_relation(self, source_id: str, name: str, new_name: str) -> None:
+        """Change the relation type of relations of a record."""
+        if name != new_name:
+            query = "UPDATE edge SET relation = ? WHERE source = ? AND relation = ?"
+            self._db.execute(query, (new_name, source_id, name))
 
     def iter_complete_relations(self) -> Iterator[list[tuple[str, str, Side]]]:
         """Yield batches of (record id, relation type, side) of which the import lists all relations, by id."""

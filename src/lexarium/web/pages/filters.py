@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from urllib.parse import quote, urlencode
 
 from lexarium.domain.change import Action
-from lexarium.domain.schema.collections import DEFINITION_FIELDS
+from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.domain.timestamps import format_timestamp, parse_timestamp
 
 _ACTION_LABELS = {
@@ -14,31 +14,31 @@ _ACTION_LABELS = {
     Action.MERGE: "merged",
     Action.REVERT: "set back",
 }
-# Labels of fields whose names do not explain them.
-_FIELD_LABELS = {
-    **dict.fromkeys(DEFINITION_FIELDS, "Definition"),
-    "id_concept_class": "Class",
-    "id_protocol": "Source vocabulary",
-    "flag_for_curator": "Waits for a curator",
-    "replaced_by": "To be used instead",
-    "id_user": "Author",
-}
+# Labels of what forms and histories show besides the fields of a collection.
+_OTHER_LABELS = {"replaced_by": "to be used instead"}
 
 
 def to_singular(collection: str) -> str:
     """Return the noun for one record of a collection."""
-    return collection.replace("_", " ")
+    return COLLECTIONS[collection].label
 
 
 def to_plural(collection: str) -> str:
     """Return the noun for several records of a collection."""
-    word = to_singular(collection)
-    return word + ("es" if word.endswith("s") else "s")
+    return COLLECTIONS[collection].plural
 
 
-def field_label(field: str) -> str:
-    """Return the label of a field of a record or form."""
-    return _FIELD_LABELS.get(field) or field.replace("_", " ").capitalize()
+def capitalize_first(text: str) -> str:
+    """Return a text that begins with a capital letter; the rest stays, as in "PubMed id"."""
+    return text[:1].upper() + text[1:]
+
+
+def field_label(field: str, collection: str = "") -> str:
+    """Return the label of a field of a record or form, as the schema has it."""
+    slots = COLLECTIONS[collection].fields if collection else {}
+    if field in slots:
+        return slots[field].label
+    return _OTHER_LABELS.get(field) or field.replace("_", " ")
 
 
 def format_number(value: int) -> str:

@@ -78,13 +78,13 @@ def to_field_errors(error: LexariumError, default_field: str = "") -> dict[str, 
     """Return the messages of an error by field; an error without field problems belongs to `default_field`."""
     errors: dict[str, str] = {}
     for problem in error.problems if isinstance(error, InvalidInput) else ():
-        field_name = problem.field.split("/")[0]
+        field_name = problem.field.removeprefix("fields/").split("/")[0]
         errors[field_name] = " ".join(filter(None, [errors.get(field_name), _format_problem(problem)]))
     return errors or {default_field: str(error)}
 
 
 def _format_problem(problem: FieldProblem) -> str:
-    _, *path = problem.field.split("/")
+    _, *path = problem.field.removeprefix("fields/").split("/")
     if not path or not path[0].isdecimal():
         return problem.detail[:1].upper() + problem.detail[1:]
     part = "".join(f", its {key}," for key in path[1:] if key != "text")

@@ -13,7 +13,7 @@ from lexarium import __version__
 from lexarium.domain.change import Action
 from lexarium.domain.errors import StoreError, Unauthenticated
 from lexarium.domain.schema.collections import COLLECTIONS
-from lexarium.domain.schema.relation_types import HIERARCHICAL_TYPES_BY_COLLECTION
+from lexarium.domain.text.nouns import add_article
 from lexarium.domain.text.numbers import format_count
 from lexarium.domain.vocabulary import Vocabulary
 from lexarium.services.access.authentication import Authenticator
@@ -21,6 +21,7 @@ from lexarium.services.access.passwords import MIN_LENGTH
 from lexarium.services.access.permissions import Caller, Permission
 from lexarium.services.curation.proposals import count_open
 from lexarium.services.records.class_colors import ClassCache, ColoredClass
+from lexarium.services.records.statement_view import find_link
 from lexarium.services.records.statistics import QUALITY_ISSUES, StatisticsCache
 from lexarium.services.search.annotator_cache import AnnotatorCache
 from lexarium.services.search.record_search import RecordSearch
@@ -59,8 +60,14 @@ def get_templates() -> Environment:
         undefined=StrictUndefined,
     )
     dates = (filters.format_date, filters.format_datetime, filters.format_iso, filters.format_month)
-    labels = (filters.action_label, filters.field_label, filters.to_plural, filters.to_singular)
-    others = (filters.format_number, filters.record_path, filters.split_paragraphs)
+    labels = (
+        filters.action_label,
+        filters.field_label,
+        filters.to_plural,
+        filters.to_singular,
+        filters.capitalize_first,
+    )
+    others = (filters.format_number, filters.record_path, filters.split_paragraphs, add_article, find_link)
     environment.filters |= {function.__name__: function for function in (*dates, *labels, *others)}
     environment.globals |= {
         "action_choices": [(action.value, filters.action_label(action)) for action in Action],
@@ -68,7 +75,6 @@ def get_templates() -> Environment:
         "collection_choices": [(name, filters.to_plural(name)) for name in COLLECTIONS],
         "collections": COLLECTIONS,
         "format_count": format_count,
-        "hierarchies": HIERARCHICAL_TYPES_BY_COLLECTION,
         "min_password_length": MIN_LENGTH,
         "quality_issues": QUALITY_ISSUES,
         "software": f"Lexarium {__version__}",

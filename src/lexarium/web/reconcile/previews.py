@@ -29,7 +29,7 @@ HEADERS = {
 def render_preview(entity: Entity) -> str:
     """Render a record as a page."""
     record = entity.record
-    related = {prop.name: prop.values(entity) for prop in PROPERTIES.values() if prop.target}
+    related = {prop.name: prop.values(entity) for prop in PROPERTIES.values() if prop.targets}
     return _templates.get_template(
         "preview.html"
     ).render(

@@ -16,7 +16,7 @@ _QUERY_FIELDS = ("query", "type", "limit", "properties", "type_strict")
 _TYPE_STRICT_VALUES = ("any", "should", "all")
 _TYPE_MESSAGE = f"should be among the types {', '.join(COLLECTIONS)}."
 _PROPERTY_MESSAGE = f"should be among the properties {', '.join(PROPERTIES)}."
-_MAX_PROPERTIES = 50
+_MAX_PROPERTIES = 100
 _MAX_VALUES = 100
 MAX_OFFSET = 1_000
 

@@ -85,7 +85,11 @@ def serialize_extension(
     """Return the values of properties, by record."""
     return {
         "meta": [
-            {"id": prop.id, "name": prop.name, **({"type": _serialize_type_ref(prop.target)} if prop.target else {})}
+            {
+                "id": prop.id,
+                "name": prop.name,
+                **({"type": _serialize_type_ref(prop.targets[0])} if len(prop.targets) == 1 else {}),
+            }
             for prop in columns
         ],
         "rows": {

@@ -5,6 +5,7 @@ from functools import partial
 from urllib.parse import quote
 
 from starlette.concurrency import run_in_threadpool
+from starlette.convertors import StringConvertor, register_url_convertor
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -12,14 +13,14 @@ from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lexarium.domain.errors import LexariumError, RecordMerged
-from lexarium.domain.schema.collections import Collection
+from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.web.http.conditional import encode_response
 from lexarium.web.http.problems import HTTPProblem, problem_response, redirect_merged
 from lexarium.web.http.streaming import EventStreams
 from lexarium.web.middleware.access_gate import AccessGate
 from lexarium.web.pages.site import Site
 from lexarium.web.v1.operation import MIN_COMPRESSED_BYTES, RequestContext
-from lexarium.web.v1.operations import iter_operations
+from lexarium.web.v1.operations import OPERATIONS
 from lexarium.web.v1.responses import V1_PATH, OrjsonResponse
 
 _ID_SEGMENT = len(f"{V1_PATH}/collection/".split("/")) - 1
@@ -42,16 +43,16 @@ Handler = Callable[[RequestContext], Awaitable[Response]]
 
 def create_v1_app(site: Site, gate: AccessGate, event_streams: EventStreams) -> ASGIApp:
     """Return the application."""
-    paths: dict[str, tuple[Collection | None, dict[str, Handler]]] = {}
-    for _, path, operation, collection in iter_operations():
-        _, handlers = paths.setdefault(V1_PATH + path, (collection, {}))
-        handlers[operation.method] = operation.respond
-    paths["/openapi.json"] = (None, {"GET": _get_document})
-    paths["/docs"] = (None, {"GET": _get_reference})
-    routes = []
-    for path, (collection, handlers) in paths.items():
-        create_context = partial(RequestContext, site, gate, event_streams, path_collection=collection)
-        routes.append(_PathRoute(path, _PathEndpoint(create_context, handlers), methods=list(handlers)))
+    paths: dict[str, dict[str, Handler]] = {}
+    for operation in OPERATIONS:
+        paths.setdefault(V1_PATH + operation.path, {})[operation.method] = operation.respond
+    paths["/openapi.json"] = {"GET": _get_document}
+    paths["/docs"] = {"GET": _get_reference}
+    create_context = partial(RequestContext, site, gate, event_streams)
+    routes = [
+        _PathRoute(path, _PathEndpoint(create_context, handlers), methods=list(handlers))
+        for path, handlers in paths.items()
+    ]
     return Router(routes, redirect_slashes=False, default=_respond_not_found)
 
 
@@ -73,8 +74,22 @@ async def _get_reference(context: RequestContext) -> Response:
     return await run_in_threadpool(render)
 
 
+class _CollectionConvertor(StringConvertor):
+    regex = "|".join(COLLECTIONS)
+
+
+register_url_convertor("collection", _CollectionConvertor())
+
+
 class _PathRoute(Route):
-    """Route that leaves all methods to its endpoint, not only those that it lists."""
+    """Route that leaves all methods to its endpoint, not only those that it lists.
+
+    A path with `{collection}` matches the names of collections only.
+    """
+
+    def __init__(self, path: str, endpoint: ASGIApp, methods: list[str]) -> None:
+        super().__init__(path.replace("{collection}", "{collection:collection}"), endpoint, methods=methods)
+        self.path = path  # as metrics and logs name it
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self.app(scope, receive, send)
@@ -83,13 +98,13 @@ class _PathRoute(Route):
 class _PathEndpoint:
     """ASGI application of one path: runs the handler of the method, and answers OPTIONS and other methods."""
 
-    def __init__(self, create_context: Callable[[Request], RequestContext], handlers: Mapping[str, Handler]) -> None:
+    def __init__(self, create_context: Callable[..., RequestContext], handlers: Mapping[str, Handler]) -> None:
         self._create_context = create_context
         self._handlers = {**handlers, **({"HEAD": handlers["GET"]} if "GET" in handlers else {})}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive, send)
-        context = self._create_context(request)
+        context = self._create_context(request, COLLECTIONS.get(request.path_params.get("collection", "")))
         handler = self._handlers.get(scope["method"], self._respond_to_method)
         try:
             response = await handler(context)

@@ -104,7 +104,7 @@ class Body:
     """The request body of an operation, which is read as JSON if the handler takes a model or a `dict`."""
 
     content: Mapping[str, Any]
-    """By media type: a model, or the name of a schema, with `{Record}` for that of the collection's records."""
+    """By media type: a model, or the name of a schema."""
     required: bool = True
     error: str = INVALID_BODY
     """The message if the model does not accept it."""
@@ -133,13 +133,13 @@ class Operation:
 
     method: str
     path: str
-    """Path below `/api/v1`. An operation whose path begins with `/{collection}` exists once per collection."""
+    """Path below `/api/v1`. It may begin with `/{collection}`, the name of any collection."""
     handler: Callable[..., Any]
     """Its docstring is the summary and description of the operation."""
     responses: Mapping[int, Success]
     _: KW_ONLY
     name: str = ""
-    """`operationId`, without the name of the collection. Default: the name of the handler."""
+    """`operationId`. Default: the name of the handler."""
     body: Body | None = None
     """Default: JSON of the model that the handler takes."""
     permission: Permission | None = None
@@ -184,7 +184,7 @@ class Operation:
         """Statuses of errors that the operation may return, besides those that every operation may."""
         statuses_by_cause = (
             (True, {422, *self.errors}),  # an unknown parameter is a 422
-            (self.path_names, {404}),
+            (self.path_names or "{collection}" in self.path, {404}),
             (self.body, {400, 408, 413, 415}),
             (self.accepts_key, {400, 408, 409, 413}),
             (self.returns_secret, {400}),

@@ -3,8 +3,13 @@
 from dataclasses import dataclass
 from typing import Any
 
-from lexarium.domain.schema.collections import COLLECTIONS, CONCEPT, SEARCH_HIT_NUMBER_KEY, Collection
-from lexarium.domain.schema.fields import SearchHit
+from lexarium.domain.schema.collections import (
+    COLLECTIONS,
+    CONCEPT,
+    SEARCH_HIT_FIELDS,
+    SEARCH_HIT_NUMBER_KEY,
+    Collection,
+)
 
 VALPHA_PATH = "/api/v-alpha"
 FORMATS = ("json", "api")
@@ -63,16 +68,16 @@ RESOURCES = _build_resources()
 
 def build_options_body(resource: ResourceSpec) -> dict[str, Any]:
     """Return the OPTIONS document of a resource: methods, parameters, order, fields and their rules."""
-    record_model = resource.collection.model if resource.collection else SearchHit
-    writable_fields = resource.collection.editable_fields if resource.collection else {}
+    collection = resource.collection or CONCEPT
+    names = collection.valpha_field_names if resource.collection else SEARCH_HIT_FIELDS
     fields = []
-    for name, info in record_model.model_fields.items():
-        field_type = "integer" if info.annotation is int else "string"
-        field: dict[str, Any] = {"name": name, "type": field_type, "description": info.description}
-        if name in writable_fields:
-            field |= {"writable": True, "required": info.is_required()}
-            if writable_fields[name].max_length is not None:
-                field["max_length"] = writable_fields[name].max_length
+    for name in names:
+        field_type = "integer" if collection.field_types[name] is int else "string"
+        field: dict[str, Any] = {"name": name, "type": field_type, "description": collection.fields[name].description}
+        if resource.collection and name in collection.editable_fields:
+            field |= {"writable": True, "required": name == "name"}
+            if (max_length := collection.get_max_length(name)) is not None:
+                field["max_length"] = max_length
         elif resource.collection:
             field["writable"] = False
         fields.append(field)

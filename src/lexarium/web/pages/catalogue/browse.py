@@ -6,12 +6,12 @@ from starlette.responses import Response
 
 from lexarium.domain.errors import NotFound
 from lexarium.domain.record import RecordState
-from lexarium.domain.schema.collections import COLLECTIONS, Collection
-from lexarium.domain.schema.relation_types import HIERARCHICAL_TYPES_BY_COLLECTION
+from lexarium.domain.schema.collections import COLLECTIONS, HIERARCHICAL_TYPES_BY_COLLECTION, Collection
 from lexarium.services.records import browse, queries
 from lexarium.services.records.browse import BrowseFilter
 from lexarium.services.records.catalogue_state import get_position
 from lexarium.store.position import Snapshot
+from lexarium.web.pages.collection_counts import split_counts
 from lexarium.web.pages.filters import add_query
 from lexarium.web.pages.form_fields import get_collection
 from lexarium.web.pages.page import Page, PageRoute
@@ -28,7 +28,9 @@ def show_collections(page: Page) -> Response:
         statistics = page.site.statistics_cache.get(position)
         classes = page.site.list_classes(snapshot)
     context = {
-        "counts": {name: counts[name, RecordState.PUBLISHED] for name in COLLECTIONS},
+        **split_counts({name: counts[name, RecordState.PUBLISHED] for name in COLLECTIONS}),
+        "hierarchies": HIERARCHICAL_TYPES_BY_COLLECTION if statistics is None else statistics.list_hierarchies(),
+        "classified": [name for name, collection in COLLECTIONS.items() if collection.class_fields],
         "classes": [] if statistics is None else [(item, statistics.classes.get(item.id, {})) for item in classes],
     }
     return page.render("browse.html", context)
@@ -62,11 +64,19 @@ def show_collection(page: Page) -> Response:
             "classes": page.site.list_classes(snapshot),
             "class": classes.get(filters.class_id or ""),
             "has_classes": has_classes,
+            "has_tree": _has_tree(page, snapshot, collection),
             "flaggable": has_flags,
             "next": listed.last_id and add_query(page.request.url.path, **filter_params, after=listed.last_id),
             "filter_params": filter_params,
         }
     return page.render("collection.html", context)
+
+
+def _has_tree(page: Page, snapshot: Snapshot, collection: Collection) -> bool:
+    if collection.name not in HIERARCHICAL_TYPES_BY_COLLECTION:
+        return False
+    statistics = page.site.statistics_cache.get(get_position(snapshot))
+    return statistics is None or collection.name in statistics.list_hierarchies()
 
 
 def show_tree(page: Page) -> Response:

@@ -14,6 +14,7 @@ from lexarium.services.records.catalogue_state import get_position
 from lexarium.services.records.class_colors import ColoredClass
 from lexarium.services.records.statistics import CatalogueStatistics
 from lexarium.web.pages.charts.treemap import Rectangle, layout_treemap
+from lexarium.web.pages.collection_counts import split_counts
 from lexarium.web.pages.filters import add_query
 from lexarium.web.pages.page import Page, PageRoute
 
@@ -49,7 +50,7 @@ def show_home(page: Page) -> Response:
         statistics = page.site.statistics_cache.get(position)
         classes = page.site.class_cache.get(snapshot)
         context = {
-            "counts": {name: counts[name, RecordState.PUBLISHED] for name in COLLECTIONS},
+            **split_counts({name: counts[name, RecordState.PUBLISHED] for name in COLLECTIONS}),
             "maps": [] if statistics is None else build_treemaps(statistics, classes),
             "counting": statistics is None,
             "changes": activity.list_activity(snapshot, position.revision, _RECENT_SHOWN),
@@ -79,7 +80,7 @@ def build_treemaps(statistics: CatalogueStatistics, classes: Mapping[str, Colore
 
 def _build_tile(concept_class: ColoredClass, counts: Mapping[str, int]) -> TreemapTile:
     main_collection = max(counts, key=lambda name: counts[name])
-    description = ", ".join(format_count(count, name) for name, count in counts.items())
+    description = ", ".join(format_count(count, COLLECTIONS[name].label) for name, count in counts.items())
     url = add_query(f"/browse/{main_collection}", class_=concept_class.id)
     return TreemapTile(concept_class.name, url, description, concept_class.color_index, counts[main_collection])
 

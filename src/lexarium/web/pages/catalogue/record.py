@@ -6,6 +6,7 @@ from typing import Any
 from starlette.responses import Response
 
 from lexarium.domain.record import RecordState
+from lexarium.domain.rendering import get_filter_columns
 from lexarium.domain.schema.collections import COLLECTIONS, CONCEPT_CLASS
 from lexarium.domain.timestamps import format_timestamp
 from lexarium.domain.vocabulary import Vocabulary
@@ -40,7 +41,8 @@ def show_record(page: Page) -> Response:
         context = {
             "detail": record_detail,
             "class": classes.get(record.fields.get("id_concept_class", "")),
-            "graph": build_graph(record.fields["name"], record_detail.relation_groups),
+            "is_flagged": get_filter_columns(record.fields)[-1],
+            "graph": build_graph(record.fields["name"] or record.id, record_detail.relation_groups),
             "members": _list_members(page, snapshot, record.id) if is_class else [],
             "versions": detail.list_history(snapshot, record.id, change.version, _VERSIONS_SHOWN),
             "newest": change.version,
@@ -92,7 +94,7 @@ def _get_citation_source(page: Page) -> Vocabulary:
 
 def _build_citations(vocabulary: Vocabulary, record_detail: RecordDetail) -> dict[str, str]:
     record, change = record_detail.record, record_detail.change
-    name, iri = record.fields["name"], vocabulary.record_iri(record.id)
+    name, iri = record.fields["name"] or record.id, vocabulary.record_iri(record.id)
     source = f"{vocabulary.title}, {vocabulary.publisher}" if vocabulary.publisher else vocabulary.title
     escape_table = str.maketrans("", "", "{}\\")
     return {

@@ -8,8 +8,9 @@ from starlette.responses import Response
 
 from lexarium.domain.identifiers import has_prefix
 from lexarium.domain.record import RecordState
-from lexarium.domain.schema.collections import COLLECTIONS, CONCEPT_CLASS
+from lexarium.domain.schema.collections import COLLECTIONS, CONCEPT_CLASS, DEFAULT_SEARCH_COLLECTIONS
 from lexarium.search.ranking import TextSpan
+from lexarium.services.records.catalogue_state import get_position
 from lexarium.services.records.class_colors import ColoredClass
 from lexarium.services.records.lookup import find_latest_changes
 from lexarium.services.search.record_search import MAX_DEPTH, RecordHit, RecordSearch, SearchQuery, SearchResult
@@ -27,6 +28,7 @@ def show_results(page: Page) -> Response:
     collection, class_param = params.get("collection"), params.get("class", "")
     with page.read() as snapshot:
         classes = page.site.class_cache.get(snapshot)
+        counts = page.site.database.counts.count_at(snapshot, get_position(snapshot).revision)
     class_id = _resolve_class_id(classes, class_param)
     offset, include_unpublished = get_int(params, "offset", 5) or 0, bool(params.get("gone"))
     context: dict[str, Any] = {
@@ -35,6 +37,10 @@ def show_results(page: Page) -> Response:
         "result": None,
         "include_unpublished": include_unpublished,
         "collection": collection if collection in COLLECTIONS else None,
+        "auxiliary": [
+            name for name, item in COLLECTIONS.items() if item.is_auxiliary and counts[name, RecordState.PUBLISHED]
+        ],
+        "searched": DEFAULT_SEARCH_COLLECTIONS,
         "unknown_collection": collection if collection not in COLLECTIONS else None,
         "class_id": class_id,
         "unknown_class": class_param if class_id not in classes else None,

@@ -7,14 +7,14 @@ from starlette.responses import Response
 
 from lexarium.domain.errors import NotFound
 from lexarium.domain.record import RecordState
-from lexarium.domain.schema.collections import COLLECTIONS
-from lexarium.domain.schema.relation_types import HIERARCHICAL_TYPES_BY_COLLECTION
+from lexarium.domain.schema.collections import COLLECTIONS, HIERARCHICAL_TYPES_BY_COLLECTION
 from lexarium.services.records.activity import get_account_names
 from lexarium.services.records.catalogue_state import get_position
 from lexarium.services.records.lookup import find_latest_changes
 from lexarium.services.records.statistics import QUALITY_ISSUES, CatalogueStatistics
 from lexarium.store.position import Snapshot
 from lexarium.web.pages.charts.area_chart import build_chart
+from lexarium.web.pages.collection_counts import split_counts
 from lexarium.web.pages.filters import to_singular
 from lexarium.web.pages.form_fields import get_int
 from lexarium.web.pages.page import Page, PageRoute
@@ -73,7 +73,7 @@ def _build_context(page: Page, snapshot: Snapshot, statistics: CatalogueStatisti
     owner_ids, class_ids = list(contributor_totals), list(class_totals)
     names = get_account_names(snapshot, owner_ids[:_MAX_CONTRIBUTORS])
     shown_keys = {
-        "collection": [name for name in COLLECTIONS if statistics.counts.get(name)],
+        "collection": _sort_collections(statistics.counts)[:_MAX_SERIES],
         "class": [class_id for class_id in class_ids if class_id][:_MAX_SERIES],
         "contributor": owner_ids[:_MAX_SERIES],
     }[grouping]
@@ -95,8 +95,14 @@ def _build_context(page: Page, snapshot: Snapshot, statistics: CatalogueStatisti
         "classes": [(classes.get(class_id), class_id, class_totals[class_id]) for class_id in class_ids[:_MAX_CLASSES]],
         "contributors": [(names[owner_id], contributor_totals[owner_id]) for owner_id in owner_ids[:_MAX_CONTRIBUTORS]],
         "contributor_count": len(owner_ids),
-        "counts": {name: statistics.counts.get(name, 0) for name in COLLECTIONS},
+        **split_counts(statistics.counts),
     }
+
+
+def _sort_collections(counts: Mapping[str, int]) -> list[str]:
+    """Return the collections that have records, main ones first, then the largest."""
+    names = [name for name in COLLECTIONS if counts.get(name)]
+    return sorted(names, key=lambda name: (COLLECTIONS[name].is_auxiliary, -counts[name]))
 
 
 def _sum_counts(counts_by_key: Mapping[str, Mapping[str, int]]) -> dict[str, int]:

@@ -14,7 +14,7 @@ _CENTRE_WIDTH = 150
 _LABEL_HEIGHT = 24
 _GROUP_GAP = 14
 _MAX_NODES = 6
-_MAX_CHARS, _MAX_CENTRE_CHARS = 28, 19
+_MAX_CHARS, _MAX_CENTRE_CHARS = 25, 16
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,9 @@ def build_graph(name: str, groups: Sequence[RelationGroup]) -> RelationGraph | N
             y += _LABEL_HEIGHT
             for item in group.items[:_MAX_NODES]:
                 path = _edge_path(x, y + _NODE_HEIGHT / 2, height / 2, is_left=is_left)
-                text = _truncate(item.name, _MAX_CHARS)
-                nodes.append(GraphNode(x, y, text, item.name, item.id, path, group.hierarchical))
+                shown_name = item.name or item.id
+                text = _truncate(shown_name, _MAX_CHARS)
+                nodes.append(GraphNode(x, y, text, shown_name, item.id, path, group.hierarchical))
                 y += _NODE_STEP
             hidden_count = group.total - min(len(group.items), _MAX_NODES)
             if hidden_count:

@@ -1,12 +1,15 @@
 """Convert draft fields to form text and back. A list has one item per line."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from lexarium.domain.labels import DEFAULT_LANGUAGE
-from lexarium.web.pages.form_fields import FormValues, get_int, get_text
+from lexarium.domain.schema.collections import Collection
+from lexarium.web.pages.form_fields import FormValues, get_text
 
 _SEPARATOR = " | "
+_INTEGER = re.compile(r"-?[0-9]{1,16}")
 LIST_FIELD_HINTS = {
     "aliases": "One a line. A language and a scope may follow: memoria | es | narrow",
     "sources": "One a line.",
@@ -19,7 +22,7 @@ def to_form_values(draft: Mapping[str, Any]) -> dict[str, str]:
     return {name: _format_field(name, value) for name, value in draft.items()}
 
 
-def parse_field(fields: FormValues, name: str) -> Any:
+def parse_field(collection: Collection, fields: FormValues, name: str) -> Any:
     """Parse a form field into a draft field; invalid input is left for validation to report."""
     value = get_text(fields, name)
     lines = [line.strip() for line in value.splitlines() if line.strip()]
@@ -33,12 +36,18 @@ def parse_field(fields: FormValues, name: str) -> Any:
         for type_name, _, target in (line.partition(" ") for line in lines):
             targets_by_type.setdefault(type_name, []).append(target.strip())
         return targets_by_type
-    if name == "flag_for_curator":
-        number = get_int(fields, name)
-        return value if number is None else number
+    if collection.field_types.get(name) is int:
+        return _parse_integer(value.strip(), collection.field_defaults[name])
     if name == "replaced_by":
         return value.strip() or None
     return value
+
+
+def _parse_integer(text: str, default: Any) -> Any:
+    """Return a number; nothing for an empty text where a record need not have one; else the text."""
+    if not text and default is None:
+        return None
+    return int(text) if _INTEGER.fullmatch(text) else text
 
 
 def _format_field(name: str, value: Any) -> str:

@@ -7,9 +7,11 @@ from starlette.responses import Response
 
 from lexarium.domain.errors import InvalidInput, NotFound, QuotaExceeded
 from lexarium.domain.record import Relation
-from lexarium.domain.schema.relation_types import RELATION_TYPES, RelationType
+from lexarium.domain.schema.collections import RELATION_TYPES
+from lexarium.domain.schema.relation_types import RelationType
 from lexarium.services.access.permissions import Permission
 from lexarium.services.curation import submissions
+from lexarium.services.records.detail import sort_relation_types
 from lexarium.services.records.lookup import find_names, get_published
 from lexarium.store.position import Snapshot
 from lexarium.store.transaction import Transaction
@@ -33,19 +35,19 @@ def show_form(page: Page) -> Response:
     with page.read() as snapshot:
         current = get_published(snapshot, None, page.id)
         types = current.record.collection.relation_types
-        internal_types = {name: item for name, item in types.items() if item.target_collection is not None}
+        internal_types = {name: types[name] for name in sort_relation_types(types) if not types[name].is_mapping}
         selected_type = internal_types.get(values["relation"]) or next(iter(internal_types.values()), None)
-        target_collection = selected_type and selected_type.target_collection
-        choices = find_choices(page.site, values["q"], target_collection, page.id) if target_collection else []
+        targets = selected_type.targets[current.record.collection.name] if selected_type else ()
+        choices = find_choices(page.site, values["q"], targets, page.id) if targets else []
         context: dict[str, Any] = {
             "record": current.record,
             "version": current.version,
             "newer_versions": revert.list_newer_versions(snapshot, current, get_int(page.fields, "version")),
             "related": _list_relations(snapshot, current.record.relations),
             "internal_types": internal_types,
-            "mapping_types": [(name, item.label) for name, item in types.items() if item.target_collection is None],
+            "mapping_types": [(name, item.label) for name, item in types.items() if item.is_mapping],
             "selected_type": selected_type,
-            "choices": prepend_selected(snapshot, values["target"], choices) if target_collection else [],
+            "choices": prepend_selected(snapshot, values["target"], choices) if targets else [],
             "form_values": values,
             "notice": revert.build_undo_notice(page.query, snapshot, current.change, page.caller),
         }

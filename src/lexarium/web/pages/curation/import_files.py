@@ -12,8 +12,7 @@ from starlette.routing import Route
 
 from lexarium.domain.errors import Conflict, FieldProblem, InvalidInput
 from lexarium.domain.import_merge import ConflictPreference
-from lexarium.domain.schema.collections import COLLECTIONS
-from lexarium.domain.schema.relation_types import RELATION_TYPES
+from lexarium.domain.schema.collections import COLLECTIONS, RELATION_TYPES
 from lexarium.formats.column_mapping import parse_mapping_pairs
 from lexarium.formats.registry import FORMATS
 from lexarium.services.access.permissions import Permission

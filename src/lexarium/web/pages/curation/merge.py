@@ -49,7 +49,7 @@ def show_form(page: Page) -> Response:
         "version": merged.version,
         "newer_versions": newer_versions,
         "q": query_text,
-        "choices": find_choices(page.site, query_text, merged.record.collection.name, page.id),
+        "choices": find_choices(page.site, query_text, (merged.record.collection.name,), page.id),
     }
     return page.render("merge.html", context)
 

@@ -2,7 +2,7 @@
 
 import hashlib
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,7 +11,8 @@ from starlette.responses import RedirectResponse, Response
 
 from lexarium.domain.edit import rebase_draft, to_draft
 from lexarium.domain.errors import InvalidInput, QuotaExceeded, RecordMerged, RecordRetired, VersionConflict
-from lexarium.domain.schema.collections import Collection
+from lexarium.domain.schema.collections import COLLECTIONS, Collection
+from lexarium.domain.schema.predicates import SlotRole
 from lexarium.domain.validation import build_draft_model, validate_draft
 from lexarium.services.access.permissions import Permission
 from lexarium.services.curation import submissions
@@ -21,24 +22,30 @@ from lexarium.services.records.lookup import get_published, get_record
 from lexarium.store.transaction import Transaction
 from lexarium.web.pages.curation import draft_fields
 from lexarium.web.pages.curation.revert import build_result_url
+from lexarium.web.pages.filters import capitalize_first, field_label
 from lexarium.web.pages.form_fields import FormValues, get_collection, get_required_version, get_text, to_field_errors
 from lexarium.web.pages.page import FormRoute, Page, PageRoute
 from lexarium.web.pages.site import Site
 
 # Relations have pages of their own.
 _RELATIONS_FIELD = "relations"
-_FIELD_ORDER = ("name", "aliases", "definition", "sources")
+# Further fields are folded away.
+_MAX_MAIN_FIELDS = 8
 # Only so many names of a draft are compared with those of other records.
 _MAX_NAMES = 6
 
 
 @dataclass(frozen=True)
 class FormField:
-    """One field of a draft in a form; `kind` is `line`, `long`, `lines` or `choice`."""
+    """One field of a draft in a form; `kind` is `line`, `number`, `long`, `note`, `lines`, `choice` or `class`."""
 
     name: str
     kind: str
-    hint: str
+    label: str
+    hint: str = ""
+    max_length: int | None = None
+    # Values and their texts, of a choice.
+    choices: Sequence[tuple[str, str]] = ()
 
 
 @dataclass(frozen=True)
@@ -59,25 +66,44 @@ class RecordForm:
 
 
 def list_form_fields(collection: Collection) -> list[FormField]:
-    """Return the editable fields of a collection in the order of the form."""
+    """Return the editable fields of a collection, the most important first."""
     names = [name for name in build_draft_model(collection.name).model_fields if name != _RELATIONS_FIELD]
+    return [
+        build_form_field(collection, name) for name in sorted(names, key=lambda name: _get_form_order(collection, name))
+    ]
 
-    def get_order(name: str) -> int:
-        key = "definition" if name == collection.definition_field else name
-        return _FIELD_ORDER.index(key) if key in _FIELD_ORDER else len(_FIELD_ORDER)
 
-    return [build_form_field(collection, name) for name in sorted(names, key=get_order)]
+def _get_form_order(collection: Collection, name: str) -> tuple[int, int]:
+    """Return the key to sort fields by: names, definition, what the class has of its own, what all classes have."""
+    slots = collection.schema_class.slots
+    if name not in slots:
+        is_important = collection.alias_field or collection.definition_field or not collection.is_auxiliary
+        return ({"aliases": 1, "sources": 3}[name] if is_important else 6), 0
+    place = list(slots).index(name)
+    if slots[name].role is SlotRole.NAME:
+        return 0, place
+    if name == collection.definition_field:
+        return 2, place
+    is_common = all(name in other.fields for other in COLLECTIONS.values())
+    return (5 if is_common else 4), place
 
 
 def build_form_field(collection: Collection, name: str) -> FormField:
     """Return the form field for one field of a draft."""
+    label = capitalize_first(field_label(name, collection.name))
     if name in draft_fields.LIST_FIELD_HINTS:
-        return FormField(name, "lines", draft_fields.LIST_FIELD_HINTS[name])
+        return FormField(name, "lines", label, draft_fields.LIST_FIELD_HINTS[name])
     if name in collection.class_fields:
-        return FormField(name, "choice", "")
-    if name == collection.definition_field:
-        return FormField(name, "long", "An empty line begins a new paragraph.")
-    return FormField(name, "line", "" if name == "name" else collection.fields[name].description or "")
+        return FormField(name, "class", label)
+    slot, max_length = collection.fields[name], collection.get_max_length(name)
+    hint = "" if name == "name" else slot.description
+    if slot.enum_values:
+        return FormField(name, "choice", label, hint, choices=[(value.text, value.text) for value in slot.enum_values])
+    if slot.role in (SlotRole.DEFINITION, SlotRole.NOTE):
+        hint = f"{hint} An empty line begins a new paragraph.".lstrip()
+        return FormField(name, "long" if slot.role is SlotRole.DEFINITION else "note", label, hint, max_length)
+    kind = "number" if collection.field_types[name] is int else "line"
+    return FormField(name, kind, label, hint, max_length)
 
 
 def _build_empty_draft(collection: Collection) -> dict[str, Any]:
@@ -91,11 +117,16 @@ def _parse_draft(collection: Collection, fields: FormValues, base_draft: Mapping
     """Apply a form to the draft it was opened with. A field that the user did not change keeps its exact value."""
     shown_values = draft_fields.to_form_values(base_draft)
     changed = {
-        item.name: draft_fields.parse_field({item.name: _normalize_input(item, get_text(fields, item.name))}, item.name)
+        item.name: _parse_input(collection, item, fields)
         for item in list_form_fields(collection)
         if is_changed(item, fields, shown_values[item.name])
     }
     return {**base_draft, **changed}
+
+
+def _parse_input(collection: Collection, form_field: FormField, fields: FormValues) -> Any:
+    value = _normalize_input(form_field, get_text(fields, form_field.name))
+    return draft_fields.parse_field(collection, {form_field.name: value}, form_field.name)
 
 
 def is_changed(form_field: FormField, fields: FormValues, shown_value: str) -> bool:
@@ -107,7 +138,7 @@ def is_changed(form_field: FormField, fields: FormValues, shown_value: str) -> b
 def _normalize_input(form_field: FormField, value: str) -> str:
     # Browsers change line breaks, and remove them from single-line inputs.
     lines = value.replace("\r\n", "\n").replace("\r", "\n")
-    return lines.replace("\n", "").strip() if form_field.kind == "line" else lines
+    return lines.replace("\n", "").strip() if form_field.kind in ("line", "number") else lines
 
 
 def choose_collection(page: Page) -> Response:
@@ -211,9 +242,11 @@ def preview(page: Page) -> Response:
 def _render_form(page: Page, form: RecordForm, key: str = "") -> Response:
     with page.read() as snapshot:
         classes = page.site.list_classes(snapshot)
+    form_fields = list_form_fields(form.collection)
     context = {
         "form": form,
-        "form_fields": list_form_fields(form.collection),
+        "main_fields": form_fields[:_MAX_MAIN_FIELDS],
+        "more_fields": form_fields[_MAX_MAIN_FIELDS:],
         "classes": [(item.id, item.name) for item in classes],
         "key": key,
         **_build_preview(page.site, form),
@@ -222,15 +255,17 @@ def _render_form(page: Page, form: RecordForm, key: str = "") -> Response:
 
 
 def _build_preview(site: Site, form: RecordForm) -> dict[str, Any]:
-    name, aliases = form.values.get("name", "").strip(), draft_fields.parse_field(form.values, "aliases")
+    collection, values = form.collection, form.values
+    name, aliases = values.get("name", "").strip(), draft_fields.parse_field(collection, values, "aliases")
     names = [name, *(alias["text"] for alias in aliases)][:_MAX_NAMES]
     return {
         "preview_errors": _find_errors(site, form) if form.is_preview else {},
+        "collection": collection,
         "name": name,
         "aliases": aliases,
-        "definition": form.values.get(form.collection.definition_field or "", ""),
-        "sources": draft_fields.parse_field(form.values, "sources"),
-        "similar": site.record_search.find_similar_names(names, form.collection.name, form.record_id),
+        "definition": values.get(collection.definition_field or "", ""),
+        "sources": draft_fields.parse_field(collection, values, "sources"),
+        "similar": site.record_search.find_similar_names(names, collection.name, form.record_id),
     }
 
 

@@ -22,15 +22,17 @@ class RecordChoice:
     collection: str
 
 
-def find_choices(site: Site, text: str, collection: str, exclude_id: str) -> list[RecordChoice]:
-    """Return the published records of a collection that match a text best, without one of them."""
+def find_choices(site: Site, text: str, collections: tuple[str, ...], exclude_id: str) -> list[RecordChoice]:
+    """Return the published records of some collections that match a text best, without one of them."""
     if not text.strip():
         return []
     try:
-        hits = site.record_search.search(SearchQuery(text, (collection,), limit=_MAX_CHOICES + 1)).hits
+        hits = site.record_search.search(SearchQuery(text, collections, limit=_MAX_CHOICES + 1)).hits
     except (InvalidInput, IndexNotReady):
         return []
-    return [RecordChoice(hit.id, hit.name, hit.collection) for hit in hits if hit.id != exclude_id][:_MAX_CHOICES]
+    return [RecordChoice(hit.id, hit.name or hit.id, hit.collection) for hit in hits if hit.id != exclude_id][
+        :_MAX_CHOICES
+    ]
 
 
 def prepend_selected(snapshot: Snapshot, selected_id: str, choices: list[RecordChoice]) -> list[RecordChoice]:

@@ -22,7 +22,7 @@ def show_form(page: Page) -> Response:
     values = {name: get_text(page.fields, name) for name in ("q", "replaced_by")}
     with page.read() as snapshot:
         current = get_published(snapshot, None, page.id)
-        choices = find_choices(page.site, values["q"], current.record.collection.name, page.id)
+        choices = find_choices(page.site, values["q"], (current.record.collection.name,), page.id)
         context = {
             "record": current.record,
             "version": current.version,

@@ -15,10 +15,11 @@ from lexarium.services.curation import proposals, review
 from lexarium.services.curation.review import RETIRE, ProposalReview
 from lexarium.services.records.catalogue_state import get_position
 from lexarium.store.position import Snapshot
+from lexarium.web.pages.collection_counts import split_counts
 from lexarium.web.pages.curation import draft_fields
 from lexarium.web.pages.curation.record_form import build_form_field, is_changed
 from lexarium.web.pages.curation.revert import OWN_PROPOSALS_PATH
-from lexarium.web.pages.filters import add_query, field_label
+from lexarium.web.pages.filters import add_query, capitalize_first, field_label
 from lexarium.web.pages.form_fields import (
     FormValues,
     get_required_version,
@@ -55,7 +56,7 @@ def show_queue(page: Page) -> Response:
             "next": last and add_query(_PATH, **filter_params, from_=f"{last.proposal.made}-{last.proposal.id}"),
             "authors": review.list_authors(snapshot, proposal_filter.author),
             "statistics": statistics,
-            "flaggable": [name for name, collection in COLLECTIONS.items() if "flag_for_curator" in collection.fields],
+            "flaggable": [] if statistics is None else split_counts(statistics.counts)["main_counts"],
             "same_name_groups": review.group_same_names(snapshot, repeated_ids),
             "decided": _find_decided(page, snapshot),
         }
@@ -90,7 +91,7 @@ def _list_unsaved_input(proposal_review: ProposalReview, form_values: FormValues
     proposed_values = draft_fields.to_form_values(proposal_review.draft)
     names = ["reason"] if proposal_review.kind == RETIRE else [*proposal_review.editable_fields, "reason"]
     return {
-        field_label(name): get_text(form_values, name)
+        capitalize_first(field_label(name, proposal_review.proposal.collection)): get_text(form_values, name)
         for name in names
         if get_text(form_values, name)
         and (
@@ -136,7 +137,7 @@ def undo(page: Page) -> Response:
 def _resolve_fields(proposal_review: ProposalReview, fields: FormValues) -> dict[str, Any]:
     """Return the fields as the curator decided; raise InvalidInput for unresolved conflicts."""
     if proposal_review.kind == RETIRE:
-        return {"replaced_by": draft_fields.parse_field(fields, "replaced_by")}
+        return {"replaced_by": draft_fields.parse_field(proposal_review.collection, fields, "replaced_by")}
     proposed_values = draft_fields.to_form_values(proposal_review.draft)
     current_draft = {} if proposal_review.current is None else to_draft(proposal_review.current.record)
     resolved: dict[str, Any] = {}
@@ -149,7 +150,7 @@ def _resolve_fields(proposal_review: ProposalReview, fields: FormValues) -> dict
         elif choice == _TAKE_PROPOSED:
             resolved[name] = proposal_review.draft[name]
         elif choice == _TAKE_EDITED or (choice is None and is_changed(form_field, fields, proposed_values[name])):
-            resolved[name] = draft_fields.parse_field(fields, name)
+            resolved[name] = draft_fields.parse_field(proposal_review.collection, fields, name)
         elif choice is not None:
             unresolved.append(FieldProblem(f"choice-{name}", "choose what it shall be."))
     if unresolved:

@@ -1,6 +1,6 @@
 """JSON Schemas of the document, derived from the types of requests and responses and from the collections."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Annotated, Any, Literal, Union
 
 from pydantic import BaseModel, ConfigDict, Field, RootModel, TypeAdapter, create_model
@@ -11,11 +11,15 @@ from lexarium.client import models
 from lexarium.domain.account import Origin
 from lexarium.domain.proposal import ProposalState
 from lexarium.domain.record import RecordState
-from lexarium.domain.schema.collections import COLLECTIONS, SEARCH_HIT_NUMBER_KEY, Collection
-from lexarium.domain.schema.fields import SearchHit
+from lexarium.domain.schema.collections import (
+    COLLECTIONS,
+    CONCEPT,
+    SEARCH_HIT_FIELDS,
+    SEARCH_HIT_NUMBER_KEY,
+    Collection,
+)
 from lexarium.domain.schema.relation_types import RelationList
 from lexarium.domain.validation import build_draft_model, build_valpha_model
-from lexarium.services.serializers import list_record_fields
 from lexarium.web.v1.operations import OPERATIONS
 from lexarium.web.v1.operations.batch import BatchLine
 from lexarium.web.v1.operations.export import EXPORT_FORMATS, schema_name
@@ -28,7 +32,6 @@ _RESPONSE_NAMES = {
     "Match": "Matched",
     "ProposalDetail": "ProposalInFull",
     "Reached": "ReachedRecord",
-    "Record": "AnyRecord",
     "Related": "RelatedRecord",
     "SearchResults": "Found",
     "WebhookTest": "Trial",
@@ -67,12 +70,10 @@ def name_record_schema(collection: Collection) -> str:
     return "".join(part.capitalize() for part in collection.name.split("_"))
 
 
-def find_schema_name(content: Any, collection: Collection | None) -> str:
-    """Return the name of the schema of a request or response type, or the name itself, with the collection inserted."""
+def find_schema_name(content: Any) -> str:
+    """Return the name of the schema of a request or response type, or the name itself."""
     if isinstance(content, str):
-        return content.format(Record=name_record_schema(collection)) if collection else content
-    if collection is not None and content in (models.Record, models.RecordPage):
-        return name_record_schema(collection) + ("Page" if content is models.RecordPage else "")
+        return content
     name: str = content.__name__
     return _RESPONSE_NAMES.get(name, name) if is_typeddict(content) else _name_request(name)
 
@@ -112,32 +113,46 @@ class _ResponseSchemaGenerator(RequestSchemaGenerator):
 def build_components() -> dict[str, Any]:
     """Return every schema, by name."""
     bodies = {model for operation in OPERATIONS if operation.body for model in operation.body.content.values()}
-    drafts = {build_draft_model(name) for name in COLLECTIONS}
-    drafts |= {build_valpha_model(name) for name, collection in COLLECTIONS.items() if collection.in_valpha}
+    drafts = {build_valpha_model(name) for name, collection in COLLECTIONS.items() if collection.in_valpha}
     requests = {model for model in bodies if isinstance(model, type)}
-    requests |= {BatchLine, Origin, ProposalState, RecordState, *drafts}
+    requests |= {BatchLine, Origin, ProposalState, RecordState, build_draft_model("concept"), *drafts}
     responses = {value for value in vars(models).values() if is_typeddict(value)}
     schemas = {
         **{name: {"type": "string", "description": text} for name, text in _TEXT_SCHEMAS.items()},
         **_define(responses.union(_iter_valpha_types()), _ResponseSchemaGenerator),
         **_define(requests, RequestSchemaGenerator),
         "JsonldExport": {"additionalProperties": True, "description": "SKOS in JSON-LD.", "type": "object"},
+        "LinkmlExport": {"additionalProperties": True, "description": "Entries by their slots.", "type": "object"},
     }
     # A type in the functional syntax has no docstrings of its fields.
     schemas["Difference"]["properties"]["from"]["description"] = "What it was."
     schemas["Difference"]["properties"]["to"]["description"] = "What it is."
     schemas["Problem"]["additionalProperties"] = True
     schemas["WebhookPatch"] = _build_patch_schema(schemas["NewWebhook"])
-    for collection in COLLECTIONS.values():
-        schemas |= _build_record_schemas(collection, schemas)
-    del schemas["RecordPage"]
-    refs = {name: schema_ref(name_record_schema(collection)) for name, collection in COLLECTIONS.items()}
-    schemas["AnyRecord"] = {
-        "description": models.Record.__doc__,
-        "discriminator": {"mapping": {name: ref["$ref"] for name, ref in refs.items()}, "propertyName": "collection"},
-        "oneOf": list(refs.values()),
-    }
+    schemas["Record"]["additionalProperties"] = True
+    part = {"additionalProperties": True, "description": "The fields that `fields` asked for.", "type": "object"}
+    schemas["RecordPage"]["properties"]["items"]["items"] = {"anyOf": [schema_ref("Record"), part]}
+    schemas["RecordDraft"] = _build_draft_schema(schemas.pop("ConceptDraft"))
+    schemas["RecordPatch"] = _build_patch_schema(schemas["RecordDraft"])
     return {name: {**schema, "title": name} for name, schema in schemas.items()}
+
+
+def _build_draft_schema(draft: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of a draft for any collection, from that of a draft for one of them."""
+    properties = {name: draft["properties"][name] for name in ("name", "aliases", "sources", "relations")}
+    fields = {
+        "additionalProperties": {"type": ["string", "integer", "null"]},
+        "default": {},
+        "description": "Other fields that the schema declares for the collection. What is not named stays empty.",
+        "type": "object",
+    }
+    return {
+        "additionalProperties": True,
+        "description": "A record to write. Which further fields it may have depends on its collection.",
+        "properties": {**properties, "fields": fields},
+        "required": ["name"],
+        "type": "object",
+    }
 
 
 def _iter_valpha_types() -> Iterator[Any]:
@@ -145,34 +160,45 @@ def _iter_valpha_types() -> Iterator[Any]:
     yield from (ValphaProposal, ValphaResource)
     records: list[Any] = []
     for collection in COLLECTIONS.values():
+        if not collection.valpha_field_names:
+            continue
         name, kind = f"Valpha{name_record_schema(collection)}", collection.name
-        fields: dict[str, Any] = {"type": Literal[kind]}
-        fields |= {view.key: _list_of(_build_entry_model(name, view)) for view in collection.relation_lists}
+        fields = _build_field_types(collection, collection.valpha_field_names)
+        lists: dict[str, Any] = {"type": Literal[kind]}
+        lists |= {key: _list_of(_build_entry_model(name, view)) for key, view in collection.relation_lists.items()}
         about = f"A {kind} alone, with its relations."
-        records.append(create_model(f"{name}Alone", __base__=collection.model, __doc__=about, **fields))
+        records.append(create_model(f"{name}Alone", __doc__=about, **fields, **lists))
         if collection.in_valpha:
-            row = create_model(name, __base__=collection.model, __doc__=f"A {kind} in v-alpha's lists.")
+            row = create_model(name, __doc__=f"A {kind} in v-alpha's lists.", **fields)
             yield create_model(f"{name}Answer", __base__=RootModel, root=_list_of(row) | records[-1])
+    hit_fields = _build_field_types(CONCEPT, SEARCH_HIT_FIELDS)
     number: Any = Annotated[int, Field(description="Its number, counted from 1 in the order returned.")]
     about = "A term as v-alpha's search shows it."
-    hit = create_model("ValphaHit", __base__=SearchHit, __doc__=about, **{SEARCH_HIT_NUMBER_KEY: number})
+    hit = create_model("ValphaHit", __doc__=about, **hit_fields, **{SEARCH_HIT_NUMBER_KEY: number})
     about = "Terms, the best first; without `q` every term, by name."
     yield create_model("ValphaHits", __base__=RootModel, __doc__=about, root=_list_of(hit))
     about = "Records of all collections, with their relations."
-    yield create_model("VAlphaExport", __base__=RootModel, __doc__=about, root=_list_of(*records))
+    yield create_model("VAlphaExport", __base__=RootModel, __doc__=about, root=_list_of(*records, dict[str, Any]))
+
+
+def _build_field_types(collection: Collection, names: Iterable[str]) -> dict[str, Any]:
+    return {
+        name: Annotated[collection.field_types[name], Field(description=collection.fields[name].description)]
+        for name in names
+    }
 
 
 def _build_entry_model(prefix: str, view: RelationList) -> type[BaseModel]:
     fields: dict[str, Any] = {view.id_key: str, "name": str}
     if view.shows_relationship:
-        fields["relationship"] = Literal[*(relation.name for relation in view.relation_types)]
+        fields["relationship"] = Literal[*dict.fromkeys(name for name, _ in view.paths)]
     if view.directions:
         fields["direction"] = Literal[*view.directions.values()]
     return create_model(f"{prefix}{view.key.capitalize()}", **fields)
 
 
-def _list_of(*models: type[BaseModel]) -> Any:
-    return list[Union[*models]]  # type: ignore[valid-type]
+def _list_of(*types: Any) -> Any:
+    return list[Union[*types]]  # type: ignore[valid-type]
 
 
 def _define(types: Iterable[Any], generator: type[GenerateJsonSchema]) -> dict[str, Any]:
@@ -186,52 +212,9 @@ def _define(types: Iterable[Any], generator: type[GenerateJsonSchema]) -> dict[s
     for child in filter(is_typeddict, types):
         for parent in filter(is_typeddict, get_original_bases(child)):
             # Pydantic does not look for the descriptions of inherited fields.
-            inherited = definitions[find_schema_name(parent, None)]["properties"]
-            definitions[find_schema_name(child, None)]["properties"] |= inherited
+            inherited = definitions[find_schema_name(parent)]["properties"]
+            definitions[find_schema_name(child)]["properties"] |= inherited
     return definitions
-
-
-def _build_record_schemas(collection: Collection, schemas: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the schemas of a record of this collection, of a part, a draft and a patch of it, and of a page of a list.
-
-    They are made of those of a record of any collection, and of the collection's own fields in v-alpha.
-    """
-    name, fields = name_record_schema(collection), list_record_fields(collection)
-    record, page, draft = schemas["AnyRecord"]["properties"], schemas["RecordPage"], schemas[f"{name}Draft"]
-    relations = _describe_relations(collection)
-    draft["properties"]["relations"] |= {**relations, "additionalProperties": False}
-    known = {
-        **record,
-        **schemas[f"Valpha{name}Alone"]["properties"],
-        "collection": {"const": collection.name, "type": "string"},
-        "relations": {**record["relations"], **relations},
-    }
-    properties = {field: known[field] for field in (*fields, "warnings")}
-    part = {"description": "The fields that `fields` asked for.", "properties": properties, "type": "object"}
-    items = {"items": {"anyOf": [schema_ref(name), schema_ref(f"{name}Part")]}, "type": "array"}
-    return {
-        name: {**part, "description": collection.description, "required": list(fields)},
-        f"{name}Part": part,
-        f"{name}Patch": _build_patch_schema(draft),
-        f"{name}Page": {
-            **page,
-            "description": f"Some {collection.name} records of a list.",
-            "properties": {**page["properties"], "items": items},
-        },
-    }
-
-
-def _describe_relations(collection: Collection) -> dict[str, Any]:
-    """Return the schemas of the relations that records of a collection may have."""
-    array = {"type": "array", "items": {"type": "string", "minLength": 1, "maxLength": 2_000}}
-    properties = {}
-    for name, relation in collection.relation_types.items():
-        target = relation.target_collection
-        properties[name] = {
-            **array,
-            "description": f"Ids of {target} records." if target else "IRIs or CURIEs elsewhere.",
-        }
-    return {"properties": properties}
 
 
 def _build_patch_schema(schema: dict[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from typing import Any
 import orjson
 
 from lexarium import __version__
-from lexarium.domain.schema.collections import COLLECTIONS, Collection
 from lexarium.domain.validation import build_valpha_model
 from lexarium.web.v1.openapi.components import (
     RequestSchemaGenerator,
@@ -33,7 +32,7 @@ _TAGS = {
     "service": "The service itself, and any record by its identifier alone.",
     "search": "Finding records.",
     "annotate": "Finding the terms in a text.",
-    **{name: collection.description for name, collection in COLLECTIONS.items()},
+    "records": "The records of a collection. `GET /api/v1` names the collections.",
     "changes": "The feed: every change, in order, once; and live.",
     "batch": "Many writes in one request, all or nothing.",
     "proposals": "What contributors would change, and curators decide.",
@@ -81,9 +80,8 @@ _VALPHA_BODY_TYPES = (JSON, "application/x-www-form-urlencoded", "multipart/form
 def build_document(title: str) -> dict[str, Any]:
     """Return the document of a service with this title, cached: it must not be changed."""
     paths: dict[str, dict[str, Any]] = {}
-    for tag, path, operation, collection in iter_operations():
-        description = _describe_operation(operation, tag, collection)
-        paths.setdefault(V1_PATH + path, {})[operation.method.lower()] = description
+    for tag, operation in iter_operations():
+        paths.setdefault(V1_PATH + operation.path, {})[operation.method.lower()] = _describe_operation(operation, tag)
     for name, resource in RESOURCES.items():
         paths[f"{VALPHA_PATH}/{name}"] = _describe_resource(resource)
     for path, operations in paths.items():
@@ -102,17 +100,17 @@ def build_document(title: str) -> dict[str, Any]:
     }
 
 
-def _describe_operation(operation: Operation, tag: str, collection: Collection | None) -> dict[str, Any]:
+def _describe_operation(operation: Operation, tag: str) -> dict[str, Any]:
     body = operation.body
     return _build_entry(
         tag,
-        operation.name if collection is None else f"{tag}_{operation.name}",
-        operation.summary.format(collection=tag),
-        _describe_responses(operation.responses, operation.error_statuses, collection, has_etag=operation.has_etag),
+        operation.name,
+        operation.summary,
+        _describe_responses(operation.responses, operation.error_statuses, has_etag=operation.has_etag),
         needs_token=operation.needs_token,
         description=operation.description,
         parameters=[*_describe_parameters(operation), *_describe_headers(operation)],
-        requestBody=body and {"required": body.required, "content": _describe_content(body.content, collection)},
+        requestBody=body and {"required": body.required, "content": _describe_content(body.content)},
     )
 
 
@@ -168,6 +166,8 @@ def _describe_parameters(operation: Operation) -> Iterator[dict[str, Any]]:
     schema = operation.parameters.model_json_schema(
         ref_template="#/components/schemas/{model}", schema_generator=RequestSchemaGenerator
     )
+    if "{collection}" in operation.path:
+        yield _describe_parameter("collection", "The name of a collection.", "path", required=True)
     for name, value in schema.get("properties", {}).items():
         place, required = "path" if name in operation.path_names else "query", name in schema.get("required", ())
         yield _describe_parameter(name, value["description"], place, required=required, schema=_drop_null(value))
@@ -194,7 +194,6 @@ def _describe_headers(operation: Operation) -> Iterator[dict[str, Any]]:
 def _describe_responses(
     successes: Mapping[int, Success],
     errors: Iterable[int] = (),
-    collection: Collection | None = None,
     *,
     has_etag: bool = False,
 ) -> dict[str, Any]:
@@ -204,7 +203,7 @@ def _describe_responses(
         response = responses[str(status)] = {"description": _SUCCESS_DESCRIPTIONS[status]}
         headers = dict.fromkeys((*success.headers, "ETag") if has_etag else success.headers)
         described = {
-            "content": _describe_content(success.content, collection),
+            "content": _describe_content(success.content),
             "headers": {name: _describe_header(name) for name in headers},
         }
         response |= {member: value for member, value in described.items() if value}
@@ -213,9 +212,9 @@ def _describe_responses(
     return dict(sorted(responses.items()))
 
 
-def _describe_content(content: Mapping[str, Any], collection: Collection | None = None) -> dict[str, Any]:
+def _describe_content(content: Mapping[str, Any]) -> dict[str, Any]:
     """Return the content of a body: by media type, a reference to the schema of its type."""
-    return {media: {"schema": schema_ref(find_schema_name(item, collection))} for media, item in content.items()}
+    return {media: {"schema": schema_ref(find_schema_name(item))} for media, item in content.items()}
 
 
 def _describe_problems() -> dict[str, Any]:
@@ -240,11 +239,12 @@ def _describe_header(name: str) -> dict[str, Any]:
 
 def _add_examples(path: str, operation: dict[str, Any]) -> None:
     """Add examples to an operation's parameters, body and responses."""
-    segment = path.split("/")[3] if path.count("/") > 2 else ""
+    segment = path.split("/")[3].replace("{collection}", "concept") if path.count("/") > 2 else ""
     examples = _load_examples()
     by_schema = examples["schemas"]["concept"] | examples["schemas"].get(segment, {})
     identifier = examples["ids"].get(segment)
-    values = {**examples["parameters"], "id": identifier, "name": identifier, **by_schema["Relate"]}
+    values = {"collection": "concept", **examples["parameters"], "id": identifier, "name": identifier}
+    values |= by_schema["Relate"]
     for parameter in operation.get("parameters", ()):
         if parameter.get("required") and values.get(parameter["name"]) is not None:
             parameter["example"] = values[parameter["name"]]

@@ -88,7 +88,8 @@ def _build_curl(base: str, method: str, path: str, operation: JsonObject) -> str
         headers["Content-Type"] = media_type
     parts += [f"-H {shlex.quote(f'{name}: {value}')}" for name, value in headers.items()]
     if media_type:
-        parts.append(f"--data-binary {shlex.quote(_format_example(content[media_type]['example'], indent=None))}")
+        example = content[media_type].get("example", "@body.json")
+        parts.append(f"--data-binary {shlex.quote(_format_example(example, indent=None))}")
     is_default = method == "get" or (method == "post" and content)
     return f"curl {'' if is_default else f'-X {method.upper()} '}" + " \\\n  ".join(parts)
 

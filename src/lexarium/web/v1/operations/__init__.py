@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-from lexarium.domain.schema.collections import COLLECTIONS, Collection
 from lexarium.web.v1.operation import Operation
 from lexarium.web.v1.operations import (
     accounts,
@@ -23,13 +22,8 @@ _MODULES = (search, records, service, changes, batch, annotate, proposals, relea
 OPERATIONS = tuple(operation for module in _MODULES for operation in module.OPERATIONS)
 
 
-def iter_operations() -> Iterator[tuple[str, str, Operation, Collection | None]]:
-    """Yield every operation with its tag, path and collection, an operation on collections once per collection."""
+def iter_operations() -> Iterator[tuple[str, Operation]]:
+    """Yield every operation with its tag."""
     for module in _MODULES:
-        tag = module.__name__.rpartition(".")[2]
         for operation in module.OPERATIONS:
-            if operation.path.startswith("/{collection}"):
-                for name, collection in COLLECTIONS.items():
-                    yield name, operation.path.replace("{collection}", name), operation, collection
-            else:
-                yield tag, operation.path, operation, None
+            yield module.__name__.rpartition(".")[2], operation

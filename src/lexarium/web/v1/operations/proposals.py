@@ -6,6 +6,7 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from lexarium.client import models
+from lexarium.domain.edit import flatten_fields
 from lexarium.domain.errors import FieldProblem, InvalidInput
 from lexarium.domain.proposal import ProposalState
 from lexarium.domain.schema.collections import COLLECTIONS
@@ -64,10 +65,11 @@ def propose(context: RequestContext, body: ProposeRequest, transaction: Transact
     Also a curator may, to let others decide.
     """
     collection, writer = COLLECTIONS[body.collection], proposals.ProposalWriter(transaction, context.caller)
+    change = flatten_fields(collection, body.change)
     if body.record is None:
-        return to_write_response(writer.create(collection, body.change))
+        return to_write_response(writer.create(collection, change))
     before = get_published(transaction.flush(), collection, body.record)
-    return to_write_response(writer.patch_or_retire(before, body.change))
+    return to_write_response(writer.patch_or_retire(before, change))
 
 
 def read_proposal(context: RequestContext, path: ById, snapshot: Snapshot) -> dict[str, Any]:
@@ -78,7 +80,9 @@ def read_proposal(context: RequestContext, path: ById, snapshot: Snapshot) -> di
 
 def accept(context: RequestContext, path: ById, body: AcceptRequest, transaction: Transaction) -> WriteResponse:
     """Make it so, with `change` on top of it"""
-    return to_write_response(proposals.accept_proposal(transaction, context.caller, path.id, body.change))
+    proposal = proposals.get_visible_proposal(transaction.flush(), context.caller, path.id)
+    change = flatten_fields(COLLECTIONS[proposal.collection], body.change or {})
+    return to_write_response(proposals.accept_proposal(transaction, context.caller, path.id, change))
 
 
 def reject(context: RequestContext, path: ById, body: Reject, transaction: Transaction) -> WriteResponse:

@@ -1,6 +1,6 @@
 """Operations on the records of a collection: list and edit them, read their versions and relations."""
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from functools import partial
 from typing import Annotated, Any, Literal
 
@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BaseModel, Field, ValidationInfo
 from starlette.responses import Response
 
 from lexarium.client import models
-from lexarium.domain.edit import to_draft
+from lexarium.domain.edit import flatten_fields, nest_fields, to_draft
 from lexarium.domain.proposal import Proposal
 from lexarium.domain.record import ListQuery, RecordState
 from lexarium.domain.schema.collections import COLLECTIONS, Collection
@@ -156,7 +156,7 @@ class RelateRequest(BaseModel, defer_build=True):
 
 
 def list_records(context: RequestContext, query: _ListParameters) -> Response:
-    """List {collection} records"""
+    """List the records of a collection"""
     database = context.site.database
     with database.read() as snapshot:
         listing = ListQuery(
@@ -188,7 +188,7 @@ def list_records(context: RequestContext, query: _ListParameters) -> Response:
 
 
 def read_record(context: RequestContext, query: ReadParameters) -> Response:
-    """Read a {collection}"""
+    """Read a record of a collection"""
     database, collection = context.site.database, context.path_collection
     if query.release is None and query.as_of is None:
         change = queries.get_current_record(database, query.id, collection)
@@ -200,40 +200,54 @@ def read_record(context: RequestContext, query: ReadParameters) -> Response:
 
 
 def create_record(context: RequestContext, draft: dict[str, Any], transaction: Transaction) -> WriteResponse:
-    """Create a {collection}"""
+    """Create a record"""
     writer = submissions.open_writer(transaction, context.caller)
-    return to_write_response(writer.create(context.collection, draft), 201)
+    return to_write_response(writer.create(context.collection, flatten_fields(context.collection, draft)), 201)
 
 
 def replace_record(
     context: RequestContext, path: ById, draft: dict[str, Any], transaction: Transaction
 ) -> WriteResponse:
-    """Replace a {collection}"""
+    """Replace a record"""
     before, writer = context.find_expected(path.id, transaction), submissions.open_writer(transaction, context.caller)
-    return to_write_response(writer.update(before, _drop_unchanged_system_fields(before, draft)))
+    # Without them the further fields stay: clients of before there were any do not send them.
+    kept = {} if "fields" in draft else nest_fields(context.collection, to_draft(before.record)).get("fields", {})
+    return to_write_response(writer.update(before, {**kept, **_drop_unchanged_system_fields(before, draft)}))
 
 
 def patch_record(context: RequestContext, path: ById, patch: dict[str, Any], transaction: Transaction) -> WriteResponse:
-    """Change fields of a {collection}"""
+    """Change fields of a record"""
     before, writer = context.find_expected(path.id, transaction), submissions.open_writer(transaction, context.caller)
     return to_write_response(writer.patch(before, _drop_unchanged_system_fields(before, patch)))
 
 
 def retire_record(context: RequestContext, query: _RetireParameters, transaction: Transaction) -> WriteResponse:
-    """Retire a {collection}"""
+    """Retire a record"""
     before, writer = context.find_expected(query.id, transaction), submissions.open_writer(transaction, context.caller)
     return to_write_response(writer.retire(before, query.replaced_by))
 
 
 def _drop_unchanged_system_fields(before: VersionedRecord, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Drop fields of the server that are unchanged: a client may send a record back as it was read."""
+    """Drop what is the server's own and unchanged: a client may send a record back as it was read."""
     view, draft = serialize_record(before.change, before.record), to_draft(before.record)
-    return {
-        name: value
-        for name, value in given.items()
-        # Compared as JSON, where true is not 1.
-        if name in draft or name not in view or orjson.dumps(value) != orjson.dumps(view[name])
+    collection = before.record.collection
+
+    def drop_unchanged(values: Mapping[str, Any], seen: Mapping[str, Any], names: Container[str]) -> dict[str, Any]:
+        return {
+            name: value
+            for name, value in values.items()
+            # Compared as JSON, where true is not 1.
+            if name in names or name not in seen or orjson.dumps(value) != orjson.dumps(seen[name])
+        }
+
+    core_names = {
+        "fields",
+        *(name for name in draft if name in collection.core_fields or name not in collection.fields),
     }
+    changed = drop_unchanged(given, view, core_names)
+    if isinstance(given.get("fields"), dict):
+        changed["fields"] = drop_unchanged(given["fields"], view["fields"], draft.keys() - core_names)
+    return flatten_fields(collection, changed)
 
 
 def list_versions(context: RequestContext, path: ById, snapshot: Snapshot) -> dict[str, Any]:
@@ -310,13 +324,13 @@ def to_write_response(result: VersionedRecord | Proposal, status: int = 200) -> 
 CREATED = returns(models.Record, "ETag", "Location", status=201)
 CHANGED = returns(models.Record, "ETag")
 PROPOSED = returns(models.Proposal, "Location", status=202)
-_DRAFT, _PATCH = json_body("{Record}Draft"), json_body("{Record}Patch", patch=True)
+_DRAFT, _PATCH = json_body("RecordDraft"), json_body("RecordPatch", patch=True)
 _read = partial(Operation, "GET", errors=READ_ERRORS)
 _edit = partial(Operation, if_match=True, errors=WRITE_ERRORS)
 _publish = partial(_edit, permission=Permission.PUBLISH)
 
 OPERATIONS = (
-    Operation("GET", "/{collection}", list_records, returns(models.RecordPage, "Link"), errors=(404,)),
+    Operation("GET", "/{collection}", list_records, returns(models.RecordPage, "Link")),
     Operation("POST", "/{collection}", create_record, CREATED | PROPOSED, body=_DRAFT),
     _read("/{collection}/{id}", read_record, returns(models.Record)),
     _edit("PUT", "/{collection}/{id}", replace_record, CHANGED | PROPOSED, body=_DRAFT),

@@ -31,10 +31,10 @@ def get_service(context: RequestContext, snapshot: Snapshot) -> Service:
             "batch_bytes": limits.batch_bytes,
             "batch_lines": limits.batch_lines,
             **{
-                f"{name}.{field}": mark.max_length
+                f"{name}.{field}": max_length
                 for name, collection in COLLECTIONS.items()
-                for field, mark in collection.editable_fields.items()
-                if mark.max_length
+                for field in collection.editable_fields
+                if (max_length := collection.get_max_length(field))
             },
         },
         "links": {

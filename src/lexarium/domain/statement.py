@@ -1,0 +1,223 @@
+"""Statements: what a record says. A record is a set of them.
+
+In JSON, statements are an object of predicates, each with a list of values. A value is one of
+
+- a text, an integer or a boolean;
+- `{"text": …, "lang": …, "type": …}`, a text with a language or a datatype;
+- `{"ref": …}`, a reference to a record, a CURIE or an IRI;
+- `{"node": {…}, "iri": …}`, a nested node with statements of its own.
+
+The last three may have `"qualifiers": {…}`, statements about the statement.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple, TypeAlias
+
+from lexarium.domain.identifiers import MAX_ID_BYTES, MAX_TARGET_BYTES
+from lexarium.domain.languages import find_tag_problem
+from lexarium.domain.text.characters import find_unstorable_char
+
+INTEGER = "xsd:integer"
+BOOLEAN = "xsd:boolean"
+_INTEGER_TEXT = re.compile("-?[0-9]+")
+
+MAX_STATEMENTS = 10_000
+MAX_DEPTH = 16
+
+StatementsJson: TypeAlias = dict[str, list[Any]]
+
+
+class Text(NamedTuple):
+    """Text with a language, or with a datatype, or with neither."""
+
+    text: str
+    # Canonical BCP 47 tag, or empty.
+    lang: str = ""
+    # CURIE or IRI; empty for a string.
+    datatype: str = ""
+
+
+class Reference(NamedTuple):
+    """Id of a record, a CURIE or an IRI. It need not exist."""
+
+    target: str
+
+
+class Node(NamedTuple):
+    """Nested node, such as a note with an author, with or without an IRI."""
+
+    statements: tuple["Statement", ...]
+    iri: str = ""
+
+
+Value: TypeAlias = Text | Reference | Node
+
+
+class Statement(NamedTuple):
+    """Predicate and value, with statements about the statement."""
+
+    # CURIE of the bundled prefixes, or IRI.
+    predicate: str
+    value: Value
+    qualifiers: tuple["Statement", ...] = ()
+
+    def to_value_json(self) -> Any:
+        """Return the value and the qualifiers as JSON, in the shortest form."""
+        data = _dump_value(self.value)
+        if not self.qualifiers:
+            return data
+        if not isinstance(data, dict):
+            data = {"text": data} if isinstance(data, str) else {"text": self.value[0], "type": self.value[-1]}
+        return {**data, "qualifiers": dump_statements(self.qualifiers)}
+
+
+def dump_statements(statements: Iterable[Statement]) -> StatementsJson:
+    """Return statements as JSON. The order of predicates and of their values is kept."""
+    data: StatementsJson = {}
+    for statement in statements:
+        data.setdefault(statement.predicate, []).append(statement.to_value_json())
+    return data
+
+
+def pack_statements(statements: Iterable[Statement]) -> dict[str, Any]:
+    """Return statements as JSON in which a predicate with one value has no list, as stored."""
+    return {
+        predicate: values[0] if len(values) == 1 else values
+        for predicate, values in dump_statements(statements).items()
+    }
+
+
+def load_statements(data: Mapping[str, Any]) -> tuple[Statement, ...]:
+    """Return the statements of JSON that `dump_statements` or `pack_statements` made."""
+    return tuple(
+        _load_statement(predicate, value)
+        for predicate, values in data.items()
+        for value in (values if isinstance(values, list) else (values,))
+    )
+
+
+def parse_statements(data: Any, depth: int = 1) -> tuple[Statement, ...]:
+    """Return the statements of JSON from elsewhere; raise ValueError, to follow a subject, if it is not valid."""
+    if not isinstance(data, dict):
+        raise ValueError("is not an object of predicates")
+    if depth > MAX_DEPTH:
+        raise ValueError(f"is nested more than {MAX_DEPTH} levels deep")
+    for predicate in data:
+        if not predicate or len(_check_text(predicate).encode()) > MAX_ID_BYTES:
+            raise ValueError(f"has a predicate that is empty or has more than {MAX_ID_BYTES} bytes")
+    statements = tuple(
+        _parse_statement(predicate, value, depth)
+        for predicate, values in data.items()
+        for value in (values if isinstance(values, list) else (values,))
+    )
+    if depth == 1 and count_statements(statements) > MAX_STATEMENTS:
+        raise ValueError(f"has more than {MAX_STATEMENTS:,} statements")
+    return statements
+
+
+_VALUE_KEYS = ({"text"}, {"text", "lang"}, {"text", "type"}, {"ref"}, {"node"}, {"node", "iri"})
+
+
+def _parse_statement(predicate: str, data: Any, depth: int) -> Statement:
+    if isinstance(data, str):
+        return Statement(predicate, Text(_check_text(data)))
+    if isinstance(data, int):
+        return _load_statement(predicate, data)
+    if not isinstance(data, dict) or data.keys() - {"qualifiers"} not in _VALUE_KEYS:
+        raise ValueError(f"has a value of {predicate!r} that is no text, number, reference or node")
+    qualifiers = parse_statements(data["qualifiers"], depth + 1) if "qualifiers" in data else ()
+    if "node" in data:
+        node = Node(parse_statements(data["node"], depth + 1), _get_text(data, "iri"))
+        return Statement(predicate, node, qualifiers)
+    if "ref" in data:
+        target = _get_text(data, "ref")
+        if not target or len(target.encode()) > MAX_TARGET_BYTES:
+            raise ValueError(
+                f"has a reference of {predicate!r} that is empty or has more than {MAX_TARGET_BYTES:,} bytes"
+            )
+        return Statement(predicate, Reference(target), qualifiers)
+    lang = _get_text(data, "lang")
+    if lang and find_tag_problem(lang):
+        raise ValueError(f"has a text in the language {lang!r}, which is not a language tag")
+    return Statement(predicate, Text(_get_text(data, "text"), lang, _get_text(data, "type")), qualifiers)
+
+
+def _get_text(data: Mapping[str, Any], key: str) -> str:
+    text = data.get(key, "")
+    if not isinstance(text, str):
+        raise ValueError(f"has a {key!r} that is no text")
+    return _check_text(text)
+
+
+def _check_text(text: str) -> str:
+    if char := find_unstorable_char(text):
+        raise ValueError(f"holds the character {char}, which cannot be stored")
+    return text
+
+
+def normalize(statements: Iterable[Statement]) -> tuple[Statement, ...]:
+    """Return statements without repetitions, those with one predicate together, qualifiers in a fixed order."""
+    by_predicate: dict[str, dict[Statement, None]] = {}
+    for statement in statements:
+        is_plain = not statement.qualifiers and not isinstance(statement.value, Node)
+        by_predicate.setdefault(statement.predicate, {})[statement if is_plain else _normalize_parts(statement)] = None
+    return tuple(statement for group in by_predicate.values() for statement in group)
+
+
+def count_statements(statements: Iterable[Statement]) -> int:
+    """Return the number of statements, with those of nodes and qualifiers."""
+    return sum(1 + count_statements(_nested(statement)) for statement in statements)
+
+
+def _nested(statement: Statement) -> tuple[Statement, ...]:
+    if isinstance(statement.value, Node):
+        return statement.value.statements + statement.qualifiers
+    return statement.qualifiers
+
+
+def _normalize_parts(statement: Statement) -> Statement:
+    value = statement.value
+    if isinstance(value, Node):
+        value = Node(tuple(sorted(normalize(value.statements), key=repr)), value.iri)
+    return Statement(statement.predicate, value, tuple(sorted(normalize(statement.qualifiers), key=repr)))
+
+
+def _dump_value(value: Value) -> Any:
+    if isinstance(value, Text):
+        return _dump_text(value)
+    if isinstance(value, Reference):
+        return {"ref": value.target}
+    node: dict[str, Any] = {"node": dump_statements(value.statements)}
+    return {**node, "iri": value.iri} if value.iri else node
+
+
+def _dump_text(value: Text) -> Any:
+    text, lang, datatype = value
+    if lang:
+        return {"text": text, "lang": lang}
+    if not datatype:
+        return text
+    # Only if the shorter form gives back the same text: `01` and `+1` are integers too.
+    if datatype == INTEGER and len(text) < 16 and _INTEGER_TEXT.fullmatch(text) and str(int(text)) == text:
+        return int(text)
+    if datatype == BOOLEAN and text in ("true", "false"):
+        return text == "true"
+    return {"text": text, "type": datatype}
+
+
+def _load_statement(predicate: str, data: Any) -> Statement:
+    if isinstance(data, str):
+        return Statement(predicate, Text(data))
+    if isinstance(data, bool):
+        return Statement(predicate, Text("true" if data else "false", "", BOOLEAN))
+    if isinstance(data, int):
+        return Statement(predicate, Text(str(data), "", INTEGER))
+    value: Value
+    if "ref" in data:
+        value = Reference(data["ref"])
+    elif "node" in data:
+        value = Node(load_statements(data["node"]), data.get("iri", ""))
+    else:
+        value = Text(data["text"], data.get("lang", ""), data.get("type", ""))
+    return Statement(predicate, value, load_statements(data["qualifiers"]) if "qualifiers" in data else ())

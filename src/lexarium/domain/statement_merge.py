@@ -1,0 +1,89 @@
+"""Compare and merge sets of statements."""
+
+from collections.abc import Callable, Hashable, Iterable
+from typing import Literal, NamedTuple, TypeAlias
+
+from lexarium.domain.statement import Statement, normalize
+
+# Side whose value wins a conflict.
+ConflictPreference = Literal["theirs", "ours"]
+
+# Return the key of the group in which a record has one value at a time, such as a name in a language; None for a
+# statement that stands beside others, such as an alias.
+GroupKey: TypeAlias = Callable[[Statement], Hashable | None]
+
+
+class StatementDiff(NamedTuple):
+    """Statements that one set has and the other lacks."""
+
+    removed: tuple[Statement, ...]
+    added: tuple[Statement, ...]
+
+
+def diff_statements(before: Iterable[Statement], after: Iterable[Statement]) -> StatementDiff:
+    """Return what was removed and added."""
+    before, after = tuple(before), tuple(after)
+    old, new = frozenset(before), frozenset(after)
+    return StatementDiff(
+        tuple(statement for statement in before if statement not in new),
+        tuple(statement for statement in after if statement not in old),
+    )
+
+
+class MergeConflict(NamedTuple):
+    """Values of one group that both sides have changed."""
+
+    ours: tuple[Statement, ...]
+    theirs: tuple[Statement, ...]
+
+
+class MergedStatements(NamedTuple):
+    """Result of a three-way merge."""
+
+    statements: tuple[Statement, ...]
+    conflicts: tuple[MergeConflict, ...]
+
+
+def merge_statements(
+    base: Iterable[Statement],
+    ours: Iterable[Statement],
+    theirs: Iterable[Statement],
+    group_key: GroupKey,
+    prefer: ConflictPreference | None = None,
+) -> MergedStatements:
+    """Apply what changed between a base and their edition to ours.
+
+    Only what the base had is removed. Groups that both sides have changed differently are conflicts: ours stays,
+    unless theirs is preferred; with a preference they are not reported.
+    """
+    ours = tuple(ours)
+    base_groups, our_groups, their_groups = (_group(statements, group_key) for statements in (base, ours, theirs))
+    removed: set[Statement] = set()
+    added: list[Statement] = []
+    conflicts: list[MergeConflict] = []
+    for key in dict.fromkeys((*base_groups, *their_groups)):
+        before, mine, new = (groups.get(key, {}) for groups in (base_groups, our_groups, their_groups))
+        if new.keys() == before.keys():
+            continue
+        is_single = key is not None
+        if is_single and mine.keys() not in (before.keys(), new.keys()):
+            if prefer is None:
+                conflicts.append(MergeConflict(tuple(mine), tuple(new)))
+            if prefer != "theirs":
+                continue
+            removed |= mine.keys() - new.keys()
+        removed |= before.keys() - new.keys()
+        added += (statement for statement in new if statement not in before or is_single)
+    kept = [statement for statement in ours if statement not in removed]
+    # Predicates stay where they were.
+    order = {
+        predicate: place for place, predicate in enumerate(dict.fromkeys(item.predicate for item in (*ours, *added)))
+    }
+    return MergedStatements(normalize(sorted(kept + added, key=lambda item: order[item.predicate])), tuple(conflicts))
+
+
+def _group(statements: Iterable[Statement], group_key: GroupKey) -> dict[Hashable | None, dict[Statement, None]]:
+    groups: dict[Hashable | None, dict[Statement, None]] = {}
+    for statement in statements:
+        groups.setdefault(group_key(statement), {})[statement] = None
+    return groups

@@ -1,0 +1,184 @@
+"""Statements of a record as its page shows them: labels for predicates, names for ids, links where they are safe."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from lexarium.domain.prefixes import expand, link_of
+from lexarium.domain.record import ALIAS_SCOPES, SOURCE, TYPE, Record
+from lexarium.domain.schema.collections import COLLECTIONS
+from lexarium.domain.schema.model import Slot
+from lexarium.domain.schema.predicates import SlotRole, expand_predicate
+from lexarium.domain.statement import Node, Reference, Statement, Text
+
+# Shown in words beside the record.
+_FLAG = "flag_for_curator"
+# Shown with the definition, and beside the collection.
+_OTHER_PLACES = frozenset({SOURCE, TYPE})
+
+
+@dataclass(frozen=True)
+class ShownValue:
+    """Value of a statement."""
+
+    text: str
+    lang: str = ""
+    # Id of a record here that the value names.
+    record_id: str | None = None
+    # Address of a page elsewhere.
+    link: str | None = None
+    # Statements of a nested node.
+    parts: Sequence["ShownStatements"] = ()
+    qualifiers: Sequence["ShownStatements"] = ()
+
+
+@dataclass(frozen=True)
+class ShownStatements:
+    """Statements with one predicate."""
+
+    label: str
+    values: Sequence[ShownValue]
+    description: str = ""
+    # Address of a predicate that no slot declares.
+    link: str | None = None
+
+
+@dataclass(frozen=True)
+class OtherClass:
+    """Class that a record has besides its collection."""
+
+    label: str
+    # None if the schema does not have the class.
+    collection: str | None
+    link: str | None
+
+
+class StatementView:
+    """View of the statements of one record."""
+
+    def __init__(self, record: Record, names: Mapping[str, str], user_names: Mapping[str, str]) -> None:
+        """Build the view with the names of the published records and of the users that the record refers to."""
+        self._record = record
+        self._names = names
+        self._user_names = user_names
+
+    def list_fields(self) -> list[ShownStatements]:
+        """Return the declared fields that have a value and no other place on the page, in order of the schema."""
+        groups = _group(self._record.statements)
+        slots = self._record.collection.schema_class.slots.values()
+        shown = [(slot, list(self._iter_field_values(slot, groups.get(slot.predicate, ())))) for slot in slots]
+        return [ShownStatements(slot.label, values, slot.description) for slot, values in shown if values]
+
+    def list_other_statements(self) -> list[ShownStatements]:
+        """Return the statements that no slot declares, without those that are relations to records here."""
+        declared = self._record.collection.schema_class.slots_by_predicate
+        statements = [
+            statement
+            for statement in self._record.statements
+            if statement.predicate not in declared
+            and statement.predicate not in _OTHER_PLACES
+            and statement.predicate not in ALIAS_SCOPES
+            and not (isinstance(statement.value, Reference) and statement.value.target in self._names)
+        ]
+        return self._show_undeclared(statements)
+
+    def list_mappings(self) -> list[ShownStatements]:
+        """Return the references to other vocabularies, in order of the schema."""
+        groups = _group(self._record.statements)
+        slots = self._record.collection.schema_class.slots_by_role.get(SlotRole.MAPPING, ())
+        return [
+            ShownStatements(slot.label, [self._show_value(item) for item in groups[slot.predicate]], slot.description)
+            for slot in slots
+            if slot.predicate in groups
+        ]
+
+    def _iter_field_values(self, slot: Slot, statements: Sequence[Statement]) -> Iterator[ShownValue]:
+        """Yield the values that no other part of the page shows."""
+        record = self._record
+        if not slot.editable or slot.role in (SlotRole.ALIAS, SlotRole.MAPPING) or slot.name == _FLAG:
+            return
+        title = record.fields["name"] if slot.role is SlotRole.NAME else record.definition
+        has_place = slot.role in (SlotRole.NAME, SlotRole.DEFINITION) and title
+        for statement in statements:
+            value = statement.value
+            if has_place and isinstance(value, Text) and value.text == title:
+                continue
+            is_class = slot.name in record.collection.class_fields
+            if isinstance(value, Reference) and (not is_class or value.target in self._names):
+                continue
+            yield self._show_value(statement, slot)
+
+    def _show_undeclared(self, statements: Iterable[Statement]) -> list[ShownStatements]:
+        return [
+            ShownStatements(predicate, [self._show_value(item) for item in group], link=find_predicate_link(predicate))
+            for predicate, group in _group(statements).items()
+        ]
+
+    def _show_value(self, statement: Statement, slot: Slot | None = None) -> ShownValue:
+        value, qualifiers = statement.value, self._show_undeclared(statement.qualifiers)
+        if isinstance(value, Node):
+            parts = self._show_undeclared(value.statements)
+            return ShownValue(value.iri, link=find_link(value.iri), parts=parts, qualifiers=qualifiers)
+        text, is_id = value[0], isinstance(value, Reference) or (slot is not None and slot.id_prefix is not None)
+        if is_id and text in self._names:
+            return ShownValue(self._names[text] or text, record_id=text, qualifiers=qualifiers)
+        if isinstance(value, Reference):
+            return ShownValue(text, link=find_link(text), qualifiers=qualifiers)
+        shown_text = self._user_names.get(text, text) if is_id else text
+        return ShownValue(shown_text, value.lang, link=_find_text_link(text, slot), qualifiers=qualifiers)
+
+
+def list_other_classes(record: Record) -> list[OtherClass]:
+    """Return the classes that a record has besides its collection."""
+    targets = [statement.value[0] for statement in record.statements if statement.predicate == TYPE]
+    classes = (_find_class(target) for target in targets if isinstance(target, str))
+    return [item for item in classes if item.collection != record.collection.name]
+
+
+def list_user_ids(record: Record) -> list[str]:
+    """Return the ids in fields, most of which are those of users."""
+    return sorted({record.fields[name] for name in record.collection.id_fields} - {""})
+
+
+def list_reference_ids(record: Record) -> list[str]:
+    """Return the targets of fields and of statements that no slot declares."""
+    relations = record.collection.relation_names
+    return sorted(
+        {
+            value.target
+            for predicate, value, _ in record.statements
+            if isinstance(value, Reference) and predicate not in relations
+        }
+    )
+
+
+def find_link(identifier: str) -> str | None:
+    """Return a safe address for an IRI, CURIE or DOI that is all of a text, or None."""
+    is_single = len(identifier.strip().replace(": ", ":", 1).split()) == 1
+    return link_of(identifier) if is_single else None
+
+
+def find_predicate_link(predicate: str) -> str | None:
+    """Return the IRI of a predicate if it is a safe address, or None."""
+    iri = expand_predicate(predicate)
+    return link_of(f"iri:{expand(iri) or iri}")
+
+
+def _find_text_link(text: str, slot: Slot | None) -> str | None:
+    if slot is not None and slot.prefix is not None and any(map(str.isdigit, text)):
+        return find_link(text) or find_link(f"{slot.prefix}:{text.strip()}")
+    return find_link(text) if text.strip().lower().startswith(("http://", "https://")) else None
+
+
+def _find_class(target: str) -> OtherClass:
+    for name, collection in COLLECTIONS.items():
+        schema_class = collection.schema_class
+        if target in (name, schema_class.name, schema_class.uri):
+            return OtherClass(collection.label, name, None)
+    return OtherClass(target, None, find_predicate_link(target))
+
+
+def _group(statements: Iterable[Statement]) -> dict[str, list[Statement]]:
+    groups: dict[str, list[Statement]] = {}
+    for statement in statements:
+        groups.setdefault(statement.predicate, []).append(statement)
+    return groups
