@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
-from lexarium.domain.identifiers import MAX_ID_BYTES, MAX_TARGET_BYTES
+from lexarium.domain.identifiers import MAX_ID_BYTES
 from lexarium.domain.languages import find_tag_problem
 from lexarium.domain.text.characters import find_unstorable_char
 
@@ -131,12 +131,7 @@ def _parse_statement(predicate: str, data: Any, depth: int) -> Statement:
         node = Node(parse_statements(data["node"], depth + 1), _get_text(data, "iri"))
         return Statement(predicate, node, qualifiers)
     if "ref" in data:
-        target = _get_text(data, "ref")
-        if not target or len(target.encode()) > MAX_TARGET_BYTES:
-            raise ValueError(
-                f"has a reference of {predicate!r} that is empty or has more than {MAX_TARGET_BYTES:,} bytes"
-            )
-        return Statement(predicate, Reference(target), qualifiers)
+        return Statement(predicate, Reference(_get_text(data, "ref")), qualifiers)
     lang = _get_text(data, "lang")
     if lang and find_tag_problem(lang):
         raise ValueError(f"has a text in the language {lang!r}, which is not a language tag")

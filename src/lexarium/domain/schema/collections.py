@@ -1,6 +1,6 @@
 """Collections: the classes of the Cognitive Atlas schema, with their fields, id prefixes and relation types."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -41,7 +41,7 @@ class Collection:
     """Kind of record: a class of the schema."""
 
     name: str
-    schema_class: SchemaClass
+    schema_class: SchemaClass = field(repr=False)
 
     @property
     def label(self) -> str:

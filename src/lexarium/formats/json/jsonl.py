@@ -120,6 +120,10 @@ def _parse_statements(collection: Collection, document: dict[str, Any], record: 
         record.problems.append(f"statements of {record_id} {error}")
         return
     stated = Record(collection, record_id, statements, assigned=assigned)
+    targets = [relation.target for relation in stated.relations]
+    if not all(targets) or any(len(target.encode()) > MAX_TARGET_BYTES for target in targets):
+        record.problems.append(f"relations of {record_id} have a target that is empty or too long")
+        return
     predicates = {statement.predicate for statement in stated.own_statements}
     names = ["id", *(name for name, predicate in collection.field_predicates.items() if predicate in predicates)]
     record.record, record.fields = stated, {name: stated.fields[name] for name in names}
