@@ -74,18 +74,20 @@ def list_form_fields(collection: Collection) -> list[FormField]:
 
 
 def _get_form_order(collection: Collection, name: str) -> tuple[int, int]:
-    """Return the key to sort fields by: names, definition, what the class has of its own, what all classes have."""
+    """Return the key to sort fields by: names, definition, core fields, others of the class, those of all classes."""
     slots = collection.schema_class.slots
     if name not in slots:
         is_important = collection.alias_field or collection.definition_field or not collection.is_auxiliary
-        return ({"aliases": 1, "sources": 3}[name] if is_important else 6), 0
+        return ({"aliases": 1, "sources": 3}[name] if is_important else 7), 0
     place = list(slots).index(name)
     if slots[name].role is SlotRole.NAME:
         return 0, place
     if name == collection.definition_field:
         return 2, place
+    if name in collection.core_fields:
+        return 4, place
     is_common = all(name in other.fields for other in COLLECTIONS.values())
-    return (5 if is_common else 4), place
+    return (6 if is_common else 5), place
 
 
 def build_form_field(collection: Collection, name: str) -> FormField:
