@@ -268,10 +268,10 @@ def test_a_record_of_any_class_is_added_changed_and_reviewed_by_its_labels(curat
 
 def test_a_mistake_in_a_folded_field_opens_it(curator: BrowserlessClient) -> None:
     curator.open("/propose/disorder")
-    body = curator.press("Publish", {"name": "x", "description": "\x07"}, 422)
+    body = curator.press("Publish", {"name": "x", "description": "\x07", "flag_for_curator": "soon"}, 422)
     assert '<details class="otherwise" open><summary>More fields' in body
     form = next(form for form in parse_forms(body) if "key" in form.fields)
-    curator.press("Publish", {"flag_for_curator": "-2"})
+    curator.press("Publish", {"flag_for_curator": "-2", "description": ""})
     record_id = curator.path.partition("?")[0].removeprefix("/id/")
     assert form.fields["flag_for_curator"] == "soon"
     assert curator.server.get(f"/api/v1/records/{record_id}").json["flag_for_curator"] == -2

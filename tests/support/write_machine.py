@@ -534,7 +534,9 @@ class WriteMachine(RuleBasedStateMachine):
             assert view["version"] == len(self.versions[identifier])
             if "alias" in view:
                 english = [alias["text"] for alias in model.aliases if alias["lang"] == "en"]
-                assert view["alias"] == ("; " if any("," in text for text in english) else ", ").join(english)
+                separator = "; " if any("," in text for text in english) else ", "
+                # Aliases of one scope stand together.
+                assert sorted(filter(None, view["alias"].split(separator))) == sorted(english)
             fixed = {name: view[name] for name in IMMUTABLE_FIELDS if name in view}
             assert self.fixed.setdefault(identifier, fixed) == fixed
 
