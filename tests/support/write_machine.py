@@ -100,6 +100,11 @@ def to_sets(draft: dict[str, Any]) -> dict[str, Any]:
     return {**draft, "aliases": aliases, "sources": set(draft["sources"])}
 
 
+def sort_by_scope(aliases: list[dict[str, str]]) -> list[dict[str, str]]:
+    """Sort aliases as a merge takes them over."""
+    return sorted(aliases, key=lambda alias: ["exact", "narrow", "broad", "related", "hidden"].index(alias["scope"]))
+
+
 def group_by_type(relations: RelationSet) -> dict[str, list[str]]:
     targets_by_type: dict[str, list[str]] = {}
     for type_name, target in sorted(relations):
@@ -354,7 +359,10 @@ class WriteMachine(RuleBasedStateMachine):
         """Return the expected records after a merge."""
         merged_record, survivor = copy.deepcopy(models[identifier]), copy.deepcopy(models[survivor_id])
         label_keys = {name_key(survivor.name), *(name_key(alias["text"]) for alias in survivor.aliases)}
-        for alias in [{"text": merged_record.name, "lang": "en", "scope": "exact"}, *merged_record.aliases]:
+        for alias in [
+            {"text": merged_record.name, "lang": "en", "scope": "exact"},
+            *sort_by_scope(merged_record.aliases),
+        ]:
             if name_key(alias["text"]) not in label_keys:
                 label_keys.add(name_key(alias["text"]))
                 survivor.aliases.append(alias)

@@ -6,7 +6,7 @@ from typing import Any
 
 from lexarium.domain.edit import to_draft
 from lexarium.domain.labels import Alias
-from lexarium.domain.record import Record, RecordState, Relation, group_targets
+from lexarium.domain.record import ALIAS_PREDICATES, Record, RecordState, Relation, group_targets
 from lexarium.domain.text.characters import name_key
 
 
@@ -113,9 +113,11 @@ def merges_overlap(earlier: MergeEffect, later: MergeEffect, merged: Record, sur
 
 
 def _iter_labels(merged: Record) -> Iterator[Alias]:
+    """Yield the name and the aliases, exact ones first: of two that are alike, the first is kept."""
     if merged.fields["name"].strip():
         yield Alias.model_construct(text=merged.fields["name"])
-    yield from merged.aliases
+    scopes = list(ALIAS_PREDICATES)
+    yield from sorted(merged.aliases, key=lambda alias: scopes.index(alias.scope))
 
 
 def _move_relations(merged: Record, survivor_id: str) -> set[Relation]:
