@@ -157,7 +157,13 @@ class Settings:
     def vocabulary(self) -> Vocabulary:
         """Return the description of the catalogue itself."""
         base = self.base if self.base.endswith(("/", "#")) else f"{self.base}/"
-        return Vocabulary(self.title, self.licence, self.publisher, self.language, base)
+        return Vocabulary(
+            title=self.title,
+            licence=self.licence,
+            publisher=self.publisher,
+            languages=(self.language,),
+            base=base,
+        )
 
     @property
     def proxy_networks(self) -> tuple[Network, ...]:

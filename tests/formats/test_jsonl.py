@@ -335,7 +335,7 @@ def test_records_a_line_need_no_history(database: Database, tmp_path: Path) -> N
 
 def test_another_language_is_told(database: Database, tmp_path: Path) -> None:
     path = tmp_path / "all.jsonl"
-    path.write_bytes(b"".join(export_records(database, replace(VOCABULARY, language="de"), JSONL)))
+    path.write_bytes(b"".join(export_records(database, replace(VOCABULARY, languages=("de",)), JSONL)))
     assert "language is de" in import_files(database, [path]).warnings.items[0].detail
 
 

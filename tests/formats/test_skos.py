@@ -252,7 +252,7 @@ def test_a_record_that_was_never_edited_comes_back_as_it_is_listed(format: str) 
 
 @pytest.mark.parametrize("format", SYNTAXES)
 def test_the_language_of_a_catalogue_is_that_of_its_names(format: str) -> None:
-    vocabulary = replace(VOCABULARY, language="pt-BR")
+    vocabulary = replace(VOCABULARY, languages=("pt-BR",))
     document = write_skos(format, [build_concept(aliases=(build_alias("focus"),))], vocabulary)
     [reread] = codec.read(open_text(document), ReadOptions(FORMATS[format], vocabulary))
     assert reread.fields["name"] == "attention"

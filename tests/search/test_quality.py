@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lexarium.domain.record import Record
-from lexarium.domain.schema.collections import COLLECTIONS, DEFAULT_SEARCH_COLLECTIONS
+from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.search import executor
 from lexarium.search.analysis.folding import fold
 from lexarium.search.index import IndexSnapshot
@@ -60,7 +60,7 @@ def indexed_catalogue(
     with database.read() as snapshot:
         index_snapshot = indexer.get_snapshot(read_position(snapshot))
         all_records = [change.to_record() for change in revisions.list_current(snapshot, "", 10_000)]
-    collection_names = {COLLECTIONS[name].name for name in DEFAULT_SEARCH_COLLECTIONS}
+    collection_names = {COLLECTIONS[name].name for name in COLLECTIONS.searched}
     searchable_records = [
         record
         for record in all_records

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lexarium.domain.schema.collections import COLLECTIONS, DEFAULT_SEARCH_COLLECTIONS, RELATION_TYPES
+from lexarium.domain.schema.collections import COLLECTIONS, RELATION_TYPES
 from lexarium.domain.vocabulary import Vocabulary
 from lexarium.search.ranking import Tier
 from lexarium.services.search.properties import PROPERTIES
@@ -94,7 +94,7 @@ def test_the_manifest_is_told_where_nothing_is_asked(catalogue: ReconcileClient)
     assert manifest["versions"] == ["0.2"]
     assert manifest["name"] == "Lexarium"
     assert manifest["identifierSpace"] == Vocabulary().record_iri("")
-    assert [default_type["id"] for default_type in manifest["defaultTypes"]] == list(DEFAULT_SEARCH_COLLECTIONS)
+    assert [default_type["id"] for default_type in manifest["defaultTypes"]] == list(COLLECTIONS.searched)
     assert manifest["view"] == {"url": f"{base}/id/{{{{id}}}}"}
     assert manifest["batchSize"] == MAX_BATCH_QUERIES
     assert "authentication" not in manifest
@@ -563,7 +563,7 @@ def test_records_are_suggested_by_name_alias_and_identifier(catalogue: Reconcile
 
 def test_records_of_a_type_are_suggested(catalogue: ReconcileClient) -> None:
     assert {suggestion["notable"][0]["id"] for suggestion in get_suggestions(catalogue, "entity", "m")} <= set(
-        DEFAULT_SEARCH_COLLECTIONS
+        COLLECTIONS.searched
     )
     for collection in ("task", "concept_class"):
         suggestions = get_suggestions(catalogue, "entity", "a", type=collection)

@@ -20,7 +20,7 @@ from lexarium.domain.errors import (
     VersionConflict,
 )
 from lexarium.domain.record import ListQuery, RecordState
-from lexarium.domain.schema.collections import COLLECTIONS, HIERARCHICAL_TYPES, RELATION_TYPES
+from lexarium.domain.schema.collections import COLLECTIONS, RELATION_TYPES
 from lexarium.domain.text.characters import name_key
 from lexarium.domain.vocabulary import Vocabulary
 from lexarium.formats.registry import FORMATS
@@ -193,7 +193,9 @@ class WriteMachine(RuleBasedStateMachine):
                     node = queue.pop()
                     if node not in reached:
                         reached.add(node)
-                        queue += [end for name, end in relations.get(node, set()) if name in HIERARCHICAL_TYPES]
+                        queue += [
+                            end for name, end in relations.get(node, set()) if name in RELATION_TYPES.hierarchical
+                        ]
                 if source in reached:
                     return True
         return False

@@ -20,7 +20,7 @@ from lexarium.cli.support.output import OutputOption, write_output
 from lexarium.cli.support.terminal import err, out, progress_bar
 from lexarium.domain.errors import FieldProblem, InvalidInput
 from lexarium.domain.progress import ProgressCallback
-from lexarium.domain.schema.collections import DEFAULT_SEARCH_COLLECTIONS
+from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.formats.tables.cells import format_csv
 from lexarium.search.annotator import Annotator, DictionaryTerm, Mention
 from lexarium.services.search.annotator_cache import AnnotatorCache
@@ -51,7 +51,7 @@ def run(
     annotator = AnnotatorCache(open_database(database, must_exist=True)).get_current().result()
     # A bar on the terminal that shows the output would get between its lines.
     bar = progress_bar() if output is not None or not out.is_terminal else nullcontext(lambda step, done, total: None)
-    collections = [selected.name for selected in collection or ()] or DEFAULT_SEARCH_COLLECTIONS
+    collections = [selected.name for selected in collection or ()] or COLLECTIONS.searched
     documents = _iter_documents(annotator, files, collections, bar)
     if json_output:
         write_output(output, _iter_json_lines(documents))

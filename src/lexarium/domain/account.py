@@ -1,12 +1,16 @@
 """Accounts, roles and access tokens."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 
 class Role(StrEnum):
     """Role of an account; each role includes the permissions of those before it."""
 
+    # None in vocabularies other than those in which the account has a role of its own.
+    NONE = "none"
+    READER = "reader"
     CONTRIBUTOR = "contributor"
     CURATOR = "curator"
     ADMIN = "admin"
@@ -26,7 +30,10 @@ class Account:
 
     id: str
     name: str
+    # In all vocabularies.
     role: Role
+    # Further roles in single ones.
+    vocabulary_roles: Mapping[str, Role] = field(default_factory=dict, compare=False)
 
     @property
     def is_erased(self) -> bool:
@@ -77,5 +84,5 @@ class Token:
 
     @property
     def effective_role(self) -> Role:
-        """Lower of the token's and the account's role."""
+        """Lower of the token's and the account's role in all vocabularies."""
         return min(self.role, self.account.role, key=lambda role: role.rank)

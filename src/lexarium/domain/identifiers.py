@@ -1,9 +1,30 @@
-"""Identifiers: a prefix for the kind, an underscore and an alphanumeric suffix."""
+"""Identifiers: what owners call a record, what it is called in the database, and how new ones are minted."""
 
 import re
 import secrets
 
 SYSTEM_USER_ID = "usr_0000000000"
+
+# Vocabulary of the records that a database had before it could have several. Their ids in the database are their own.
+MAIN_VOCABULARY = "main"
+# Between the vocabulary and the id in the ids of all other records. No text that people write may have it.
+_SEPARATOR = "\x1f"
+
+
+def qualify_id(vocabulary: str, local_id: str) -> str:
+    """Return the id of a record that is unique in the database, given its id in its vocabulary."""
+    return local_id if vocabulary == MAIN_VOCABULARY else f"{vocabulary}{_SEPARATOR}{local_id}"
+
+
+def split_id(record_id: str) -> tuple[str, str]:
+    """Return the vocabulary of a record and its id there."""
+    vocabulary, separator, local_id = record_id.partition(_SEPARATOR)
+    return (vocabulary, local_id) if separator else (MAIN_VOCABULARY, record_id)
+
+
+def get_local_id(record_id: str) -> str:
+    """Return the id of a record in its vocabulary, as its owner gave it."""
+    return record_id.rpartition(_SEPARATOR)[2]
 
 
 # Fits into an index of every engine, together with other columns.

@@ -10,9 +10,10 @@ import orjson
 
 from lexarium.domain import cache_tags
 from lexarium.domain.cache_tags import CacheTag
+from lexarium.domain.identifiers import get_local_id, qualify_id
 from lexarium.domain.labels import DEFAULT_LANGUAGE, Alias, AliasScope, parse_aliases, split_alias_texts
 from lexarium.domain.rendering import RenderedRecord, render_fields
-from lexarium.domain.schema.collections import COLLECTIONS, COLLECTIONS_BY_URI, Collection, Fields
+from lexarium.domain.schema.collections import COLLECTIONS, RELATION_TYPES, Collection, Fields, get_collection
 from lexarium.domain.schema.relation_types import Side
 from lexarium.domain.statement import (
     INTEGER,
@@ -28,6 +29,7 @@ from lexarium.domain.statement import (
 from lexarium.domain.text.characters import name_key
 
 SOURCE = "dcterms:source"
+ALTERNATIVE_ID = "oboInOwl:hasAlternativeId"
 TYPE = "rdf:type"
 # Predicates of references that are no relations.
 _OTHER_REFERENCES = frozenset({SOURCE, TYPE})
@@ -119,14 +121,22 @@ class Record:
     """
 
     collection: Collection
+    # Unique in the database.
     id: str
     # Those with one predicate stand together.
     statements: tuple[Statement, ...] = ()
     state: RecordState = RecordState.PUBLISHED
+    # IRI that its owner gave it, if any.
+    iri: str | None = None
     # Replacement of a retired or merged record.
     replaced_by: str | None = None
     # Values of v-alpha that the server made up, since no statement has them. They are part of no other format.
     assigned: Fields = field(default_factory=dict)
+
+    @property
+    def local_id(self) -> str:
+        """Id in its vocabulary, as its owner gave it."""
+        return get_local_id(self.id)
 
     @cached_property
     def own_statements(self) -> list[Statement]:
@@ -137,21 +147,26 @@ class Record:
     def further_collections(self) -> tuple[Collection, ...]:
         """Collections of its further classes."""
         types = [value for predicate, value, _ in self.statements if predicate == TYPE]
-        collections = [COLLECTIONS_BY_URI.get(value.target) for value in types if isinstance(value, Reference)]
+        uris = [(self.collection.vocabulary, value.target) for value in types if isinstance(value, Reference)]
+        collections = map(COLLECTIONS.by_uri.get, uris)
         return tuple(collection for collection in collections if collection and collection is not self.collection)
 
     @cached_property
     def fields(self) -> Fields:
         """All fields of the collection, in the order of v-alpha."""
         values = {statement.predicate: statement.value for statement in reversed(self.own_statements)}
-        fields: Fields = {"id": self.id}
+        fields: Fields = {"id": self.local_id}
+        for name in self.collection.translated_fields:
+            predicate = self.collection.field_predicates[name]
+            if predicate in values and not self._is_in_default_language(values[predicate]):
+                values[predicate] = self._find_shown_statement(predicate).value
         for name, predicate in self.collection.field_predicates.items():
             value = values.get(predicate)
             if value is None:
                 fields[name] = self.assigned[name] if name in self.assigned else self.collection.field_defaults[name]
             else:
                 fields[name] = _to_field(value, self.collection.field_types[name])
-        if not fields["name"]:
+        if not fields.get("name"):
             others = (values[predicate] for predicate in self.collection.name_predicates if predicate in values)
             fields["name"] = next((_to_field(value, str) for value in others), "")
         return fields
@@ -185,6 +200,23 @@ class Record:
         return parse_aliases(self.fields.get(self.collection.alias_field or "", "")) + stored
 
     @cached_property
+    def alternative_ids(self) -> tuple[str, ...]:
+        """IRI of its own, and ids that redirect to this record, each as its source has it."""
+        ids = [value for predicate, value, _ in self.own_statements if predicate == ALTERNATIVE_ID]
+        texts = dict.fromkeys(value[0] for value in ids if not isinstance(value, Node))
+        return tuple(texts if self.iri is None else {self.iri: None, **texts})
+
+    @cached_property
+    def translated_names(self) -> dict[str, str]:
+        """Names in other languages than the default one, by language."""
+        names: dict[str, str] = {}
+        for predicate, value, _ in self.own_statements:
+            if predicate in self.collection.name_predicates and not self._is_in_default_language(value):
+                assert isinstance(value, Text)
+                names.setdefault(value.lang, value.text)
+        return names
+
+    @cached_property
     def sources(self) -> tuple[str, ...]:
         """References of the definition."""
         values = (value for predicate, value, _ in self.own_statements if predicate == SOURCE)
@@ -197,10 +229,14 @@ class Record:
         for collection in self.further_collections:
             names = collection.relation_names | names
         return frozenset(
-            Relation(self.id, names.get(predicate, predicate), value.target)
+            Relation(self.id, name, value.target if RELATION_TYPES[name].is_mapping else self._qualify(value.target))
             for predicate, value, _ in self.own_statements
             if isinstance(value, Reference) and self._is_relation_predicate(predicate)
+            for name in (names.get(predicate, predicate),)
         )
+
+    def _qualify(self, local_id: str) -> str:
+        return qualify_id(self.collection.vocabulary, local_id)
 
     @cached_property
     def other_statements(self) -> tuple[Statement, ...]:
@@ -255,9 +291,18 @@ class Record:
         return replace(record, assigned={**self._keep_assigned(changed), **empty})
 
     def _find_shown(self, predicates: Iterable[str]) -> set[Statement]:
-        """Return the statements that fields show: the first of each predicate."""
-        shown = {statement.predicate: statement for statement in reversed(self.own_statements)}
-        return {shown[predicate] for predicate in predicates if predicate in shown}
+        """Return the statements that fields show: one of each predicate."""
+        stated = {statement.predicate for statement in self.own_statements}
+        return {self._find_shown_statement(predicate) for predicate in predicates if predicate in stated}
+
+    def _find_shown_statement(self, predicate: str) -> Statement:
+        """Return the first statement of a predicate in the default language, else the first of all."""
+        statements = [statement for statement in self.own_statements if statement.predicate == predicate]
+        in_default_language = (item for item in statements if self._is_in_default_language(item.value))
+        return next(in_default_language, statements[0])
+
+    def _is_in_default_language(self, value: Value) -> bool:
+        return not isinstance(value, Text) or value.lang in ("", self.collection.language)
 
     def drop_fields(self, names: Iterable[str]) -> "Record":
         """Return the record without statements or assigned values of these fields."""
@@ -299,7 +344,7 @@ class Record:
             predicates = collection.relation_predicates | predicates
 
         def to_pair(relation: Relation) -> tuple[str, Value]:
-            return predicates.get(relation.relation, relation.relation), Reference(relation.target)
+            return predicates.get(relation.relation, relation.relation), Reference(get_local_id(relation.target))
 
         dropped = set(map(to_pair, self.relations - wanted))
         added = [Statement(*to_pair(relation)) for relation in sorted(wanted - self.relations)]
@@ -308,12 +353,13 @@ class Record:
     def redirect_references(self, targets: Mapping[str, str]) -> "Record":
         """Return the record with other targets of its references; relations to itself are dropped."""
         statements = []
+        local_targets = {get_local_id(before): get_local_id(after) for before, after in targets.items()}
         for statement in self.statements:
             predicate, value, _ = statement
-            if isinstance(value, Reference) and value.target in targets and predicate not in _OTHER_REFERENCES:
-                if targets[value.target] == self.id and self._is_relation(statement):
+            if isinstance(value, Reference) and value.target in local_targets and predicate not in _OTHER_REFERENCES:
+                if local_targets[value.target] == self.local_id and self._is_relation(statement):
                     continue
-                statements.append(statement._replace(value=Reference(targets[value.target])))
+                statements.append(statement._replace(value=Reference(local_targets[value.target])))
             else:
                 statements.append(statement)
         return replace(self, statements=normalize(statements))
@@ -378,14 +424,16 @@ class Record:
     def to_document(self, origin: ProposalOrigin | None = None) -> bytes:
         """Return the JSON document for the log, with the proposal behind the change, if any."""
         document: dict[str, Any] = {
-            "id": self.id,
+            "id": self.local_id,
             "state": self.state,
             "statements": pack_statements(self.statements),
         }
+        if self.iri is not None:
+            document["iri"] = self.iri
         if self.assigned:
             document["assigned"] = self.assigned
         if self.replaced_by is not None:
-            document["replaced_by"] = self.replaced_by
+            document["replaced_by"] = get_local_id(self.replaced_by)
         if origin is not None:
             document["proposed"] = origin
         return orjson.dumps(document)
@@ -400,7 +448,7 @@ def build_record(
 ) -> Record:
     """Return a record that states these fields, relations, aliases and sources."""
     statements, empty = _split_values(collection, fields)
-    record = Record(collection, fields["id"], tuple(statements), assigned=empty)
+    record = Record(collection, qualify_id(collection.vocabulary, fields["id"]), tuple(statements), assigned=empty)
     if aliases is not None:
         record = record.with_aliases(aliases)
     return record.with_sources(sources).with_relations(relations)
@@ -462,7 +510,7 @@ def build_simple_document(collection: Collection, body: bytes, relations: frozen
             assigned[name] = value
     if relations:
         for name, targets in group_targets(relations).items():
-            references = [{"ref": target} for target in targets]
+            references = [{"ref": get_local_id(target)} for target in targets]
             statements[collection.relation_predicates.get(name, name)] = (
                 references[0] if len(references) == 1 else references
             )
@@ -474,15 +522,17 @@ def build_simple_document(collection: Collection, body: bytes, relations: frozen
 
 def parse_record(collection: str, document: bytes) -> Record:
     """Parse a document of the log, of the present form or an earlier one."""
-    data = orjson.loads(document)
+    data, owner = orjson.loads(document), get_collection(collection)
     if "record" in data:
-        return _parse_field_document(COLLECTIONS[collection], data)
+        return _parse_field_document(owner, data)
+    replaced_by = data.get("replaced_by")
     return Record(
-        collection=COLLECTIONS[collection],
-        id=data["id"],
+        collection=owner,
+        id=qualify_id(owner.vocabulary, data["id"]),
         statements=load_statements(data["statements"]),
         state=RecordState(data["state"]),
-        replaced_by=data.get("replaced_by"),
+        iri=data.get("iri"),
+        replaced_by=None if replaced_by is None else qualify_id(owner.vocabulary, replaced_by),
         assigned=data.get("assigned", {}),
     )
 
@@ -508,7 +558,7 @@ def parse_labels(collection: str, document: bytes) -> list[str]:
         name, alias = fields["name"], fields.get("alias", "")
         labels = [] if aliases is None else [(item["text"], item["lang"]) for item in aliases]
     else:
-        statements, owner = data["statements"], COLLECTIONS[collection]
+        statements, owner = data["statements"], get_collection(collection)
         stated_names = (statements[predicate] for predicate in owner.name_predicates if predicate in statements)
         name = next((text for values in stated_names for text, _ in _iter_texts(values)), "")
         alias_texts = _iter_texts(statements.get(owner.field_predicates.get(owner.alias_field or "", ""), ""))

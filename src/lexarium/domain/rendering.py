@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import orjson
 
+from lexarium.domain.identifiers import qualify_id
 from lexarium.domain.schema.collections import Collection, Fields
 from lexarium.domain.text.characters import name_key, order_key
 
@@ -46,10 +47,15 @@ def render_json(collection: Collection, record_id: str, name: str, body: bytes) 
     )
 
 
-def get_filter_columns(fields: Fields) -> tuple[str, str, bool]:
+def get_filter_columns(collection: Collection, fields: Fields) -> tuple[str, str, bool]:
     """Return the columns that lists filter by: class id, owner, and whether the record is flagged."""
     get = fields.get
-    return get("id_concept_class", ""), get("id_user", ""), get("flag_for_curator") not in (0, "", "0", None)
+    class_id = get("id_concept_class", "")
+    return (
+        class_id and qualify_id(collection.vocabulary, class_id),
+        get("id_user", ""),
+        get("flag_for_curator") not in (0, "", "0", None),
+    )
 
 
 def parse_body(body: bytes) -> Fields:

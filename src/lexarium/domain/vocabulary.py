@@ -1,31 +1,288 @@
-"""Metadata of a vocabulary."""
+"""Vocabularies: metadata and rules of each, as its head record states them, and the registry of all."""
 
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any
 from urllib.parse import quote, unquote
 
-from lexarium.domain.identifiers import is_id_too_long
+from lexarium.domain.errors import FieldProblem, InvalidInput, InvalidSchema
+from lexarium.domain.identifiers import MAIN_VOCABULARY, get_local_id, is_id_too_long, qualify_id
+from lexarium.domain.labels import DEFAULT_LANGUAGE
+from lexarium.domain.languages import canonicalize_tag, find_tag_problem
+from lexarium.domain.minting import MintingRule, find_rule_problems
+from lexarium.domain.record import Record, RecordState
+from lexarium.domain.schema.collections import COLLECTIONS, VOCABULARY, Collection, Registry, register_schemas
+from lexarium.domain.schema.linkml import BUILTIN_NAMES, load_builtin_schema, load_schema
+from lexarium.domain.schema.model import Schema
+from lexarium.domain.statement import Statement, Text
 from lexarium.domain.text.characters import find_unstorable_char
+
+DEFAULT_SCHEMA = "cognitive-atlas"
+DEFAULT_TITLE = "Lexarium"
+DEFAULT_BASE = "http://localhost:8000/"
+_SLUG = re.compile(r"[a-z][a-z0-9-]{0,49}")
+_PREFIX = re.compile(r"[A-Za-z_][\w.-]*")
+_TRUE = "true"
+
+# Keys of `to_values`, with the predicate of the statements that hold each.
+_PREDICATES = {
+    "title": "dcterms:title",
+    "description": "dcterms:description",
+    "licence": "dcterms:license",
+    "publisher": "dcterms:publisher",
+    "base": "lexarium:base",
+    "languages": "lexarium:language",
+    "schema": "lexarium:schema",
+    "prefixes": "lexarium:prefix",
+    "defines": "lexarium:defines",
+    "minting": "lexarium:minting",
+    "private": "lexarium:private",
+    "default": "lexarium:default",
+    "valpha": "lexarium:valpha",
+}
+_FLAGS = ("private", "default", "valpha")
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Title, licence, publisher, language and base IRI of a vocabulary."""
+    """Metadata and rules of a vocabulary."""
 
-    title: str = "Lexarium"
+    slug: str = MAIN_VOCABULARY
+    title: str = DEFAULT_TITLE
+    description: str = ""
     # IRI or short text; may be empty.
     licence: str = ""
     publisher: str = ""
-    # Language of names, definitions, and aliases without their own.
-    language: str = "en"
-    # Start of the IRIs of records.
-    base: str = "http://localhost:8000/"
+    # Start of the IRIs of records that have none of their own.
+    base: str = DEFAULT_BASE
+    # Those of its texts. The first is the default.
+    languages: tuple[str, ...] = (DEFAULT_LANGUAGE,)
+    # Name of a built-in schema, or the YAML of another.
+    schema_source: str = DEFAULT_SCHEMA
+    prefixes: Mapping[str, str] = field(default_factory=dict, hash=False)
+    # Prefixes whose ids this vocabulary defines.
+    defines: tuple[str, ...] = ()
+    # Rule for new ids; empty for random ones with the prefix of their class.
+    minting: str = ""
+    # Only accounts with a role in it may read it.
+    is_private: bool = False
+    is_removed: bool = False
+    # Pages and requests that name no vocabulary show this one first.
+    is_default: bool = False
+    # v-alpha serves this one.
+    is_valpha: bool = False
+
+    @property
+    def language(self) -> str:
+        """Language of texts without a tag."""
+        return self.languages[0]
+
+    @property
+    def schema(self) -> Schema:
+        return resolve_schema(self.schema_source)
+
+    @property
+    def has_own_schema(self) -> bool:
+        """Return whether its schema is not a built-in one."""
+        return self.schema_source not in BUILTIN_NAMES
+
+    @property
+    def collections(self) -> list[Collection]:
+        """Collections, unless it is removed."""
+        return [COLLECTIONS[name] for name in COLLECTIONS.list_names(self.slug)]
+
+    @property
+    def minting_rule(self) -> MintingRule | None:
+        """Rule for new ids, or None for random ones with the prefix of their class."""
+        return MintingRule.parse(self.minting) if self.minting else None
 
     def record_iri(self, record_id: str) -> str:
-        """Return the IRI of a record."""
-        return f"{self.base}id/{quote(record_id, safe='')}"
+        """Return the IRI of a record that has none of its own."""
+        return f"{self.base}id/{quote(get_local_id(record_id), safe='')}"
 
     def parse_record_iri(self, iri: str) -> str | None:
-        """Return the record id in an IRI, or None if it is not an IRI of this vocabulary."""
+        """Return the id in this vocabulary that an IRI was made of, or None."""
         start = f"{self.base}id/"
         record_id = unquote(iri.removeprefix(start)) if iri.startswith(start) else ""
         return None if not record_id or is_id_too_long(record_id) or find_unstorable_char(record_id) else record_id
+
+    def to_values(self) -> dict[str, Any]:
+        """Return the metadata and rules that can be set, by name."""
+        return {
+            "title": self.title,
+            "description": self.description,
+            "licence": self.licence,
+            "publisher": self.publisher,
+            "base": self.base,
+            "languages": list(self.languages),
+            "schema": self.schema_source,
+            "prefixes": dict(self.prefixes),
+            "defines": list(self.defines),
+            "minting": self.minting,
+            "private": self.is_private,
+            "default": self.is_default,
+            "valpha": self.is_valpha,
+        }
+
+
+@lru_cache(maxsize=100)
+def resolve_schema(source: str) -> Schema:
+    """Return the schema with a built-in name, else load it from YAML; raise InvalidSchema."""
+    return load_builtin_schema(source) if source in BUILTIN_NAMES else load_schema(source)
+
+
+def parse_head_record(record: Record) -> Vocabulary:
+    """Return the vocabulary that a head record describes."""
+    texts: dict[str, list[str]] = {}
+    for name, predicate in _PREDICATES.items():
+        values = [value for item, value, _ in record.statements if item == predicate]
+        texts[name] = [value.text for value in values if isinstance(value, Text)]
+    return Vocabulary(
+        slug=record.local_id,
+        title=record.fields["name"] or record.local_id,
+        description=record.definition,
+        licence=_first(texts["licence"]),
+        publisher=_first(texts["publisher"]),
+        base=_first(texts["base"]) or DEFAULT_BASE,
+        languages=tuple(texts["languages"]) or (DEFAULT_LANGUAGE,),
+        schema_source=_first(texts["schema"]) or DEFAULT_SCHEMA,
+        prefixes=dict(text.split("=", 1) for text in texts["prefixes"] if "=" in text),
+        defines=tuple(texts["defines"]),
+        minting=_first(texts["minting"]),
+        is_private=texts["private"] == [_TRUE],
+        is_removed=record.state != RecordState.PUBLISHED,
+        is_default=texts["default"] == [_TRUE],
+        is_valpha=texts["valpha"] == [_TRUE],
+    )
+
+
+def update_head_record(record: Record | None, slug: str, values: Mapping[str, Any]) -> Record:
+    """Return the head record of a vocabulary with these values. Other statements stay, and so do translated titles."""
+    record = record or Record(VOCABULARY, qualify_id("", slug))
+    language = (*values.get("languages", ()), *parse_head_record(record).languages)[0]
+    for name, value in values.items():
+        predicate = _PREDICATES[name]
+        texts = _to_texts(name, value)
+        kept = [
+            item
+            for item in record.statements
+            if item.predicate != predicate
+            or (
+                isinstance(item.value, Text)
+                and item.value.lang not in ("", language)
+                and name in ("title", "description")
+            )
+        ]
+        record = replace(record, statements=tuple(kept))
+        record = record.add_statements(Statement(predicate, Text(text)) for text in texts)
+    return record
+
+
+def _to_texts(name: str, value: Any) -> list[str]:
+    if name in _FLAGS:
+        return [_TRUE] if value else []
+    if name == "prefixes":
+        return [f"{prefix}={namespace}" for prefix, namespace in value.items()]
+    return [text for text in ([value] if isinstance(value, str) else value) if text]
+
+
+def check_values(slug: str, values: Mapping[str, Any], others: Iterable[Vocabulary]) -> dict[str, Any]:
+    """Return the values of a vocabulary in canonical form; raise InvalidInput with all problems."""
+    checked, problems = dict(values), []
+    if not _SLUG.fullmatch(slug):
+        message = "should be lower-case letters, digits and hyphens, at most 50, and begin with a letter."
+        problems.append(FieldProblem("slug", message))
+    for name in ("title", "licence", "publisher", "description"):
+        if (text := values.get(name)) and find_unstorable_char(text):
+            problems.append(FieldProblem(name, "has characters that cannot be stored."))
+    if "title" in values and not values["title"].strip():
+        problems.append(FieldProblem("title", "should not be empty."))
+    problems += _find_language_problems(checked)
+    problems += _find_prefix_problems(slug, checked, others)
+    if base := values.get("base"):
+        checked["base"] = base if base.endswith(("/", "#", "_", ":")) else f"{base}/"
+        if not re.match(r"[A-Za-z][\w.+-]*:", base):
+            problems.append(FieldProblem("base", "should be the start of IRIs, such as https://example.org/."))
+    if rule := values.get("minting"):
+        problems += [FieldProblem("minting", problem) for problem in find_rule_problems(rule)]
+    if source := values.get("schema"):
+        problems += _find_schema_problems(source)
+    if problems:
+        raise InvalidInput("The vocabulary cannot be kept like this.", problems)
+    return checked
+
+
+def _find_language_problems(values: dict[str, Any]) -> list[FieldProblem]:
+    tags = values.get("languages")
+    if tags is None:
+        return []
+    if not tags:
+        return [FieldProblem("languages", "should have at least one, the language of texts without a tag.")]
+    problems = [FieldProblem("languages", problem) for tag in tags if (problem := find_tag_problem(tag))]
+    if not problems:
+        values["languages"] = list(dict.fromkeys(map(canonicalize_tag, tags)))
+    return problems
+
+
+def _find_prefix_problems(slug: str, values: Mapping[str, Any], others: Iterable[Vocabulary]) -> list[FieldProblem]:
+    problems = [
+        FieldProblem("prefixes", f"{prefix!r} is no prefix: it should be letters, digits and any of _ . -.")
+        for prefix in values.get("prefixes", {})
+        if not _PREFIX.fullmatch(prefix)
+    ]
+    definers = {prefix: other.slug for other in others if other.slug != slug for prefix in other.defines}
+    problems += [
+        FieldProblem("defines", f"{prefix} is defined by the vocabulary {definers[prefix]}; take it from there first.")
+        for prefix in values.get("defines", ())
+        if prefix in definers
+    ]
+    return problems
+
+
+def _find_schema_problems(source: str) -> list[FieldProblem]:
+    if "\n" not in source and source not in BUILTIN_NAMES:
+        return [FieldProblem("schema", f"should be one of {', '.join(BUILTIN_NAMES)}, or a schema in LinkML.")]
+    try:
+        resolve_schema(source)
+    except InvalidSchema as error:
+        return [FieldProblem("schema", f"line {line}: {message}") for line, message in error.lines]
+    return []
+
+
+def _first(texts: list[str]) -> str:
+    return texts[0] if texts else ""
+
+
+# All vocabularies, removed ones too, by slug.
+VOCABULARIES: Registry[Vocabulary] = Registry()
+
+
+def register_vocabularies(vocabularies: Iterable[Vocabulary]) -> None:
+    """Replace all vocabularies, with their collections. The main one is always there."""
+    by_slug = {vocabulary.slug: vocabulary for vocabulary in vocabularies}
+    by_slug = {MAIN_VOCABULARY: by_slug.pop(MAIN_VOCABULARY, Vocabulary()), **by_slug}
+    VOCABULARIES.replace(by_slug)
+    register_schemas(
+        {slug: vocabulary.schema for slug, vocabulary in by_slug.items()},
+        {slug: vocabulary.language for slug, vocabulary in by_slug.items()},
+        {slug for slug, vocabulary in by_slug.items() if vocabulary.is_removed},
+    )
+
+
+register_vocabularies([])
+
+
+def get_default_vocabulary() -> Vocabulary:
+    """Return the vocabulary that pages and requests show first."""
+    active = [vocabulary for vocabulary in VOCABULARIES.values() if not vocabulary.is_removed]
+    chosen = (vocabulary for vocabulary in active if vocabulary.is_default)
+    return next(chosen, active[0] if active else VOCABULARIES[MAIN_VOCABULARY])
+
+
+def find_valpha_vocabulary() -> Vocabulary | None:
+    """Return the vocabulary that v-alpha serves, or None if there is none that everyone may read."""
+    chosen = next((item for item in VOCABULARIES.values() if item.is_valpha), get_default_vocabulary())
+    has_classes = any(collection.in_valpha for collection in chosen.collections)
+    return chosen if has_classes and not chosen.is_private else None

@@ -4,13 +4,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from lexarium.domain.errors import FieldProblem, InvalidInput
-from lexarium.domain.schema.collections import COLLECTIONS, RELATION_TYPES
+from lexarium.domain.schema.collections import MAIN_COLLECTIONS, MAIN_RELATION_TYPES
 
 # What a column or predicate can be mapped to.
 MAPPING_TARGETS: tuple[str, ...] = (
-    *dict.fromkeys(name for collection in COLLECTIONS.values() for name in collection.fields),
+    *dict.fromkeys(name for collection in MAIN_COLLECTIONS.values() for name in collection.fields),
     *("collection", "aliases", "sources", "state", "replaced_by"),
-    *RELATION_TYPES,
+    *MAIN_RELATION_TYPES,
 )
 
 

@@ -4,11 +4,11 @@ import re
 from urllib.parse import quote
 
 from lexarium.domain.identifiers import has_prefix
-from lexarium.domain.schema.collections import COLLECTIONS
+from lexarium.domain.schema.collections import MAIN_COLLECTIONS
 from lexarium.domain.text.characters import name_key
 from lexarium.domain.vocabulary import Vocabulary
 
-_ID_PREFIXES = tuple(prefix for collection in COLLECTIONS.values() for prefix in collection.id_prefixes)
+_ID_PREFIXES = tuple(prefix for collection in MAIN_COLLECTIONS.values() for prefix in collection.id_prefixes)
 # Allowed in the target of a mapping besides letters and digits.
 _IRI_SAFE_CHARS = "!#$%&'()*+,-./:;=?@[]_~"
 _INTEGER_PATTERN = re.compile(r"([+-]?[0-9]{1,19})(?:[.,]0*)?")

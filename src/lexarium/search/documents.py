@@ -7,7 +7,7 @@ from zlib import crc32
 from tantivy import Document, Filter, Index, Schema, SchemaBuilder, TextAnalyzerBuilder, Tokenizer
 
 from lexarium.domain.record import Record, RecordState
-from lexarium.domain.schema.collections import DEFAULT_SEARCH_COLLECTIONS, RELATION_TYPES
+from lexarium.domain.schema.collections import COLLECTIONS, RELATION_TYPES
 from lexarium.search.analysis.folding import MAX_WORD_CHARS, fold, stem_words
 from lexarium.search.analysis.plurals import singularize
 
@@ -82,7 +82,7 @@ def build_document(record: Record, version: int) -> Document:
     labels = list_labels(record)
     name, *aliases = map(fold, labels)
     stems, compounds = stem_words(record.definition)
-    is_default_collection = record.collection.name in DEFAULT_SEARCH_COLLECTIONS
+    is_default_collection = record.collection.name in COLLECTIONS.searched
     partition = DEFAULT_PARTITION if is_default_collection else OTHER_PARTITION
     partition = partition if record.state == RecordState.PUBLISHED else UNPUBLISHED_PARTITION
     document = Document()

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from tantivy import DocAddress, Document, Order, Query
 
-from lexarium.domain.schema.collections import COLLECTIONS, DEFAULT_SEARCH_COLLECTIONS
+from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.search.documents import LABEL_SEPARATOR
 from lexarium.search.index import IndexSnapshot, translated_errors
 from lexarium.search.queries import QueryBuilder, SearchFilter, any_of
@@ -118,7 +118,7 @@ class QueryExecutor:
         """Return the first hits for autocompletion: the default collections first within a tier."""
         ordered = sorted(
             self.ranked_hits,
-            key=lambda hit: (hit.grade.tier, hit.collection not in DEFAULT_SEARCH_COLLECTIONS, hit.sort_key),
+            key=lambda hit: (hit.grade.tier, hit.collection not in COLLECTIONS.searched, hit.sort_key),
         )
         return ordered[:limit] + self.get_page(len(ordered), limit)
 
@@ -153,7 +153,7 @@ class QueryExecutor:
         """Return the searched collections that the index has records of; in a large catalogue mostly one."""
         best = next(iter(self._label_matches.values()), None)
         by_identifier = best is not None and best.step.source is MatchSource.ID
-        collections = self._filter.collections or (tuple(COLLECTIONS) if by_identifier else DEFAULT_SEARCH_COLLECTIONS)
+        collections = self._filter.collections or (tuple(COLLECTIONS) if by_identifier else COLLECTIONS.searched)
         with translated_errors:
             return tuple(name for name in collections if self._searcher.doc_freq("collection", name))
 

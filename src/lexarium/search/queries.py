@@ -9,7 +9,7 @@ from math import prod
 from tantivy import Occur, Query, Schema, Searcher
 
 from lexarium.domain.record import RecordState
-from lexarium.domain.schema.collections import COLLECTIONS, DEFAULT_SEARCH_COLLECTIONS
+from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.search import documents
 from lexarium.search.analysis.plurals import singularize
 from lexarium.search.documents import STOP_WORDS, WORD_END
@@ -33,12 +33,12 @@ class SearchFilter:
     @property
     def effective_collections(self) -> tuple[str, ...]:
         """The collections that are searched for words."""
-        return self.collections or DEFAULT_SEARCH_COLLECTIONS
+        return self.collections or COLLECTIONS.searched
 
     @property
     def collections_by_partition(self) -> dict[str, set[str]]:
         """The partitions to search, and the collections whose records they hold."""
-        default_collections, all_collections = set(DEFAULT_SEARCH_COLLECTIONS), set(COLLECTIONS)
+        default_collections, all_collections = set(COLLECTIONS.searched), set(COLLECTIONS)
         wanted = set(self.effective_collections)
         partitions: dict[str, set[str]] = {}
         if RecordState.PUBLISHED in self.states and wanted & default_collections:

@@ -1,16 +1,17 @@
 """Queries for accounts and tokens."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, update
 
 from lexarium.domain.account import Account, Origin, Role, Token
-from lexarium.store.schema import account_table, token_table
+from lexarium.store.schema import account_table, membership_table, token_table
 from lexarium.store.transaction import Transaction
 
-_account, _token = account_table.c, token_table.c
+_account, _token, _membership = account_table.c, token_table.c, membership_table.c
 
 
 class AccountUsage(NamedTuple):
@@ -35,6 +36,23 @@ def find_account_by_id(connection: Connection, account_id: str) -> Account | Non
 def find_accounts(connection: Connection, account_ids: Sequence[str]) -> list[Account]:
     """Return those of these accounts that exist."""
     return [_to_account(row) for row in connection.execute(select(account_table).where(_account.id.in_(account_ids)))]
+
+
+def load_vocabulary_roles(connection: Connection, account: Account) -> Account:
+    """Return an account with its roles in single vocabularies."""
+    query = select(_membership.vocabulary, _membership.role).where(_membership.account == account.id)
+    rows = connection.execute(query.order_by(_membership.vocabulary)).all()
+    return replace(account, vocabulary_roles={slug: Role(role) for slug, role in rows}) if rows else account
+
+
+def set_vocabulary_role(transaction: Transaction, account_id: str, vocabulary: str, role: Role) -> None:
+    """Set the role of an account in a vocabulary; `Role.NONE` takes it away."""
+    is_own = (_membership.account == account_id) & (_membership.vocabulary == vocabulary)
+    transaction.execute(delete(membership_table).where(is_own))
+    if role is not Role.NONE:
+        values = {"account": account_id, "vocabulary": vocabulary, "role": role}
+        transaction.execute(insert(membership_table).values(values))
+    transaction.bump_accounts_revision()
 
 
 def list_all_accounts(connection: Connection) -> list[Account]:
@@ -83,6 +101,7 @@ def set_role(transaction: Transaction, account_id: str, role: Role) -> None:
 def erase_account(transaction: Transaction, account_id: str, *, at: int) -> None:
     """Erase the name, password and token labels of an account, and revoke its tokens."""
     _update_account(transaction, account_id, name=account_id, role=Role.CONTRIBUTOR, password=None)
+    transaction.execute(delete(membership_table).where(_membership.account == account_id))
     is_own = _token.account == account_id
     transaction.execute(update(token_table).where(is_own).values(label=""))
     _revoke_with_descendants(transaction, is_own, at=at)

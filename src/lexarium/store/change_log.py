@@ -172,7 +172,7 @@ def _to_record_row(write: RecordWrite) -> dict[str, Any]:
 
 def to_change_row(change: Change, record: Record) -> dict[str, Any]:
     """Return the row of a change, with the filter columns of its record."""
-    class_id, owner, flagged = get_filter_columns(record.fields)
+    class_id, owner, flagged = get_filter_columns(record.collection, record.fields)
     return {
         "seq": change.seq,
         "at": change.at,

@@ -18,7 +18,8 @@ from sqlalchemy.pool import QueuePool
 
 from lexarium.domain.cache_tags import CacheTag
 from lexarium.domain.errors import DatabaseDamaged, DatabaseUnavailable, DiskFull, SettingError, StoreError
-from lexarium.store import revisions
+from lexarium.domain.vocabulary import register_vocabularies
+from lexarium.store import revisions, vocabularies
 from lexarium.store.counts import RecordCounts
 from lexarium.store.engine.base import Backend, PositionWatcher, require_undamaged
 from lexarium.store.engine.node_state import NodeState
@@ -89,6 +90,8 @@ class Database:
         self._damage_reason: str | None = None
         self._is_damage_recorded = False
         self._damage_lock = threading.Lock()
+        # Epoch and number of the last change of the vocabularies that are registered.
+        self._vocabularies_position: tuple[str, int] | None = None
 
     @property
     def load(self) -> DatabaseLoad:
@@ -151,6 +154,7 @@ class Database:
         with self.translate_errors(), self.backend.connect_write() as connection, connection.begin():
             position = self.backend.lock_catalogue(connection)
             transaction = Transaction(connection, reconcile_position(position, self._min_position(), self.location))
+            self.follow_vocabularies(connection, position)
             yield transaction
             revision_change = transaction.finish()
             if revision_change.after != position:
@@ -158,6 +162,7 @@ class Database:
                 statement = _SET_POSITION if is_counter_only else self._set_position_notify
                 values = revision_change.after._asdict()
                 connection.execute(statement, {f"to_{name}": value for name, value in values.items()})
+            self.follow_vocabularies(connection, revision_change.after)
         self._recent_changes.append(revision_change)
         self.observe_position(revision_change.after)
 
@@ -204,10 +209,21 @@ class Database:
             with self.translate_errors():
                 self._watcher = self.backend.start_watcher()
         try:
-            return self._watcher.get_position()
+            position = self._watcher.get_position()
         except DatabaseDamaged as error:
             self.mark_damaged(error.reason)
             raise
+        if self._vocabularies_position != (position.epoch, position.vocabularies):
+            with self.read() as connection:
+                self.follow_vocabularies(connection)
+        return position
+
+    def follow_vocabularies(self, connection: Connection, position: Position | None = None) -> None:
+        """Register the vocabularies as a transaction sees them, unless they are those already."""
+        position = position or read_position(connection)
+        if self._vocabularies_position != (position.epoch, position.vocabularies):
+            register_vocabularies(vocabularies.list_vocabularies(connection))
+            self._vocabularies_position = position.epoch, position.vocabularies
 
     def observe_position(self, position: Position) -> None:
         """Take note of a position that was read or written, so that no older one is returned."""

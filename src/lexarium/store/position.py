@@ -29,6 +29,8 @@ class Position(NamedTuple):
     timeline: int = 0
     # Value of `writes` when this timeline began. Later writes of older timelines are not part of it.
     parted: int = 0
+    # Number of changes to vocabularies and their schemas.
+    vocabularies: int = 0
 
     def supersedes(self, other: "Position") -> bool:
         """Return whether this position is later and includes the other, or is of a later epoch or another database."""

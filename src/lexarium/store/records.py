@@ -132,6 +132,11 @@ def count(connection: Connection) -> int:
     return count_rows(connection, record_table)
 
 
+def count_in_collection(connection: Connection, collection: str) -> int:
+    """Return the number of records of a collection in all states."""
+    return count_rows(connection, select(_record.id).where(_record.collection == collection).subquery())
+
+
 def count_rows(connection: Connection, rows: FromClause) -> int:
     """Return the number of rows of a table or subquery."""
     number: int = connection.execute(select(func.count()).select_from(rows)).scalar_one()

@@ -28,6 +28,7 @@ catalogue_table = Table(
     Column("writes", BigInteger, nullable=False, server_default="0", comment="counts all that is written"),
     Column("timeline", BigInteger, nullable=False, server_default="0", comment="PostgreSQL's, at the last write"),
     Column("parted", BigInteger, nullable=False, server_default="0", comment="writes when that timeline began"),
+    Column("vocabularies", BigInteger, nullable=False, server_default="0", comment="counts their changes"),
 )
 
 record_table = Table(
@@ -57,6 +58,36 @@ relation_table = Table(
     Column("relation", CodePointText, primary_key=True),
     Column("target", CodePointText, primary_key=True),
     Index("relation_by_target", "target", "relation"),
+    sqlite_with_rowid=False,
+)
+
+# Further identifiers of records, as their statements have them: IRIs, and ids that redirect.
+alternative_id_table = Table(
+    "alternative_id",
+    metadata,
+    Column("name", CodePointText, primary_key=True),
+    Column("record", CodePointText, primary_key=True),
+    Index("alternative_id_of_record", "record"),
+    sqlite_with_rowid=False,
+)
+
+# Names of records in other languages than the one that is shown by default.
+label_table = Table(
+    "label",
+    metadata,
+    Column("record", CodePointText, primary_key=True),
+    Column("language", CodePointText, primary_key=True),
+    Column("name", Text, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+# Roles of accounts in single vocabularies, beside the one they have in all.
+membership_table = Table(
+    "membership",
+    metadata,
+    Column("account", CodePointText, ForeignKey("account.id"), primary_key=True),
+    Column("vocabulary", CodePointText, primary_key=True),
+    Column("role", CodePointText, nullable=False),
     sqlite_with_rowid=False,
 )
 

@@ -84,6 +84,10 @@ class Transaction:
         """Count a change to an account or token."""
         self._position = self._position._replace(accounts=self._position.accounts + 1)
 
+    def bump_vocabularies_revision(self) -> None:
+        """Count a change to a vocabulary."""
+        self._position = self._position._replace(vocabularies=self._position.vocabularies + 1)
+
     def begin_write(self) -> None:
         """Begin one of several writes."""
         self._write_position = self._position

@@ -80,6 +80,8 @@ def upgrade_schema(database: Database) -> tuple[str | None, str]:
         before = _run_migrations(database)
     with database.translate_errors():
         database.backend.configure()
+    with database.read() as connection:
+        database.follow_vocabularies(connection)
     return before, SCHEMA_VERSION
 
 

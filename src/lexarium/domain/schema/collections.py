@@ -1,11 +1,14 @@
-"""Collections: the classes of the Cognitive Atlas schema, with their fields, id prefixes and relation types."""
+"""Collections: the classes of the vocabularies' schemas, with their fields, id prefixes and relation types."""
 
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
+from lexarium.domain.identifiers import MAIN_VOCABULARY
+from lexarium.domain.labels import DEFAULT_LANGUAGE
 from lexarium.domain.schema.linkml import load_builtin_schema
-from lexarium.domain.schema.model import SchemaClass, Slot
+from lexarium.domain.schema.model import Schema, SchemaClass, Slot
 from lexarium.domain.schema.predicates import SlotRole
 from lexarium.domain.schema.relation_types import (
     RelationList,
@@ -15,20 +18,17 @@ from lexarium.domain.schema.relation_types import (
     iter_relation_slots,
     list_range,
     name_relation,
+    qualify_name,
 )
 from lexarium.domain.text.limits import get_input_limits
 from lexarium.domain.text.nouns import pluralize
 
 Fields = dict[str, Any]
 
+T = TypeVar("T")
+
 SCHEMA = load_builtin_schema("cognitive-atlas")
-RELATION_TYPES = build_relation_types(SCHEMA)
-HIERARCHICAL_TYPES = tuple(name for name, relation_type in RELATION_TYPES.items() if relation_type.is_hierarchical)
-MAPPING_TYPES = tuple(relation_type for relation_type in RELATION_TYPES.values() if relation_type.is_mapping)
-EXACT_MATCH = RELATION_TYPES["exactMatch"]
-MEASUREDBY = RELATION_TYPES["MEASUREDBY"]
-PARTOF = RELATION_TYPES["PARTOF"]
-RELATED = RELATION_TYPES["RELATED"]
+SYSTEM_SCHEMA = load_builtin_schema("system")
 
 # v-alpha's search collection shows the first four fields of terms.
 _SEARCH_HIT_LENGTH = 4
@@ -38,10 +38,24 @@ SEARCH_HIT_NUMBER_KEY = "ID(c)"
 # Compared by identity, as classes are.
 @dataclass(frozen=True, eq=False)
 class Collection:
-    """Kind of record: a class of the schema."""
+    """Kind of record: a class of the schema of a vocabulary."""
 
-    name: str
+    # Slug.
+    vocabulary: str
+    schema: Schema = field(repr=False)
     schema_class: SchemaClass = field(repr=False)
+    # Language of texts without a tag.
+    language: str = DEFAULT_LANGUAGE
+
+    @cached_property
+    def name(self) -> str:
+        """Name that is unique in the database."""
+        return qualify_name(self.vocabulary, self.local_name)
+
+    @property
+    def local_name(self) -> str:
+        """Name in its vocabulary."""
+        return self.schema_class.collection
 
     @property
     def label(self) -> str:
@@ -83,13 +97,23 @@ class Collection:
 
     @cached_property
     def fields(self) -> dict[str, Slot]:
-        """Slots with one value that is no relation: those of v-alpha in its order, then the others."""
+        """Slots with one value that is no relation: those of v-alpha in its order, then the others.
+
+        Of names and definitions, which may be there in several languages, one is a field.
+        """
         relations = {slot.name for slot in iter_relation_slots(self.schema_class)}
         fields = {slot.name: slot for slot in self.schema_class.valpha_fields}
+        if not fields:
+            by_role, identifier = self.schema_class.slots_by_role, self.schema_class.identifier
+            assert identifier
+            fields = {"id": identifier}
+            fields |= zip(("name",), by_role.get(SlotRole.NAME, ()), strict=False)
+            fields |= {slot.name: slot for slot in by_role.get(SlotRole.DEFINITION, ())[:1]}
+        shown = {slot.name for slot in fields.values()}
         return fields | {
             name: slot
             for name, slot in self.schema_class.slots.items()
-            if name not in relations and not slot.multivalued and name not in fields
+            if name not in relations and not slot.multivalued and name not in shown
         }
 
     @cached_property
@@ -120,7 +144,13 @@ class Collection:
     @cached_property
     def name_predicates(self) -> tuple[str, ...]:
         """Predicates of names. The first that a record has is its name."""
-        return tuple(slot.predicate for slot in self.schema_class.slots_by_role[SlotRole.NAME])
+        return tuple(slot.predicate for slot in self.schema_class.slots_by_role.get(SlotRole.NAME, ()))
+
+    @cached_property
+    def translated_fields(self) -> tuple[str, ...]:
+        """Fields that a record may have in several languages."""
+        roles = (SlotRole.NAME, SlotRole.DEFINITION)
+        return tuple(name for name, slot in self.fields.items() if slot.role in roles and slot.range == "string")
 
     @cached_property
     def field_defaults(self) -> dict[str, str | int | None]:
@@ -187,7 +217,11 @@ class Collection:
     @cached_property
     def class_fields(self) -> dict[str, str]:
         """Fields that hold ids of records, and the collection of those."""
-        return {name: list_range(SCHEMA, slot)[0] for name, slot in self.fields.items() if slot.is_reference}
+        return {
+            name: list_range(self.vocabulary, self.schema, slot)[0]
+            for name, slot in self.fields.items()
+            if slot.is_reference
+        }
 
     @cached_property
     def timestamp_fields(self) -> tuple[str, ...]:
@@ -215,12 +249,21 @@ class Collection:
     @cached_property
     def hierarchy_type(self) -> RelationType | None:
         """First hierarchical relation type within the collection, if any."""
-        return next((RELATION_TYPES[name] for name in HIERARCHICAL_TYPES_BY_COLLECTION.get(self.name, ())), None)
+        return next((RELATION_TYPES[name] for name in self.hierarchical_types), None)
+
+    @cached_property
+    def hierarchical_types(self) -> tuple[str, ...]:
+        """Names of the hierarchical relation types within the collection."""
+        types = self.relation_types.values()
+        return tuple(item.name for item in types if item.is_hierarchical and self.name in item.targets[self.name])
 
     @cached_property
     def relation_lists(self) -> dict[str, RelationList]:
         """Lists of related records in the v-alpha `?id=` shape, by key."""
-        lists = (build_relation_list(SCHEMA, self.schema_class, item) for item in self.schema_class.valpha_lists)
+        lists = (
+            build_relation_list(self.vocabulary, self.schema, self.schema_class, item)
+            for item in self.schema_class.valpha_lists
+        )
         return {relation_list.key: relation_list for relation_list in lists}
 
     @cached_property
@@ -229,26 +272,125 @@ class Collection:
         return any(self.name in collection.class_fields.values() for collection in COLLECTIONS.values())
 
 
-COLLECTIONS: dict[str, Collection] = {
-    name: Collection(name, schema_class) for name, schema_class in SCHEMA.collections.items()
-}
-# By the URI of the class.
-COLLECTIONS_BY_URI: dict[str, Collection] = {
-    collection.schema_class.uri: collection for collection in COLLECTIONS.values()
-}
-# By the name of the class and by that of its container, as LinkML data have it.
-COLLECTIONS_BY_TYPE: dict[str, Collection] = {
-    collection.schema_class.name: collection for collection in COLLECTIONS.values()
-} | {
-    container: COLLECTIONS[SCHEMA.classes[class_name].collection]
-    for container, attributes in SCHEMA.containers.items()
-    for class_name in attributes.values()
-}
+class Registry(Mapping[str, T]):
+    """Mapping whose items are replaced all at once when a vocabulary or a schema changes."""
+
+    _items: dict[str, T]
+
+    def __init__(self) -> None:
+        self.replace({})
+
+    def replace(self, items: dict[str, T]) -> None:
+        """Replace all items. Iterations that have begun go on with the former ones."""
+        self._items = items
+
+    def __getitem__(self, name: str) -> T:
+        return self._items[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._items
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+
+class CollectionRegistry(Registry[Collection]):
+    """Collections by the name that is unique in the database."""
+
+    # Names of those that are searched by default.
+    searched: tuple[str, ...]
+    # Names of the hierarchical relation types within each collection that has any.
+    hierarchies: dict[str, tuple[str, ...]]
+    # By vocabulary and URI of the class.
+    by_uri: dict[tuple[str, str], Collection]
+
+    def replace(self, items: dict[str, Collection]) -> None:
+        super().replace(items)
+        self.searched = tuple(name for name, collection in items.items() if not collection.is_auxiliary)
+        hierarchies = {name: collection.hierarchical_types for name, collection in items.items()}
+        self.hierarchies = {name: types for name, types in hierarchies.items() if types}
+        self.by_uri = {(item.vocabulary, item.schema_class.uri): item for item in items.values()}
+
+    def list_names(self, vocabulary: str) -> list[str]:
+        """Return the names of the collections of a vocabulary."""
+        return [name for name, collection in self._items.items() if collection.vocabulary == vocabulary]
+
+
+class RelationTypes(Registry[RelationType]):
+    """Relation types by name. Names that are not declared give a type too."""
+
+    # Names of those whose target is the broader record.
+    hierarchical: tuple[str, ...]
+
+    def __getitem__(self, name: str) -> RelationType:
+        return self._items.get(name) or RelationType(name, name, f"{name} of")
+
+    def replace(self, items: dict[str, RelationType]) -> None:
+        super().replace(items)
+        self.hierarchical = tuple(name for name, relation_type in items.items() if relation_type.is_hierarchical)
+
+
+# Those of all vocabularies that are not removed.
+COLLECTIONS = CollectionRegistry()
+# Those of all vocabularies.
+RELATION_TYPES = RelationTypes()
+# Those of removed vocabularies too, and the collection of the vocabularies themselves.
+_ALL_COLLECTIONS: Registry[Collection] = Registry()
+VOCABULARY = Collection("", SYSTEM_SCHEMA, SYSTEM_SCHEMA.collections["vocabulary"])
+
+
+def get_collection(name: str) -> Collection:
+    """Return the collection of a stored record, which may be one of a removed vocabulary."""
+    return _ALL_COLLECTIONS[name]
+
+
+def register_schemas(
+    schemas: Mapping[str, Schema], languages: Mapping[str, str] | None = None, removed: Container[str] = ()
+) -> None:
+    """Replace the collections and relation types by those of these vocabularies, some of which are removed.
+
+    `languages` are those of texts without a tag, by vocabulary.
+    """
+    before = {(item.vocabulary, item.schema_class, item.language): item for item in _ALL_COLLECTIONS.values()}
+    default_languages = {slug: (languages or {}).get(slug, DEFAULT_LANGUAGE) for slug in schemas}
+    collections = [
+        before.get((slug, schema_class, language)) or Collection(slug, schema, schema_class, language)
+        for slug, schema in schemas.items()
+        for language in (default_languages[slug],)
+        for schema_class in schema.collections.values()
+    ]
+    RELATION_TYPES.replace(build_relation_types(schemas))
+    _ALL_COLLECTIONS.replace({item.name: item for item in (*collections, VOCABULARY)})
+    COLLECTIONS.replace({item.name: item for item in collections if item.vocabulary not in removed})
+
+
+register_schemas({MAIN_VOCABULARY: SCHEMA})
+
+# What formats and v-alpha have names of their own for.
+MAIN_COLLECTIONS = dict(COLLECTIONS)
+MAIN_RELATION_TYPES = dict(RELATION_TYPES)
+MAPPING_TYPES = tuple(relation_type for relation_type in RELATION_TYPES.values() if relation_type.is_mapping)
+EXACT_MATCH = RELATION_TYPES["exactMatch"]
+MEASUREDBY = RELATION_TYPES["MEASUREDBY"]
+PARTOF = RELATION_TYPES["PARTOF"]
+RELATED = RELATION_TYPES["RELATED"]
 CONCEPT = COLLECTIONS["concept"]
 TASK = COLLECTIONS["task"]
 DISORDER = COLLECTIONS["disorder"]
 CONTRAST = COLLECTIONS["contrast"]
 CONCEPT_CLASS = COLLECTIONS["concept_class"]
+
+# By the name of the class and by that of its container, as LinkML data have it.
+COLLECTIONS_BY_TYPE: dict[str, Collection] = {
+    collection.schema_class.name: collection for collection in MAIN_COLLECTIONS.values()
+} | {
+    container: MAIN_COLLECTIONS[SCHEMA.classes[class_name].collection]
+    for container, attributes in SCHEMA.containers.items()
+    for class_name in attributes.values()
+}
 
 
 def find_collection(name: str) -> Collection | None:
@@ -256,37 +398,21 @@ def find_collection(name: str) -> Collection | None:
     return COLLECTIONS.get(name) or COLLECTIONS_BY_TYPE.get(name)
 
 
-# Hierarchical relation types within each collection that has any.
-HIERARCHICAL_TYPES_BY_COLLECTION: dict[str, tuple[str, ...]] = {
-    collection: names
-    for collection in COLLECTIONS
-    if (
-        names := tuple(
-            name for name in HIERARCHICAL_TYPES if collection in RELATION_TYPES[name].targets.get(collection, ())
-        )
-    )
-}
-
 # Ways along two relations to the records of v-alpha lists, such as `HASCONTRAST/HASDIFFERENCE`.
 DERIVED_PATHS: tuple[str, ...] = tuple(
     type_name
-    for collection in COLLECTIONS.values()
+    for collection in MAIN_COLLECTIONS.values()
     for relation_list in collection.relation_lists.values()
     for type_name, _ in relation_list.paths
     if "/" in type_name
 )
 
 DEFINITION_FIELDS: frozenset[str] = frozenset(
-    collection.definition_field for collection in COLLECTIONS.values() if collection.definition_field
+    collection.definition_field for collection in MAIN_COLLECTIONS.values() if collection.definition_field
 )
 
 ALIAS_FIELDS: frozenset[str] = frozenset(
-    collection.alias_field for collection in COLLECTIONS.values() if collection.alias_field
-)
-
-# Collections that are searched by default.
-DEFAULT_SEARCH_COLLECTIONS: tuple[str, ...] = tuple(
-    name for name, collection in COLLECTIONS.items() if not collection.is_auxiliary
+    collection.alias_field for collection in MAIN_COLLECTIONS.values() if collection.alias_field
 )
 
 SEARCH_HIT_FIELDS: tuple[str, ...] = CONCEPT.valpha_field_names[:_SEARCH_HIT_LENGTH]

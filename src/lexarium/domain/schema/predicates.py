@@ -23,6 +23,7 @@ NAMESPACES: dict[str, str] = {
     "dc": "http://purl.org/dc/elements/1.1/",
     "dcterms": "http://purl.org/dc/terms/",
     "foaf": "http://xmlns.com/foaf/0.1/",
+    "lexarium": "urn:lexarium:term:",
     "isothes": "http://purl.org/iso25964/skos-thes#",
     "linkml": "https://w3id.org/linkml/",
     "oboInOwl": "http://www.geneontology.org/formats/oboInOwl#",

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
+from lexarium.domain.identifiers import MAIN_VOCABULARY
 from lexarium.domain.schema.model import Schema, SchemaClass, Slot, ValphaList, ValphaStep
 from lexarium.domain.schema.predicates import SlotRole
 
@@ -34,26 +35,23 @@ class RelationType:
         return {name: tuple(source for source, targets in self.targets.items() if name in targets) for name in names}
 
 
-class RelationTypes(dict[str, RelationType]):
-    """Relation types by name. Names that are not declared give a type too."""
+def build_relation_types(schemas: Mapping[str, Schema]) -> dict[str, RelationType]:
+    """Return the relation types of vocabularies: the slots of their schemas that refer to records or elsewhere.
 
-    def __missing__(self, name: str) -> RelationType:
-        return RelationType(name, name, f"{name} of")
-
-
-def build_relation_types(schema: Schema) -> RelationTypes:
-    """Return the relation types of a schema: its slots that refer to records or other vocabularies."""
-    types = RelationTypes()
-    for schema_class in schema.collections.values():
-        for slot in iter_relation_slots(schema_class):
-            name = name_relation(slot)
-            if name not in types:
-                types[name] = RelationType(
-                    name, slot.label, slot.inverse_label, slot.hierarchical, slot.role is SlotRole.MAPPING, {}
-                )
-            targets = types[name].targets
-            assert isinstance(targets, dict)
-            targets[schema_class.collection] = list_range(schema, slot)
+    Where several schemas declare one, it has the labels of the first.
+    """
+    types: dict[str, RelationType] = {}
+    for vocabulary, schema in schemas.items():
+        for schema_class in schema.collections.values():
+            for slot in iter_relation_slots(schema_class):
+                name = name_relation(slot)
+                if name not in types:
+                    types[name] = RelationType(
+                        name, slot.label, slot.inverse_label, slot.hierarchical, slot.role is SlotRole.MAPPING, {}
+                    )
+                targets = types[name].targets
+                assert isinstance(targets, dict)
+                targets[qualify_name(vocabulary, schema_class.collection)] = list_range(vocabulary, schema, slot)
     return types
 
 
@@ -65,13 +63,20 @@ def iter_relation_slots(schema_class: SchemaClass) -> Iterable[Slot]:
 
 def name_relation(slot: Slot) -> str:
     """Return the name of the relation type that a slot holds."""
+    if slot.role is SlotRole.MAPPING and not slot.relation:
+        return slot.predicate.rpartition(":")[2]
     return slot.relation or slot.name
 
 
-def list_range(schema: Schema, slot: Slot) -> tuple[str, ...]:
+def qualify_name(vocabulary: str, local_name: str) -> str:
+    """Return the name of a collection that is unique in the database, given its name in its vocabulary."""
+    return local_name if vocabulary == MAIN_VOCABULARY else f"{vocabulary}/{local_name}"
+
+
+def list_range(vocabulary: str, schema: Schema, slot: Slot) -> tuple[str, ...]:
     """Return the collections that values of a slot may be in; none for other vocabularies."""
     return tuple(
-        name
+        qualify_name(vocabulary, name)
         for name, schema_class in schema.collections.items()
         if slot.range == schema_class.name or slot.range in schema_class.ancestors
     )
@@ -106,9 +111,11 @@ class RelationList:
         return any("/" in path.type_name for path in self.paths.values())
 
 
-def build_relation_list(schema: Schema, schema_class: SchemaClass, valpha_list: ValphaList) -> RelationList:
+def build_relation_list(
+    vocabulary: str, schema: Schema, schema_class: SchemaClass, valpha_list: ValphaList
+) -> RelationList:
     """Return the list that an annotation of a class declares."""
-    paths = [_build_path(schema, schema_class, steps) for steps in valpha_list.paths]
+    paths = [_build_path(vocabulary, schema, schema_class, steps) for steps in valpha_list.paths]
     return RelationList(
         valpha_list.key,
         valpha_list.entry_keys[0],
@@ -118,19 +125,22 @@ def build_relation_list(schema: Schema, schema_class: SchemaClass, valpha_list: 
     )
 
 
-def _build_path(schema: Schema, schema_class: SchemaClass, steps: tuple[ValphaStep, ...]) -> RelationPath:
+def _build_path(
+    vocabulary: str, schema: Schema, schema_class: SchemaClass, steps: tuple[ValphaStep, ...]
+) -> RelationPath:
     [first, *further] = steps
     if first.inverse:
+        own_name = qualify_name(vocabulary, schema_class.collection)
         holders = [
             holder
             for holder in schema.collections.values()
-            if first.slot in holder.slots and schema_class.collection in list_range(schema, holder.slots[first.slot])
+            if first.slot in holder.slots and own_name in list_range(vocabulary, schema, holder.slots[first.slot])
         ]
-        names = tuple(holder.collection for holder in holders)
+        names = tuple(qualify_name(vocabulary, holder.collection) for holder in holders)
         return RelationPath(name_relation(holders[0].slots[first.slot]), "target", names)
     slot = schema_class.slots[first.slot]
-    names = list_range(schema, slot)
+    names = list_range(vocabulary, schema, slot)
     if not further:
         return RelationPath(name_relation(slot), "source", names)
-    rest = _build_path(schema, schema.collections[names[0]], tuple(further))
+    rest = _build_path(vocabulary, schema, schema.collections[names[0].rpartition("/")[2]], tuple(further))
     return RelationPath(f"{name_relation(slot)}/{rest.type_name}", "source", rest.collections)

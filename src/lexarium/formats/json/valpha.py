@@ -10,7 +10,7 @@ import orjson
 
 from lexarium.domain.identifiers import MAX_ID_BYTES, has_prefix, is_id_too_long
 from lexarium.domain.record import RelatedRecord, Relation
-from lexarium.domain.schema.collections import COLLECTIONS, SEARCH_HIT_NUMBER_KEY, Collection, Fields
+from lexarium.domain.schema.collections import MAIN_COLLECTIONS, SEARCH_HIT_NUMBER_KEY, Collection, Fields
 from lexarium.domain.schema.relation_types import RelationList
 from lexarium.domain.text.characters import find_unstorable_char
 from lexarium.domain.timestamps import is_timestamp
@@ -22,7 +22,7 @@ _TYPE_NAMES = {str: "text", int: "a whole number"}
 # Fields of the list shape and their types. A collection without a list shape has all of its fields.
 _FIELD_TYPES: dict[str, dict[str, type]] = {
     name: {field: collection.field_types[field] for field in collection.valpha_field_names or collection.fields}
-    for name, collection in COLLECTIONS.items()
+    for name, collection in MAIN_COLLECTIONS.items()
 }
 # For each collection: its fields in order, without values; their types; the names of integer fields.
 _FIELD_TEMPLATES: dict[str, tuple[Fields, list[type], list[str]]] = {
@@ -49,7 +49,7 @@ def _build_valid_pattern(collection: Collection) -> tuple[Callable[[Fields], Any
     return itemgetter(*patterns), re.compile("\n".join(patterns.values()), re.ASCII)
 
 
-_VALID_PATTERNS = {name: _build_valid_pattern(collection) for name, collection in COLLECTIONS.items()}
+_VALID_PATTERNS = {name: _build_valid_pattern(collection) for name, collection in MAIN_COLLECTIONS.items()}
 
 
 def read(stream: BinaryIO, options: ReadOptions) -> Iterator[ParsedRecord]:
@@ -90,7 +90,7 @@ def _render_relations(collection: Collection, related: Sequence[RelatedRecord]) 
     return b"," + orjson.dumps(suffix)[1:]
 
 
-_EMPTY_RELATIONS = {name: _render_relations(collection, ()) for name, collection in COLLECTIONS.items()}
+_EMPTY_RELATIONS = {name: _render_relations(collection, ()) for name, collection in MAIN_COLLECTIONS.items()}
 
 
 def write(documents: Iterable[bytes], options: WriteOptions) -> Iterator[bytes]:

@@ -7,8 +7,9 @@ from lexarium.domain.identifiers import find_target_problem, has_prefix
 from lexarium.domain.labels import Alias, AliasScope, is_language_tag
 from lexarium.domain.record import RecordState, Relation
 from lexarium.domain.schema.collections import (
-    COLLECTIONS,
     DEFINITION_FIELDS,
+    MAIN_COLLECTIONS,
+    MAIN_RELATION_TYPES,
     MAPPING_TYPES,
     RELATED,
     RELATION_TYPES,
@@ -27,18 +28,18 @@ SKOS_NAMESPACE = "http://www.w3.org/2004/02/skos/core#"
 HIDDEN_SYNONYM_TYPE = "hidden"
 SCOPE_BY_KEYWORD: dict[str, AliasScope] = {"EXACT": "exact", "NARROW": "narrow", "BROAD": "broad", "RELATED": "related"}
 # Relation types that are `is_a` in OBO.
-HIERARCHY_NAMES = {entry.hierarchy_type.name for entry in COLLECTIONS.values() if entry.hierarchy_type}
+HIERARCHY_NAMES = {entry.hierarchy_type.name for entry in MAIN_COLLECTIONS.values() if entry.hierarchy_type}
 # OBO names of relation types other than the hierarchy, which is `is_a`.
 RELATIONSHIP_TYPES = {
     entry.name: entry.label.replace(" ", "_")
-    for entry in RELATION_TYPES.values()
+    for entry in MAIN_RELATION_TYPES.values()
     if not entry.is_mapping and entry.name not in HIERARCHY_NAMES
 }
 # Fields without a clause in OBO.
 PROPERTY_FIELDS = sorted(
     {
         name
-        for entry in COLLECTIONS.values()
+        for entry in MAIN_COLLECTIONS.values()
         for name in entry.core_fields
         if entry.fields[name].editable and name not in ("name", entry.alias_field, entry.definition_field)
     }
@@ -81,7 +82,7 @@ class OboContext:
         self.language = self.options.vocabulary.language
         # Relations and fields that the file states completely.
         complete_fields = {self.field_by_tag.get(name, "") for name in self.used_properties}
-        self.defaults = {name: _list_defaults(entry, complete_fields) for name, entry in COLLECTIONS.items()}
+        self.defaults = {name: _list_defaults(entry, complete_fields) for name, entry in MAIN_COLLECTIONS.items()}
 
     def resolve_id(self, name: str) -> str:
         """Return our id, or the CURIE or IRI of a term."""
@@ -123,7 +124,7 @@ def parse_term(stanza: Stanza, context: OboContext) -> Iterator[ParsedRecord]:
         yield ParsedRecord(stanza.line, problems=["the term has no id"])
         return
     namespaces = [syntax.parse_unquoted(clause) for clause in stanza.clauses if clause.tag == "namespace"]
-    stated = COLLECTIONS.get(namespaces[0] if namespaces else context.namespace)
+    stated = MAIN_COLLECTIONS.get(namespaces[0] if namespaces else context.namespace)
     collection = context.options.choose_collection(stated, stanza.line)
     try:
         parser = _TermParser(context, collection, stanza.line, syntax.parse_identifier(id_clauses[0])[0])

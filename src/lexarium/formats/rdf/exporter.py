@@ -8,7 +8,14 @@ from pyoxigraph import NamedNode
 from lexarium.domain.identifiers import find_target_problem, has_prefix
 from lexarium.domain.labels import Alias, is_language_tag
 from lexarium.domain.record import Record, RecordState, RelatedRecord
-from lexarium.domain.schema.collections import COLLECTIONS, MAPPING_TYPES, PARTOF, RELATED, RELATION_TYPES, Collection
+from lexarium.domain.schema.collections import (
+    MAIN_COLLECTIONS,
+    MAPPING_TYPES,
+    PARTOF,
+    RELATED,
+    RELATION_TYPES,
+    Collection,
+)
 from lexarium.domain.schema.predicates import expand_predicate
 from lexarium.domain.timestamps import format_timestamp_ms, is_timestamp
 from lexarium.domain.vocabulary import Vocabulary
@@ -160,7 +167,7 @@ def _find_predicates(relation: str) -> list[str]:
 
 
 _PREDICATE_BY_RELATION: dict[str, str] = {
-    **{entry.hierarchy_type.name: "skos:broader" for entry in COLLECTIONS.values() if entry.hierarchy_type},
+    **{entry.hierarchy_type.name: "skos:broader" for entry in MAIN_COLLECTIONS.values() if entry.hierarchy_type},
     PARTOF.name: "isothes:broaderPartitive",
     RELATED.name: "skos:related",
     **{mapping.name: f"skos:{mapping.name}" for mapping in MAPPING_TYPES},
@@ -195,7 +202,7 @@ _LEXARIUM_PROPERTIES = {
         for field, slot in collection.fields.items()
         if field in LEXARIUM_FIELDS
     ]
-    for collection in COLLECTIONS.values()
+    for collection in MAIN_COLLECTIONS.values()
 }
 
 

@@ -12,7 +12,7 @@ from pyoxigraph import RdfFormat
 from lexarium.domain.identifiers import find_target_problem, has_prefix
 from lexarium.domain.labels import Alias, AliasScope, is_language_tag
 from lexarium.domain.record import RecordState, Relation
-from lexarium.domain.schema.collections import COLLECTIONS, MAPPING_TYPES, PARTOF, RELATED, Collection
+from lexarium.domain.schema.collections import MAIN_COLLECTIONS, MAPPING_TYPES, PARTOF, RELATED, Collection
 from lexarium.domain.schema.relation_types import Side
 from lexarium.domain.timestamps import format_timestamp, is_timestamp, parse_timestamp
 from lexarium.formats.foreign_ids import parse_integer
@@ -265,7 +265,7 @@ class _RdfImporter:
             for _, value in properties["collection"]
             for catalogue in self._catalogues
         )
-        stated = next((COLLECTIONS[name] for name in names if name in COLLECTIONS), None)
+        stated = next((MAIN_COLLECTIONS[name] for name in names if name in MAIN_COLLECTIONS), None)
         return self._options.choose_collection(stated, line)
 
     def _set_names(self, record: ParsedRecord, properties: PropertiesByRole) -> None:

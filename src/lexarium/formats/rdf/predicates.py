@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 from lexarium.domain.schema.collections import (
     ALIAS_FIELDS,
-    COLLECTIONS,
     DEFINITION_FIELDS,
+    MAIN_COLLECTIONS,
+    MAIN_RELATION_TYPES,
     MAPPING_TYPES,
     PARTOF,
     RELATED,
@@ -138,7 +139,7 @@ def _to_camel_case(label: str) -> str:
 # Names of relation types in our own vocabulary.
 LEXARIUM_RELATIONS: dict[str, str] = {
     name: _to_camel_case(relation.label)
-    for name, relation in RELATION_TYPES.items()
+    for name, relation in MAIN_RELATION_TYPES.items()
     if not relation.is_hierarchical and relation is not RELATED and relation not in MAPPING_TYPES
 }
 
@@ -146,7 +147,7 @@ _STANDARD_FIELDS = ("id", "name", *ALIAS_FIELDS, *DEFINITION_FIELDS)
 # Names of fields in our own vocabulary.
 LEXARIUM_FIELDS: dict[str, str] = {
     field: "class" if field == "id_concept_class" else field
-    for collection in COLLECTIONS.values()
+    for collection in MAIN_COLLECTIONS.values()
     for field in collection.core_fields
     if field not in _STANDARD_FIELDS
 }
@@ -186,7 +187,7 @@ def _map_field(field: str) -> PredicateMapping:
 def find_catalogue_base(subject: str, rdf_type: str) -> str | None:
     """Return the base IRI of the catalogue that a collection belongs to; None if the subject is no collection."""
     base = rdf_type.removesuffix(f"{_NAMESPACE_SUFFIX}{COLLECTION_CLASS}")
-    return base if base != rdf_type and subject.removeprefix(base) in COLLECTIONS else None
+    return base if base != rdf_type and subject.removeprefix(base) in MAIN_COLLECTIONS else None
 
 
 def lexarium_namespace(vocabulary: Vocabulary) -> str:
@@ -207,7 +208,7 @@ def list_lexarium_terms() -> Iterator[LexariumTerm]:
     definition = "A collection of records of one kind, which is a concept scheme too."
     yield LexariumTerm(COLLECTION_CLASS, "owl:Class", definition)
     for field, name in LEXARIUM_FIELDS.items():
-        field_info = next(entry.fields[field] for entry in COLLECTIONS.values() if field in entry.fields)
+        field_info = next(entry.fields[field] for entry in MAIN_COLLECTIONS.values() if field in entry.fields)
         yield LexariumTerm(name, "rdf:Property", field_info.description or f"The field {field} of a record.")
     for relation, name in LEXARIUM_RELATIONS.items():
         entry = RELATION_TYPES[relation]

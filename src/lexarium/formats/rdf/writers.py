@@ -9,7 +9,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 import orjson
 
-from lexarium.domain.schema.collections import COLLECTIONS, MAPPING_TYPES
+from lexarium.domain.schema.collections import MAIN_COLLECTIONS, MAPPING_TYPES
 from lexarium.domain.vocabulary import Vocabulary
 from lexarium.formats.rdf import predicates
 from lexarium.formats.rdf.exporter import LEXARIUM_PREFIX, ResourceTriples, TypedLiteral
@@ -182,7 +182,7 @@ _TERM_TYPES: dict[str, str] = {
     "owl:deprecated": "xsd:boolean",
     **{
         f"{LEXARIUM_PREFIX}:{LEXARIUM_FIELDS[field]}": "xsd:integer"
-        for collection in COLLECTIONS.values()
+        for collection in MAIN_COLLECTIONS.values()
         for field, field_type in collection.field_types.items()
         if field_type is int
     },

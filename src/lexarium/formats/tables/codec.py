@@ -7,7 +7,13 @@ from functools import partial
 from typing import BinaryIO, TextIO
 
 from lexarium.domain.record import Record
-from lexarium.domain.schema.collections import ALIAS_FIELDS, COLLECTIONS, DEFINITION_FIELDS, RELATION_TYPES
+from lexarium.domain.schema.collections import (
+    ALIAS_FIELDS,
+    DEFINITION_FIELDS,
+    MAIN_COLLECTIONS,
+    MAIN_RELATION_TYPES,
+    RELATION_TYPES,
+)
 from lexarium.domain.vocabulary import Vocabulary
 from lexarium.formats.foreign_ids import format_id
 from lexarium.formats.parsed import ParsedRecord, ParseError, ReadOptions, WriteOptions
@@ -25,10 +31,10 @@ _CHUNK_CHARS = 1 << 16
 _LEADING_COLUMNS = ("collection", "id", "name", DEFINITION, "alias", "aliases", "sources")
 _FIELDS = [
     name
-    for name in dict.fromkeys(name for collection in COLLECTIONS.values() for name in collection.core_fields)
+    for name in dict.fromkeys(name for collection in MAIN_COLLECTIONS.values() for name in collection.core_fields)
     if name not in _LEADING_COLUMNS and name not in DEFINITION_FIELDS | ALIAS_FIELDS
 ]
-EXPORT_COLUMNS = [*_LEADING_COLUMNS, *_FIELDS, *RELATION_TYPES, "state", "replaced_by"]
+EXPORT_COLUMNS = [*_LEADING_COLUMNS, *_FIELDS, *MAIN_RELATION_TYPES, "state", "replaced_by"]
 
 
 def read(stream: BinaryIO, options: ReadOptions) -> Iterator[ParsedRecord]:
@@ -93,7 +99,7 @@ def _format_row(record: Record, vocabulary: Vocabulary) -> Sequence[str | int]:
         join_aliases(record.aliases if record.stored_aliases else (), vocabulary.language),
         join_values(record.sources),
     )
-    targets = (_format_targets(name, targets_by_relation.get(name, ()), vocabulary) for name in RELATION_TYPES)
+    targets = (_format_targets(name, targets_by_relation.get(name, ()), vocabulary) for name in MAIN_RELATION_TYPES)
     return [
         record.collection.name,
         *map(escape_formula, leading_texts),

@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from lexarium.domain.schema.collections import COLLECTIONS, DEFINITION_FIELDS, RELATION_TYPES
+from lexarium.domain.schema.collections import DEFINITION_FIELDS, MAIN_COLLECTIONS, MAIN_RELATION_TYPES, RELATION_TYPES
 from lexarium.formats.parsed import ParseError
 
 # The hierarchy relation of the collection, whichever that is.
@@ -67,10 +67,10 @@ def normalize_title(title: str) -> str:
 
 def _build_title_index() -> dict[str, str]:
     field_by_title = {
-        normalize_title(name): name for collection in COLLECTIONS.values() for name in collection.core_fields
+        normalize_title(name): name for collection in MAIN_COLLECTIONS.values() for name in collection.core_fields
     }
-    field_by_title |= {normalize_title(name): name for name in RELATION_TYPES}
-    field_by_title |= {normalize_title(entry.label): entry.name for entry in RELATION_TYPES.values()}
+    field_by_title |= {normalize_title(name): name for name in MAIN_RELATION_TYPES}
+    field_by_title |= {normalize_title(entry.label): entry.name for entry in MAIN_RELATION_TYPES.values()}
     field_by_title |= dict.fromkeys(map(normalize_title, DEFINITION_FIELDS), DEFINITION)
     for field, titles in TITLE_SYNONYMS.items():
         field_by_title |= dict.fromkeys(map(normalize_title, titles.split(",")), field)
@@ -78,7 +78,7 @@ def _build_title_index() -> dict[str, str]:
 
 
 _FIELD_BY_TITLE = _build_title_index()
-_HIERARCHY_RELATIONS = {entry.hierarchy_type.name for entry in COLLECTIONS.values() if entry.hierarchy_type}
+_HIERARCHY_RELATIONS = {entry.hierarchy_type.name for entry in MAIN_COLLECTIONS.values() if entry.hierarchy_type}
 
 
 def count_known_titles(titles: Iterable[str], column_mapping: Mapping[str, str]) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from lexarium.domain.identifiers import find_target_problem
 from lexarium.domain.labels import Alias, parse_aliases
 from lexarium.domain.record import RecordState, Relation
-from lexarium.domain.schema.collections import COLLECTIONS, RELATION_TYPES, Collection
+from lexarium.domain.schema.collections import MAIN_COLLECTIONS, MAIN_RELATION_TYPES, Collection
 from lexarium.domain.schema.relation_types import RelationType
 from lexarium.domain.text.characters import name_key
 from lexarium.formats.foreign_ids import build_name_reference, parse_integer, parse_own_id
@@ -17,7 +17,9 @@ from lexarium.formats.tables.header import BROADER, DEFINITION, OBSOLETE, Column
 
 Rows = Iterable[tuple[int, list[str]]]
 
-_REFERENCE_FIELDS = {BROADER, "replaced_by"} | {name for name, entry in RELATION_TYPES.items() if not entry.is_mapping}
+_REFERENCE_FIELDS = {BROADER, "replaced_by"} | {
+    name for name, entry in MAIN_RELATION_TYPES.items() if not entry.is_mapping
+}
 # Parsed before and after the other cells of a row.
 _ROW_FIELDS = ("collection", "alias")
 _TRUE_VALUES = ("1", "true", "yes", "y", "x", "obsolete", "deprecated", "retired")
@@ -88,7 +90,7 @@ class TableParser:
     def get_collection(self, row: Sequence[str]) -> Collection | None:
         """Return the collection of a row; None if it is missing or unknown."""
         stated = self.get_text(row, "collection").strip().casefold().replace(" ", "_")
-        stated_collection = COLLECTIONS.get(stated) if stated else self.options.default_collection
+        stated_collection = MAIN_COLLECTIONS.get(stated) if stated else self.options.default_collection
         return self.options.collection or stated_collection
 
     def get_row_key(self, row: Sequence[str], collection: Collection) -> str:

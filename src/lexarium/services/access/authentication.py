@@ -51,6 +51,8 @@ class Authenticator:
         cache = self._token_cache
         with self._database.read(from_primary=True) as connection:
             token = accounts.find_token_by_hash(connection, digest)
+            if token is not None:
+                token = replace(token, account=accounts.load_vocabulary_roles(connection, token.account))
         if token is None or token.revoked_at is not None:
             raise Unauthenticated("The token is not valid.")
         if _is_expired(token):
@@ -106,4 +108,12 @@ def _needs_use_update(token: Token) -> bool:
 
 
 def _to_caller(token: Token) -> Caller:
-    return Caller(token.account, token.effective_role, token.id, token.expires_at, token.origin == Origin.SIGN_IN)
+    account = token.account
+    return Caller(
+        account,
+        token.effective_role,
+        token.id,
+        token.expires_at,
+        token.origin == Origin.SIGN_IN,
+        {slug: min(token.role, role, key=lambda item: item.rank) for slug, role in account.vocabulary_roles.items()},
+    )

@@ -1,6 +1,7 @@
 """Permissions and the role each one requires."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 
 from lexarium.domain.account import Account, Role
@@ -32,14 +33,27 @@ class Caller:
     token_id: str
     token_expires_at: int | None = None
     in_session: bool = False
+    # Roles in single vocabularies where they are higher, by slug.
+    vocabulary_roles: Mapping[str, Role] = field(default_factory=dict)
 
-    def has_permission(self, permission: Permission) -> bool:
-        """Return True if the role allows an action."""
-        return self.role.rank >= REQUIRED_ROLE[permission].rank
+    def get_role(self, vocabulary: str) -> Role:
+        """Return the role in a vocabulary."""
+        return max(self.role, self.vocabulary_roles.get(vocabulary, Role.NONE), key=lambda role: role.rank)
 
-    def require(self, permission: Permission) -> None:
+    def has_permission(self, permission: Permission, vocabulary: str | None = None) -> bool:
+        """Return True if the role in a vocabulary, or else in all of them, allows an action."""
+        role = self.role if vocabulary is None else self.get_role(vocabulary)
+        return role.rank >= REQUIRED_ROLE[permission].rank
+
+    def has_permission_anywhere(self, permission: Permission) -> bool:
+        """Return True if the role in any vocabulary allows an action."""
+        return any(self.has_permission(permission, slug) for slug in (None, *self.vocabulary_roles))
+
+    def require(self, permission: Permission, vocabulary: str | None = None) -> None:
         """Raise PermissionDenied unless the role allows an action."""
-        if not self.has_permission(permission):
+        if not self.has_permission(permission, vocabulary):
+            role = self.role if vocabulary is None else self.get_role(vocabulary)
+            where = "" if vocabulary is None else f" in the vocabulary {vocabulary}"
             raise PermissionDenied(
-                f"This needs the role {REQUIRED_ROLE[permission]}; the token has the role {self.role}."
+                f"This needs the role {REQUIRED_ROLE[permission]}{where}; the token has the role {role}."
             )

@@ -8,7 +8,7 @@ from lexarium.domain.edit import to_draft
 from lexarium.domain.errors import FieldProblem, InvalidInput
 from lexarium.domain.identifiers import find_target_problem
 from lexarium.domain.record import Record, RecordState, Relation
-from lexarium.domain.schema.collections import COLLECTIONS, HIERARCHICAL_TYPES, Collection, Fields
+from lexarium.domain.schema.collections import COLLECTIONS, RELATION_TYPES, Collection, Fields
 from lexarium.domain.schema.relation_types import RelationType
 from lexarium.domain.text.characters import find_unstorable_char
 from lexarium.store import records, relations, revisions
@@ -151,7 +151,7 @@ def find_relation_problem(
 def is_ancestor(snapshot: Snapshot, record_id: str, descendant_id: str) -> bool:
     """Return True if a record is above another in the hierarchies."""
     return record_id in relations.walk_hierarchy(
-        snapshot, descendant_id, HIERARCHICAL_TYPES, upward=True, max_depth=_MAX_HIERARCHY_DEPTH
+        snapshot, descendant_id, RELATION_TYPES.hierarchical, upward=True, max_depth=_MAX_HIERARCHY_DEPTH
     )
 
 

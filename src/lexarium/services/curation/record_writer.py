@@ -12,7 +12,7 @@ from lexarium.domain.errors import Conflict, FieldProblem, InvalidInput, NotFoun
 from lexarium.domain.merge import build_survivor_draft, list_referenced_ids, mark_merged, redirect_merged_targets
 from lexarium.domain.proposal import Proposal
 from lexarium.domain.record import ProposalOrigin, Record, RecordState, Relation
-from lexarium.domain.schema.collections import HIERARCHICAL_TYPES, Collection
+from lexarium.domain.schema.collections import RELATION_TYPES, Collection
 from lexarium.domain.timestamps import now_ms
 from lexarium.services.access.permissions import Caller, Permission
 from lexarium.services.curation import draft_checks
@@ -226,7 +226,7 @@ class RecordWriter:
     def _require_acyclic(self, added: Iterable[Relation]) -> None:
         """Raise Conflict if one of these relations, which are saved already, closes a cycle."""
         for relation in sorted(added):
-            if relation.relation in HIERARCHICAL_TYPES and (
+            if relation.relation in RELATION_TYPES.hierarchical and (
                 relation.source == relation.target
                 or draft_checks.is_ancestor(self._transaction.flush(), relation.source, relation.target)
             ):

@@ -8,7 +8,7 @@ from lexarium.domain.hierarchy import find_cycles, format_cycle
 from lexarium.domain.merge import resolve_merge_chains
 from lexarium.domain.record import RecordState, Relation
 from lexarium.domain.rendering import RenderedRecord, parse_body, render_fields
-from lexarium.domain.schema.collections import COLLECTIONS, HIERARCHICAL_TYPES_BY_COLLECTION
+from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.store import change_log, integrity, relations
 from lexarium.store.database import Database
 from lexarium.store.engine.position_queries import read_position
@@ -110,6 +110,6 @@ def _list_remarks(snapshot: Snapshot) -> Iterator[str]:
     dangling_count = integrity.count_dangling_relations(snapshot)
     if dangling_count:
         yield f"{dangling_count} relations name a record that is not in the catalogue"
-    for relation_types in dict.fromkeys(HIERARCHICAL_TYPES_BY_COLLECTION.values()):
+    for relation_types in dict.fromkeys(COLLECTIONS.hierarchies.values()):
         for cycle in find_cycles(relations.iter_inner_relations(snapshot, relation_types)):
             yield format_cycle(relation_types, cycle)

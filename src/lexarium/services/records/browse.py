@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from lexarium.domain.change import Change
 from lexarium.domain.record import ListQuery, Record, RecordState
-from lexarium.domain.schema.collections import HIERARCHICAL_TYPES_BY_COLLECTION
+from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.domain.text.characters import find_unstorable_char, name_key
 from lexarium.services.not_found import find_or_raise
 from lexarium.store import change_log, hierarchy_queries, revisions
@@ -81,16 +81,12 @@ def _get_last(snapshot: Snapshot, record_id: str) -> Record:
 
 def list_children(snapshot: Snapshot, collection: str, parent_id: str) -> list[TreeNode]:
     """Return the children of a record by name."""
-    return hierarchy_queries.find_children(
-        snapshot, parent_id, HIERARCHICAL_TYPES_BY_COLLECTION[collection], MAX_CHILDREN
-    )
+    return hierarchy_queries.find_children(snapshot, parent_id, COLLECTIONS.hierarchies[collection], MAX_CHILDREN)
 
 
 def list_roots(snapshot: Snapshot, collection: str, record_ids: Sequence[str]) -> list[TreeNode]:
     """Return these records as roots of a hierarchy, by name."""
-    return hierarchy_queries.find_tree_nodes(
-        snapshot, record_ids[:MAX_CHILDREN], HIERARCHICAL_TYPES_BY_COLLECTION[collection]
-    )
+    return hierarchy_queries.find_tree_nodes(snapshot, record_ids[:MAX_CHILDREN], COLLECTIONS.hierarchies[collection])
 
 
 def find_path_to_root(snapshot: Snapshot, collection: str, record_id: str) -> list[RecordName]:
@@ -98,7 +94,7 @@ def find_path_to_root(snapshot: Snapshot, collection: str, record_id: str) -> li
     path: list[RecordName] = []
     seen = {record_id}
     while len(path) < _MAX_DEPTH:
-        parents = hierarchy_queries.find_parents(snapshot, record_id, HIERARCHICAL_TYPES_BY_COLLECTION[collection])
+        parents = hierarchy_queries.find_parents(snapshot, record_id, COLLECTIONS.hierarchies[collection])
         parent = next((parent for parent in parents if parent.id not in seen), None)
         if parent is None:
             break

@@ -14,7 +14,7 @@ from lexarium.domain.change import Change
 from lexarium.domain.edit import FieldDiff, diff_records
 from lexarium.domain.errors import FieldProblem, InvalidInput
 from lexarium.domain.record import ListQuery, RecordState, RelatedRecord
-from lexarium.domain.schema.collections import HIERARCHICAL_TYPES, Collection
+from lexarium.domain.schema.collections import RELATION_TYPES, Collection
 from lexarium.services.records import releases
 from lexarium.services.records.lookup import get_change, get_published_change, list_mappings
 from lexarium.store import records, relations, revisions
@@ -199,7 +199,7 @@ def list_hierarchy(
 
     Paths continue through retired records.
     """
-    type_names = [name for name in HIERARCHICAL_TYPES if type_name in (None, name)]
+    type_names = [name for name in RELATION_TYPES.hierarchical if type_name in (None, name)]
     if not type_names:
         raise InvalidInput("That is no hierarchy.", [FieldProblem("relation", "is not the name of a hierarchy.")])
     depths = relations.walk_hierarchy(snapshot, change.record_id, type_names, upward=upward, max_depth=_MAX_DEPTH)

@@ -10,7 +10,7 @@ from itertools import chain
 from lexarium.domain.change import Change
 from lexarium.domain.hierarchy import find_cycles
 from lexarium.domain.record import Record, RecordState
-from lexarium.domain.schema.collections import COLLECTIONS, HIERARCHICAL_TYPES, HIERARCHICAL_TYPES_BY_COLLECTION
+from lexarium.domain.schema.collections import COLLECTIONS, RELATION_TYPES
 from lexarium.domain.text.placeholders import is_placeholder
 from lexarium.services.daemon_executor import DaemonExecutor
 from lexarium.store import hierarchy_queries, records, relations, revisions
@@ -38,7 +38,7 @@ _CHECKED_COLLECTIONS = tuple(
 # Collections whose records belong into a hierarchy: v-alpha shows it.
 _EXPECTED_HIERARCHIES = tuple(
     name
-    for name, type_names in HIERARCHICAL_TYPES_BY_COLLECTION.items()
+    for name, type_names in COLLECTIONS.hierarchies.items()
     if any((type_names[0], "source") in item.paths for item in COLLECTIONS[name].relation_lists.values())
 )
 _NO_IDS = IdSample((), 0)
@@ -189,13 +189,13 @@ class StatisticsCache:
 
     def _load_hierarchy(self) -> HierarchyStatistics:
         started_at = time.monotonic()
-        orphans = dict.fromkeys(HIERARCHICAL_TYPES_BY_COLLECTION, _NO_IDS)
-        root_ids = dict.fromkeys(HIERARCHICAL_TYPES_BY_COLLECTION, _NO_IDS)
+        orphans = dict.fromkeys(COLLECTIONS.hierarchies, _NO_IDS)
+        root_ids = dict.fromkeys(COLLECTIONS.hierarchies, _NO_IDS)
         with self._database.read() as snapshot:
             duplicates = hierarchy_queries.find_duplicate_names(snapshot, _CHECKED_COLLECTIONS, _MAX_LISTED)
             duplicate_ids = tuple(duplicate.id for duplicate in duplicates)
             cycle_members = _find_cycle_members(snapshot)
-            for name, relation_types in HIERARCHICAL_TYPES_BY_COLLECTION.items():
+            for name, relation_types in COLLECTIONS.hierarchies.items():
                 if not self._running_counts.totals["collection"][name, name]:
                     continue
                 root_ids[name] = hierarchy_queries.find_roots(snapshot, name, relation_types, _MAX_LISTED)
@@ -233,13 +233,13 @@ class StatisticsCache:
 
 def _find_cycle_members(snapshot: Snapshot) -> dict[str, tuple[str, ...]]:
     """Return the published records on cycles, by collection."""
-    cycles = find_cycles(relations.iter_inner_relations(snapshot, HIERARCHICAL_TYPES))
+    cycles = find_cycles(relations.iter_inner_relations(snapshot, RELATION_TYPES.hierarchical))
     # A record may be on several cycles.
     record_ids = list(dict.fromkeys(chain.from_iterable(cycles)))
     found = records.find_collections_and_names(snapshot, record_ids)
     return {
         name: tuple(record_id for record_id in record_ids if record_id in found and found[record_id][0] == name)
-        for name in HIERARCHICAL_TYPES_BY_COLLECTION
+        for name in COLLECTIONS.hierarchies
     }
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeGuard
 
 from lexarium.domain.labels import parse_aliases
 from lexarium.domain.record import RecordState
-from lexarium.domain.schema.collections import DEFAULT_SEARCH_COLLECTIONS
+from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.domain.text.characters import find_unstorable_char
 from lexarium.search.analysis.folding import MAX_FOLDED_KEY_CHARS, fold
 from lexarium.search.documents import STOP_WORDS
@@ -79,7 +79,7 @@ class ReconcileQuery:
     """A name to match, or constraints, or both."""
 
     text: str = ""
-    collections: tuple[str, ...] = DEFAULT_SEARCH_COLLECTIONS
+    collections: tuple[str, ...] = COLLECTIONS.searched
     limit: int = 10
     constraints: tuple[PropertyConstraint, ...] = ()
 

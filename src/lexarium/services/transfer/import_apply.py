@@ -15,13 +15,7 @@ from lexarium.domain.labels import Alias
 from lexarium.domain.progress import ProgressCallback
 from lexarium.domain.record import Record, RecordState, Relation, build_simple_document
 from lexarium.domain.rendering import get_filter_columns, render_json
-from lexarium.domain.schema.collections import (
-    COLLECTIONS,
-    HIERARCHICAL_TYPES_BY_COLLECTION,
-    RELATION_TYPES,
-    Collection,
-    Fields,
-)
+from lexarium.domain.schema.collections import COLLECTIONS, RELATION_TYPES, Collection, Fields
 from lexarium.domain.statement import load_statements
 from lexarium.domain.text.numbers import format_count
 from lexarium.domain.timestamps import now_ms
@@ -269,7 +263,7 @@ class ImportApplier:
             record = self._build_new_record(item, own_relations)
             state, name = record.state.value, record.fields["name"]
             rendered, document = record.rendered, record.to_document()
-            filter_columns = get_filter_columns(record.fields)
+            filter_columns = get_filter_columns(record.collection, record.fields)
         else:
             self.report.add_record("created", item.id, item.collection, item.name)
             if item.class_id and item.class_id not in self._reference_locations:
@@ -396,7 +390,7 @@ class ImportApplier:
             warnings.add("relations", f"{dangling_count:,} wait for a record that is not in the catalogue")
         stated_types = self.stage.list_relation_types()
         self._warn_unexpected_targets(stated_types)
-        for relation_types in dict.fromkeys(HIERARCHICAL_TYPES_BY_COLLECTION.values()):
+        for relation_types in dict.fromkeys(COLLECTIONS.hierarchies.values()):
             if stated_types.intersection(relation_types):
                 for cycle in find_cycles(relations.iter_inner_relations(self._connection, relation_types)):
                     warnings.add("relations", format_cycle(relation_types, cycle))

@@ -63,7 +63,7 @@ class RecordStager:
             data = _to_json(fields, problems)
             extras = _extras_to_json(parsed, problems)
             if is_complete and not extras:
-                filter_columns = fields["name"], *get_filter_columns(fields)
+                filter_columns = fields["name"], *get_filter_columns(COLLECTIONS[parsed.collection], fields)
             _validate_key(fields.get("id"), parsed.foreign_id, key, problems)
             # ASCII without character references cannot hold such characters: most records are checked no further.
             if b"&#" in data or not data.isascii() or not extras.isascii():

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from lexarium.store.position import Position
 
-_LAYOUT = struct.Struct("<64sqqqqq")
+_LAYOUT = struct.Struct("<64sqqqqqq")
 _CHECKSUM = struct.Struct("<I")
 _SIZE = _LAYOUT.size + _CHECKSUM.size
 _DISK_FULL_OFFSET = _SIZE

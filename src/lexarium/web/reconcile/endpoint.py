@@ -13,7 +13,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from lexarium.domain.errors import LexariumError, NotFound, RecordMerged
-from lexarium.domain.schema.collections import COLLECTIONS, DEFAULT_SEARCH_COLLECTIONS
+from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.domain.vocabulary import Vocabulary
 from lexarium.services.search.properties import PROPERTIES
 from lexarium.services.search.reconciliation import Reconciler, format_description
@@ -126,7 +126,7 @@ class ReconcileHandlers:
         """Suggest records for a prefix."""
         parameters = ReconcileParameters(request.query_params)
         prefix, skip = parameters.text("prefix"), parameters.integer("cursor", 0, MAX_OFFSET, 0)
-        types = parameters.types(DEFAULT_SEARCH_COLLECTIONS)
+        types = parameters.types(COLLECTIONS.searched)
         parameters.raise_problems()
         completions = await run_in_threadpool(self._reconciler.suggest_entities, prefix, types, skip, _PAGE_SIZE)
         return _json_response({"result": [responses.serialize_completion(*completion) for completion in completions]})

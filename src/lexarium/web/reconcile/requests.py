@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 
 from lexarium.domain.errors import FieldProblem, InvalidInput
-from lexarium.domain.schema.collections import COLLECTIONS, DEFAULT_SEARCH_COLLECTIONS
+from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.services.search import reconciliation
 from lexarium.services.search.properties import PROPERTIES, Property
 from lexarium.services.search.reconciliation import MAX_EXTENDED_RECORDS, PropertyConstraint, ReconcileQuery
@@ -146,11 +146,11 @@ def _parse_collections(pointer: str, value: Any, problems: _Problems) -> tuple[s
     types = [value] if isinstance(value, str) else value
     if not isinstance(types, list) or not all(isinstance(name, str) for name in types):
         problems.add(pointer, "should be a type or an array of types.")
-        return DEFAULT_SEARCH_COLLECTIONS
+        return COLLECTIONS.searched
     requested = tuple(dict.fromkeys(name for name in types if name))
     if any(name not in COLLECTIONS for name in requested):
         problems.add(pointer, _TYPE_MESSAGE)
-    return requested or DEFAULT_SEARCH_COLLECTIONS
+    return requested or COLLECTIONS.searched
 
 
 def _parse_limit(pointer: str, value: Any, problems: _Problems) -> int:

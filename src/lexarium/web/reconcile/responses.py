@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lexarium import __version__
-from lexarium.domain.schema.collections import COLLECTIONS, DEFAULT_SEARCH_COLLECTIONS
+from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.domain.vocabulary import Vocabulary
 from lexarium.services.search import properties, reconciliation
 from lexarium.services.search.properties import Entity, Property, PropertyValue
@@ -33,7 +33,7 @@ def build_manifest(vocabulary: Vocabulary, base_url: str) -> dict[str, Any]:
         "schemaSpace": "http://www.w3.org/2004/02/skos/core#Concept",
         "serviceVersion": __version__,
         "documentation": f"{base_url}/docs",
-        "defaultTypes": [TYPES[name] for name in DEFAULT_SEARCH_COLLECTIONS],
+        "defaultTypes": [TYPES[name] for name in COLLECTIONS.searched],
         "view": {"url": f"{base_url}/id/{{{{id}}}}"},
         "preview": {"url": f"{base_url}{RECONCILE_PATH}/preview?id={{{{id}}}}", "width": _WIDTH, "height": _HEIGHT},
         "suggest": {

@@ -8,7 +8,7 @@ import orjson
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
-from lexarium.domain.schema.collections import DEFAULT_SEARCH_COLLECTIONS
+from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.formats.tables.cells import format_csv
 from lexarium.search.annotator import Annotator, Mention
 from lexarium.services.search.properties import load_entities
@@ -22,7 +22,7 @@ _CSV_COLUMNS = ("start", "end", "text", "id", "name", "collection")
 
 def show_form(page: Page) -> Response:
     """Show an empty form."""
-    context = {"text": "", "segments": None, "collections_searched": DEFAULT_SEARCH_COLLECTIONS}
+    context = {"text": "", "segments": None, "collections_searched": COLLECTIONS.searched}
     return page.render("annotate.html", context)
 
 
@@ -35,7 +35,7 @@ async def annotate(page: Page) -> Response:
 
 def _render_result(page: Page, annotator: Annotator) -> Response:
     text = str(page.fields.get("text", "")).replace("\r\n", "\n")
-    batches = annotator.find_mentions([text], DEFAULT_SEARCH_COLLECTIONS)
+    batches = annotator.find_mentions([text], COLLECTIONS.searched)
     mentions = list(islice(chain.from_iterable(batches), _MAX_MENTIONS))
     output_format = page.fields.get("format")
     if output_format == "csv":
@@ -60,7 +60,7 @@ def _render_result(page: Page, annotator: Annotator) -> Response:
         "mentions": len(mentions),
         "classes": class_by_term,
         "truncated": len(mentions) == _MAX_MENTIONS,
-        "collections_searched": DEFAULT_SEARCH_COLLECTIONS,
+        "collections_searched": COLLECTIONS.searched,
     }
     return page.render("annotate.html", context)
 

@@ -6,7 +6,7 @@ from starlette.responses import Response
 
 from lexarium.domain.errors import NotFound
 from lexarium.domain.record import RecordState
-from lexarium.domain.schema.collections import COLLECTIONS, HIERARCHICAL_TYPES_BY_COLLECTION, Collection
+from lexarium.domain.schema.collections import COLLECTIONS, Collection
 from lexarium.services.records import browse, queries
 from lexarium.services.records.browse import BrowseFilter
 from lexarium.services.records.catalogue_state import get_position
@@ -29,7 +29,7 @@ def show_collections(page: Page) -> Response:
         classes = page.site.list_classes(snapshot)
     context = {
         **split_counts({name: counts[name, RecordState.PUBLISHED] for name in COLLECTIONS}),
-        "hierarchies": HIERARCHICAL_TYPES_BY_COLLECTION if statistics is None else statistics.list_hierarchies(),
+        "hierarchies": COLLECTIONS.hierarchies if statistics is None else statistics.list_hierarchies(),
         "classified": [name for name, collection in COLLECTIONS.items() if collection.class_fields],
         "classes": [] if statistics is None else [(item, statistics.classes.get(item.id, {})) for item in classes],
     }
@@ -73,7 +73,7 @@ def show_collection(page: Page) -> Response:
 
 
 def _has_tree(page: Page, snapshot: Snapshot, collection: Collection) -> bool:
-    if collection.name not in HIERARCHICAL_TYPES_BY_COLLECTION:
+    if collection.name not in COLLECTIONS.hierarchies:
         return False
     statistics = page.site.statistics_cache.get(get_position(snapshot))
     return statistics is None or collection.name in statistics.list_hierarchies()
@@ -118,10 +118,9 @@ def show_children(page: Page) -> Response:
 
 def _get_hierarchical_collection(page: Page) -> Collection:
     collection = get_collection(page.request)
-    if collection.name not in HIERARCHICAL_TYPES_BY_COLLECTION:
+    if collection.name not in COLLECTIONS.hierarchies:
         raise NotFound(
-            f"The collection {collection.name} has no hierarchy; there is one of"
-            f" {', '.join(HIERARCHICAL_TYPES_BY_COLLECTION)}."
+            f"The collection {collection.name} has no hierarchy; there is one of {', '.join(COLLECTIONS.hierarchies)}."
         )
     return collection
 

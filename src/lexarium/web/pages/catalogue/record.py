@@ -41,7 +41,7 @@ def show_record(page: Page) -> Response:
         context = {
             "detail": record_detail,
             "class": classes.get(record.fields.get("id_concept_class", "")),
-            "is_flagged": get_filter_columns(record.fields)[-1],
+            "is_flagged": get_filter_columns(record.collection, record.fields)[-1],
             "graph": build_graph(record.fields["name"] or record.id, record_detail.relation_groups),
             "members": _list_members(page, snapshot, record.id) if is_class else [],
             "versions": detail.list_history(snapshot, record.id, change.version, _VERSIONS_SHOWN),

@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from lexarium.domain.identifiers import has_prefix
 from lexarium.domain.record import RecordState
-from lexarium.domain.schema.collections import COLLECTIONS, CONCEPT_CLASS, DEFAULT_SEARCH_COLLECTIONS
+from lexarium.domain.schema.collections import COLLECTIONS, CONCEPT_CLASS
 from lexarium.search.ranking import TextSpan
 from lexarium.services.records.catalogue_state import get_position
 from lexarium.services.records.class_colors import ColoredClass
@@ -40,7 +40,7 @@ def show_results(page: Page) -> Response:
         "auxiliary": [
             name for name, item in COLLECTIONS.items() if item.is_auxiliary and counts[name, RecordState.PUBLISHED]
         ],
-        "searched": DEFAULT_SEARCH_COLLECTIONS,
+        "searched": COLLECTIONS.searched,
         "unknown_collection": collection if collection not in COLLECTIONS else None,
         "class_id": class_id,
         "unknown_class": class_param if class_id not in classes else None,

@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from lexarium.domain.errors import NotFound
 from lexarium.domain.record import RecordState
-from lexarium.domain.schema.collections import COLLECTIONS, HIERARCHICAL_TYPES_BY_COLLECTION
+from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.services.records.activity import get_account_names
 from lexarium.services.records.catalogue_state import get_position
 from lexarium.services.records.lookup import find_latest_changes
@@ -60,7 +60,7 @@ def show_issue(page: Page) -> Response:
         "rows": [item for item in items if item.record.state == RecordState.PUBLISHED],
         "listed": len(ids),
         "total": total,
-        "collection": collection if collection in HIERARCHICAL_TYPES_BY_COLLECTION else None,
+        "collection": collection if collection in COLLECTIONS.hierarchies else None,
         "next": end if end < len(ids) else None,
         "previous": max(0, offset - _PAGE_SIZE) if offset else None,
     }

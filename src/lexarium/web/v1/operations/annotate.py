@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from lexarium.client.models import Annotations
-from lexarium.domain.schema.collections import DEFAULT_SEARCH_COLLECTIONS
+from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.search.annotator import Mention
 from lexarium.services.serializers import iter_annotations
 from lexarium.web.annotator import get_annotator
@@ -56,7 +56,7 @@ async def annotate(context: RequestContext, query: _AnnotateParameters) -> Respo
     limits = context.site.limits
     text = await _read_text(context.request, limits)
     annotator = await get_annotator(context.site.annotator_cache)
-    chunks = render_annotations(annotator.find_mentions(text, query.collection or DEFAULT_SEARCH_COLLECTIONS))
+    chunks = render_annotations(annotator.find_mentions(text, query.collection or COLLECTIONS.searched))
     headers = {"access-control-allow-origin": "*", "cache-control": "no-store"}
     return await stream_chunks(chunks, limits, JSON, headers)
 

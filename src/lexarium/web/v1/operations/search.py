@@ -7,7 +7,7 @@ from starlette.concurrency import run_in_threadpool
 
 from lexarium.client.models import SearchResults, Suggestions
 from lexarium.domain.record import RecordState
-from lexarium.domain.schema.collections import COLLECTIONS, DEFAULT_SEARCH_COLLECTIONS
+from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.services.search.record_search import MAX_DEPTH, MAX_QUERY_CHARS, SearchQuery
 from lexarium.services.serializers import serialize_search_result, serialize_suggestion
 from lexarium.web.v1.operation import Operation, Parameters, RequestContext, returns, split_names
@@ -15,7 +15,7 @@ from lexarium.web.v1.responses import OrjsonResponse, json_response
 
 CollectionsParam = Annotated[tuple[str, ...], split_names(COLLECTIONS)]
 """Names of collections, separated by commas or repeated."""
-DEFAULT_COLLECTIONS_TEXT = f"left out: {', '.join(DEFAULT_SEARCH_COLLECTIONS)}."
+DEFAULT_COLLECTIONS_TEXT = f"left out: {', '.join(COLLECTIONS.searched)}."
 _StatesParam = Annotated[tuple[str, ...], split_names(RecordState)]
 _AnyCollectionsParam = Annotated[tuple[str, ...], split_names(COLLECTIONS, allow_none=True)]
 

@@ -1,0 +1,1 @@
+"""Vocabularies: their metadata, schemas and permissions."""

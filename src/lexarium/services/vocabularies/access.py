@@ -1,0 +1,105 @@
+"""Which vocabularies a caller may read, and which record an id means to them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lexarium.domain.account import Role
+from lexarium.domain.errors import FieldProblem, InvalidInput, LexariumError, NotFound
+from lexarium.domain.identifiers import qualify_id, split_id
+from lexarium.domain.schema.collections import COLLECTIONS, Collection
+from lexarium.domain.schema.relation_types import qualify_name
+from lexarium.domain.vocabulary import VOCABULARIES, Vocabulary, get_default_vocabulary
+from lexarium.services.access.permissions import Caller
+from lexarium.store import records, vocabularies
+from lexarium.store.position import Snapshot
+
+
+class AmbiguousId(LexariumError):
+    """Several vocabularies have a record with an id, and none defines its prefix."""
+
+    def __init__(self, local_id: str, record_ids: Sequence[str]) -> None:
+        self.record_ids = record_ids
+        slugs = ", ".join(split_id(record_id)[0] for record_id in record_ids)
+        super().__init__(f"{local_id} is in several vocabularies: {slugs}. Choose one with `vocabulary`.")
+
+
+@dataclass(frozen=True)
+class ReadScope:
+    """Vocabularies that a request is about: all that the caller may read, or those that they name."""
+
+    slugs: tuple[str, ...]
+    # Whether the caller has named them.
+    is_chosen: bool = False
+
+    @property
+    def vocabularies(self) -> list[Vocabulary]:
+        return [VOCABULARIES[slug] for slug in self.slugs]
+
+    @property
+    def collections(self) -> tuple[str, ...]:
+        """Names of all their collections."""
+        if len(self.slugs) == len(VOCABULARIES):
+            return tuple(COLLECTIONS)
+        return tuple(name for name, collection in COLLECTIONS.items() if collection.vocabulary in self.slugs)
+
+    @property
+    def searched_collections(self) -> tuple[str, ...]:
+        """Names of those that are searched by default."""
+        return tuple(name for name in COLLECTIONS.searched if COLLECTIONS[name].vocabulary in self.slugs)
+
+    def includes(self, record_id: str) -> bool:
+        """Return whether a record is in one of them."""
+        return split_id(record_id)[0] in self.slugs
+
+
+def get_read_scope(caller: Caller | None, chosen: Sequence[str] = ()) -> ReadScope:
+    """Return the vocabularies that a caller may read, or those of them that are chosen; raise NotFound."""
+    readable = tuple(slug for slug, item in VOCABULARIES.items() if not item.is_removed and _can_read(caller, item))
+    unknown = [slug for slug in chosen if slug not in readable]
+    if unknown:
+        raise NotFound(f"There is no vocabulary {unknown[0]!r}; there are {', '.join(readable)}.")
+    return ReadScope(tuple(dict.fromkeys(chosen)) or readable, bool(chosen))
+
+
+def _can_read(caller: Caller | None, vocabulary: Vocabulary) -> bool:
+    return not vocabulary.is_private or (caller is not None and caller.get_role(vocabulary.slug) is not Role.NONE)
+
+
+def find_record_id(snapshot: Snapshot, local_id: str, scope: ReadScope) -> str:
+    """Return the record that an id, IRI or alternative id means; raise NotFound or AmbiguousId.
+
+    An id means the record of the vocabulary that defines its prefix, else the only record with it. An alternative id
+    gives way to a record of that id.
+    """
+    candidates = [qualify_id(slug, local_id) for slug in scope.slugs]
+    found = [record_id for record_id in candidates if record_id in records.find_existing_ids(snapshot, candidates)]
+    if not found:
+        found = vocabularies.find_by_alternative_ids(snapshot, [local_id]).get(local_id, [])
+        found = [record_id for record_id in found if scope.includes(record_id)]
+    if not found:
+        raise NotFound(f"There is no record with the id {local_id!r}.")
+    if len(found) > 1:
+        prefix = local_id.partition(":")[0]
+        found = [item for item in found if prefix in VOCABULARIES[split_id(item)[0]].defines] or found
+    if len(found) > 1:
+        raise AmbiguousId(local_id, found)
+    return found[0]
+
+
+def find_collection(scope: ReadScope, local_name: str, parameter: str = "collection") -> Collection:
+    """Return the collection of a name in the first vocabulary of a scope that has it, the default one before others."""
+    default = get_default_vocabulary().slug
+    for slug in sorted(scope.slugs, key=lambda slug: slug != default):
+        collection = COLLECTIONS.get(qualify_name(slug, local_name))
+        if collection is not None:
+            return collection
+    known = dict.fromkeys(COLLECTIONS[name].local_name for name in scope.collections)
+    raise InvalidInput(
+        f"There is no collection {local_name!r}.",
+        [FieldProblem(parameter, f"should be one of {', '.join(known)}.")],
+    )
+
+
+def list_collections(scope: ReadScope, local_names: Sequence[str]) -> tuple[str, ...]:
+    """Return the unique names of collections with these names in all vocabularies of a scope."""
+    return tuple(name for name in scope.collections if COLLECTIONS[name].local_name in local_names)

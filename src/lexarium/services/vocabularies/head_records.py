@@ -1,0 +1,153 @@
+"""Create, change, remove, restore and purge vocabularies. Each is a logged change of its head record."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from lexarium.domain.change import Action, Change
+from lexarium.domain.errors import Conflict, FieldProblem, InvalidInput, NotFound
+from lexarium.domain.identifiers import MAIN_VOCABULARY, qualify_id
+from lexarium.domain.record import Record, RecordState
+from lexarium.domain.schema.model import Schema, SchemaClass
+from lexarium.domain.timestamps import now_ms
+from lexarium.domain.vocabulary import (
+    VOCABULARIES,
+    Vocabulary,
+    check_values,
+    get_default_vocabulary,
+    parse_head_record,
+    resolve_schema,
+    update_head_record,
+)
+from lexarium.store import change_log, purge, records
+from lexarium.store.change_log import RecordWrite
+from lexarium.store.position import Snapshot
+from lexarium.store.transaction import Transaction
+
+
+def get_vocabulary(slug: str, *, removed: bool = False) -> Vocabulary:
+    """Return a vocabulary, also a removed one on request; raise NotFound, which names the others."""
+    vocabulary = VOCABULARIES.get(slug)
+    if vocabulary is None or (vocabulary.is_removed and not removed):
+        known = [item.slug for item in VOCABULARIES.values() if not item.is_removed]
+        raise NotFound(f"There is no vocabulary {slug!r}; there are {', '.join(known)}.")
+    return vocabulary
+
+
+def get_version(snapshot: Snapshot, slug: str) -> int:
+    """Return the version of a head record: 0 for a main vocabulary that has none yet."""
+    change = _find_head(snapshot, slug)
+    return 0 if change is None else change.version
+
+
+def create_vocabulary(transaction: Transaction, actor: str, slug: str, values: Mapping[str, Any]) -> Vocabulary:
+    """Create a vocabulary; raise Conflict if there is one, removed or not, and InvalidInput."""
+    if slug in VOCABULARIES:
+        reason = "is removed; restore or purge it" if VOCABULARIES[slug].is_removed else "is there already"
+        raise Conflict(f"The vocabulary {slug} {reason}.")
+    checked = check_values(slug, {"title": slug, **values}, VOCABULARIES.values())
+    return _save(transaction, actor, slug, checked)
+
+
+def update_vocabulary(transaction: Transaction, actor: str, slug: str, values: Mapping[str, Any]) -> Vocabulary:
+    """Change metadata or rules of a vocabulary; raise NotFound, InvalidInput, and Conflict if records forbid it."""
+    vocabulary = get_vocabulary(slug)
+    checked = check_values(slug, values, VOCABULARIES.values())
+    if "schema" in checked:
+        _require_fitting_schema(transaction.flush(), vocabulary, resolve_schema(checked["schema"]))
+    for flag in ("default", "valpha"):
+        if checked.get(flag):
+            for other in VOCABULARIES.values():
+                if other.slug != slug and other.to_values()[flag]:
+                    _save(transaction, actor, other.slug, {flag: False})
+    if checked.get("valpha"):
+        _require_valpha_classes(vocabulary)
+    return _save(transaction, actor, slug, checked)
+
+
+def remove_vocabulary(transaction: Transaction, actor: str, slug: str) -> Vocabulary:
+    """Hide a vocabulary and its records until it is restored; raise NotFound, and Conflict for the default one."""
+    vocabulary = get_vocabulary(slug)
+    others = [item for item in VOCABULARIES.values() if not item.is_removed and item.slug != slug]
+    if others and get_default_vocabulary().slug == slug:
+        raise Conflict(f"{slug} is the default vocabulary. Make another one the default first.")
+    return _save(transaction, actor, slug, _describe(vocabulary), RecordState.RETIRED, Action.RETIRE)
+
+
+def restore_vocabulary(transaction: Transaction, actor: str, slug: str) -> Vocabulary:
+    """Show a removed vocabulary again; raise NotFound, and Conflict if it is not removed."""
+    if not get_vocabulary(slug, removed=True).is_removed:
+        raise Conflict(f"The vocabulary {slug} is not removed.")
+    return _save(transaction, actor, slug, {}, RecordState.PUBLISHED, Action.REVERT)
+
+
+def purge_vocabulary(transaction: Transaction, slug: str) -> int:
+    """Delete a removed vocabulary with the history of its records for good; return the number of its records."""
+    vocabulary = get_vocabulary(slug, removed=True)
+    if not vocabulary.is_removed:
+        raise Conflict(f"The vocabulary {slug} is not removed. Remove it first: that can be undone.")
+    count = purge.delete_vocabulary(transaction, slug)
+    transaction.bump_vocabularies_revision()
+    return count
+
+
+def _describe(vocabulary: Vocabulary) -> dict[str, Any]:
+    """Return the values of a vocabulary that has no head record yet, so that the first one is complete."""
+    return {"title": vocabulary.title} if vocabulary.slug == MAIN_VOCABULARY else {}
+
+
+def _find_head(snapshot: Snapshot, slug: str) -> Change | None:
+    record_id = qualify_id("", slug)
+    return change_log.find_latest(snapshot, [record_id]).get(record_id)
+
+
+def _save(  # noqa: PLR0913, PLR0917 (a change, and what it does)
+    transaction: Transaction,
+    actor: str,
+    slug: str,
+    values: Mapping[str, Any],
+    state: RecordState = RecordState.PUBLISHED,
+    action: Action = Action.UPDATE,
+) -> Vocabulary:
+    before = _find_head(transaction.flush(), slug)
+    current: Record | None = None if before is None else before.to_record()
+    after = replace(update_head_record(current, slug, values), state=state)
+    if after != current:
+        write = RecordWrite(after, before.version + 1 if before else 1, action if before else Action.CREATE)
+        change_log.save_records(transaction, [write], actor=actor, at=now_ms())
+        transaction.bump_vocabularies_revision()
+    return parse_head_record(after)
+
+
+def _require_fitting_schema(snapshot: Snapshot, vocabulary: Vocabulary, schema: Schema) -> None:
+    """Raise Conflict if a schema lacks a class that has records, or identifies its records by another slot."""
+    problems = []
+    for collection in vocabulary.collections:
+        new_class, old_class = schema.collections.get(collection.local_name), collection.schema_class
+        if new_class is not None and _name_identifier(new_class) == _name_identifier(old_class):
+            continue
+        count = records.count_in_collection(snapshot, collection.name)
+        if count:
+            what = "another identifier" if new_class else "no such class"
+            problems.append(f"{old_class.name} has {count:,} records, and the new schema has {what}")
+    if problems:
+        raise Conflict(f"The schema cannot be applied: {'; '.join(problems)}.")
+
+
+def _name_identifier(schema_class: SchemaClass) -> str | None:
+    return None if schema_class.identifier is None else schema_class.identifier.name
+
+
+def _require_valpha_classes(vocabulary: Vocabulary) -> None:
+    names = {collection.local_name for collection in vocabulary.collections if collection.in_valpha}
+    missing = sorted({"concept", "task", "disorder"} - names)
+    if missing:
+        detail = f"has no class that v-alpha serves as {', '.join(missing)}."
+        raise InvalidInput("v-alpha cannot serve this vocabulary.", [FieldProblem("schema", detail)])
+
+
+def list_vocabularies(*, removed: bool = False) -> Sequence[Vocabulary]:
+    """Return the vocabularies, the default one first, then by title; removed ones only on request."""
+    default = get_default_vocabulary()
+    shown = [item for item in VOCABULARIES.values() if removed or not item.is_removed]
+    return sorted(shown, key=lambda item: (item.slug != default.slug, item.title.casefold(), item.slug))

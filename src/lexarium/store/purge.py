@@ -1,0 +1,59 @@
+"""Delete a vocabulary with all that belongs to it."""
+
+from typing import Any
+
+from sqlalchemy import Column, ColumnElement, delete, func, select
+
+from lexarium.domain.identifiers import MAIN_VOCABULARY, qualify_id
+from lexarium.domain.schema.relation_types import qualify_name
+from lexarium.store.schema import (
+    alternative_id_table,
+    change_table,
+    import_base_table,
+    label_table,
+    membership_table,
+    proposal_table,
+    record_table,
+    relation_table,
+    release_table,
+)
+from lexarium.store.transaction import Transaction
+
+# Tables with a column that holds ids of records.
+_RECORD_COLUMNS = (
+    record_table.c.id,
+    relation_table.c.source,
+    alternative_id_table.c.record,
+    label_table.c.record,
+    import_base_table.c.record,
+    change_table.c.record,
+    proposal_table.c.record,
+    release_table.c.name,
+)
+
+
+def delete_vocabulary(transaction: Transaction, slug: str) -> int:
+    """Delete the records of a vocabulary, their history, and the head record; return the number of records.
+
+    The numbers of deleted changes are not used again.
+    """
+    is_own = _is_own_collection(record_table.c.collection, slug)
+    count: int = transaction.execute(select(func.count()).select_from(record_table).where(is_own)).scalar_one()
+    for column in _RECORD_COLUMNS:
+        is_head = column == qualify_id("", slug)
+        transaction.execute(delete(column.table).where(_is_own_id(column, slug) | is_head))
+    transaction.execute(delete(proposal_table).where(_is_own_collection(proposal_table.c.collection, slug)))
+    transaction.execute(delete(membership_table).where(membership_table.c.vocabulary == slug))
+    return count
+
+
+def _is_own_id(column: Column[Any], slug: str) -> ColumnElement[bool]:
+    if slug == MAIN_VOCABULARY:
+        return column.not_like(f"%{qualify_id('', '')}%")
+    return column.between(qualify_id(slug, ""), qualify_id(slug, "\U0010ffff"))
+
+
+def _is_own_collection(column: Column[Any], slug: str) -> ColumnElement[bool]:
+    if slug == MAIN_VOCABULARY:
+        return column.not_like("%/%")
+    return column.startswith(qualify_name(slug, ""), autoescape=True)

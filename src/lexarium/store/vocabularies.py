@@ -1,0 +1,73 @@
+"""Read the vocabularies of a database, and names, alternative ids and roles that depend on them."""
+
+from collections.abc import Iterable, Sequence
+
+from sqlalchemy import Connection, delete, insert, select
+
+from lexarium.domain.record import Record, parse_record
+from lexarium.domain.schema.collections import VOCABULARY
+from lexarium.domain.vocabulary import Vocabulary, parse_head_record
+from lexarium.store.records import batched
+from lexarium.store.revisions import IS_CURRENT_CHANGE
+from lexarium.store.schema import alternative_id_table, change_table, label_table, record_table
+from lexarium.store.transaction import Transaction
+
+_alternative, _label = alternative_id_table.c, label_table.c
+_SELECT_HEADS = (
+    select(change_table.c.document)
+    .join(record_table, IS_CURRENT_CHANGE)
+    .where(record_table.c.collection == VOCABULARY.name)
+    .order_by(record_table.c.id)
+)
+
+
+def list_vocabularies(connection: Connection) -> list[Vocabulary]:
+    """Return the vocabularies that have a head record, by slug."""
+    documents = connection.execute(_SELECT_HEADS).scalars()
+    return [parse_head_record(parse_record(VOCABULARY.name, document)) for document in documents]
+
+
+def find_by_alternative_ids(connection: Connection, names: Sequence[str]) -> dict[str, list[str]]:
+    """Return the ids of the records that have each of these IRIs or alternative ids, by that."""
+    found: dict[str, list[str]] = {}
+    for batch in batched(names):
+        query = select(_alternative.name, _alternative.record).where(_alternative.name.in_(batch))
+        for name, record_id in connection.execute(query.order_by(_alternative.record)):
+            found.setdefault(name, []).append(record_id)
+    return found
+
+
+def find_translated_names(connection: Connection, record_ids: Sequence[str], language: str) -> dict[str, str]:
+    """Return the names of records in a language, of those that have one that is not shown by default."""
+    names: dict[str, str] = {}
+    for batch in batched(record_ids):
+        query = select(_label.record, _label.name).where(_label.record.in_(batch), _label.language == language)
+        names |= dict(connection.execute(query).tuples())
+    return names
+
+
+def update_derived_rows(transaction: Transaction, before: Iterable[Record], after: Sequence[Record]) -> None:
+    """Write the alternative ids and translated names of records whose former versions are given."""
+    old_ids, old_labels = _list_rows(before)
+    new_ids, new_labels = _list_rows(after)
+    for table, removed, added in (
+        (alternative_id_table, old_ids - new_ids, new_ids - old_ids),
+        (label_table, old_labels - new_labels, new_labels - old_labels),
+    ):
+        columns = list(table.c)
+        for row in removed:
+            transaction.execute(
+                delete(table).where(*(column == value for column, value in zip(columns, row, strict=True)))
+            )
+        if added:
+            names = [column.name for column in columns]
+            transaction.execute(insert(table), [dict(zip(names, row, strict=True)) for row in sorted(added)])
+
+
+def _list_rows(records: Iterable[Record]) -> tuple[set[tuple[str, ...]], set[tuple[str, ...]]]:
+    ids: set[tuple[str, ...]] = set()
+    labels: set[tuple[str, ...]] = set()
+    for record in records:
+        ids.update((name, record.id) for name in record.alternative_ids)
+        labels.update((record.id, language, name) for language, name in record.translated_names.items())
+    return ids, labels
