@@ -145,6 +145,15 @@ def list_since(connection: Connection, seq: int, limit: int, collections: Sequen
     return _list(connection, query)
 
 
+def list_latest(
+    connection: Connection, last_seq: int, limit: int, after_seq: int, collections: Sequence[str]
+) -> list[Change]:
+    """Return the last changes of some collections between two sequence numbers, the newest first."""
+    is_between = (_change.seq > after_seq) & (_change.seq <= last_seq)
+    query = select(change_table).where(is_between, _change.collection.in_(collections))
+    return _list(connection, query.order_by(_change.seq.desc()).limit(limit))
+
+
 def find_invalidated_tags(connection: Connection, seq: int, limit: int) -> set[CacheTag] | None:
     """Return the cache tags that changes after a seq invalidated, or None if there are more than `limit` changes."""
     rows = connection.execute(_SELECT_DOCUMENTS, {"seq": seq, "most": limit + 1}).all()

@@ -40,7 +40,7 @@ def get_account_summary(snapshot: Snapshot, account_id: str) -> AccountSummary:
     account = get_account(snapshot, account_id)
     if account.is_erased:
         raise NotFound(f"The account {account_id} is erased.")
-    return _load_summaries(snapshot, [account])[0]
+    return _load_summaries(snapshot, [accounts.load_vocabulary_roles(snapshot, account)])[0]
 
 
 def _load_summaries(snapshot: Snapshot, account_list: list[Account]) -> list[AccountSummary]:
@@ -105,6 +105,12 @@ def update_account(
         accounts.set_password(transaction, account_id, password_hash)
         accounts.end_all_sessions(transaction, account_id, at=now_ms())
     return replace(account, role=role or account.role)
+
+
+def set_vocabulary_role(transaction: Transaction, account_id: str, vocabulary: str, role: Role) -> None:
+    """Set the role of an account in one vocabulary; none takes it away. Raise Conflict if the account is erased."""
+    _get_active_account(transaction, account_id)
+    accounts.set_vocabulary_role(transaction, account_id, vocabulary, role)
 
 
 def erase_account(database: Database, account_id: str) -> None:

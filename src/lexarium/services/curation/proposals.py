@@ -20,6 +20,7 @@ from lexarium.services.curation.draft_checks import check_draft, require_replace
 from lexarium.services.curation.record_writer import RecordWriter
 from lexarium.services.not_found import find_or_raise
 from lexarium.services.records.lookup import VersionedRecord, get_record, require_published
+from lexarium.services.vocabularies.access import ReadScope
 from lexarium.store import proposals, revisions
 from lexarium.store.engine.position_queries import read_position
 from lexarium.store.position import Snapshot
@@ -157,9 +158,15 @@ def list_own(snapshot: Snapshot, caller: Caller, before: tuple[int, str] | None,
     return proposals.list_page(snapshot, own_filter, before, limit)
 
 
-def count_open(snapshot: Snapshot, max_count: int | None = None) -> int:
-    """Count open proposals, up to a maximum."""
-    return proposals.count_in_state(snapshot, ProposalState.OPEN, max_count)
+def list_curated(caller: Caller, scope: ReadScope) -> tuple[str, ...]:
+    """Return the collections of a scope in which the caller decides proposals."""
+    slugs = [slug for slug in scope.slugs if caller.has_permission(Permission.PUBLISH, slug)]
+    return tuple(name for slug in slugs for name in COLLECTIONS.list_names(slug))
+
+
+def count_open(snapshot: Snapshot, max_count: int | None = None, collections: tuple[str, ...] | None = None) -> int:
+    """Count open proposals, of some collections or all, up to a maximum."""
+    return proposals.count_in_state(snapshot, ProposalState.OPEN, max_count, collections)
 
 
 def find_conflicts(snapshot: Snapshot, proposal: Proposal) -> list[dict[str, Any]]:

@@ -9,15 +9,15 @@ import orjson
 from lexarium.domain.change import Action, Change
 from lexarium.domain.edit import FieldDiff, apply_merge_patch, create_merge_patch, to_draft
 from lexarium.domain.errors import Conflict
+from lexarium.domain.identifiers import split_id
 from lexarium.domain.proposal import Proposal, ProposalFilter, ProposalState
 from lexarium.domain.record import Record, RecordState
 from lexarium.domain.schema.collections import COLLECTIONS, Collection
 from lexarium.domain.text.characters import name_key
-from lexarium.services.access.permissions import Caller
+from lexarium.services.access.permissions import Caller, Permission
 from lexarium.services.curation.proposals import (
     accept_proposal,
     get_proposal_status,
-    get_visible_author,
     get_visible_proposal,
 )
 from lexarium.services.curation.record_writer import RecordWriter
@@ -89,7 +89,8 @@ def list_queue(
 
 def list_pending(snapshot: Snapshot, caller: Caller, latest: Change) -> list[QueuedProposal]:
     """Return the open proposals about a record that the caller may see, the oldest first."""
-    pending = ProposalFilter(author=get_visible_author(caller), record=latest.record_id)
+    is_curator = caller.has_permission(Permission.PUBLISH, split_id(latest.record_id)[0])
+    pending = ProposalFilter(author=None if is_curator else caller.account.id, record=latest.record_id)
     queued = proposals.list_page(snapshot, pending, None, _MAX_PER_RECORD)
     return _to_queued_proposals(snapshot, queued, {latest.record_id: latest})
 
@@ -111,6 +112,7 @@ def load_review(snapshot: Snapshot, proposal: Proposal) -> ProposalReview:
     """Compare a proposal with its record: the current one while it is open, else the one it was made for."""
     change: dict[str, Any] = orjson.loads(proposal.change)
     kind = _get_kind(proposal, change)
+    vocabulary = COLLECTIONS[proposal.collection].vocabulary
     status = get_proposal_status(snapshot, proposal)
     version: int | None = status["version"]
     conflicts = {conflict["field"]: conflict for conflict in status["conflicts"]}
@@ -129,7 +131,9 @@ def load_review(snapshot: Snapshot, proposal: Proposal) -> ProposalReview:
         for name, conflict in conflicts.items()
         if not is_unpublished
     ]
-    conflicting_segments = {diff.field: diff.segments for diff in build_word_diffs(snapshot, conflict_diffs)}
+    conflicting_segments = {
+        diff.field: diff.segments for diff in build_word_diffs(snapshot, conflict_diffs, vocabulary)
+    }
     undo_change = _find_undo(snapshot, proposal, version)
     account_ids = [proposal.author, proposal.decider, undo_change.actor if undo_change else None]
     named = record if proposal.state == ProposalState.ACCEPTED else None
@@ -140,7 +144,7 @@ def load_review(snapshot: Snapshot, proposal: Proposal) -> ProposalReview:
         account_names=get_account_names(snapshot, filter(None, account_ids)),
         fields=[
             replace(diff, conflicting_segments=conflicting_segments.get(diff.field))
-            for diff in build_word_diffs(snapshot, diffs)
+            for diff in build_word_diffs(snapshot, diffs, vocabulary)
         ],
         draft=draft,
         current=current,

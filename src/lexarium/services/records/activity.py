@@ -1,6 +1,6 @@
 """Recent changes and the names of the accounts that made them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from lexarium.domain.change import Change
@@ -19,10 +19,11 @@ class ActivityEntry:
     actor: str
 
 
-def list_activity(snapshot: Snapshot, last_seq: int, limit: int, after_seq: int = 0) -> list[ActivityEntry]:
-    """Return the changes between two sequence numbers, the newest first."""
-    start = max(after_seq, last_seq - limit)
-    changes = revisions.list_since(snapshot, start, last_seq - start)[::-1] if start < last_seq else []
+def list_activity(
+    snapshot: Snapshot, last_seq: int, limit: int, after_seq: int = 0, collections: Sequence[str] = ()
+) -> list[ActivityEntry]:
+    """Return the changes between two sequence numbers in some collections, the newest first."""
+    changes = revisions.list_latest(snapshot, last_seq, limit, after_seq, collections)
     names = get_account_names(snapshot, (change.actor for change in changes))
     return [ActivityEntry(change, change.to_record(), names[change.actor]) for change in changes]
 

@@ -4,10 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lexarium.domain.change import Change
+from lexarium.domain.identifiers import get_local_id
 from lexarium.domain.record import ListQuery, Record, RecordState
 from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.domain.text.characters import find_unstorable_char, name_key
 from lexarium.services.not_found import find_or_raise
+from lexarium.services.records.detail import translate_names
 from lexarium.store import change_log, hierarchy_queries, revisions
 from lexarium.store.engine.position_queries import read_position
 from lexarium.store.hierarchy_queries import RecordName, TreeNode
@@ -74,19 +76,33 @@ def _list_unpublished(snapshot: Snapshot, browse_filter: BrowseFilter, limit: in
 
 
 def _get_last(snapshot: Snapshot, record_id: str) -> Record:
-    message = f"There is no record with the id {record_id!r} to go on after."
+    message = f"There is no record with the id {get_local_id(record_id)!r} to go on after."
     change = find_or_raise(lambda: change_log.find_latest(snapshot, [record_id]).get(record_id), record_id, message)
     return change.to_record()
 
 
-def list_children(snapshot: Snapshot, collection: str, parent_id: str) -> list[TreeNode]:
-    """Return the children of a record by name."""
-    return hierarchy_queries.find_children(snapshot, parent_id, COLLECTIONS.hierarchies[collection], MAX_CHILDREN)
+def list_children(snapshot: Snapshot, collection: str, parent_id: str, languages: Sequence[str] = ()) -> list[TreeNode]:
+    """Return the children of a record by name, with names in languages that the reader wants."""
+    types = COLLECTIONS.hierarchies[collection]
+    return _translate_nodes(
+        snapshot, hierarchy_queries.find_children(snapshot, parent_id, types, MAX_CHILDREN), languages
+    )
 
 
-def list_roots(snapshot: Snapshot, collection: str, record_ids: Sequence[str]) -> list[TreeNode]:
-    """Return these records as roots of a hierarchy, by name."""
-    return hierarchy_queries.find_tree_nodes(snapshot, record_ids[:MAX_CHILDREN], COLLECTIONS.hierarchies[collection])
+def list_roots(
+    snapshot: Snapshot, collection: str, record_ids: Sequence[str], languages: Sequence[str] = ()
+) -> list[TreeNode]:
+    """Return these records as roots of a hierarchy, by name, with names in languages that the reader wants."""
+    types = COLLECTIONS.hierarchies[collection]
+    return _translate_nodes(
+        snapshot, hierarchy_queries.find_tree_nodes(snapshot, record_ids[:MAX_CHILDREN], types), languages
+    )
+
+
+def _translate_nodes(snapshot: Snapshot, nodes: list[TreeNode], languages: Sequence[str]) -> list[TreeNode]:
+    names = translate_names(snapshot, [node.id for node in nodes], languages)
+    translated = [node._replace(name=names.get(node.id, node.name)) for node in nodes]
+    return sorted(translated, key=lambda node: (name_key(node.name), node.id)) if names else nodes
 
 
 def find_path_to_root(snapshot: Snapshot, collection: str, record_id: str) -> list[RecordName]:

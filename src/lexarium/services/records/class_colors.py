@@ -1,9 +1,11 @@
-"""Concept classes with a stable colour index, cached per position."""
+"""Classes that records are sorted into, with a stable colour index, cached per position."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from lexarium.domain.schema.collections import CONCEPT_CLASS
+from lexarium.domain.identifiers import get_local_id, qualify_id
+from lexarium.domain.record import Record
+from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.store import hierarchy_queries, records
 from lexarium.store.engine.position_queries import read_position
 from lexarium.store.position import Position, Snapshot
@@ -13,15 +15,16 @@ COLOR_COUNT = 24  # later classes reuse the colours
 
 @dataclass(frozen=True)
 class ColoredClass:
-    """A concept class and the index of its colour."""
+    """A class and the index of its colour."""
 
     id: str
+    collection: str
     name: str
     color_index: int
 
 
 class ClassCache:
-    """Cache of the concept classes at one position; safe to use from any thread."""
+    """Cache of the classes of all vocabularies at one position; safe to use from any thread."""
 
     def __init__(self) -> None:
         self._cached: tuple[Position, Mapping[str, ColoredClass]] | None = None
@@ -31,12 +34,23 @@ class ClassCache:
         position = read_position(snapshot)
         cached = self._cached
         if cached is None or cached[0] != position:
-            class_ids = hierarchy_queries.list_ids_by_creation(snapshot, CONCEPT_CLASS.name)
-            names = records.find_names(snapshot, class_ids)
-            classes = {
-                class_id: ColoredClass(class_id, names[class_id] or class_id, index % COLOR_COUNT)
-                for index, class_id in enumerate(class_ids)
-                if class_id in names
-            }
+            collections = [name for name, item in COLLECTIONS.items() if item.is_class_collection]
+            classes = {item.id: item for name in collections for item in _load_classes(snapshot, name)}
             self._cached = cached = position, classes
         return cached[1]
+
+
+def _load_classes(snapshot: Snapshot, collection: str) -> list[ColoredClass]:
+    class_ids = hierarchy_queries.list_ids_by_creation(snapshot, collection)
+    names = records.find_names(snapshot, class_ids)
+    return [
+        ColoredClass(class_id, collection, names[class_id] or get_local_id(class_id), index % COLOR_COUNT)
+        for index, class_id in enumerate(class_ids)
+        if class_id in names
+    ]
+
+
+def find_class(classes: Mapping[str, ColoredClass], record: Record) -> ColoredClass | None:
+    """Return the class of a record, if any."""
+    class_id = record.fields.get("id_concept_class")
+    return classes.get(qualify_id(record.collection.vocabulary, class_id)) if class_id else None

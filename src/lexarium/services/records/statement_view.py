@@ -1,14 +1,18 @@
 """Statements of a record as its page shows them: labels for predicates, names for ids, links where they are safe."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
-from lexarium.domain.prefixes import expand, link_of
+from lexarium.domain.identifiers import qualify_id
+from lexarium.domain.prefixes import PrefixMap, expand, link_of, load_bundled
 from lexarium.domain.record import ALIAS_SCOPES, SOURCE, TYPE, Record
 from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.domain.schema.model import Slot
 from lexarium.domain.schema.predicates import SlotRole, expand_predicate
 from lexarium.domain.statement import Node, Reference, Statement, Text
+from lexarium.domain.translations import SOURCE_TEXT, list_language_texts
+from lexarium.domain.vocabulary import VOCABULARIES
 
 # Shown in words beside the record.
 _FLAG = "flag_for_curator"
@@ -22,8 +26,10 @@ class ShownValue:
 
     text: str
     lang: str = ""
-    # Id of a record here that the value names.
+    # Id of a record that the value names.
     record_id: str | None = None
+    # Title of the vocabulary of that record, if it is another one.
+    vocabulary: str = ""
     # Address of a page elsewhere.
     link: str | None = None
     # Statements of a nested node.
@@ -55,11 +61,23 @@ class OtherClass:
 class StatementView:
     """View of the statements of one record."""
 
-    def __init__(self, record: Record, names: Mapping[str, str], user_names: Mapping[str, str]) -> None:
-        """Build the view with the names of the published records and of the users that the record refers to."""
+    def __init__(
+        self,
+        record: Record,
+        names: Mapping[str, str],
+        user_names: Mapping[str, str],
+        elsewhere: Mapping[str, ShownValue] | None = None,
+    ) -> None:
+        """Build the view with the names of the published records and of the users that the record refers to.
+
+        Names are by id in the vocabulary of the record; `elsewhere` are records of others, by what means them.
+        """
         self._record = record
         self._names = names
         self._user_names = user_names
+        self._elsewhere = elsewhere or {}
+        self._prefixes = get_prefix_map(record.collection.vocabulary)
+        self._shown_texts = {(item.field, item.lang, item.text) for item in list_language_texts(record)}
 
     def list_fields(self) -> list[ShownStatements]:
         """Return the declared fields that have a value and no other place on the page, in order of the schema."""
@@ -100,12 +118,18 @@ class StatementView:
         has_place = slot.role in (SlotRole.NAME, SlotRole.DEFINITION) and title
         for statement in statements:
             value = statement.value
-            if has_place and isinstance(value, Text) and value.text == title:
+            if isinstance(value, Text) and ((has_place and value.text == title) or self._is_shown_text(slot, value)):
                 continue
             is_class = slot.name in record.collection.class_fields
             if isinstance(value, Reference) and (not is_class or value.target in self._names):
                 continue
             yield self._show_value(statement, slot)
+
+    def _is_shown_text(self, slot: Slot, value: Text) -> bool:
+        """Return whether a name or definition is among those by language."""
+        definition = self._record.collection.definition_field if slot.role is SlotRole.DEFINITION else None
+        field = "name" if slot.role is SlotRole.NAME else definition
+        return (field, value.lang or self._record.collection.language, value.text) in self._shown_texts
 
     def _show_undeclared(self, statements: Iterable[Statement]) -> list[ShownStatements]:
         return [
@@ -114,23 +138,47 @@ class StatementView:
         ]
 
     def _show_value(self, statement: Statement, slot: Slot | None = None) -> ShownValue:
-        value, qualifiers = statement.value, self._show_undeclared(statement.qualifiers)
+        shown_qualifiers = [item for item in statement.qualifiers if item.predicate != SOURCE_TEXT]
+        value, qualifiers = statement.value, self._show_undeclared(shown_qualifiers)
         if isinstance(value, Node):
             parts = self._show_undeclared(value.statements)
-            return ShownValue(value.iri, link=find_link(value.iri), parts=parts, qualifiers=qualifiers)
+            return ShownValue(value.iri, link=self._find_link(value.iri), parts=parts, qualifiers=qualifiers)
         text, is_id = value[0], isinstance(value, Reference) or (slot is not None and slot.id_prefix is not None)
         if is_id and text in self._names:
-            return ShownValue(self._names[text] or text, record_id=text, qualifiers=qualifiers)
+            record_id = qualify_id(self._record.collection.vocabulary, text)
+            return ShownValue(self._names[text] or text, record_id=record_id, qualifiers=qualifiers)
         if isinstance(value, Reference):
-            return ShownValue(text, link=find_link(text), qualifiers=qualifiers)
+            if text in self._elsewhere:
+                return replace(self._elsewhere[text], qualifiers=qualifiers)
+            return ShownValue(text, link=self._find_link(text), qualifiers=qualifiers)
         shown_text = self._user_names.get(text, text) if is_id else text
-        return ShownValue(shown_text, value.lang, link=_find_text_link(text, slot), qualifiers=qualifiers)
+        return ShownValue(shown_text, value.lang, link=self._find_text_link(text, slot), qualifiers=qualifiers)
+
+    def _find_link(self, identifier: str) -> str | None:
+        return find_link(identifier, self._prefixes)
+
+    def _find_text_link(self, text: str, slot: Slot | None) -> str | None:
+        if slot is not None and slot.prefix is not None and any(map(str.isdigit, text)):
+            return self._find_link(text) or self._find_link(f"{slot.prefix}:{text.strip()}")
+        return self._find_link(text) if text.strip().lower().startswith(("http://", "https://")) else None
+
+
+@lru_cache(maxsize=100)
+def _build_prefix_map(prefixes: tuple[tuple[str, str], ...]) -> PrefixMap:
+    return load_bundled().extend(dict(prefixes))
+
+
+def get_prefix_map(slug: str) -> PrefixMap:
+    """Return the prefixes of a vocabulary, with those that are common to all."""
+    vocabulary = VOCABULARIES.get(slug)
+    return _build_prefix_map(tuple(vocabulary.prefixes.items()) if vocabulary else ())
 
 
 def list_other_classes(record: Record) -> list[OtherClass]:
     """Return the classes that a record has besides its collection."""
     targets = [statement.value[0] for statement in record.statements if statement.predicate == TYPE]
-    classes = (_find_class(target) for target in targets if isinstance(target, str))
+    vocabulary = record.collection.vocabulary
+    classes = (_find_class(target, vocabulary) for target in targets if isinstance(target, str))
     return [item for item in classes if item.collection != record.collection.name]
 
 
@@ -151,10 +199,10 @@ def list_reference_ids(record: Record) -> list[str]:
     )
 
 
-def find_link(identifier: str) -> str | None:
+def find_link(identifier: str, prefixes: PrefixMap | None = None) -> str | None:
     """Return a safe address for an IRI, CURIE or DOI that is all of a text, or None."""
     is_single = len(identifier.strip().replace(": ", ":", 1).split()) == 1
-    return link_of(identifier) if is_single else None
+    return link_of(identifier, prefixes) if is_single else None
 
 
 def find_predicate_link(predicate: str) -> str | None:
@@ -163,16 +211,11 @@ def find_predicate_link(predicate: str) -> str | None:
     return link_of(f"iri:{expand(iri) or iri}")
 
 
-def _find_text_link(text: str, slot: Slot | None) -> str | None:
-    if slot is not None and slot.prefix is not None and any(map(str.isdigit, text)):
-        return find_link(text) or find_link(f"{slot.prefix}:{text.strip()}")
-    return find_link(text) if text.strip().lower().startswith(("http://", "https://")) else None
-
-
-def _find_class(target: str) -> OtherClass:
-    for name, collection in COLLECTIONS.items():
+def _find_class(target: str, vocabulary: str) -> OtherClass:
+    for name in COLLECTIONS.list_names(vocabulary):
+        collection = COLLECTIONS[name]
         schema_class = collection.schema_class
-        if target in (name, schema_class.name, schema_class.uri):
+        if target in (collection.local_name, schema_class.name, schema_class.uri):
             return OtherClass(collection.label, name, None)
     return OtherClass(target, None, find_predicate_link(target))
 

@@ -2,16 +2,19 @@
 
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
+from typing import TypeVar
 
 from lexarium.domain.change import Change
 from lexarium.domain.hierarchy import find_cycles
+from lexarium.domain.identifiers import qualify_id, split_id
 from lexarium.domain.record import Record, RecordState
-from lexarium.domain.schema.collections import COLLECTIONS, RELATION_TYPES
+from lexarium.domain.schema.collections import COLLECTIONS, RELATION_TYPES, VOCABULARY, Collection
 from lexarium.domain.text.placeholders import is_placeholder
+from lexarium.domain.translations import list_language_texts
 from lexarium.services.daemon_executor import DaemonExecutor
 from lexarium.store import hierarchy_queries, records, relations, revisions
 from lexarium.store.database import Database
@@ -31,16 +34,6 @@ _MAX_LISTED = 10_000
 _REFRESH_DELAY_FACTOR = 20
 _MONTH_CHARS = len("2026-01")
 
-# Collections whose gaps are listed: the main ones, and those that v-alpha shows.
-_CHECKED_COLLECTIONS = tuple(
-    name for name, collection in COLLECTIONS.items() if not collection.is_auxiliary or collection.valpha_field_names
-)
-# Collections whose records belong into a hierarchy: v-alpha shows it.
-_EXPECTED_HIERARCHIES = tuple(
-    name
-    for name, type_names in COLLECTIONS.hierarchies.items()
-    if any((type_names[0], "source") in item.paths for item in COLLECTIONS[name].relation_lists.values())
-)
 _NO_IDS = IdSample((), 0)
 
 QUALITY_ISSUES = {
@@ -50,8 +43,14 @@ QUALITY_ISSUES = {
     "apart": "Nowhere in the hierarchy",
 }
 
+# Shown only where there are translations.
+OUTDATED = "outdated"
+OUTDATED_LABEL = "A translation of a text that has changed since"
+
 # New records by group, then by month (`2026-01`).
 MonthlyCounts = Mapping[str, Mapping[str, int]]
+ValueT = TypeVar("ValueT")
+KeyT = TypeVar("KeyT")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +61,7 @@ class HierarchyStatistics:
     """
 
     hierarchy_position: Position
-    issues: Mapping[str, IdSample]  # by keys of QUALITY_ISSUES
+    issues: Mapping[str, IdSample]  # by keys of QUALITY_ISSUES, and OUTDATED
     root_ids: Mapping[str, IdSample]
     orphans: Mapping[str, IdSample]
     # Imports may bring cycles, which no root leads to.
@@ -77,13 +76,60 @@ class CatalogueStatistics(HierarchyStatistics):
     counts: Mapping[str, int]  # by collection
     classes: Mapping[str, Mapping[str, int]]  # by class ("" for none), then by collection
     contributors: Mapping[str, Mapping[str, int]]  # by owner, then by collection
-    growth: Mapping[str, MonthlyCounts]  # by "collection", "class" or "contributor"
+    # By "name", "definition" and "outdated", then by language, then by collection.
+    languages: Mapping[str, Mapping[str, Mapping[str, int]]]
+    # New records by "collection", "class" or "contributor", and collection.
+    growth_by_collection: Mapping[str, Mapping[tuple[str, str], Mapping[str, int]]]
+    _selections: dict[tuple[str, ...], "CatalogueStatistics"] = field(default_factory=dict, compare=False)
+
+    @property
+    def growth(self) -> Mapping[str, MonthlyCounts]:
+        """New records by "collection", "class" or "contributor"."""
+        growth: dict[str, dict[str, Counter[str]]] = {}
+        for group, counts in self.growth_by_collection.items():
+            totals: dict[str, Counter[str]] = growth.setdefault(group, {})
+            for (key, _), months in counts.items():
+                totals.setdefault(key, Counter()).update(months)
+        return growth
+
+    def select(self, collections: Sequence[str]) -> "CatalogueStatistics":
+        """Return the statistics of some collections: those of the vocabularies that a page is about."""
+        key = tuple(collections)
+        if key not in self._selections:
+            self._selections[key] = self._select(frozenset(collections))
+        return self._selections[key]
+
+    def _select(self, collections: frozenset[str]) -> "CatalogueStatistics":
+        slugs = {COLLECTIONS[name].vocabulary for name in collections if name in COLLECTIONS}
+
+        def is_selected(name: str) -> bool:
+            return name in collections
+
+        orphans = _filter_keys(self.orphans, is_selected)
+        issues = {name: _select_ids(sample, slugs) for name, sample in self.issues.items() if name != "apart"} | {
+            "apart": _join_samples(orphans)
+        }
+        return replace(
+            self,
+            issues=issues,
+            root_ids=_filter_keys(self.root_ids, is_selected),
+            orphans=orphans,
+            cycle_members=_filter_keys(self.cycle_members, is_selected),
+            counts=_filter_keys(self.counts, is_selected),
+            classes=_filter_inner(self.classes, is_selected),
+            contributors=_filter_inner(self.contributors, is_selected),
+            languages={name: _filter_inner(counts, is_selected) for name, counts in self.languages.items()},
+            growth_by_collection={
+                group: {key: months for key, months in counts.items() if is_selected(key[1])}
+                for group, counts in self.growth_by_collection.items()
+            },
+            _selections={},
+        )
 
     def is_current_at(self, position: Position) -> bool:
         """Return True if the statistics are of a position or a later one."""
-        return position.epoch == self.position.epoch and position.revision <= min(
-            self.position.revision, self.hierarchy_position.revision
-        )
+        is_same_catalogue = (position.epoch, position.vocabularies) == (self.position.epoch, self.position.vocabularies)
+        return is_same_catalogue and position.revision <= min(self.position.revision, self.hierarchy_position.revision)
 
     def list_hierarchies(self) -> list[str]:
         """Return the collections in which some records are below others."""
@@ -101,22 +147,30 @@ class _RunningCounts:
     def __init__(self) -> None:
         groups = ("collection", "class", "contributor")
         self.totals: dict[str, Counter[tuple[str, str]]] = {group: Counter() for group in groups}
-        self.growth: dict[str, Counter[tuple[str, str]]] = {group: Counter() for group in groups}
+        self.growth: dict[str, Counter[tuple[tuple[str, str], str]]] = {group: Counter() for group in groups}
+        # By "name", "definition" and "outdated", then by language and collection.
+        self.languages: dict[str, Counter[tuple[str, str]]] = {
+            name: Counter() for name in ("name", "definition", OUTDATED)
+        }
         # Ids as keys of dicts, which keep the order of changes.
-        self.definition_issues: dict[str, dict[str, None]] = {"undefined": {}, "placeholder": {}}
+        self.text_issues: dict[str, dict[str, None]] = {"undefined": {}, "placeholder": {}, OUTDATED: {}}
 
     def apply(self, change: Change, previous: Change | None) -> None:
         if previous is not None:
             self._count(previous, -1)
-            for record_ids in self.definition_issues.values():
+            for record_ids in self.text_issues.values():
                 record_ids.pop(change.record_id, None)
         record = self._count(change, 1)
-        if record is None or change.collection not in _CHECKED_COLLECTIONS or not record.collection.definition_field:
+        if record is None:
+            return
+        if any(text.is_outdated for text in list_language_texts(record)):
+            self.text_issues[OUTDATED][change.record_id] = None
+        if not _is_checked(record.collection) or not record.collection.definition_field:
             return
         if not record.definition.strip():
-            self.definition_issues["undefined"][change.record_id] = None
+            self.text_issues["undefined"][change.record_id] = None
         elif is_placeholder(record.definition):
-            self.definition_issues["placeholder"][change.record_id] = None
+            self.text_issues["placeholder"][change.record_id] = None
 
     def _count(self, change: Change, delta: int) -> Record | None:
         """Count a version of a record; return it, or None if it is not published."""
@@ -125,15 +179,20 @@ class _RunningCounts:
             return None
         fields = record.fields
         month = fields.get("event_stamp", "")[:_MONTH_CHARS]
+        class_id = fields.get("id_concept_class")
         for group, key in (
             ("collection", change.collection),
-            ("class", fields.get("id_concept_class")),
+            ("class", class_id and qualify_id(record.collection.vocabulary, class_id)),
             ("contributor", fields.get("id_user") or None),
         ):
             if key is not None:
                 self.totals[group][key, change.collection] += delta
                 if month:
-                    self.growth[group][key, month] += delta
+                    self.growth[group][(key, change.collection), month] += delta
+        for text in list_language_texts(record):
+            role = "name" if text.field == "name" else "definition"
+            for name in (role, OUTDATED) if text.is_outdated else (role,):
+                self.languages[name][text.lang, change.collection] += delta
         return record
 
 
@@ -164,7 +223,8 @@ class StatisticsCache:
         current = self._database.run_read(read_position)
         if self._statistics is not None and self._statistics.is_current_at(current):
             return
-        if self._position.epoch != current.epoch:
+        is_same_catalogue = (self._position.epoch, self._position.vocabularies) == (current.epoch, current.vocabularies)
+        if not is_same_catalogue:
             self._running_counts, self._hierarchy = _RunningCounts(), None
             self._position = current._replace(revision=0)
         has_changed = self._position.revision < current.revision
@@ -192,23 +252,18 @@ class StatisticsCache:
         orphans = dict.fromkeys(COLLECTIONS.hierarchies, _NO_IDS)
         root_ids = dict.fromkeys(COLLECTIONS.hierarchies, _NO_IDS)
         with self._database.read() as snapshot:
-            duplicates = hierarchy_queries.find_duplicate_names(snapshot, _CHECKED_COLLECTIONS, _MAX_LISTED)
+            checked = [name for name, collection in COLLECTIONS.items() if _is_checked(collection)]
+            duplicates = hierarchy_queries.find_duplicate_names(snapshot, checked, _MAX_LISTED)
             duplicate_ids = tuple(duplicate.id for duplicate in duplicates)
             cycle_members = _find_cycle_members(snapshot)
             for name, relation_types in COLLECTIONS.hierarchies.items():
                 if not self._running_counts.totals["collection"][name, name]:
                     continue
                 root_ids[name] = hierarchy_queries.find_roots(snapshot, name, relation_types, _MAX_LISTED)
-                if name in _EXPECTED_HIERARCHIES or root_ids[name].total or cycle_members[name]:
+                if _has_expected_hierarchy(name, relation_types[0]) or root_ids[name].total or cycle_members[name]:
                     orphans[name] = hierarchy_queries.find_orphans(snapshot, name, relation_types, _MAX_LISTED)
             position = read_position(snapshot)
-        issues = {
-            "repeated": IdSample(duplicate_ids, len(duplicate_ids)),
-            "apart": IdSample(
-                tuple(chain.from_iterable(sample.ids for sample in orphans.values())),
-                sum(sample.total for sample in orphans.values()),
-            ),
-        }
+        issues = {"repeated": IdSample(duplicate_ids, len(duplicate_ids)), "apart": _join_samples(orphans)}
         now = time.monotonic()
         is_small = position.revision <= _SMALL_REVISION
         self._refresh_due = now if is_small else now + _REFRESH_DELAY_FACTOR * (now - started_at)
@@ -218,16 +273,17 @@ class StatisticsCache:
 
     def _build(self, hierarchy: HierarchyStatistics) -> CatalogueStatistics:
         counts = self._running_counts
-        definition_issues = {
-            name: IdSample(tuple(record_ids), len(record_ids)) for name, record_ids in counts.definition_issues.items()
+        text_issues = {
+            name: IdSample(tuple(record_ids), len(record_ids)) for name, record_ids in counts.text_issues.items()
         }
         return CatalogueStatistics(
-            **vars(replace(hierarchy, issues={**definition_issues, **hierarchy.issues})),
+            **vars(replace(hierarchy, issues={**text_issues, **hierarchy.issues})),
             position=self._position,
             counts={collection: count for (collection, _), count in counts.totals["collection"].items()},
             classes=_to_nested(counts.totals["class"]),
             contributors=_to_nested(counts.totals["contributor"]),
-            growth={group: _to_nested(counter) for group, counter in counts.growth.items()},
+            languages={name: _to_nested(counter) for name, counter in counts.languages.items()},
+            growth_by_collection={group: _to_nested(counter) for group, counter in counts.growth.items()},
         )
 
 
@@ -250,8 +306,40 @@ def _load_previous(snapshot: Snapshot, changes: list[Change]) -> dict[str, Chang
     return revisions.find_versions(snapshot, version_keys)
 
 
-def _to_nested(counter: Counter[tuple[str, str]]) -> dict[str, dict[str, int]]:
-    nested: dict[str, dict[str, int]] = {}
+def _is_checked(collection: Collection) -> bool:
+    """Return whether gaps of a collection are listed: of main ones, and of those that v-alpha shows."""
+    return collection is not VOCABULARY and (not collection.is_auxiliary or bool(collection.valpha_field_names))
+
+
+def _has_expected_hierarchy(collection: str, type_name: str) -> bool:
+    """Return whether records of a collection belong into a hierarchy: v-alpha shows it."""
+    lists = COLLECTIONS[collection].relation_lists.values()
+    return any((type_name, "source") in item.paths for item in lists)
+
+
+def _join_samples(samples: Mapping[str, IdSample]) -> IdSample:
+    ids = tuple(chain.from_iterable(sample.ids for sample in samples.values()))
+    return IdSample(ids, sum(sample.total for sample in samples.values()))
+
+
+def _select_ids(sample: IdSample, slugs: set[str]) -> IdSample:
+    ids = tuple(record_id for record_id in sample.ids if split_id(record_id)[0] in slugs)
+    return IdSample(ids, len(ids))
+
+
+def _filter_keys(values: Mapping[str, ValueT], is_selected: Callable[[str], bool]) -> dict[str, ValueT]:
+    return {key: value for key, value in values.items() if is_selected(key)}
+
+
+def _filter_inner(
+    counts: Mapping[str, Mapping[str, int]], is_selected: Callable[[str], bool]
+) -> dict[str, Mapping[str, int]]:
+    filtered = {key: _filter_keys(inner, is_selected) for key, inner in counts.items()}
+    return {key: inner for key, inner in filtered.items() if inner}
+
+
+def _to_nested(counter: Counter[tuple[KeyT, str]]) -> dict[KeyT, dict[str, int]]:
+    nested: dict[KeyT, dict[str, int]] = {}
     for (key, subkey), count in counter.items():
         if count:
             nested.setdefault(key, {})[subkey] = count

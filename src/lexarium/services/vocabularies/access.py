@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from lexarium.domain import prefixes
 from lexarium.domain.account import Role
 from lexarium.domain.errors import FieldProblem, InvalidInput, LexariumError, NotFound
 from lexarium.domain.identifiers import qualify_id, split_id
 from lexarium.domain.schema.collections import COLLECTIONS, Collection
 from lexarium.domain.schema.relation_types import qualify_name
+from lexarium.domain.text.characters import find_control_char, find_unstorable_char
 from lexarium.domain.vocabulary import VOCABULARIES, Vocabulary, get_default_vocabulary
 from lexarium.services.access.permissions import Caller
 from lexarium.store import records, vocabularies
@@ -71,9 +73,11 @@ def find_record_id(snapshot: Snapshot, local_id: str, scope: ReadScope) -> str:
     An id means the record of the vocabulary that defines its prefix, else the only record with it. An alternative id
     gives way to a record of that id.
     """
-    candidates = [qualify_id(slug, local_id) for slug in scope.slugs]
+    # No id has such a character, and with one a client could name a record of another vocabulary.
+    is_no_id = find_control_char(local_id) or find_unstorable_char(local_id)
+    candidates = [] if is_no_id else [qualify_id(slug, local_id) for slug in scope.slugs]
     found = [record_id for record_id in candidates if record_id in records.find_existing_ids(snapshot, candidates)]
-    if not found:
+    if not found and candidates:
         found = vocabularies.find_by_alternative_ids(snapshot, [local_id]).get(local_id, [])
         found = [record_id for record_id in found if scope.includes(record_id)]
     if not found:
@@ -84,6 +88,32 @@ def find_record_id(snapshot: Snapshot, local_id: str, scope: ReadScope) -> str:
     if len(found) > 1:
         raise AmbiguousId(local_id, found)
     return found[0]
+
+
+def find_record_ids(snapshot: Snapshot, identifiers: Sequence[str], scope: ReadScope) -> dict[str, str]:
+    """Return the records that CURIEs and IRIs mean, as `find_record_id` does; unknown and ambiguous ones are left out.
+
+    A record is found by its CURIE where it has an IRI, and the other way round.
+    """
+    spellings = {identifier: _list_spellings(identifier) for identifier in identifiers}
+    names = sorted({name for group in spellings.values() for name in group if not find_control_char(name)})
+    existing = records.find_existing_ids(snapshot, [qualify_id(slug, name) for slug in scope.slugs for name in names])
+    alternatives = vocabularies.find_by_alternative_ids(snapshot, names)
+    found: dict[str, str] = {}
+    for identifier, group in spellings.items():
+        candidates = [qualify_id(slug, name) for name in group for slug in scope.slugs]
+        matching = [record_id for record_id in candidates if record_id in existing]
+        matching = matching or [item for name in group for item in alternatives.get(name, ()) if scope.includes(item)]
+        prefix = identifier.partition(":")[0]
+        defined = [item for item in matching if prefix in VOCABULARIES[split_id(item)[0]].defines]
+        if len(set(defined or matching)) == 1:
+            found[identifier] = (defined or matching)[0]
+    return found
+
+
+def _list_spellings(identifier: str) -> list[str]:
+    other = prefixes.expand(identifier) or prefixes.contract(identifier)
+    return [identifier, other] if other else [identifier]
 
 
 def find_collection(scope: ReadScope, local_name: str, parameter: str = "collection") -> Collection:

@@ -1,11 +1,14 @@
 """Jinja filters for numbers, dates, labels and URLs."""
 
 from datetime import UTC, datetime
-from urllib.parse import quote, urlencode
+from urllib.parse import parse_qsl, quote, urlencode
 
 from lexarium.domain.change import Action
-from lexarium.domain.schema.collections import COLLECTIONS
+from lexarium.domain.identifiers import MAIN_VOCABULARY, split_id
+from lexarium.domain.record import Record
+from lexarium.domain.schema.collections import get_collection
 from lexarium.domain.timestamps import format_timestamp, parse_timestamp
+from lexarium.domain.vocabulary import VOCABULARIES, get_default_vocabulary
 
 _ACTION_LABELS = {
     Action.CREATE: "added",
@@ -16,16 +19,25 @@ _ACTION_LABELS = {
 }
 # Labels of what forms and histories show besides the fields of a collection.
 _OTHER_LABELS = {"replaced_by": "to be used instead"}
+# Pages about one record, by name.
+_RECORD_PAGES = {
+    "edit": "/edit/{id}",
+    "relations": "/edit/{id}/relations",
+    "merge": "/merge/{id}",
+    "retire": "/retire/{id}",
+    "revert": "/revert/{id}",
+    "history": "/id/{id}/history",
+}
 
 
 def to_singular(collection: str) -> str:
     """Return the noun for one record of a collection."""
-    return COLLECTIONS[collection].label
+    return get_collection(collection).label
 
 
 def to_plural(collection: str) -> str:
     """Return the noun for several records of a collection."""
-    return COLLECTIONS[collection].plural
+    return get_collection(collection).plural
 
 
 def capitalize_first(text: str) -> str:
@@ -35,7 +47,7 @@ def capitalize_first(text: str) -> str:
 
 def field_label(field: str, collection: str = "") -> str:
     """Return the label of a field of a record or form, as the schema has it."""
-    slots = COLLECTIONS[collection].fields if collection else {}
+    slots = get_collection(collection).fields if collection else {}
     if field in slots:
         return slots[field].label
     return _OTHER_LABELS.get(field) or field.replace("_", " ")
@@ -85,10 +97,95 @@ def split_paragraphs(text: str) -> list[list[str]]:
 
 def record_path(record_id: str) -> str:
     """Return the path of a record's page."""
-    return "/id/" + quote(record_id, safe="")
+    slug, local_id = split_id(record_id)
+    return add_query("/id/" + quote(local_id, safe=""), vocabulary=_name_vocabulary(slug, local_id))
+
+
+def record_page(record_id: str, name: str) -> str:
+    """Return the path of another page about a record, such as `edit`.
+
+    An id with a slash is a parameter: servers and proxies do not keep `%2F` apart from `/`.
+    """
+    slug, local_id = split_id(record_id)
+    # Several vocabularies may have the id.
+    vocabulary = _name_vocabulary(slug, local_id) or (slug if len(VOCABULARIES) > 1 else None)
+    if "/" in local_id or local_id in (".", ".."):
+        return add_query(f"/{name}", id=local_id, vocabulary=vocabulary)
+    return add_query(_RECORD_PAGES[name].format(id=quote(local_id, safe="")), vocabulary=vocabulary)
+
+
+def list_record_routes(name: str) -> tuple[str, str]:
+    """Return the paths of the routes that `record_page` leads to."""
+    return _RECORD_PAGES[name], f"/{name}"
+
+
+def _name_vocabulary(slug: str, local_id: str) -> str | None:
+    """Return the vocabulary unless an id without one means the record there."""
+    prefix, colon, _ = local_id.partition(":")
+    definers = [item.slug for item in VOCABULARIES.values() if colon and prefix in item.defines and not item.is_removed]
+    return None if (definers or [MAIN_VOCABULARY]) == [slug] else slug
+
+
+def browse_path(collection: str, page: str = "", /, **parameters: object) -> str:
+    """Return the path of the list of a collection, or of a page below it, such as `tree`."""
+    path = f"/browse/{get_collection(collection).local_name}" + (f"/{page}" if page else "")
+    return add_query(path, vocabulary=get_other_vocabulary(collection), **parameters)
+
+
+def propose_path(collection: str, **parameters: object) -> str:
+    """Return the path of the form for a new record of a collection."""
+    path = f"/propose/{get_collection(collection).local_name}"
+    return add_query(path, vocabulary=get_other_vocabulary(collection), **parameters)
+
+
+def get_other_vocabulary(collection: str) -> str | None:
+    """Return the vocabulary of a collection, or None if paths need not name it."""
+    slug = get_collection(collection).vocabulary
+    return None if slug == get_default_vocabulary().slug else slug
+
+
+def vocabulary_title(slug: str) -> str:
+    """Return the title of a vocabulary."""
+    return VOCABULARIES[slug].title
+
+
+def get_slug(collection: str) -> str:
+    """Return the vocabulary of a collection."""
+    return get_collection(collection).vocabulary
+
+
+def get_record_slug(record_id: str) -> str:
+    """Return the vocabulary of a record."""
+    return split_id(record_id)[0]
+
+
+def local_name(collection: str) -> str:
+    """Return the name of a collection in its vocabulary."""
+    return get_collection(collection).local_name
+
+
+def api_path(record: Record, name: str = "") -> str:
+    """Return the path of a record in v1, or of something about it, such as `history`."""
+    collection, local_id = record.collection, record.local_id
+    is_only = collection.vocabulary == MAIN_VOCABULARY and len(VOCABULARIES) == 1
+    path = f"/api/v1/{collection.local_name}" if is_only else f"/api/v1/vocabularies/{collection.vocabulary}/records"
+    if name and "/" in local_id:
+        return add_query(f"{path}/{name}", id=local_id)
+    return f"{path}/{quote(local_id, safe='')}" + (f"/{name}" if name else "")
+
+
+def quote_path(text: str) -> str:
+    """Escape a text as a part of a path."""
+    return quote(text, safe="")
+
+
+def list_query(path: str) -> list[tuple[str, str]]:
+    """Return the parameters of a path with their values."""
+    return parse_qsl(path.partition("?")[2])
 
 
 def add_query(path: str, **parameters: object) -> str:
-    """Add the parameters that have a value to a path; `class_` becomes `class`."""
-    query = urlencode({name.rstrip("_"): value for name, value in parameters.items() if value not in (None, "", False)})
-    return f"{path}?{query}" if query else path
+    """Add the parameters that have a value to a path; `class_` becomes `class`, and a list several parameters."""
+    given = {name.rstrip("_"): value for name, value in parameters.items() if value not in (None, "", False, (), [])}
+    query = urlencode(given, doseq=True)
+    return f"{path}{'&' if '?' in path else '?'}{query}" if query else path

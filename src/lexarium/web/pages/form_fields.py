@@ -3,11 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from starlette.requests import Request
-
 from lexarium.domain.account import Role
 from lexarium.domain.errors import Conflict, FieldProblem, InvalidInput, LexariumError, NotFound, PermissionDenied
-from lexarium.domain.schema.collections import COLLECTIONS, Collection
+from lexarium.domain.identifiers import get_local_id, qualify_id, split_id
 from lexarium.domain.text.characters import find_unstorable_char
 from lexarium.web.http.problems import HTTPProblem
 
@@ -25,6 +23,12 @@ def get_text(fields: FormValues, name: str) -> str:
     """Return the text of a field, or an empty string."""
     value = fields.get(name, "")
     return value.replace("\r\n", "\n") if isinstance(value, str) else ""
+
+
+def qualify_sibling(record_id: str, local_id: str) -> str:
+    """Return the record of the same vocabulary that a form names by its id there, or an empty text."""
+    is_id = local_id and get_local_id(local_id) == local_id
+    return qualify_id(split_id(record_id)[0], local_id) if is_id else ""
 
 
 def get_int(fields: FormValues, name: str, max_digits: int = 9) -> int | None:
@@ -64,14 +68,6 @@ def get_filled(fields: FormValues, *names: str) -> dict[str, str]:
 def get_checked(fields: FormValues, name: str, choices: Iterable[str]) -> list[str]:
     """Return the choices whose checkbox is ticked."""
     return [choice for choice in choices if get_text(fields, f"{name}-{choice}")]
-
-
-def get_collection(request: Request) -> Collection:
-    """Return the collection that the path names; raise NotFound."""
-    name = request.path_params["collection"]
-    if name not in COLLECTIONS:
-        raise NotFound(f"There is no collection {name!r}; there are {', '.join(COLLECTIONS)}.")
-    return COLLECTIONS[name]
 
 
 def to_field_errors(error: LexariumError, default_field: str = "") -> dict[str, str]:

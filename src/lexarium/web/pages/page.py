@@ -7,6 +7,7 @@ and may raise any domain error.
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from functools import cached_property
 from inspect import iscoroutinefunction
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
@@ -17,12 +18,17 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from lexarium.domain.errors import IndexNotReady, StoreError, Unauthenticated
+from lexarium.domain.errors import IndexNotReady, InvalidInput, NotFound, StoreError, Unauthenticated
+from lexarium.domain.identifiers import split_id
+from lexarium.domain.languages import find_tag_problem, format_tag, parse_accept_language
+from lexarium.domain.schema.collections import Collection
 from lexarium.services.access.permissions import REQUIRED_ROLE, Caller, Permission
+from lexarium.services.vocabularies.access import ReadScope, find_collection, find_record_id, get_read_scope
 from lexarium.store.position import Snapshot
 from lexarium.store.transaction import Transaction
 from lexarium.web.http.problems import HTTPProblem
 from lexarium.web.http.request_body import read_fields
+from lexarium.web.http.uploads import UploadedForm, read_upload
 from lexarium.web.pages.filters import add_query
 from lexarium.web.pages.form_fields import FORM_ERRORS, FormValues, to_field_errors
 from lexarium.web.pages.site import NO_STORE, SIGN_IN_PATH, Site, accepts_html, get_path_and_query
@@ -45,8 +51,45 @@ class Page:
 
     @property
     def id(self) -> str:
-        """The id in the path."""
-        return str(self.request.path_params["id"])
+        """The id in the path, or else in the query; raise NotFound."""
+        given = self.request.path_params.get("id") or self.query.get("id") or self.query.get("iri")
+        if not given:
+            raise NotFound("The address does not name a record.")
+        return str(given)
+
+    @cached_property
+    def scope(self) -> ReadScope:
+        """The vocabularies that the page is about; raise NotFound. This reads the database: use it in a thread."""
+        chosen = [slug for slug in self.query.getlist("vocabulary") if slug]
+        return get_read_scope(self.site.get_caller(self.request), chosen)
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """The languages that the visitor wants, best first: that of `lang`, then those of the browser."""
+        chosen = [format_tag(tag) for tag in (self.query.get("lang"),) if tag and find_tag_problem(tag) is None]
+        return (*chosen, *parse_accept_language(self.request.headers.get("accept-language")))
+
+    @property
+    def collection(self) -> Collection:
+        """The collection that the path names; raise NotFound."""
+        name = self.request.path_params["collection"]
+        try:
+            return find_collection(self.scope, name)
+        except InvalidInput as error:
+            known = " ".join(problem.detail.replace("should be one of", "There are") for problem in error.problems)
+            raise NotFound(f"{error} {known}") from None
+
+    def find_record(self, snapshot: Snapshot) -> str:
+        """Return the record that the id in the path or in the query means; raise NotFound or AmbiguousId."""
+        return find_record_id(snapshot, self.id, self.scope)
+
+    def require(self, permission: Permission, record_id: str) -> None:
+        """Raise a 403 unless the caller may do something in the vocabulary of a record."""
+        self.require_in(permission, split_id(record_id)[0])
+
+    def require_in(self, permission: Permission, vocabulary: str) -> None:
+        """Raise a 403 unless the caller may do something in a vocabulary."""
+        _require_permission(self.caller, permission, vocabulary)
 
     @property
     def query(self) -> QueryParams:
@@ -157,6 +200,28 @@ class FormRoute:
         return await run_in_threadpool(self.form_page, page)
 
 
+@dataclass(frozen=True)
+class UploadRoute:
+    """Target of a form with files; the body is read only after the permission is checked."""
+
+    path: str
+    handler: Callable[[Page, UploadedForm], Response]
+    permission: Permission
+
+    def to_route(self, site: Site) -> Route:
+        """Build the Starlette route."""
+
+        async def endpoint(request: Request) -> Response:
+            page = Page(site, request)
+            require_same_origin(request)
+            if not await authorize_write(page, self.permission):
+                return redirect_to_sign_in(request)
+            async with read_upload(request, site.limits) as uploaded:
+                return await run_in_threadpool(self.handler, page, uploaded)
+
+        return Route(self.path, endpoint, methods=["POST"])
+
+
 def redirect(path: str, **parameters: object) -> Response:
     """Redirect after a form to a path with these query parameters."""
     return RedirectResponse(add_query(path, **parameters), 303)
@@ -198,9 +263,15 @@ def _can_resubmit(fields: FormValues) -> bool:
     return not any("password" in name for name in fields)
 
 
-def _require_permission(caller: Caller, permission: Permission) -> None:
-    if not caller.has_permission(permission):
-        reason = f"This is for people with the role {REQUIRED_ROLE[permission]}, and you have the role {caller.role}."
+def _require_permission(caller: Caller, permission: Permission, vocabulary: str | None = None) -> None:
+    """Raise a 403 unless the caller may do something in a vocabulary, or else in any; administration is of all."""
+    if vocabulary is not None or permission is Permission.ADMINISTER:
+        is_allowed = caller.has_permission(permission, vocabulary)
+    else:
+        is_allowed = caller.has_permission_anywhere(permission)
+    if not is_allowed:
+        role = caller.role if vocabulary is None else caller.get_role(vocabulary)
+        reason = f"This is for people with the role {REQUIRED_ROLE[permission]}, and you have the role {role}."
         raise HTTPProblem(403, f"{reason} Whoever keeps this catalogue can give you another.")
 
 

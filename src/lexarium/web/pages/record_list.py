@@ -1,11 +1,12 @@
 """Items of a record list."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from lexarium.domain.change import Change
 from lexarium.domain.record import Record
-from lexarium.services.records.class_colors import ColoredClass
+from lexarium.domain.translations import LanguageText, choose_text
+from lexarium.services.records.class_colors import ColoredClass, find_class
 from lexarium.services.records.lookup import find_names
 from lexarium.store.position import Snapshot
 
@@ -17,26 +18,37 @@ class RecordListItem:
     """A record in a list, with an excerpt of its definition."""
 
     record: Record
+    # In the language that suits the visitor best.
+    name: LanguageText
+    definition_lang: str
     class_: ColoredClass | None
     excerpt: str
     replacement_name: str | None
 
 
 def build_list_items(
-    snapshot: Snapshot, changes: Iterable[Change], classes: Mapping[str, ColoredClass]
+    snapshot: Snapshot,
+    changes: Iterable[Change],
+    classes: Mapping[str, ColoredClass],
+    languages: Sequence[str] = (),
 ) -> list[RecordListItem]:
     """Return the records that changes made, as list items."""
     listed = [change.to_record() for change in changes]
     names = find_names(snapshot, [record.replaced_by for record in listed if record.replaced_by])
-    return [
-        RecordListItem(
-            record,
-            classes.get(record.fields.get("id_concept_class", "")),
-            _truncate_text(record.definition),
-            names.get(record.replaced_by or ""),
+    items = []
+    for record in listed:
+        definition = choose_text(record, record.collection.definition_field or "", languages)
+        items.append(
+            RecordListItem(
+                record,
+                choose_text(record, "name", languages),
+                definition.lang,
+                find_class(classes, record),
+                _truncate_text(definition.text),
+                names.get(record.replaced_by or ""),
+            )
         )
-        for record in listed
-    ]
+    return items
 
 
 def _truncate_text(text: str) -> str:

@@ -1,7 +1,7 @@
 """Render templates as responses."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -12,20 +12,23 @@ from starlette.responses import Response
 from lexarium import __version__
 from lexarium.domain.change import Action
 from lexarium.domain.errors import StoreError, Unauthenticated
-from lexarium.domain.schema.collections import COLLECTIONS
+from lexarium.domain.identifiers import MAIN_VOCABULARY, get_local_id
+from lexarium.domain.schema.collections import COLLECTIONS, CONCEPT_CLASS
 from lexarium.domain.text.nouns import add_article
 from lexarium.domain.text.numbers import format_count
-from lexarium.domain.vocabulary import Vocabulary
+from lexarium.domain.vocabulary import VOCABULARIES, Vocabulary
 from lexarium.services.access.authentication import Authenticator
 from lexarium.services.access.passwords import MIN_LENGTH
 from lexarium.services.access.permissions import Caller, Permission
-from lexarium.services.curation.proposals import count_open
+from lexarium.services.curation.proposals import count_open, list_curated
 from lexarium.services.records.class_colors import ClassCache, ColoredClass
 from lexarium.services.records.statement_view import find_link
 from lexarium.services.records.statistics import QUALITY_ISSUES, StatisticsCache
 from lexarium.services.search.annotator_cache import AnnotatorCache
 from lexarium.services.search.record_search import RecordSearch
 from lexarium.services.transfer.uploads import UploadManager
+from lexarium.services.vocabularies.access import get_read_scope
+from lexarium.services.vocabularies.head_records import list_vocabularies
 from lexarium.settings import Settings
 from lexarium.store.database import Database
 from lexarium.store.position import Snapshot
@@ -66,13 +69,23 @@ def get_templates() -> Environment:
         filters.to_plural,
         filters.to_singular,
         filters.capitalize_first,
+        filters.vocabulary_title,
     )
-    others = (filters.format_number, filters.record_path, filters.split_paragraphs, add_article, find_link)
-    environment.filters |= {function.__name__: function for function in (*dates, *labels, *others)}
+    paths = (
+        filters.api_path,
+        filters.browse_path,
+        filters.list_query,
+        filters.propose_path,
+        filters.quote_path,
+        filters.record_page,
+        filters.record_path,
+    )
+    names = (filters.get_record_slug, filters.get_slug, filters.local_name, get_local_id)
+    others = (filters.format_number, filters.split_paragraphs, add_article, find_link)
+    environment.filters |= {function.__name__: function for function in (*dates, *labels, *paths, *names, *others)}
     environment.globals |= {
         "action_choices": [(action.value, filters.action_label(action)) for action in Action],
         "add_query": filters.add_query,
-        "collection_choices": [(name, filters.to_plural(name)) for name in COLLECTIONS],
         "collections": COLLECTIONS,
         "format_count": format_count,
         "min_password_length": MIN_LENGTH,
@@ -88,7 +101,13 @@ class SignedInUser:
     """The signed-in user, and for curators the number of open proposals, as shown in the page header."""
 
     name: str
+    # In the vocabulary of the page, or else in any.
     can_publish: bool
+    can_propose: bool
+    # In any vocabulary.
+    can_review: bool
+    # In all of them.
+    can_import: bool
     can_administer: bool
     pending_count: int = 0
 
@@ -132,9 +151,22 @@ class Site:
         caller: Caller | None = request.state.caller
         return caller
 
-    def list_classes(self, snapshot: Snapshot) -> list[ColoredClass]:
-        """Return the published classes by name."""
-        return sorted(self.class_cache.get(snapshot).values(), key=lambda item: item.name.casefold())
+    def list_classes(self, snapshot: Snapshot, collection: str = CONCEPT_CLASS.name) -> list[ColoredClass]:
+        """Return the published classes of a collection of classes, by name."""
+        classes = [item for item in self.class_cache.get(snapshot).values() if item.collection == collection]
+        return sorted(classes, key=lambda item: item.name.casefold())
+
+    def list_described(self, slugs: Iterable[str]) -> list[Vocabulary]:
+        """Return vocabularies, the default one first, then by title.
+
+        The settings describe the main one as long as it has no description of its own.
+        """
+        is_plain = VOCABULARIES[MAIN_VOCABULARY] == Vocabulary()
+        return [
+            self.vocabulary if is_plain and item.slug == MAIN_VOCABULARY else item
+            for item in list_vocabularies()
+            if item.slug in slugs
+        ]
 
     def render(
         self,
@@ -145,8 +177,18 @@ class Site:
         headers: Mapping[str, str] | None = None,
     ) -> Response:
         """Render a page with the signed-in user in its header. This takes milliseconds: call it in a thread."""
-        user = self._load_user(request)
-        page_context = {"user": user, "current_url": get_path_and_query(request), **context}
+        user = self._load_user(request, context.get("permission_slug"))
+        readable = self._list_readable(request)
+        page_context = {
+            "user": user,
+            "current_url": get_path_and_query(request),
+            "readable": readable,
+            "has_several": len(readable) > 1,
+            **({"vocabulary": readable[0]} if len(readable) == 1 else {}),
+            "chosen_vocabulary": _find_chosen(request, readable),
+            "collection_choices": _list_collection_choices(readable),
+            **context,
+        }
         private_headers = {} if user is None else {"cache-control": "private, no-store"}
         body = self.render_body(template, page_context, request.url.path, get_base_url(request))
         response = self._to_response(request, body, status, {**(headers or {}), **private_headers})
@@ -154,19 +196,38 @@ class Site:
             session.clear_session_cookie(request, response)
         return response
 
-    def _load_user(self, request: Request) -> SignedInUser | None:
+    def _load_user(self, request: Request, slug: str | None) -> SignedInUser | None:
         try:
             caller = self.get_caller(request)
             if caller is None:
                 return None
-            can_publish, can_administer = map(caller.has_permission, (Permission.PUBLISH, Permission.ADMINISTER))
-            if not can_publish:
-                return SignedInUser(caller.account.name, can_publish, can_administer)
+            publish, propose = Permission.PUBLISH, Permission.PROPOSE
+            can_review = caller.has_permission_anywhere(publish)
+            curated = list_curated(caller, get_read_scope(caller))
+            user = SignedInUser(
+                caller.account.name,
+                can_publish=can_review if slug is None else caller.has_permission(publish, slug),
+                can_propose=caller.has_permission_anywhere(propose)
+                if slug is None
+                else caller.has_permission(propose, slug),
+                can_review=can_review,
+                can_import=caller.has_permission(publish),
+                can_administer=caller.has_permission(Permission.ADMINISTER),
+            )
+            if not can_review:
+                return user
             with self.database.read() as snapshot:
-                pending_count = count_open(snapshot, _MAX_PENDING_COUNT)
-            return SignedInUser(caller.account.name, can_publish, can_administer, pending_count)
+                return replace(user, pending_count=count_open(snapshot, _MAX_PENDING_COUNT, curated))
         except StoreError:  # The page itself may not need the database.
             return None
+
+    def _list_readable(self, request: Request) -> list[Vocabulary]:
+        """Return the vocabularies that a visitor may read, the default one first, then by title."""
+        try:
+            readable = get_read_scope(self.get_caller(request)).slugs
+        except StoreError:
+            readable = get_read_scope(None).slugs
+        return self.list_described(readable)
 
     def render_body(self, template: str, context: Mapping[str, Any], current_path: str, base_url: str) -> bytes:
         """Render a template; `base_url` is the site's address as the client knows it."""
@@ -177,6 +238,10 @@ class Site:
             "q": "",
             "user": None,
             "current_url": current_path,
+            "readable": (),
+            "has_several": False,
+            "chosen_vocabulary": None,
+            "collection_choices": (),
         }
         return get_templates().get_template(template).render({**defaults, **context}).encode(errors="replace")
 
@@ -206,6 +271,21 @@ class Site:
         return self.render(
             request, template, {"error": description, **(context or {})}, description.status, error_headers
         )
+
+
+def _find_chosen(request: Request, readable: Iterable[Vocabulary]) -> str | None:
+    """Return the vocabulary that a request names, if it names one only."""
+    chosen = [slug for slug in request.query_params.getlist("vocabulary") if slug]
+    return chosen[0] if len(chosen) == 1 and chosen[0] in [item.slug for item in readable] else None
+
+
+def _list_collection_choices(readable: Iterable[Vocabulary]) -> list[tuple[str, str]]:
+    """Return the collections of vocabularies to choose from: names there, and nouns for several records."""
+    choices: dict[str, str] = {}
+    for vocabulary in readable:
+        for name in COLLECTIONS.list_names(vocabulary.slug):
+            choices.setdefault(COLLECTIONS[name].local_name, COLLECTIONS[name].plural)
+    return list(choices.items())
 
 
 def get_path_and_query(request: Request) -> str:

@@ -3,9 +3,11 @@
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
+from lexarium.domain.account import Role
 from lexarium.services.access import accounts, passwords
 from lexarium.services.access.permissions import Permission
 from lexarium.services.access.tokens import list_tokens_page
+from lexarium.services.vocabularies.head_records import get_vocabulary, list_vocabularies
 from lexarium.web.pages.form_fields import ROLE_CHOICES, get_filled, get_text
 from lexarium.web.pages.page import FormRoute, Page, PageRoute, redirect
 from lexarium.web.request_models import NewUser, UserChange, parse_model
@@ -44,6 +46,7 @@ def show_account(page: Page) -> Response:
             "summary": summary,
             "tokens": list_tokens_page(snapshot, None, _PAGE_SIZE, account_id=page.id),
             "roles": ROLE_CHOICES,
+            "vocabularies": list_vocabularies(),
             "is_own": page.caller.account.id == page.id,
         }
     return page.render("account.html", context)
@@ -53,6 +56,14 @@ def change_role(page: Page) -> Response:
     """Change the role of an account."""
     change = parse_model(UserChange, {"role": get_text(page.fields, "role")}, "The account cannot be changed so.")
     page.write(accounts.update_account, page.id, change.role)
+    return redirect(f"{_PATH}/{page.id}", did="role")
+
+
+def change_vocabulary_role(page: Page) -> Response:
+    """Change the role of an account in one vocabulary."""
+    change = parse_model(UserChange, {"role": get_text(page.fields, "role")}, "The account cannot be changed so.")
+    vocabulary = get_vocabulary(get_text(page.fields, "vocabulary"))
+    page.write(accounts.set_vocabulary_role, page.id, vocabulary.slug, change.role or Role.NONE)
     return redirect(f"{_PATH}/{page.id}", did="role")
 
 
@@ -82,6 +93,7 @@ ROUTES = (
     FormRoute(_PATH, add, Permission.ADMINISTER, list_accounts, "name"),
     PageRoute(_DETAIL_PATH, show_account, Permission.ADMINISTER),
     FormRoute(f"{_DETAIL_PATH}/role", change_role, Permission.ADMINISTER, show_account, "role"),
+    FormRoute(f"{_DETAIL_PATH}/vocabulary", change_vocabulary_role, Permission.ADMINISTER, show_account, "vocabulary"),
     FormRoute(f"{_DETAIL_PATH}/password", set_password, Permission.ADMINISTER, show_account, "password"),
     PageRoute(f"{_DETAIL_PATH}/erase", confirm_erase, Permission.ADMINISTER),
     FormRoute(f"{_DETAIL_PATH}/erase", erase, Permission.ADMINISTER, confirm_erase),

@@ -11,6 +11,7 @@ from starlette.responses import Response
 from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.formats.tables.cells import format_csv
 from lexarium.search.annotator import Annotator, Mention
+from lexarium.services.records.class_colors import find_class
 from lexarium.services.search.properties import load_entities
 from lexarium.services.serializers import iter_annotations
 from lexarium.web.annotator import get_annotator
@@ -22,7 +23,7 @@ _CSV_COLUMNS = ("start", "end", "text", "id", "name", "collection")
 
 def show_form(page: Page) -> Response:
     """Show an empty form."""
-    context = {"text": "", "segments": None, "collections_searched": COLLECTIONS.searched}
+    context = {"text": "", "segments": None, "labels_searched": _list_labels(page)}
     return page.render("annotate.html", context)
 
 
@@ -35,7 +36,7 @@ async def annotate(page: Page) -> Response:
 
 def _render_result(page: Page, annotator: Annotator) -> Response:
     text = str(page.fields.get("text", "")).replace("\r\n", "\n")
-    batches = annotator.find_mentions([text], COLLECTIONS.searched)
+    batches = annotator.find_mentions([text], page.scope.searched_collections)
     mentions = list(islice(chain.from_iterable(batches), _MAX_MENTIONS))
     output_format = page.fields.get("format")
     if output_format == "csv":
@@ -49,9 +50,7 @@ def _render_result(page: Page, annotator: Annotator) -> Response:
     with page.read() as snapshot:
         entities = load_entities(snapshot, list(terms), with_related=False)
         classes = page.site.class_cache.get(snapshot)
-    class_by_term = {
-        term_id: classes.get(entity.record.fields.get("id_concept_class", "")) for term_id, entity in entities.items()
-    }
+    class_by_term = {term_id: find_class(classes, entity.record) for term_id, entity in entities.items()}
     counts = Counter(term.id for mention in mentions for term in mention.terms)
     context = {
         "text": text,
@@ -60,9 +59,14 @@ def _render_result(page: Page, annotator: Annotator) -> Response:
         "mentions": len(mentions),
         "classes": class_by_term,
         "truncated": len(mentions) == _MAX_MENTIONS,
-        "collections_searched": COLLECTIONS.searched,
+        "labels_searched": _list_labels(page),
     }
     return page.render("annotate.html", context)
+
+
+def _list_labels(page: Page) -> list[str]:
+    """Return the nouns for the records that are looked for."""
+    return list(dict.fromkeys(COLLECTIONS[name].plural for name in page.scope.searched_collections))
 
 
 def _split_text(text: str, mentions: Sequence[Mention]) -> Iterator[tuple[str, Mention | None]]:

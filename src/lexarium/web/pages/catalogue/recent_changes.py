@@ -7,7 +7,7 @@ from lexarium.services.access.permissions import Permission
 from lexarium.services.records import activity
 from lexarium.services.records.catalogue_state import get_position
 from lexarium.services.transfer import import_undo
-from lexarium.web.pages.form_fields import get_int
+from lexarium.web.pages.form_fields import get_int, split_page
 from lexarium.web.pages.page import FormRoute, Page, PageRoute, redirect
 
 _PATH = "/changes"
@@ -23,13 +23,14 @@ def show_changes(page: Page) -> Response:
         revision = get_position(snapshot).revision
         bounds = (last_seq, None if before_seq is None else before_seq - 1)
         newest_seq = min([revision, *(bound for bound in bounds if bound is not None)])
-        entries = activity.list_activity(snapshot, newest_seq, _PAGE_SIZE, after_seq or 0)
+        collections = page.scope.collections
+        found = activity.list_activity(snapshot, newest_seq, _PAGE_SIZE + 1, after_seq or 0, collections)
+        entries, last = split_page(found, _PAGE_SIZE)
         is_reverted = bool(entries) and entries[0].change.action == Action.REVERT
         has_range = after_seq is not None and last_seq is not None
         can_undo = (
             has_range and not is_reverted and import_undo.is_single_import(snapshot, after_seq or 0, last_seq or 0)
         )
-    oldest_seq = entries[-1].change.seq if entries else 1
     context = {
         "changes": entries,
         "since": after_seq,
@@ -38,7 +39,8 @@ def show_changes(page: Page) -> Response:
         "can_undo": can_undo,
         "max_undo": import_undo.MAX_CHANGES,
         "undone": bool(query.get("undone")) and is_reverted,
-        "before": oldest_seq if oldest_seq > (after_seq or 0) + 1 else None,
+        "before": last and last.change.seq,
+        "slugs": page.scope.slugs if page.scope.is_chosen else (),
     }
     return page.render("changes.html", context, error_status=409)
 

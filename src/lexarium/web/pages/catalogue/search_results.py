@@ -1,6 +1,7 @@
 """Search results with filters."""
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -9,11 +10,14 @@ from starlette.responses import Response
 from lexarium.domain.identifiers import has_prefix
 from lexarium.domain.record import RecordState
 from lexarium.domain.schema.collections import COLLECTIONS, CONCEPT_CLASS
+from lexarium.domain.vocabulary import get_default_vocabulary
 from lexarium.search.ranking import TextSpan
 from lexarium.services.records.catalogue_state import get_position
 from lexarium.services.records.class_colors import ColoredClass
 from lexarium.services.records.lookup import find_latest_changes
 from lexarium.services.search.record_search import MAX_DEPTH, RecordHit, RecordSearch, SearchQuery, SearchResult
+from lexarium.services.vocabularies.access import ReadScope, list_collections
+from lexarium.web.pages.filters import propose_path
 from lexarium.web.pages.form_fields import get_int
 from lexarium.web.pages.page import Page, PageRoute
 from lexarium.web.pages.record_list import build_list_items
@@ -23,12 +27,18 @@ _PAGE_SIZE = 20
 
 def show_results(page: Page) -> Response:
     """Show a page of results, best first."""
-    params = page.query
+    params, scope = page.query, page.scope
     text = params.get("q", "").strip()
-    collection, class_param = params.get("collection"), params.get("class", "")
+    local_name, class_param = params.get("collection"), params.get("class", "")
+    collections = list_collections(scope, [local_name]) if local_name else ()
     with page.read() as snapshot:
         classes = page.site.class_cache.get(snapshot)
         counts = page.site.database.counts.count_at(snapshot, get_position(snapshot).revision)
+    # The index finds those of the main vocabulary only.
+    is_filter = scope.includes(CONCEPT_CLASS.vocabulary)
+    classes = {
+        class_id: item for class_id, item in classes.items() if is_filter and item.collection == CONCEPT_CLASS.name
+    }
     class_id = _resolve_class_id(classes, class_param)
     offset, include_unpublished = get_int(params, "offset", 5) or 0, bool(params.get("gone"))
     context: dict[str, Any] = {
@@ -36,12 +46,15 @@ def show_results(page: Page) -> Response:
         "rows": [],
         "result": None,
         "include_unpublished": include_unpublished,
-        "collection": collection if collection in COLLECTIONS else None,
-        "auxiliary": [
-            name for name, item in COLLECTIONS.items() if item.is_auxiliary and counts[name, RecordState.PUBLISHED]
-        ],
-        "searched": COLLECTIONS.searched,
-        "unknown_collection": collection if collection not in COLLECTIONS else None,
+        "collection": local_name if collections else None,
+        "collection_label": COLLECTIONS[collections[0]].plural if collections else "",
+        "auxiliary": _group_names(
+            name for name in scope.collections if COLLECTIONS[name].is_auxiliary and counts[name, RecordState.PUBLISHED]
+        ),
+        "searched": _group_names(scope.searched_collections),
+        "unknown_collection": None if collections else local_name,
+        "slugs": scope.slugs if scope.is_chosen else (),
+        "missing_path": _get_missing_path(scope, collections, text),
         "class_id": class_id,
         "unknown_class": class_param if class_id not in classes else None,
         "offset": offset,
@@ -49,15 +62,20 @@ def show_results(page: Page) -> Response:
     if text:
         query = SearchQuery(text, limit=_PAGE_SIZE, offset=min(offset, MAX_DEPTH - _PAGE_SIZE), class_ref=class_id)
         query = replace(query, states=tuple(RecordState)) if include_unpublished else query
-        query = replace(query, collections=(context["collection"],)) if context["collection"] else query
-        result, facets = _search_with_facets(page.site.record_search, query)
+        query = replace(query, collections=collections or _limit_collections(scope))
+        result, facets = _search_with_facets(page.site.record_search, query, _limit_collections(scope))
         with page.read() as snapshot:
             changes = find_latest_changes(snapshot, [hit.id for hit in result.hits])
-            hits = [hit for hit in result.hits if hit.id in changes]
-            items = build_list_items(snapshot, [changes[hit.id] for hit in hits], classes)
+            hits = [hit for hit in result.hits if hit.id in changes and scope.includes(hit.id)]
+            items = build_list_items(snapshot, [changes[hit.id] for hit in hits], classes, page.languages)
         context |= {
             "result": result,
-            "facets": facets,
+            "facets": {
+                "vocabulary": _sum_by(facets["collection"], lambda name: COLLECTIONS[name].vocabulary),
+                "collection": _sum_by(facets["collection"], lambda name: COLLECTIONS[name].local_name),
+                "class": facets["class"],
+            },
+            "collection_labels": {COLLECTIONS[name].local_name: COLLECTIONS[name].plural for name in scope.collections},
             "classes": classes,
             "class": classes.get(class_id or ""),
             "rows": [(hit, item, list(_split_highlights(hit))) for hit, item in zip(hits, items, strict=True)],
@@ -73,12 +91,40 @@ def _resolve_class_id(classes: Mapping[str, ColoredClass], class_ref: str) -> st
     return next(matching_ids, class_ref if has_prefix(class_ref, CONCEPT_CLASS.id_prefixes) else None)
 
 
+def _get_missing_path(scope: ReadScope, collections: Sequence[str], text: str) -> str:
+    """Return the path of the form for a record of which nothing was found."""
+    default = sorted(scope.slugs, key=lambda slug: slug != get_default_vocabulary().slug)
+    main = [name for slug in default for name in COLLECTIONS.list_names(slug) if not COLLECTIONS[name].is_auxiliary]
+    return propose_path((*collections, *main)[0], name=text) if collections or main else "/propose"
+
+
+def _limit_collections(scope: ReadScope) -> tuple[str, ...]:
+    """Return the collections to search by default; none, which means all, if the scope has all vocabularies."""
+    return () if set(COLLECTIONS) == set(scope.collections) else scope.searched_collections
+
+
+def _group_names(names: Iterable[str]) -> dict[str, str]:
+    """Return the nouns for several records, by the name of a collection in its vocabulary."""
+    return {COLLECTIONS[name].local_name: COLLECTIONS[name].plural for name in names}
+
+
+def _sum_by(counts: Mapping[str, int], get_key: Callable[[str], str]) -> dict[str, int]:
+    sums: Counter[str] = Counter()
+    for name, count in counts.items():
+        if name in COLLECTIONS:
+            sums[get_key(name)] += count
+    return dict(sums)
+
+
 def _search_with_facets(
-    record_search: RecordSearch, query: SearchQuery
+    record_search: RecordSearch, query: SearchQuery, all_collections: tuple[str, ...]
 ) -> tuple[SearchResult, dict[str, dict[str, int]]]:
     """Return the result and, for each filter, the number of hits with each other value of it."""
     result, first_page = record_search.search(query), replace(query, offset=0)
-    alternatives = {"collection": replace(first_page, collections=()), "class": replace(first_page, class_ref=None)}
+    alternatives = {
+        "collection": replace(first_page, collections=all_collections),
+        "class": replace(first_page, class_ref=None),
+    }
     narrowed = {name: alternative for name, alternative in alternatives.items() if alternative != first_page}
     facets_by_filter = dict(zip(narrowed, record_search.count_facets([*narrowed.values()]), strict=True))
     return result, {name: facets_by_filter.get(name, result.facets).get(name, {}) for name in alternatives}

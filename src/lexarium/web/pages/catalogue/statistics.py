@@ -1,6 +1,7 @@
 """Statistics and lists of quality issues."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from starlette.responses import Response
@@ -8,10 +9,12 @@ from starlette.responses import Response
 from lexarium.domain.errors import NotFound
 from lexarium.domain.record import RecordState
 from lexarium.domain.schema.collections import COLLECTIONS
+from lexarium.domain.vocabulary import Vocabulary
 from lexarium.services.records.activity import get_account_names
 from lexarium.services.records.catalogue_state import get_position
 from lexarium.services.records.lookup import find_latest_changes
-from lexarium.services.records.statistics import QUALITY_ISSUES, CatalogueStatistics
+from lexarium.services.records.statistics import OUTDATED, OUTDATED_LABEL, QUALITY_ISSUES, CatalogueStatistics
+from lexarium.services.vocabularies.access import list_collections
 from lexarium.store.position import Snapshot
 from lexarium.web.pages.charts.area_chart import build_chart
 from lexarium.web.pages.collection_counts import split_counts
@@ -33,8 +36,13 @@ def show_statistics(page: Page) -> Response:
     grouping = page.query.get("by", "")
     grouping = grouping if grouping in _GROUPINGS else _GROUPINGS[0]
     with page.read() as snapshot:
-        statistics = page.site.statistics_cache.get(get_position(snapshot))
-        context: dict[str, Any] = {"statistics": statistics, "by": grouping, "groupings": _GROUPINGS}
+        statistics = _load_statistics(page, snapshot)
+        context: dict[str, Any] = {
+            "statistics": statistics,
+            "by": grouping,
+            "groupings": _GROUPINGS,
+            "slugs": page.scope.slugs if page.scope.is_chosen else (),
+        }
         if statistics is not None:
             context |= _build_context(page, snapshot, statistics, grouping)
     return page.render("statistics.html", context)
@@ -43,18 +51,20 @@ def show_statistics(page: Page) -> Response:
 def show_issue(page: Page) -> Response:
     """Show a page of the records with one quality issue."""
     issue = page.request.path_params["kind"]
-    if issue not in QUALITY_ISSUES:
+    if issue not in (*QUALITY_ISSUES, OUTDATED):
         raise NotFound(f"There is no such list; there are {', '.join(QUALITY_ISSUES)}.")
-    collection, offset = page.query.get("collection"), get_int(page.query, "offset") or 0
+    collection, offset = _get_collection_name(page), get_int(page.query, "offset") or 0
     with page.read() as snapshot:
-        statistics = page.site.statistics_cache.get(get_position(snapshot))
+        statistics = _load_statistics(page, snapshot)
         ids, total = ((), 0) if statistics is None else statistics.get_issue(issue, collection)
         page_ids, end = ids[offset : offset + _PAGE_SIZE], offset + _PAGE_SIZE
         changes = find_latest_changes(snapshot, page_ids)
         shown_changes = [changes[record_id] for record_id in page_ids if record_id in changes]
-        items = build_list_items(snapshot, shown_changes, page.site.class_cache.get(snapshot))
+        items = build_list_items(snapshot, shown_changes, page.site.class_cache.get(snapshot), page.languages)
     context = {
         "issue": issue,
+        "issues": _list_issues(statistics),
+        "slugs": page.scope.slugs if page.scope.is_chosen else (),
         "statistics": statistics,
         # Records may have been retired since the statistics were computed.
         "rows": [item for item in items if item.record.state == RecordState.PUBLISHED],
@@ -65,6 +75,23 @@ def show_issue(page: Page) -> Response:
         "previous": max(0, offset - _PAGE_SIZE) if offset else None,
     }
     return page.render("quality_issue.html", context)
+
+
+def _load_statistics(page: Page, snapshot: Snapshot) -> CatalogueStatistics | None:
+    """Return the statistics of the vocabularies that a page is about."""
+    statistics = page.site.statistics_cache.get(get_position(snapshot))
+    return None if statistics is None else statistics.select(page.scope.collections)
+
+
+def _list_issues(statistics: CatalogueStatistics | None) -> dict[str, str]:
+    """Return the labels of quality issues. Translations are listed only where there are outdated ones."""
+    has_outdated = statistics is not None and statistics.issues[OUTDATED].total
+    return {**QUALITY_ISSUES, OUTDATED: OUTDATED_LABEL} if has_outdated else QUALITY_ISSUES
+
+
+def _get_collection_name(page: Page) -> str | None:
+    name = page.query.get("collection")
+    return next(iter(list_collections(page.scope, [name])), None) if name else None
 
 
 def _build_context(page: Page, snapshot: Snapshot, statistics: CatalogueStatistics, grouping: str) -> dict[str, Any]:
@@ -80,7 +107,7 @@ def _build_context(page: Page, snapshot: Snapshot, statistics: CatalogueStatisti
     growth = {key: counts for key, counts in statistics.growth[grouping].items() if key}
     area_chart = build_chart(growth, shown_keys, _OTHERS)
     labels = {
-        "collection": {name: to_singular(name) for name in COLLECTIONS},
+        "collection": {name: _label_collection(page, name) for name in page.scope.collections},
         "class": {class_id: item.name for class_id, item in classes.items()},
         "contributor": names,
     }[grouping]
@@ -95,8 +122,46 @@ def _build_context(page: Page, snapshot: Snapshot, statistics: CatalogueStatisti
         "classes": [(classes.get(class_id), class_id, class_totals[class_id]) for class_id in class_ids[:_MAX_CLASSES]],
         "contributors": [(names[owner_id], contributor_totals[owner_id]) for owner_id in owner_ids[:_MAX_CONTRIBUTORS]],
         "contributor_count": len(owner_ids),
-        **split_counts(statistics.counts),
+        "issues": _list_issues(statistics),
+        "translations": [
+            table
+            for vocabulary in page.site.list_described(page.scope.slugs)
+            if (table := _build_translation_table(vocabulary, statistics)).languages
+        ],
+        **split_counts(statistics.counts, page.scope.collections),
     }
+
+
+def _label_collection(page: Page, name: str) -> str:
+    has_several = len(page.scope.slugs) > 1
+    return f"{to_singular(name)} ({COLLECTIONS[name].vocabulary})" if has_several else to_singular(name)
+
+
+@dataclass(frozen=True)
+class TranslationTable:
+    """What of a vocabulary is translated: numbers by language, the default one first."""
+
+    vocabulary: Vocabulary
+    total: int
+    # Language, records with a name, with a definition, and with an outdated text in it.
+    languages: list[tuple[str, int, int, int]]
+
+
+def _build_translation_table(vocabulary: Vocabulary, statistics: CatalogueStatistics) -> TranslationTable:
+    names = [name for name in COLLECTIONS.list_names(vocabulary.slug) if not COLLECTIONS[name].is_auxiliary]
+
+    def count(role: str, language: str) -> int:
+        counts = statistics.languages[role].get(language, {})
+        return sum(counts.get(name, 0) for name in names)
+
+    languages = {language for role in ("name", "definition") for language in statistics.languages[role]}
+    rows = [
+        (language, count("name", language), count("definition", language), count(OUTDATED, language))
+        for language in languages
+    ]
+    shown = sorted((row for row in rows if any(row[1:])), key=lambda row: (row[0] != vocabulary.language, row[0]))
+    total = sum(statistics.counts.get(name, 0) for name in names)
+    return TranslationTable(vocabulary, total, shown if {row[0] for row in shown} - {vocabulary.language} else [])
 
 
 def _sort_collections(counts: Mapping[str, int]) -> list[str]:

@@ -6,21 +6,29 @@ from typing import Any
 from starlette.responses import Response
 
 from lexarium.domain.errors import InvalidInput, NotFound, QuotaExceeded
-from lexarium.domain.record import Relation
+from lexarium.domain.record import Record, Relation
 from lexarium.domain.schema.collections import RELATION_TYPES
 from lexarium.domain.schema.relation_types import RelationType
 from lexarium.services.access.permissions import Permission
 from lexarium.services.curation import submissions
-from lexarium.services.records.detail import sort_relation_types
+from lexarium.services.records.detail import find_elsewhere, sort_relation_types
 from lexarium.services.records.lookup import find_names, get_published
+from lexarium.services.records.statement_view import ShownValue
+from lexarium.services.vocabularies.access import get_read_scope
 from lexarium.store.position import Snapshot
 from lexarium.store.transaction import Transaction
 from lexarium.web.pages.curation import revert
 from lexarium.web.pages.curation.record_picker import find_choices, prepend_selected
-from lexarium.web.pages.form_fields import get_int, get_required_version, get_text, to_field_errors
+from lexarium.web.pages.filters import list_record_routes, record_page
+from lexarium.web.pages.form_fields import (
+    get_int,
+    get_required_version,
+    get_text,
+    qualify_sibling,
+    to_field_errors,
+)
 from lexarium.web.pages.page import FormRoute, Page, PageRoute
 
-_PATH = "/edit/{id}/relations"
 _ADD, _MAP = "add", "map"
 _INPUT_BY_ACTION = {_ADD: "target", _MAP: "outside"}
 _REQUIRED_MESSAGES = {
@@ -33,23 +41,28 @@ def show_form(page: Page) -> Response:
     """Show the relations of a record, and forms to add one."""
     values = {name: get_text(page.fields, name) for name in ("q", "target", "mapping", "outside", "relation")}
     with page.read() as snapshot:
-        current = get_published(snapshot, None, page.id)
+        record_id = page.find_record(snapshot)
+        page.require(Permission.PROPOSE, record_id)
+        current = get_published(snapshot, None, record_id)
         types = current.record.collection.relation_types
         internal_types = {name: types[name] for name in sort_relation_types(types) if not types[name].is_mapping}
         selected_type = internal_types.get(values["relation"]) or next(iter(internal_types.values()), None)
         targets = selected_type.targets[current.record.collection.name] if selected_type else ()
-        choices = find_choices(page.site, values["q"], targets, page.id) if targets else []
+        choices = find_choices(page.site, values["q"], targets, record_id) if targets else []
         context: dict[str, Any] = {
             "record": current.record,
             "version": current.version,
             "newer_versions": revert.list_newer_versions(snapshot, current, get_int(page.fields, "version")),
-            "related": _list_relations(snapshot, current.record.relations),
+            "related": _list_relations(snapshot, current.record, page),
             "internal_types": internal_types,
             "mapping_types": [(name, item.label) for name, item in types.items() if item.is_mapping],
             "selected_type": selected_type,
-            "choices": prepend_selected(snapshot, values["target"], choices) if targets else [],
+            "choices": prepend_selected(snapshot, qualify_sibling(record_id, values["target"]), choices)
+            if targets
+            else [],
             "form_values": values,
             "notice": revert.build_undo_notice(page.query, snapshot, current.change, page.caller),
+            "permission_slug": current.record.collection.vocabulary,
         }
     return page.render("edit_relations.html", context)
 
@@ -67,11 +80,13 @@ def submit(page: Page) -> Response:
         return show_form(page)
 
     def task(transaction: Transaction) -> str:
-        previous = get_published(transaction.flush(), None, page.id, version)
-        writer = submissions.open_writer(transaction, caller)
+        record_id = page.find_record(transaction.flush())
+        previous = get_published(transaction.flush(), None, record_id, version)
+        writer = submissions.open_writer(transaction, caller, previous.record.collection.vocabulary)
         change_relation = writer.remove_relation if action == "remove" else writer.add_relation
-        result = change_relation(previous, type_name, target)
-        return revert.build_result_url(result, previous, page.request.url.path)
+        is_mapping = RELATION_TYPES[type_name].is_mapping
+        result = change_relation(previous, type_name, target if is_mapping else qualify_sibling(record_id, target))
+        return revert.build_result_url(result, previous, record_page(record_id, "relations"))
 
     try:
         return revert.write_record(page, task, show_form)
@@ -85,19 +100,33 @@ def submit(page: Page) -> Response:
 
 
 def _list_relations(
-    snapshot: Snapshot, relations: frozenset[Relation]
-) -> list[tuple[Relation, RelationType, str | None]]:
-    """Return relations with their types and the names of targets that are in the catalogue, by type and name."""
+    snapshot: Snapshot, record: Record, page: Page
+) -> list[tuple[Relation, RelationType, str | None, ShownValue]]:
+    """Return relations with their types and the names of targets that are in the catalogue, by type and name.
+
+    Targets of mappings are shown as on the page of the record.
+    """
+    relations = record.relations
     names = find_names(snapshot, [relation.target for relation in relations])
+    elsewhere = find_elsewhere(snapshot, record, get_read_scope(page.caller), page.languages)
 
     def get_order(relation: Relation) -> tuple[str, str]:
         name = names.get(relation.target) or relation.target
         return RELATION_TYPES[relation.relation].label, name.casefold()
 
     return [
-        (relation, RELATION_TYPES[relation.relation], names.get(relation.target))
+        (
+            relation,
+            RELATION_TYPES[relation.relation],
+            names.get(relation.target),
+            elsewhere.get(relation.target, ShownValue(relation.target)),
+        )
         for relation in sorted(relations, key=get_order)
     ]
 
 
-ROUTES = (PageRoute(_PATH, show_form, Permission.PROPOSE), FormRoute(_PATH, submit, Permission.PROPOSE))
+ROUTES = tuple(
+    route
+    for path in list_record_routes("relations")
+    for route in (PageRoute(path, show_form, Permission.PROPOSE), FormRoute(path, submit, Permission.PROPOSE))
+)

@@ -2,34 +2,28 @@
 
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-from starlette.concurrency import run_in_threadpool
-from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from lexarium.domain.errors import Conflict, FieldProblem, InvalidInput
 from lexarium.domain.import_merge import ConflictPreference
-from lexarium.domain.schema.collections import COLLECTIONS, RELATION_TYPES
+from lexarium.domain.schema.collections import MAIN_COLLECTIONS, RELATION_TYPES
 from lexarium.formats.column_mapping import parse_mapping_pairs
 from lexarium.formats.registry import FORMATS
 from lexarium.services.access.permissions import Permission
 from lexarium.services.records.lookup import find_existing_ids
 from lexarium.services.transfer.uploads import RETENTION_SECONDS, ImportOptions, Upload
-from lexarium.web.http.uploads import UploadedForm, read_upload
+from lexarium.web.http.uploads import UploadedForm
 from lexarium.web.pages.form_fields import FORM_ERRORS, FormValues, get_text, to_field_errors
 from lexarium.web.pages.page import (
     FormRoute,
     Page,
     PageRoute,
-    authorize_write,
+    UploadRoute,
     redirect,
-    redirect_to_sign_in,
-    require_same_origin,
 )
-from lexarium.web.pages.site import Site
 
 _PATH = "/import"
 _DETAIL_PATH = _PATH + "/{ticket}"
@@ -47,10 +41,12 @@ _CHOICES: dict[str, Any] = {
 
 def show_form(page: Page) -> Response:
     """Show the form to upload files."""
+    page.caller.require(Permission.PUBLISH)
     return page.render("import.html", {"max_mb": page.site.settings.upload_mb, **_CHOICES})
 
 
 def _store_files(page: Page, uploaded: UploadedForm) -> Response:
+    page.caller.require(Permission.PUBLISH)
     problems = [] if uploaded.files else [FieldProblem("files", "must be chosen: one or several.")]
     try:
         options = _parse_options(uploaded.fields, problems)
@@ -120,7 +116,7 @@ def _get_ticket(page: Page) -> str:
 
 def _parse_options(fields: FormValues, problems: Sequence[FieldProblem] = ()) -> ImportOptions:
     """Return the options of a form; raise InvalidInput with all problems, including the given ones."""
-    choices: dict[str, Collection[str]] = {"format": FORMATS, "collection": COLLECTIONS}
+    choices: dict[str, Collection[str]] = {"format": FORMATS, "collection": MAIN_COLLECTIONS}
     requested = {name: get_text(fields, name) for name in choices}
     all_problems = [*problems] + [
         FieldProblem(name, f"should be one of {', '.join(choices[name])}, or left open.")
@@ -142,30 +138,9 @@ def _redirect_to_upload(upload: Upload) -> Response:
     return redirect(f"{_PATH}/{upload.ticket}")
 
 
-@dataclass(frozen=True)
-class UploadRoute:
-    """Target of the upload form; the body is read only after the permission is checked."""
-
-    path: str
-    permission: Permission
-
-    def to_route(self, site: Site) -> Route:
-        """Build the Starlette route."""
-
-        async def endpoint(request: Request) -> Response:
-            page = Page(site, request)
-            require_same_origin(request)
-            if not await authorize_write(page, self.permission):
-                return redirect_to_sign_in(request)
-            async with read_upload(request, site.limits) as uploaded:
-                return await run_in_threadpool(_store_files, page, uploaded)
-
-        return Route(self.path, endpoint, methods=["POST"])
-
-
 ROUTES = (
     PageRoute(_PATH, show_form, Permission.PUBLISH),
-    UploadRoute(_PATH, Permission.PUBLISH),
+    UploadRoute(_PATH, _store_files, Permission.PUBLISH),
     PageRoute(_DETAIL_PATH, show_preview, Permission.PUBLISH),
     FormRoute(_DETAIL_PATH, apply_import, Permission.PUBLISH),
     FormRoute(f"{_DETAIL_PATH}/look", preview_again, Permission.PUBLISH, show_preview),

@@ -13,22 +13,22 @@ from lexarium.services.records.lookup import get_published
 from lexarium.store.transaction import Transaction
 from lexarium.web.pages.curation import revert
 from lexarium.web.pages.curation.record_picker import find_choices
-from lexarium.web.pages.filters import add_query, record_path
-from lexarium.web.pages.form_fields import get_int, get_required_version, get_text
+from lexarium.web.pages.filters import add_query, list_record_routes, record_path
+from lexarium.web.pages.form_fields import get_int, get_required_version, get_text, qualify_sibling
 from lexarium.web.pages.page import FormRoute, Page, PageRoute
-
-_PATH = "/merge/{id}"
 
 
 def show_form(page: Page) -> Response:
     """Show a search for the survivor or, if the query names it, a preview of the merge."""
     form_values, query_text = page.fields or page.query, page.query.get("q", "")
-    survivor_id = get_text(form_values, "into")
     context: dict[str, Any] = {"survivor": None}
     with page.read() as snapshot:
-        merged = get_published(snapshot, None, page.id)
+        record_id = page.find_record(snapshot)
+        page.require(Permission.PUBLISH, record_id)
+        survivor_id = qualify_sibling(record_id, get_text(form_values, "into"))
+        merged = get_published(snapshot, None, record_id)
         newer_versions = [*revert.list_newer_versions(snapshot, merged, get_int(form_values, "version"))]
-        if survivor_id == page.id:
+        if survivor_id == record_id:
             page.errors = {"into": "A record cannot be merged into itself."}
         elif survivor_id and "into" not in page.errors:
             try:
@@ -41,7 +41,9 @@ def show_form(page: Page) -> Response:
                     "survivor": survivor.record,
                     "survivor_version": survivor.version,
                     "preview": preview,
-                    "survivor_changes": detail.build_word_diffs(snapshot, preview.survivor_changes),
+                    "survivor_changes": detail.build_word_diffs(
+                        snapshot, preview.survivor_changes, merged.record.collection.vocabulary
+                    ),
                 }
                 newer_versions += revert.list_newer_versions(snapshot, survivor, get_int(form_values, "survivor"))
     context |= {
@@ -49,28 +51,34 @@ def show_form(page: Page) -> Response:
         "version": merged.version,
         "newer_versions": newer_versions,
         "q": query_text,
-        "choices": find_choices(page.site, query_text, (merged.record.collection.name,), page.id),
+        "choices": find_choices(page.site, query_text, (merged.record.collection.name,), record_id),
+        "permission_slug": merged.record.collection.vocabulary,
     }
     return page.render("merge.html", context)
 
 
 def merge(page: Page) -> Response:
     """Merge a record, and redirect to the survivor."""
-    survivor_id, version = get_text(page.fields, "into"), get_required_version(page.fields)
-    survivor_version = get_required_version(page.fields, "survivor") if survivor_id not in ("", page.id) else None
-    caller = page.caller
+    into, version, caller = get_text(page.fields, "into"), get_required_version(page.fields), page.caller
+    survivor_version = get_required_version(page.fields, "survivor") if into not in ("", page.id) else None
 
     def task(transaction: Transaction) -> str:
-        merged = get_published(transaction.flush(), None, page.id, version)
-        if survivor_id != page.id:
+        record_id = page.find_record(transaction.flush())
+        survivor_id = qualify_sibling(record_id, into)
+        merged = get_published(transaction.flush(), None, record_id, version)
+        if survivor_id != record_id:
             get_published(transaction.flush(), merged.record.collection, survivor_id, survivor_version)
         survivor = RecordWriter(transaction, caller).merge(merged, survivor_id)
-        return add_query(record_path(survivor.record.id), merged=page.id)
+        return add_query(record_path(survivor.record.id), merged=merged.record.local_id)
 
     return revert.write_record(page, task, show_form)
 
 
-ROUTES = (
-    PageRoute(_PATH, show_form, Permission.PUBLISH),
-    FormRoute(_PATH, merge, Permission.PUBLISH, show_form, "into"),
+ROUTES = tuple(
+    route
+    for path in list_record_routes("merge")
+    for route in (
+        PageRoute(path, show_form, Permission.PUBLISH),
+        FormRoute(path, merge, Permission.PUBLISH, show_form, "into"),
+    )
 )

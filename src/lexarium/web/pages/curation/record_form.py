@@ -1,4 +1,4 @@
-"""Form to create or edit a record, with preview."""
+"""Form to create or edit a record in all its languages, with preview."""
 
 import hashlib
 import secrets
@@ -11,8 +11,11 @@ from starlette.responses import RedirectResponse, Response
 
 from lexarium.domain.edit import rebase_draft, to_draft
 from lexarium.domain.errors import InvalidInput, QuotaExceeded, RecordMerged, RecordRetired, VersionConflict
+from lexarium.domain.identifiers import get_local_id, qualify_id
+from lexarium.domain.record import Record
 from lexarium.domain.schema.collections import COLLECTIONS, Collection
 from lexarium.domain.schema.predicates import SlotRole
+from lexarium.domain.text.characters import find_control_char
 from lexarium.domain.validation import build_draft_model, validate_draft
 from lexarium.services.access.permissions import Permission
 from lexarium.services.curation import submissions
@@ -20,15 +23,16 @@ from lexarium.services.idempotency import IdempotencyRequest, WriteResponse, mak
 from lexarium.services.records import queries
 from lexarium.services.records.lookup import get_published, get_record
 from lexarium.store.transaction import Transaction
-from lexarium.web.pages.curation import draft_fields
+from lexarium.web.pages.curation import draft_fields, translation_fields
 from lexarium.web.pages.curation.revert import build_result_url
-from lexarium.web.pages.filters import capitalize_first, field_label
-from lexarium.web.pages.form_fields import FormValues, get_collection, get_required_version, get_text, to_field_errors
+from lexarium.web.pages.filters import capitalize_first, field_label, list_record_routes
+from lexarium.web.pages.form_fields import FormValues, get_required_version, get_text, to_field_errors
 from lexarium.web.pages.page import FormRoute, Page, PageRoute
 from lexarium.web.pages.site import Site
 
-# Relations have pages of their own.
 _RELATIONS_FIELD = "relations"
+# Relations have pages of their own, and translations and the id parts of the form of their own.
+_OTHER_FIELDS = frozenset({_RELATIONS_FIELD, "id", *translation_fields.DRAFT_KEYS, "notes", "notations"})
 # Further fields are folded away.
 _MAX_MAIN_FIELDS = 8
 # Only so many names of a draft are compared with those of other records.
@@ -50,7 +54,7 @@ class FormField:
 
 @dataclass(frozen=True)
 class RecordForm:
-    """State of the form; a new record has no id and no version.
+    """State of the form; a new record has no id and no version. Translations are values too.
 
     After an edit conflict, `newer_values` are the fields that others have changed, and `conflicting_fields` those of
     them that the user has changed too.
@@ -67,7 +71,7 @@ class RecordForm:
 
 def list_form_fields(collection: Collection) -> list[FormField]:
     """Return the editable fields of a collection, the most important first."""
-    names = [name for name in build_draft_model(collection.name).model_fields if name != _RELATIONS_FIELD]
+    names = [name for name in build_draft_model(collection.name).model_fields if name not in _OTHER_FIELDS]
     return [
         build_form_field(collection, name) for name in sorted(names, key=lambda name: _get_form_order(collection, name))
     ]
@@ -86,7 +90,8 @@ def _get_form_order(collection: Collection, name: str) -> tuple[int, int]:
         return 2, place
     if name in collection.core_fields:
         return 4, place
-    is_common = all(name in other.fields for other in COLLECTIONS.values())
+    siblings = [COLLECTIONS[other] for other in COLLECTIONS.list_names(collection.vocabulary)]
+    is_common = len(siblings) > 1 and all(name in other.fields for other in siblings)
     return (6 if is_common else 5), place
 
 
@@ -126,6 +131,13 @@ def _parse_draft(collection: Collection, fields: FormValues, base_draft: Mapping
     return {**base_draft, **changed}
 
 
+def _parse_texts(
+    collection: Collection, fields: FormValues, draft: Mapping[str, Any], base: Record | None
+) -> dict[str, Any]:
+    """Add the names and definitions in all languages to a draft, if the user changed a translation."""
+    return {**draft, **translation_fields.parse_texts(collection, fields, draft, base)}
+
+
 def _parse_input(collection: Collection, form_field: FormField, fields: FormValues) -> Any:
     value = _normalize_input(form_field, get_text(fields, form_field.name))
     return draft_fields.parse_field(collection, {form_field.name: value}, form_field.name)
@@ -144,13 +156,16 @@ def _normalize_input(form_field: FormField, value: str) -> str:
 
 
 def choose_collection(page: Page) -> Response:
-    """Show the collections to add a record to."""
-    return page.render("choose_collection.html", {})
+    """Show the collections to add a record to, by vocabulary."""
+    slugs = [slug for slug in page.scope.slugs if page.caller.has_permission(Permission.PROPOSE, slug)]
+    offered = {slug: {name: COLLECTIONS[name] for name in COLLECTIONS.list_names(slug)} for slug in slugs}
+    return page.render("choose_collection.html", {"offered_collections": offered})
 
 
 def show_new(page: Page, *, is_preview: bool = False) -> Response:
     """Show an empty form, with a name if the query has one; or the form that was sent, as preview or with errors."""
-    collection = get_collection(page.request)
+    collection = page.collection
+    page.require_in(Permission.PROPOSE, collection.vocabulary)
     if page.fields:
         values, key = _get_values(collection, page.fields), get_text(page.fields, "key")
     else:
@@ -161,13 +176,16 @@ def show_new(page: Page, *, is_preview: bool = False) -> Response:
 
 def create(page: Page) -> Response:
     """Create a record or propose it, or show a preview."""
-    collection, caller = get_collection(page.request), page.caller
+    collection, caller = page.collection, page.caller
     draft = _parse_draft(collection, page.fields, _build_empty_draft(collection))
-    if get_text(page.fields, "act") == "preview":
-        return show_new(page, is_preview=True)
+    draft = _parse_texts(collection, page.fields, draft, None)
+    if get_text(page.fields, "id").strip():
+        draft["id"] = get_text(page.fields, "id").strip()
+    if get_text(page.fields, "act") in ("preview", "language"):
+        return show_new(page, is_preview=get_text(page.fields, "act") == "preview")
 
     def task(transaction: Transaction) -> WriteResponse:
-        result = submissions.open_writer(transaction, caller).create(collection, draft)
+        result = submissions.open_writer(transaction, caller, collection.vocabulary).create(collection, draft)
         return WriteResponse(303, None, build_result_url(result))
 
     # A form sent twice has the same key and content, and is applied once.
@@ -180,25 +198,31 @@ def create(page: Page) -> Response:
 def show_edit(page: Page) -> Response:
     """Show the form with the current values of a record."""
     with page.read() as snapshot:
-        current = get_published(snapshot, None, page.id)
-    values = draft_fields.to_form_values(to_draft(current.record))
-    return _render_form(page, RecordForm(current.record.collection, values, page.id, current.version))
+        record_id = page.find_record(snapshot)
+        page.require(Permission.PROPOSE, record_id)
+        current = get_published(snapshot, None, record_id)
+    values = draft_fields.to_form_values(_to_draft(current.record)) | translation_fields.to_values(current.record)
+    return _render_form(page, RecordForm(current.record.collection, values, record_id, current.version))
 
 
 def save_edit(page: Page) -> Response:
     """Save an edit or propose it; or show the form again, as preview, with errors or with others' changes."""
     caller, fields, version = page.caller, page.fields, get_required_version(page.fields)
     with page.read() as snapshot:
-        collection = get_record(snapshot, page.id).record.collection
-        base_draft = to_draft(queries.get_version(snapshot, collection, page.id, version).to_record())
-    draft, values = _parse_draft(collection, fields, base_draft), _get_values(collection, fields)
-    form = RecordForm(collection, values, page.id, version)
-    if get_text(fields, "act") == "preview":
-        return _render_form(page, replace(form, is_preview=True))
+        record_id = page.find_record(snapshot)
+        collection = get_record(snapshot, record_id).record.collection
+        base = queries.get_version(snapshot, collection, record_id, version).to_record()
+    base_draft, values = _to_draft(base), _get_values(collection, fields)
+    draft = _parse_draft(collection, fields, base_draft)
+    form = RecordForm(collection, values, record_id, version)
+    if get_text(fields, "act") in ("preview", "language"):
+        return _render_form(page, replace(form, is_preview=get_text(fields, "act") == "preview"))
 
     def task(transaction: Transaction) -> str:
-        previous = get_published(transaction.flush(), collection, page.id, version)
-        return build_result_url(submissions.open_writer(transaction, caller).update(previous, draft), previous)
+        previous = get_published(transaction.flush(), collection, record_id, version)
+        writer = submissions.open_writer(transaction, caller, collection.vocabulary)
+        whole_draft = {**to_draft(base), **_parse_texts(collection, fields, draft, base)}
+        return build_result_url(writer.update(previous, whole_draft), previous)
 
     try:
         return RedirectResponse(page.write(task), 303)
@@ -211,11 +235,17 @@ def save_edit(page: Page) -> Response:
     return _render_form(page, form)
 
 
+def _to_draft(record: Record) -> dict[str, Any]:
+    """Return the part of a draft that has fields in the form, and the relations."""
+    others = _OTHER_FIELDS - {_RELATIONS_FIELD}
+    return {name: value for name, value in to_draft(record).items() if name not in others}
+
+
 def _rebase_form(page: Page, form: RecordForm, base_draft: Mapping[str, Any], draft: Mapping[str, Any]) -> RecordForm:
     """Return the form on top of the current version: the user's changes stay, with those of others beside them."""
     with page.read() as snapshot:
-        current = get_record(snapshot, page.id)
-    current_draft = to_draft(current.record)
+        current = get_record(snapshot, form.record_id or "")
+    current_draft = _to_draft(current.record)
     shown_values = draft_fields.to_form_values(current_draft)
     rebased_values = draft_fields.to_form_values(rebase_draft(base_draft, draft, current_draft))
     own_changes = frozenset(name for name in base_draft if draft[name] != base_draft[name])
@@ -227,7 +257,11 @@ def _rebase_form(page: Page, form: RecordForm, base_draft: Mapping[str, Any], dr
     return replace(
         form,
         collection=current.record.collection,
-        values={**rebased_values, **{name: value for name, value in form.values.items() if name in own_changes}},
+        values={
+            **rebased_values,
+            **translation_fields.to_values(current.record),
+            **{name: value for name, value in form.values.items() if name in own_changes or name not in rebased_values},
+        },
         version=current.version,
         newer_values=newer_values or {"": ""},
         conflicting_fields=own_changes & newer_values.keys(),
@@ -236,20 +270,26 @@ def _rebase_form(page: Page, form: RecordForm, base_draft: Mapping[str, Any], dr
 
 def preview(page: Page) -> Response:
     """Return the preview of a draft as an HTML fragment, for a form that updates it while the user types."""
-    collection, record_id = get_collection(page.request), get_text(page.fields, "record") or None
+    collection, local_id = page.collection, get_text(page.fields, "record")
+    is_known = local_id and not find_control_char(local_id)
+    record_id = qualify_id(collection.vocabulary, local_id) if is_known else None
     form = RecordForm(collection, _get_values(collection, page.fields), record_id, is_preview=True)
     return page.render("_record_preview.html", _build_preview(page.site, form))
 
 
 def _render_form(page: Page, form: RecordForm, key: str = "") -> Response:
+    collection = form.collection
     with page.read() as snapshot:
-        classes = page.site.list_classes(snapshot)
-    form_fields = list_form_fields(form.collection)
+        classes = page.site.list_classes(snapshot, next(iter(collection.class_fields.values()), ""))
+    form_fields = list_form_fields(collection)
     context = {
         "form": form,
         "main_fields": form_fields[:_MAX_MAIN_FIELDS],
         "more_fields": form_fields[_MAX_MAIN_FIELDS:],
-        "classes": [(item.id, item.name) for item in classes],
+        "classes": [(get_local_id(item.id), item.name) for item in classes],
+        "languages": translation_fields.list_parts(collection, form.values, page.fields),
+        "takes_id": form.record_id is None and "id" in build_draft_model(collection.name).model_fields,
+        "permission_slug": collection.vocabulary,
         "key": key,
         **_build_preview(page.site, form),
     }
@@ -276,8 +316,9 @@ def _find_errors(site: Site, form: RecordForm) -> dict[str, str]:
     collection, current_draft = form.collection, None
     if form.record_id is not None:
         with site.database.read() as snapshot:
-            current_draft = to_draft(get_record(snapshot, form.record_id).record)
-    draft = _parse_draft(collection, form.values, current_draft or _build_empty_draft(collection))
+            current = get_record(snapshot, form.record_id).record
+            current_draft = to_draft(current)
+    draft = _parse_draft(collection, form.values, {**(current_draft or _build_empty_draft(collection))})
     try:
         validate_draft(collection, draft, current_draft)
     except InvalidInput as error:
@@ -287,7 +328,9 @@ def _find_errors(site: Site, form: RecordForm) -> dict[str, str]:
 
 
 def _get_values(collection: Collection, fields: FormValues) -> dict[str, str]:
-    return {form_field.name: get_text(fields, form_field.name) for form_field in list_form_fields(collection)}
+    names = (form_field.name for form_field in list_form_fields(collection))
+    texts = (name for name in fields if translation_fields.is_translation(name))
+    return {name: get_text(fields, name) for name in (*names, "id", *texts)}
 
 
 ROUTES = (
@@ -295,6 +338,6 @@ ROUTES = (
     PageRoute("/propose/{collection}", show_new, Permission.PROPOSE),
     FormRoute("/propose/{collection}", create, Permission.PROPOSE, show_new),
     FormRoute("/preview/{collection}", preview, Permission.PROPOSE),
-    PageRoute("/edit/{id}", show_edit, Permission.PROPOSE),
-    FormRoute("/edit/{id}", save_edit, Permission.PROPOSE),
+    *(PageRoute(path, show_edit, Permission.PROPOSE) for path in list_record_routes("edit")),
+    *(FormRoute(path, save_edit, Permission.PROPOSE) for path in list_record_routes("edit")),
 )

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from lexarium.domain.errors import IndexNotReady, InvalidInput
+from lexarium.domain.identifiers import get_local_id
 from lexarium.domain.record import RecordState
 from lexarium.domain.text.characters import find_unstorable_char
 from lexarium.services.records.lookup import find_latest_changes
@@ -17,6 +18,7 @@ _MAX_CHOICES = 10
 class RecordChoice:
     """A record that may be chosen."""
 
+    # Unique in the database.
     id: str
     name: str
     collection: str
@@ -30,17 +32,16 @@ def find_choices(site: Site, text: str, collections: tuple[str, ...], exclude_id
         hits = site.record_search.search(SearchQuery(text, collections, limit=_MAX_CHOICES + 1)).hits
     except (InvalidInput, IndexNotReady):
         return []
-    return [RecordChoice(hit.id, hit.name or hit.id, hit.collection) for hit in hits if hit.id != exclude_id][
-        :_MAX_CHOICES
-    ]
+    choices = [RecordChoice(hit.id, hit.name or get_local_id(hit.id), hit.collection) for hit in hits]
+    return [choice for choice in choices if choice.id != exclude_id][:_MAX_CHOICES]
 
 
 def prepend_selected(snapshot: Snapshot, selected_id: str, choices: list[RecordChoice]) -> list[RecordChoice]:
     """Return the record selected before, if it is published, and the other choices."""
-    is_storable = selected_id and not find_unstorable_char(selected_id)
+    is_storable = get_local_id(selected_id) and not find_unstorable_char(selected_id)
     changes = find_latest_changes(snapshot, [selected_id]) if is_storable else {}
     selected = [
-        RecordChoice(record.id, record.fields["name"] or record.id, record.collection.name)
+        RecordChoice(record.id, record.fields["name"] or record.local_id, record.collection.name)
         for record in (change.to_record() for change in changes.values())
         if record.state == RecordState.PUBLISHED
     ]

@@ -7,9 +7,10 @@ from starlette.responses import RedirectResponse, Response
 
 from lexarium.domain.change import Action, Change
 from lexarium.domain.errors import NotFound, VersionConflict
+from lexarium.domain.identifiers import split_id
 from lexarium.domain.proposal import Proposal
 from lexarium.domain.record import RecordState
-from lexarium.domain.schema.collections import COLLECTIONS
+from lexarium.domain.schema.collections import get_collection
 from lexarium.services.access.permissions import Caller, Permission
 from lexarium.services.curation.record_writer import RecordWriter
 from lexarium.services.records import detail, queries
@@ -17,8 +18,8 @@ from lexarium.services.records.detail import HistoryEntry
 from lexarium.services.records.lookup import VersionedRecord, get_latest_change, get_record
 from lexarium.store.position import Snapshot
 from lexarium.store.transaction import Transaction
-from lexarium.web.pages.filters import add_query, record_path
-from lexarium.web.pages.form_fields import get_required_version
+from lexarium.web.pages.filters import add_query, list_record_routes, record_path
+from lexarium.web.pages.form_fields import get_required_version, qualify_sibling
 from lexarium.web.pages.page import FormRoute, Page, PageHandler
 
 OWN_PROPOSALS_PATH = "/proposals"
@@ -83,7 +84,7 @@ def build_undo_notice(
     if outcome == _UNCHANGED:
         return UndoNotice("Nothing was changed: it was so already.")
     if merged_id:
-        return _build_merge_notice(snapshot, change, merged_id, caller)
+        return _build_merge_notice(snapshot, change, qualify_sibling(change.record_id, merged_id), caller)
     if outcome != str(change.version) or change.actor != caller.account.id or change.action not in _MESSAGES:
         return None
     return UndoNotice(
@@ -100,18 +101,20 @@ def _build_merge_notice(snapshot: Snapshot, change: Change, merged_id: str, call
     is_merged = record.state == RecordState.MERGED and record.replaced_by == change.record_id
     if merged_change.actor != caller.account.id or not is_merged:
         return None
-    message = f"{record.fields['name'] or merged_id} ({merged_id}) is merged into this."
+    message = f"{record.fields['name'] or record.local_id} ({record.local_id}) is merged into this."
     return UndoNotice(message, merged_id, merged_change.version, _find_undo_version(snapshot, merged_change, caller))
 
 
 def _find_undo_version(snapshot: Snapshot, change: Change, caller: Caller) -> int | None:
     """Return the version before a change, if the caller may revert to it."""
-    if not caller.has_permission(Permission.PUBLISH):
+    if not caller.has_permission(Permission.PUBLISH, split_id(change.record_id)[0]):
         return None
     if change.action == Action.CREATE:
         return 0
     try:
-        previous = queries.get_version(snapshot, COLLECTIONS[change.collection], change.record_id, change.version - 1)
+        previous = queries.get_version(
+            snapshot, get_collection(change.collection), change.record_id, change.version - 1
+        )
     except NotFound:
         return None
     return None if previous.to_record().state == RecordState.MERGED else previous.version
@@ -123,8 +126,9 @@ def revert(page: Page) -> Response:
     caller = page.caller
 
     def task(transaction: Transaction) -> str:
-        previous = get_record(transaction.flush(), page.id)
-        target = queries.get_version(transaction.flush(), previous.record.collection, page.id, target_version)
+        record_id = page.find_record(transaction.flush())
+        previous = get_record(transaction.flush(), record_id)
+        target = queries.get_version(transaction.flush(), previous.record.collection, record_id, target_version)
         return build_result_url(RecordWriter(transaction, caller).revert(target, known_version), previous)
 
     return write_record(page, task, _show_conflict)
@@ -132,10 +136,10 @@ def revert(page: Page) -> Response:
 
 def _show_conflict(page: Page) -> Response:
     with page.read() as snapshot:
-        current = get_record(snapshot, page.id)
+        current = get_record(snapshot, page.find_record(snapshot))
         newer_versions = list_newer_versions(snapshot, current, get_required_version(page.fields, "newest"))
     context = {"record": current.record, "newer_versions": newer_versions}
     return page.render("revert_conflict.html", context, error_status=409)
 
 
-ROUTES = (FormRoute("/revert/{id}", revert, Permission.PUBLISH),)
+ROUTES = tuple(FormRoute(path, revert, Permission.PUBLISH) for path in list_record_routes("revert"))

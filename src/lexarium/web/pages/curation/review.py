@@ -1,19 +1,20 @@
 """Proposals: the review queue for curators, and the list of one's own for everyone."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from starlette.responses import Response
 
 from lexarium.domain.edit import to_draft
 from lexarium.domain.errors import FieldProblem, InvalidInput, NotFound
+from lexarium.domain.identifiers import get_local_id
 from lexarium.domain.proposal import ProposalFilter, ProposalState
-from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.domain.text.characters import find_unstorable_char
 from lexarium.services.access.permissions import Permission
 from lexarium.services.curation import proposals, review
+from lexarium.services.curation.proposals import list_curated
 from lexarium.services.curation.review import RETIRE, ProposalReview
 from lexarium.services.records.catalogue_state import get_position
+from lexarium.services.vocabularies.access import list_collections
 from lexarium.store.position import Snapshot
 from lexarium.web.pages.collection_counts import split_counts
 from lexarium.web.pages.curation import draft_fields
@@ -41,22 +42,25 @@ _KEEP_CURRENT, _TAKE_PROPOSED, _TAKE_EDITED = "ours", "theirs", "mine"
 
 def show_queue(page: Page) -> Response:
     """Show open proposals, and records with quality issues."""
-    proposal_filter, page_key = _parse_queue_filter(page.query), parse_page_key(page.query.get("from", ""))
-    filter_params = _to_query_params(proposal_filter)
+    proposal_filter, page_key = _parse_queue_filter(page), parse_page_key(page.query.get("from", ""))
+    filter_params = _to_query_params(page)
     with page.read() as snapshot:
         queued, last = split_page(review.list_queue(snapshot, proposal_filter, page_key, _PAGE_SIZE + 1), _PAGE_SIZE)
         statistics = page.site.statistics_cache.get(get_position(snapshot))
+        statistics = None if statistics is None else statistics.select(page.scope.collections)
         repeated_ids = () if statistics is None else statistics.issues["repeated"].ids[:_MAX_SAME_NAMES]
         context = {
             "queue": queued,
             "filters": proposal_filter,
             "filter_params": filter_params,
-            "total": proposals.count_open(snapshot),
+            "total": proposals.count_open(snapshot, collections=list_curated(page.caller, page.scope)),
             "is_continued": page_key is not None,
             "next": last and add_query(_PATH, **filter_params, from_=f"{last.proposal.made}-{last.proposal.id}"),
             "authors": review.list_authors(snapshot, proposal_filter.author),
             "statistics": statistics,
-            "flaggable": [] if statistics is None else split_counts(statistics.counts)["main_counts"],
+            "flaggable": []
+            if statistics is None
+            else split_counts(statistics.counts, page.scope.collections)["main_counts"],
             "same_name_groups": review.group_same_names(snapshot, repeated_ids),
             "decided": _find_decided(page, snapshot),
         }
@@ -67,19 +71,21 @@ def show_proposal(page: Page) -> Response:
     """Show a proposal beside the current record, and forms to decide it."""
     with page.read() as snapshot:
         proposal_review = _load_review(page, snapshot, page.id)
-        classes, decided = page.site.list_classes(snapshot), _find_decided(page, snapshot)
+        class_collection = next(iter(proposal_review.collection.class_fields.values()), "")
+        classes, decided = page.site.list_classes(snapshot, class_collection), _find_decided(page, snapshot)
     is_open = proposal_review.proposal.state == ProposalState.OPEN
     is_undone = proposal_review.version is not None and not proposal_review.can_undo
     context = {
         "review": proposal_review,
-        "classes": [(item.id, item.name) for item in classes],
+        "classes": [(get_local_id(item.id), item.name) for item in classes],
+        "permission_slug": proposal_review.collection.vocabulary,
         "decided": decided,
         "similar": review.find_similar_records(page.site.record_search, proposal_review) if is_open else [],
         "form_values": {**draft_fields.to_form_values(proposal_review.draft), **page.fields},
         "form_fields": []
         if proposal_review.kind == RETIRE
         else [build_form_field(proposal_review.collection, name) for name in proposal_review.editable_fields],
-        "filter_params": _to_query_params(_parse_queue_filter(page.query)),
+        "filter_params": _to_query_params(page),
         "unsaved_input": _list_unsaved_input(proposal_review, page.fields) if page.errors and not is_open else {},
         "undone": bool(page.query.get("undone")) and is_undone,
     }
@@ -120,12 +126,12 @@ def reject(page: Page) -> Response:
 
 def _redirect_to_next(page: Page) -> Response:
     """Redirect to the next proposal of the queue, which shows the decision."""
-    proposal_filter = _parse_queue_filter(page.query)
+    proposal_filter = _parse_queue_filter(page)
     with page.read() as snapshot:
         decided = proposals.get_visible_proposal(snapshot, page.caller, page.id)
         next_proposal = review.find_next(snapshot, proposal_filter, decided)
     path = _PATH if next_proposal is None else f"{_PATH}/{next_proposal.id}"
-    return redirect(path, **_to_query_params(proposal_filter), decided=page.id)
+    return redirect(path, **_to_query_params(page), decided=page.id)
 
 
 def undo(page: Page) -> Response:
@@ -172,20 +178,27 @@ def _find_decided(page: Page, snapshot: Snapshot) -> ProposalReview | None:
     return None if decided is None or decided.proposal.state == ProposalState.OPEN else decided
 
 
-def _parse_queue_filter(query: Mapping[str, str]) -> ProposalFilter:
-    collection, author = query.get("collection"), query.get("author")
+def _parse_queue_filter(page: Page) -> ProposalFilter:
+    """Return the filter of the queue: of vocabularies in which the caller decides."""
+    query, curated = page.query, list_curated(page.caller, page.scope)
+    chosen = list_collections(page.scope, [query["collection"]]) if query.get("collection") else ()
+    author = query.get("author")
     return ProposalFilter(
-        collection if collection in COLLECTIONS else None,
-        author if author and not find_unstorable_char(author) else None,
-        query.get("order") == "newest",
+        author=author if author and not find_unstorable_char(author) else None,
+        newest_first=query.get("order") == "newest",
+        collections=tuple(name for name in curated if not chosen or name in chosen),
     )
 
 
-def _to_query_params(proposal_filter: ProposalFilter) -> dict[str, object]:
+def _to_query_params(page: Page) -> dict[str, object]:
+    query = page.query
+    known = query.get("collection") and list_collections(page.scope, [query["collection"]])
+    author = query.get("author")
     return {
-        "collection": proposal_filter.collection,
-        "author": proposal_filter.author,
-        "order": "newest" if proposal_filter.newest_first else None,
+        "collection": query["collection"] if known else None,
+        "author": author if author and not find_unstorable_char(author) else None,
+        "order": "newest" if query.get("order") == "newest" else None,
+        "vocabulary": page.scope.slugs if page.scope.is_chosen else None,
     }
 
 
