@@ -10,7 +10,7 @@ import orjson
 
 from lexarium.domain import cache_tags
 from lexarium.domain.cache_tags import CacheTag
-from lexarium.domain.identifiers import get_local_id, qualify_id
+from lexarium.domain.identifiers import get_local_id, qualify_id, split_id
 from lexarium.domain.labels import DEFAULT_LANGUAGE, Alias, AliasScope, parse_aliases, split_alias_texts
 from lexarium.domain.rendering import RenderedRecord, render_fields
 from lexarium.domain.schema.collections import COLLECTIONS, RELATION_TYPES, Collection, Fields, get_collection
@@ -40,7 +40,9 @@ ALIAS_PREDICATES: dict[AliasScope, str] = {
     "related": "oboInOwl:hasRelatedSynonym",
     "hidden": "skos:hiddenLabel",
 }
-ALIAS_SCOPES = {predicate: scope for scope, predicate in ALIAS_PREDICATES.items()}
+ALIAS_SCOPES: dict[str, AliasScope] = {predicate: scope for scope, predicate in ALIAS_PREDICATES.items()} | {
+    "oboInOwl:hasExactSynonym": "exact"
+}
 
 
 class Relation(NamedTuple):
@@ -186,10 +188,14 @@ class Record:
     def stored_aliases(self) -> tuple[Alias, ...]:
         """Aliases with statements of their own."""
         return tuple(
-            Alias.model_construct(text=value.text, lang=value.lang or DEFAULT_LANGUAGE, scope=ALIAS_SCOPES[predicate])
+            self._to_alias(predicate, value)
             for predicate, value, _ in self.own_statements
             if predicate in ALIAS_SCOPES and isinstance(value, Text)
         )
+
+    def _to_alias(self, predicate: str, value: Text) -> Alias:
+        lang = value.lang or self.collection.language
+        return Alias.model_construct(text=value.text, lang=lang, scope=ALIAS_SCOPES[predicate])
 
     @cached_property
     def aliases(self) -> tuple[Alias, ...]:
@@ -215,6 +221,25 @@ class Record:
                 assert isinstance(value, Text)
                 names.setdefault(value.lang, value.text)
         return names
+
+    def list_translations(self, field: str) -> list[Statement]:
+        """Return the texts of a field in other languages than the default one."""
+        predicate = self.collection.field_predicates[field]
+        return [
+            statement
+            for statement in self.own_statements
+            if statement.predicate == predicate and not self._is_in_default_language(statement.value)
+        ]
+
+    def find_default_text(self, field: str) -> str:
+        """Return the text of a field in the default language, or an empty one."""
+        predicate = self.collection.field_predicates[field]
+        texts = (
+            value.text
+            for item, value, _ in self.own_statements
+            if item == predicate and isinstance(value, Text) and self._is_in_default_language(value)
+        )
+        return next(texts, "")
 
     @cached_property
     def sources(self) -> tuple[str, ...]:
@@ -258,12 +283,15 @@ class Record:
         is_reference = isinstance(statement.value, Reference) and self._is_relation_predicate(statement.predicate)
         return is_reference and not _has_class(statement)
 
+    def _is_mapping(self, predicate: str) -> bool:
+        return RELATION_TYPES[self.collection.relation_names.get(predicate, predicate)].is_mapping
+
     def _is_relation_predicate(self, predicate: str) -> bool:
         return predicate not in self.collection.id_predicates and predicate not in _OTHER_REFERENCES
 
     @property
     def relation_targets(self) -> dict[str, list[str]]:
-        """Targets by relation type."""
+        """Targets by relation type, as the ids that their owner gave them."""
         return group_targets(self.relations)
 
     @property
@@ -291,9 +319,15 @@ class Record:
         return replace(record, assigned={**self._keep_assigned(changed), **empty})
 
     def _find_shown(self, predicates: Iterable[str]) -> set[Statement]:
-        """Return the statements that fields show: one of each predicate."""
+        """Return the statements that fields show: one of each predicate, without translations."""
         stated = {statement.predicate for statement in self.own_statements}
-        return {self._find_shown_statement(predicate) for predicate in predicates if predicate in stated}
+        shown = {self._find_shown_statement(predicate) for predicate in predicates if predicate in stated}
+        translated = {self.collection.field_predicates[name] for name in self.collection.translated_fields}
+        return {
+            statement
+            for statement in shown
+            if statement.predicate not in translated or self._is_in_default_language(statement.value)
+        }
 
     def _find_shown_statement(self, predicate: str) -> Statement:
         """Return the first statement of a predicate in the default language, else the first of all."""
@@ -322,9 +356,30 @@ class Record:
         return replace(record, assigned={**record.assigned, **own})
 
     def with_aliases(self, aliases: Iterable[Alias]) -> "Record":
-        """Return the record with other statements of aliases. The field `alias` stays."""
-        statements = [Statement(ALIAS_PREDICATES[alias.scope], Text(alias.text, alias.lang)) for alias in aliases]
-        return self._restate(ALIAS_SCOPES, statements)
+        """Return the record with other aliases. Statements of those that stay are kept. The field `alias` stays."""
+        existing: dict[Alias, list[Statement]] = {}
+        for statement in self.own_statements:
+            if statement.predicate in ALIAS_SCOPES and isinstance(statement.value, Text):
+                existing.setdefault(self._to_alias(statement.predicate, statement.value), []).append(statement)
+        statements: list[Statement] = []
+        for alias in dict.fromkeys(aliases):
+            added = Statement(self._get_alias_predicate(alias.scope), Text(alias.text, alias.lang))
+            statements += existing.get(alias, [added])
+        replaced = {statement for group in existing.values() for statement in group}
+        return self._replace(replaced.__contains__, statements)
+
+    def _get_alias_predicate(self, scope: AliasScope) -> str:
+        declared = self.collection.schema_class.slots_by_predicate
+        own = (
+            predicate for predicate, own_scope in ALIAS_SCOPES.items() if own_scope == scope and predicate in declared
+        )
+        return next(own, ALIAS_PREDICATES[scope])
+
+    def with_translations(self, field: str, statements: Sequence[Statement]) -> "Record":
+        """Return the record with other texts of a field in other languages than the default one."""
+        replaced = set(self.list_translations(field))
+        kept = (statement for statement in self.statements if statement not in replaced)
+        return replace(self, statements=normalize((*kept, *statements)))
 
     def with_sources(self, sources: Iterable[str]) -> "Record":
         """Return the record with other sources. Statements of those that stay are kept."""
@@ -356,10 +411,12 @@ class Record:
         local_targets = {get_local_id(before): get_local_id(after) for before, after in targets.items()}
         for statement in self.statements:
             predicate, value, _ = statement
-            if isinstance(value, Reference) and value.target in local_targets and predicate not in _OTHER_REFERENCES:
-                if local_targets[value.target] == self.local_id and self._is_relation(statement):
+            is_id = isinstance(value, Reference) and value.target in local_targets
+            if is_id and predicate not in _OTHER_REFERENCES and not self._is_mapping(predicate):
+                target = local_targets[str(value[0])]
+                if target == self.local_id and self._is_relation(statement):
                     continue
-                statements.append(statement._replace(value=Reference(local_targets[value.target])))
+                statements.append(statement._replace(value=Reference(target)))
             else:
                 statements.append(statement)
         return replace(self, statements=normalize(statements))
@@ -409,13 +466,18 @@ class Record:
     def _replace(self, is_replaced: Callable[[Statement], bool], statements: Sequence[Statement]) -> "Record":
         """Return the record with others instead of some of its statements. Equal values keep their qualifiers."""
         kept: list[Statement] = []
+        originals: set[Statement] = set()
         replaced: dict[tuple[str, Value], Statement] = {}
         for statement in self.statements:
             if is_replaced(statement):
+                originals.add(statement)
                 replaced[statement.predicate, statement.value] = statement
             else:
                 kept.append(statement)
-        restated = [replaced.get((statement.predicate, statement.value), statement) for statement in statements]
+        restated = [
+            statement if statement in originals else replaced.get((statement.predicate, statement.value), statement)
+            for statement in statements
+        ]
         # Predicates stay where they were. Values of further classes come after those of the collection.
         places = {statement.predicate: place for place, statement in enumerate(self.statements)}
         ordered = sorted(kept + restated, key=lambda item: (places.get(item.predicate, len(places)), _has_class(item)))
@@ -584,15 +646,20 @@ def _iter_texts(values: Any) -> Iterator[tuple[str, str]]:
 
 
 def build_relations(source_id: str, targets_by_type: Mapping[str, Iterable[str]]) -> frozenset[Relation]:
-    """Return the relations of a source, from the targets by relation type."""
+    """Return the relations of a source, from the targets by relation type, which are ids in its vocabulary."""
+    vocabulary = split_id(source_id)[0]
     return frozenset(
-        Relation(source_id, type_name, target) for type_name, targets in targets_by_type.items() for target in targets
+        Relation(
+            source_id, type_name, target if RELATION_TYPES[type_name].is_mapping else qualify_id(vocabulary, target)
+        )
+        for type_name, targets in targets_by_type.items()
+        for target in targets
     )
 
 
 def group_targets(relations: Iterable[Relation]) -> dict[str, list[str]]:
-    """Return the targets of relations, by relation type."""
+    """Return the targets of relations, by relation type, as the ids that their owner gave them."""
     targets: dict[str, list[str]] = {}
     for relation in sorted(relations):
-        targets.setdefault(relation.relation, []).append(relation.target)
+        targets.setdefault(relation.relation, []).append(get_local_id(relation.target))
     return targets

@@ -48,8 +48,8 @@ def list_page(
     if proposal_filter.collections is not None:
         query = query.where(_proposal.collection.in_(proposal_filter.collections))
     if proposal_filter.reader is not None:
-        is_own = _proposal.author == proposal_filter.reader
-        query = query.where(is_own | _proposal.collection.in_(proposal_filter.curated))
+        is_curated = _proposal.collection.in_(proposal_filter.curated)
+        query = query.where((_proposal.author == proposal_filter.reader) | is_curated)
     newest_first = proposal_filter.newest_first
     if after is not None:
         sort_key = tuple_(_proposal.made, _proposal.id)
@@ -61,7 +61,7 @@ def list_page(
 def count_in_state(
     connection: Connection, state: ProposalState, limit: int | None = None, collections: Sequence[str] | None = None
 ) -> int:
-    """Return the number of proposals in a state, of some collections or all, counted up to a limit."""
+    """Return the number of proposals in a state, in these collections or all, counted up to a limit."""
     query = select(_proposal.id).where(_proposal.state == state).limit(limit)
     if collections is not None:
         query = query.where(_proposal.collection.in_(collections))

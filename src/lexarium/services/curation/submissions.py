@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from lexarium.domain.identifiers import MAIN_VOCABULARY
 from lexarium.domain.proposal import Proposal
 from lexarium.domain.schema.collections import Collection
 from lexarium.services.access.permissions import Caller, Permission
@@ -14,9 +15,9 @@ from lexarium.store.transaction import Transaction
 
 
 def open_writer(
-    transaction: Transaction, caller: Caller, vocabulary: str | None = None
+    transaction: Transaction, caller: Caller, vocabulary: str = MAIN_VOCABULARY
 ) -> RecordWriter | ProposalWriter:
-    """Return the writer that publishes if the caller may, in a vocabulary or in all, else the one that proposes."""
+    """Return the writer that publishes if the caller may in a vocabulary, else the one that proposes."""
     writer = RecordWriter if caller.has_permission(Permission.PUBLISH, vocabulary) else ProposalWriter
     return writer(transaction, caller)
 

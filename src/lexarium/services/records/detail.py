@@ -6,7 +6,7 @@ from itertools import chain, pairwise
 from typing import Any
 
 from lexarium.domain.change import Change
-from lexarium.domain.edit import DERIVED_FIELDS, FieldDiff, diff_records
+from lexarium.domain.edit import DERIVED_FIELDS, FieldDiff, diff_records, get_target
 from lexarium.domain.identifiers import MAIN_VOCABULARY, get_local_id, qualify_id, split_id
 from lexarium.domain.labels import DEFAULT_LANGUAGE
 from lexarium.domain.record import Record
@@ -306,7 +306,7 @@ def _load_names(snapshot: Snapshot, diffs: Iterable[FieldDiff], vocabulary: str)
     for diff in diffs:
         for value in filter(None, (diff.before, diff.after)):
             if diff.field == "relations":
-                local_ids.update(get_local_id(target) for targets in value.values() for target in targets)
+                local_ids.update(get_target(target) for targets in value.values() for target in targets)
             elif diff.field in REFERENCE_FIELDS:
                 local_ids.add(get_local_id(value))
     found = records.find_names(snapshot, [qualify_id(vocabulary, local_id) for local_id in sorted(local_ids)])
@@ -336,10 +336,12 @@ def _format_value(field: str, value: Any, names: Mapping[str, str]) -> list[str]
         return [
             f"{RELATION_TYPES[name].label} {names.get(target) or target}"
             for name, targets in (value or {}).items()
-            for target in map(get_local_id, targets)
+            for target in map(get_target, targets)
         ]
     if field == "aliases":
         return [_format_alias(item) for item in value or ()]
+    if field in ("names", "definitions"):
+        return [f"{item['text']} ({item['lang']})" for item in value or ()]
     if isinstance(value, list | tuple):
         return [str(item) for item in value]
     return [] if value in (None, "") else [names.get(local_id := get_local_id(str(value))) or local_id]

@@ -76,7 +76,8 @@ def find_record_id(snapshot: Snapshot, local_id: str, scope: ReadScope) -> str:
     # No id has such a character, and with one a client could name a record of another vocabulary.
     is_no_id = find_control_char(local_id) or find_unstorable_char(local_id)
     candidates = [] if is_no_id else [qualify_id(slug, local_id) for slug in scope.slugs]
-    found = [record_id for record_id in candidates if record_id in records.find_existing_ids(snapshot, candidates)]
+    existing = records.find_existing_ids(snapshot, candidates)
+    found = [record_id for record_id in candidates if record_id in existing]
     if not found and candidates:
         found = vocabularies.find_by_alternative_ids(snapshot, [local_id]).get(local_id, [])
         found = [record_id for record_id in found if scope.includes(record_id)]

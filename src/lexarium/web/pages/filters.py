@@ -18,7 +18,11 @@ _ACTION_LABELS = {
     Action.REVERT: "set back",
 }
 # Labels of what forms and histories show besides the fields of a collection.
-_OTHER_LABELS = {"replaced_by": "to be used instead"}
+_OTHER_LABELS = {
+    "replaced_by": "to be used instead",
+    "names": "names in other languages",
+    "definitions": "definitions in other languages",
+}
 # Pages about one record, by name.
 _RECORD_PAGES = {
     "edit": "/edit/{id}",

@@ -20,7 +20,7 @@ from lexarium.domain.vocabulary import VOCABULARIES, Vocabulary
 from lexarium.services.access.authentication import Authenticator
 from lexarium.services.access.passwords import MIN_LENGTH
 from lexarium.services.access.permissions import Caller, Permission
-from lexarium.services.curation.proposals import count_open, list_curated
+from lexarium.services.curation.proposals import count_open
 from lexarium.services.records.class_colors import ClassCache, ColoredClass
 from lexarium.services.records.statement_view import find_link
 from lexarium.services.records.statistics import QUALITY_ISSUES, StatisticsCache
@@ -203,7 +203,6 @@ class Site:
                 return None
             publish, propose = Permission.PUBLISH, Permission.PROPOSE
             can_review = caller.has_permission_anywhere(publish)
-            curated = list_curated(caller, get_read_scope(caller))
             user = SignedInUser(
                 caller.account.name,
                 can_publish=can_review if slug is None else caller.has_permission(publish, slug),
@@ -217,7 +216,7 @@ class Site:
             if not can_review:
                 return user
             with self.database.read() as snapshot:
-                return replace(user, pending_count=count_open(snapshot, _MAX_PENDING_COUNT, curated))
+                return replace(user, pending_count=count_open(snapshot, _MAX_PENDING_COUNT, caller))
         except StoreError:  # The page itself may not need the database.
             return None
 

@@ -84,8 +84,7 @@ def submit(page: Page) -> Response:
         previous = get_published(transaction.flush(), None, record_id, version)
         writer = submissions.open_writer(transaction, caller, previous.record.collection.vocabulary)
         change_relation = writer.remove_relation if action == "remove" else writer.add_relation
-        is_mapping = RELATION_TYPES[type_name].is_mapping
-        result = change_relation(previous, type_name, target if is_mapping else qualify_sibling(record_id, target))
+        result = change_relation(previous, type_name, target)
         return revert.build_result_url(result, previous, record_page(record_id, "relations"))
 
     try:

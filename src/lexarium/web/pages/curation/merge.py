@@ -68,7 +68,7 @@ def merge(page: Page) -> Response:
         merged = get_published(transaction.flush(), None, record_id, version)
         if survivor_id != record_id:
             get_published(transaction.flush(), merged.record.collection, survivor_id, survivor_version)
-        survivor = RecordWriter(transaction, caller).merge(merged, survivor_id)
+        survivor = RecordWriter(transaction, caller).merge(merged, into)
         return add_query(record_path(survivor.record.id), merged=merged.record.local_id)
 
     return revert.write_record(page, task, show_form)

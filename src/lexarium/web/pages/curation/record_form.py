@@ -17,6 +17,7 @@ from lexarium.domain.schema.collections import COLLECTIONS, Collection
 from lexarium.domain.schema.predicates import SlotRole
 from lexarium.domain.text.characters import find_control_char
 from lexarium.domain.validation import build_draft_model, validate_draft
+from lexarium.domain.vocabulary import VOCABULARIES
 from lexarium.services.access.permissions import Permission
 from lexarium.services.curation import submissions
 from lexarium.services.idempotency import IdempotencyRequest, WriteResponse, make_idempotent
@@ -122,7 +123,7 @@ def _build_empty_draft(collection: Collection) -> dict[str, Any]:
 
 def _parse_draft(collection: Collection, fields: FormValues, base_draft: Mapping[str, Any]) -> dict[str, Any]:
     """Apply a form to the draft it was opened with. A field that the user did not change keeps its exact value."""
-    shown_values = draft_fields.to_form_values(base_draft)
+    shown_values = draft_fields.to_form_values(base_draft, collection.language)
     changed = {
         item.name: _parse_input(collection, item, fields)
         for item in list_form_fields(collection)
@@ -169,7 +170,10 @@ def show_new(page: Page, *, is_preview: bool = False) -> Response:
     if page.fields:
         values, key = _get_values(collection, page.fields), get_text(page.fields, "key")
     else:
-        values, key = draft_fields.to_form_values(_build_empty_draft(collection)), secrets.token_hex(8)
+        values, key = (
+            draft_fields.to_form_values(_build_empty_draft(collection), collection.language),
+            secrets.token_hex(8),
+        )
         values["name"] = page.query.get("name", "")
     return _render_form(page, RecordForm(collection, values, is_preview=is_preview), key)
 
@@ -201,7 +205,9 @@ def show_edit(page: Page) -> Response:
         record_id = page.find_record(snapshot)
         page.require(Permission.PROPOSE, record_id)
         current = get_published(snapshot, None, record_id)
-    values = draft_fields.to_form_values(_to_draft(current.record)) | translation_fields.to_values(current.record)
+    values = draft_fields.to_form_values(
+        _to_draft(current.record), current.record.collection.language
+    ) | translation_fields.to_values(current.record)
     return _render_form(page, RecordForm(current.record.collection, values, record_id, current.version))
 
 
@@ -245,9 +251,9 @@ def _rebase_form(page: Page, form: RecordForm, base_draft: Mapping[str, Any], dr
     """Return the form on top of the current version: the user's changes stay, with those of others beside them."""
     with page.read() as snapshot:
         current = get_record(snapshot, form.record_id or "")
-    current_draft = _to_draft(current.record)
-    shown_values = draft_fields.to_form_values(current_draft)
-    rebased_values = draft_fields.to_form_values(rebase_draft(base_draft, draft, current_draft))
+    current_draft, language = _to_draft(current.record), current.record.collection.language
+    shown_values = draft_fields.to_form_values(current_draft, language)
+    rebased_values = draft_fields.to_form_values(rebase_draft(base_draft, draft, current_draft), language)
     own_changes = frozenset(name for name in base_draft if draft[name] != base_draft[name])
     newer_values = {
         name: shown_values[name]
@@ -288,7 +294,7 @@ def _render_form(page: Page, form: RecordForm, key: str = "") -> Response:
         "more_fields": form_fields[_MAX_MAIN_FIELDS:],
         "classes": [(get_local_id(item.id), item.name) for item in classes],
         "languages": translation_fields.list_parts(collection, form.values, page.fields),
-        "takes_id": form.record_id is None and "id" in build_draft_model(collection.name).model_fields,
+        "takes_id": form.record_id is None and VOCABULARIES[collection.vocabulary].minting_rule is not None,
         "permission_slug": collection.vocabulary,
         "key": key,
         **_build_preview(page.site, form),

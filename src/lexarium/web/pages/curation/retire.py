@@ -49,7 +49,7 @@ def retire(page: Page) -> Response:
         record_id = page.find_record(transaction.flush())
         previous = get_published(transaction.flush(), None, record_id, version)
         writer = submissions.open_writer(transaction, caller, previous.record.collection.vocabulary)
-        result = writer.retire(previous, qualify_sibling(record_id, replacement) or None)
+        result = writer.retire(previous, replacement or None)
         return revert.build_result_url(result, previous)
 
     return revert.write_record(page, task, show_form)

@@ -53,7 +53,7 @@ def show_queue(page: Page) -> Response:
             "queue": queued,
             "filters": proposal_filter,
             "filter_params": filter_params,
-            "total": proposals.count_open(snapshot, collections=list_curated(page.caller, page.scope)),
+            "total": proposals.count_open(snapshot, caller=page.caller),
             "is_continued": page_key is not None,
             "next": last and add_query(_PATH, **filter_params, from_=f"{last.proposal.made}-{last.proposal.id}"),
             "authors": review.list_authors(snapshot, proposal_filter.author),
@@ -81,7 +81,10 @@ def show_proposal(page: Page) -> Response:
         "permission_slug": proposal_review.collection.vocabulary,
         "decided": decided,
         "similar": review.find_similar_records(page.site.record_search, proposal_review) if is_open else [],
-        "form_values": {**draft_fields.to_form_values(proposal_review.draft), **page.fields},
+        "form_values": {
+            **draft_fields.to_form_values(proposal_review.draft, proposal_review.collection.language),
+            **page.fields,
+        },
         "form_fields": []
         if proposal_review.kind == RETIRE
         else [build_form_field(proposal_review.collection, name) for name in proposal_review.editable_fields],
@@ -94,7 +97,7 @@ def show_proposal(page: Page) -> Response:
 
 def _list_unsaved_input(proposal_review: ProposalReview, form_values: FormValues) -> dict[str, str]:
     """Return by label what the user entered for a proposal that was decided meanwhile."""
-    proposed_values = draft_fields.to_form_values(proposal_review.draft)
+    proposed_values = draft_fields.to_form_values(proposal_review.draft, proposal_review.collection.language)
     names = ["reason"] if proposal_review.kind == RETIRE else [*proposal_review.editable_fields, "reason"]
     return {
         capitalize_first(field_label(name, proposal_review.proposal.collection)): get_text(form_values, name)
@@ -144,7 +147,7 @@ def _resolve_fields(proposal_review: ProposalReview, fields: FormValues) -> dict
     """Return the fields as the curator decided; raise InvalidInput for unresolved conflicts."""
     if proposal_review.kind == RETIRE:
         return {"replaced_by": draft_fields.parse_field(proposal_review.collection, fields, "replaced_by")}
-    proposed_values = draft_fields.to_form_values(proposal_review.draft)
+    proposed_values = draft_fields.to_form_values(proposal_review.draft, proposal_review.collection.language)
     current_draft = {} if proposal_review.current is None else to_draft(proposal_review.current.record)
     resolved: dict[str, Any] = {}
     unresolved: list[FieldProblem] = []
