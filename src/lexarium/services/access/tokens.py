@@ -50,15 +50,16 @@ def create_token(  # noqa: PLR0913 (the options of a token)
             parent_token = accounts.find_token_by_id(connection, parent)
             if parent_token is None or parent_token.revoked_at is not None:
                 raise Unauthenticated("The token was revoked just now.")
-        if role is not None and role.rank > account.role.rank:
-            raise PermissionDenied(
-                f"{name} has the role {account.role}; a token of theirs cannot have the role {role}."
-            )
+        account = accounts.load_vocabulary_roles(connection, account)
+        # The roles in single vocabularies count too: a token limits them all.
+        highest = max((account.role, *account.vocabulary_roles.values()), key=lambda item: item.rank)
+        if role is not None and role.rank > highest.rank:
+            raise PermissionDenied(f"{name} has the role {highest}; a token of theirs cannot have the role {role}.")
         token = Token(
             id=mint_id("tok"),
             account=account,
             label=label,
-            role=role or account.role,
+            role=role or highest,
             created_at=now_ms(),
             expires_at=expires_at,
             origin=origin,

@@ -60,6 +60,8 @@ class Page:
     @cached_property
     def scope(self) -> ReadScope:
         """The vocabularies that the page is about; raise NotFound. This reads the database: use it in a thread."""
+        with self.read() as snapshot:
+            self.site.database.follow_vocabularies(snapshot)
         chosen = [slug for slug in self.query.getlist("vocabulary") if slug]
         return get_read_scope(self.site.get_caller(self.request), chosen)
 

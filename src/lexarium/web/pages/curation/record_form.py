@@ -80,12 +80,11 @@ def list_form_fields(collection: Collection) -> list[FormField]:
 
 def _get_form_order(collection: Collection, name: str) -> tuple[int, int]:
     """Return the key to sort fields by: names, definition, core fields, others of the class, those of all classes."""
-    slots = collection.schema_class.slots
-    if name not in slots:
+    if name not in collection.fields:
         is_important = collection.alias_field or collection.definition_field or not collection.is_auxiliary
         return ({"aliases": 1, "sources": 3}[name] if is_important else 7), 0
-    place = list(slots).index(name)
-    if slots[name].role is SlotRole.NAME:
+    place = list(collection.schema_class.slots).index(collection.fields[name].name)
+    if collection.fields[name].role is SlotRole.NAME:
         return 0, place
     if name == collection.definition_field:
         return 2, place

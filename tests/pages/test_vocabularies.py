@@ -1,0 +1,283 @@
+"""Pages of several vocabularies and languages over HTTP."""
+
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from lexarium.domain.identifiers import SYSTEM_USER_ID
+from lexarium.services.access.accounts import get_account_by_name
+from lexarium.services.vocabularies import head_records
+from lexarium.store.database import Database
+from tests.support.browserless_client import PASSWORD, BrowserlessClient, create_account, extract_text
+from tests.support.databases import DatabaseUrlFactory
+from tests.support.server import Server
+
+SCHEMA = """
+id: https://example.org/plants
+name: plants
+prefixes:
+  linkml: https://w3id.org/linkml/
+  plants: https://example.org/plants/
+  rdfs: http://www.w3.org/2000/01/rdf-schema#
+default_prefix: plants
+default_range: string
+imports:
+  - linkml:types
+classes:
+  Plant:
+    description: Something that grows.
+    slots: [id, label, habitat, height]
+slots:
+  id: {identifier: true}
+  label: {slot_uri: "rdfs:label", title: plant name}
+  habitat: {range: Habitat}
+  height: {range: integer, description: In centimetres.}
+enums:
+  Habitat:
+    permissible_values:
+      meadow:
+      forest:
+"""
+# An id with all that is special in addresses.
+ODD_ID = "ex:a/b#c%20ü?d"
+
+
+def create_vocabulary(server: Server, slug: str, **values: Any) -> None:
+    """Create a vocabulary behind the server's back."""
+    database = Database(server.url)
+    database.run_write(lambda transaction: head_records.create_vocabulary(transaction, SYSTEM_USER_ID, slug, values))
+    database.close()
+
+
+@pytest.fixture(scope="module")
+def server(new_url: DatabaseUrlFactory) -> Iterator[Server]:
+    with Server(new_url("sqlite"), "--sample", LEXARIUM_SIGN_IN_RATE="1000") as running:
+        names = {"uat": "skos", "doid": "obo", "hidden": "skos"}
+        for slug, schema in names.items():
+            values: dict[str, Any] = {"title": f"Title of {slug}", "schema": schema, "minting": f"{slug}:{{n}}"}
+            if slug == "doid":
+                values |= {"defines": ["doid"], "description": "Diseases of all kinds."}
+            create_vocabulary(running, slug, **values, languages=["en", "fr"], private=slug == "hidden")
+        create_vocabulary(running, "plants", title="Plants", schema=SCHEMA, minting="pl_{random}", languages=["de"])
+        yield running
+
+
+@pytest.fixture(scope="module")
+def curator(server: Server) -> BrowserlessClient:
+    client = BrowserlessClient(server)
+    client.sign_in("curator")
+    return client
+
+
+@pytest.fixture(scope="module")
+def admin(server: Server) -> BrowserlessClient:
+    client = BrowserlessClient(server)
+    client.sign_in("admin")
+    return client
+
+
+@pytest.fixture
+def visitor(server: Server) -> BrowserlessClient:
+    return BrowserlessClient(server)
+
+
+def add(client: BrowserlessClient, vocabulary: str, collection: str, name: str, **fields: str) -> str:
+    """Create a record by the form, and return its id."""
+    client.open(f"/propose/{collection}?vocabulary={vocabulary}")
+    client.press("Publish", {"name": name, **fields})
+    body = client.body
+    return body.partition('<code id="identifier">')[2].partition("<")[0]
+
+
+def test_vocabularies_are_listed_and_each_has_a_home(visitor: BrowserlessClient) -> None:
+    text = extract_text(visitor.open("/vocabularies"))
+    assert "Title of uat" in text
+    assert "Diseases of all kinds." in text
+    home = visitor.open("/vocabularies/doid")
+    assert "Diseases of all kinds." in extract_text(home)
+    for path in ("/browse?vocabulary=doid", "/statistics?vocabulary=doid", "/changes?vocabulary=doid"):
+        assert f'href="{path}"' in home
+    assert 'name="vocabulary" value="doid"' in home
+    visitor.open("/vocabularies/nothing", 404)
+
+
+@pytest.mark.parametrize(
+    ("vocabulary", "collection", "field", "value"),
+    [("uat", "concept", "name", "a star"), ("doid", "term", "def", "ill"), ("plants", "plant", "habitat", "meadow")],
+)
+def test_records_of_any_schema_are_made_and_edited_by_forms(
+    curator: BrowserlessClient, vocabulary: str, collection: str, field: str, value: str
+) -> None:
+    record_id = add(curator, vocabulary, collection, f"first {vocabulary}")
+    query = f"?vocabulary={vocabulary}"
+    curator.open(f"/edit/{quote(record_id, safe='')}{query}")
+    curator.press("Publish", {"name": f"second {vocabulary}"} | {field: value})
+    text = extract_text(curator.body)
+    assert "Saved." in text
+    assert value in text
+    history = extract_text(curator.open(f"/id/{quote(record_id, safe='')}/history{query}"))
+    assert "Version 2" in history
+    assert "\x1f" not in curator.body
+    listed = extract_text(curator.open(f"/browse/{collection}{query}"))
+    assert value in listed or f"second {vocabulary}" in listed
+
+
+def test_an_id_with_special_characters_works_on_every_page(curator: BrowserlessClient) -> None:
+    other_id = add(curator, "uat", "concept", "survivor")
+    assert add(curator, "uat", "concept", "odd one", id=ODD_ID) == ODD_ID.replace("&", "&amp;")
+    assert curator.path.startswith("/id/")
+    for label in ("Edit", "Relate", "Merge", "Retire"):
+        link = curator.open(f"/id/{quote(ODD_ID, safe='')}?vocabulary=uat").partition(f">{label}</a>")[0]
+        path = link.rpartition('href="')[2].rpartition('"')[0].replace("&amp;", "&")
+        assert "odd one" in extract_text(curator.open(path)), label
+    curator.open(f"/edit?id={quote(ODD_ID)}&vocabulary=uat")
+    curator.press("Publish", {"name": "odder"})
+    assert "Saved." in curator.body
+    curator.press("Undo")
+    assert "odd one" in extract_text(curator.body)
+    version = curator.open(f"/relations?id={quote(ODD_ID)}&vocabulary=uat").partition('name="version" value="')[2][:1]
+    fields = {"act": "add", "version": version, "relation": "related", "target": other_id}
+    curator.send(f"/relations?id={quote(ODD_ID)}&vocabulary=uat", fields)
+    assert "survivor" in extract_text(curator.body)
+    curator.press("Remove")
+    curator.open(f"/merge?id={quote(ODD_ID)}&vocabulary=uat&into={quote(other_id)}")
+    curator.press("Merge them")
+    assert "is merged into this" in extract_text(curator.body)
+    curator.press("Undo")
+    assert "odd one" in extract_text(curator.open(f"/history?id={quote(ODD_ID)}&vocabulary=uat"))
+    assert "\x1f" not in curator.body
+
+
+def test_a_translation_is_edited_shown_and_marked_as_outdated(
+    curator: BrowserlessClient, visitor: BrowserlessClient
+) -> None:
+    record_id = add(curator, "uat", "concept", "moon", definition="It shines.")
+    path = f"/edit/{quote(record_id, safe='')}?vocabulary=uat"
+    curator.open(path)
+    curator.press("Publish", {"name-fr": "lune", "definition-fr": "Elle brille."})
+    page = f"/id/{quote(record_id, safe='')}?vocabulary=uat"
+    assert '<h1 lang="en">moon</h1>' in visitor.open(page)
+    assert '<h1 lang="fr">lune</h1>' in visitor.open(f"{page}&lang=fr-CA")
+    assert "outdated" not in visitor.body
+    curator.open(path)
+    curator.press("Publish", {"name": "the Moon"})
+    body = visitor.open(page)
+    assert "lune" in body
+    assert "outdated" in extract_text(body)
+    statistics = extract_text(visitor.open("/statistics?vocabulary=uat"))
+    assert "Outdated" in statistics
+    assert "lune" in visitor.open("/statistics/gaps/outdated?vocabulary=uat&lang=fr")
+    # The other language stays as it is, and can be removed.
+    curator.open(path)
+    curator.press("Publish", {"name-fr": "", "definition-fr": ""})
+    assert "lune" not in visitor.open(page).partition('<section class="history">')[0]
+
+
+def test_a_mapping_to_a_record_of_another_vocabulary_shows_its_name(
+    curator: BrowserlessClient, visitor: BrowserlessClient
+) -> None:
+    disease = add(curator, "doid", "term", "sunburn")
+    record_id = add(curator, "uat", "concept", "Sun")
+    curator.open(f"/edit/{quote(record_id, safe='')}/relations?vocabulary=uat")
+    curator.send(
+        f"/edit/{quote(record_id, safe='')}/relations?vocabulary=uat",
+        {"version": "1", "act": "map", "mapping": "relatedMatch", "outside": disease},
+    )
+    body = visitor.open(f"/id/{quote(record_id, safe='')}?vocabulary=uat")
+    assert f'<a href="/id/{quote(disease, safe="")}">sunburn</a>' in body
+    assert "Title of doid" in extract_text(body)
+
+
+def test_a_private_vocabulary_shows_nowhere_to_who_may_not_read_it(
+    server: Server, curator: BrowserlessClient, visitor: BrowserlessClient
+) -> None:
+    record_id = add(curator, "hidden", "concept", "secretive fox")
+    own_id = add(curator, "uat", "concept", "mapped")
+    curator.send(
+        f"/edit/{quote(own_id, safe='')}/relations?vocabulary=uat",
+        {"version": "1", "act": "map", "mapping": "exactMatch", "outside": record_id},
+    )
+    pages = [
+        "/",
+        "/vocabularies",
+        "/browse",
+        "/changes",
+        "/statistics",
+        "/search?q=fox",
+        "/statistics/gaps/undefined",
+    ]
+    for path in [*pages, f"/id/{quote(own_id, safe='')}?vocabulary=uat"]:
+        body = visitor.open(path)
+        assert "secretive" not in body, path
+        assert "Title of hidden" not in body, path
+    for path in (
+        "/vocabularies/hidden",
+        f"/id/{quote(record_id, safe='')}",
+        f"/id/hidden%1F{quote(record_id, safe='')}",
+    ):
+        assert "secretive" not in visitor.open(path, 404)
+    for path in ("/browse?vocabulary=hidden", "/changes?vocabulary=hidden", "/browse/concept?vocabulary=hidden"):
+        visitor.open(path, 404)
+    assert "secretive" in curator.open("/changes?vocabulary=hidden")
+
+
+def test_a_role_in_one_vocabulary_allows_to_write_there_only(server: Server, admin: BrowserlessClient) -> None:
+    member, database = BrowserlessClient(server), Database(server.url)
+    name = create_account(server, "none")
+    account = get_account_by_name(database, name)
+    database.close()
+    admin.open(f"/admin/people/{account.id}")
+    admin.press("Give this role", {"vocabulary": "hidden", "role": "curator"})
+    assert "curator" in extract_text(admin.body)
+    member.send("/sign-in", {"name": name, "password": PASSWORD, "next": "/"})
+    add(member, "hidden", "concept", "by a member")
+    assert "by a member" in extract_text(member.body)
+    member.open("/propose/concept?vocabulary=uat", 403)
+    member.open("/propose/concept", 403)
+
+
+def test_an_administrator_creates_changes_removes_and_restores_a_vocabulary(
+    admin: BrowserlessClient, visitor: BrowserlessClient
+) -> None:
+    admin.open("/admin/vocabularies")
+    fields = {"slug": "soils", "title": "Soils", "languages": "en", "schema": "skos"}
+    admin.press("Create", {**fields, "slug": "Not one"}, 422)
+    admin.press("Create", fields)
+    assert "The vocabulary is created." in admin.body
+    admin.press("Save", {"title": "All soils", "prefixes": "no prefix"}, 422)
+    assert "Should have a line like" in admin.body
+    admin.press("Save", {"title": "All soils", "prefixes": "soil=https://example.org/soil/"})
+    assert "All soils" in visitor.open("/vocabularies")
+    admin.open("/admin/vocabularies/soils/remove")
+    admin.press("Remove this vocabulary")
+    assert "can be restored" in admin.body
+    assert "All soils" not in visitor.open("/vocabularies")
+    visitor.open("/vocabularies/soils", 404)
+    admin.open("/admin/vocabularies/soils")
+    admin.press("Restore it")
+    assert "All soils" in visitor.open("/vocabularies")
+
+
+def test_every_problem_of_a_schema_is_told_with_its_line(server: Server, admin: BrowserlessClient) -> None:
+    boundary = "x-boundary"
+    wrong = "id: x\nname: y\nclasses:\n  A:\n    is_a: Nothing\n  B:\n    slots: [unheard]\n"
+    disposition = 'Content-Disposition: form-data; name="file"; filename="a.yaml"'
+    part = "\r\n".join([f"--{boundary}", disposition, "", wrong, f"--{boundary}--", ""])
+    cookie = "; ".join(f"{name}={value}" for name, value in admin.cookies.items())
+    headers = {"Content-Type": f"multipart/form-data; boundary={boundary}", "Cookie": cookie, "Accept": "text/html"}
+    response = server.request("POST", "/admin/vocabularies/uat/schema", headers, part)
+    text = extract_text(response.body.decode())
+    assert response.status == 422
+    assert "Line 5" in text
+    assert "Line 7" in text
+
+
+def test_ids_that_several_vocabularies_have_are_a_choice(
+    curator: BrowserlessClient, visitor: BrowserlessClient
+) -> None:
+    for slug in ("uat", "hidden"):
+        add(curator, slug, "concept", f"shared of {slug}", id="shared:1")
+    assert "shared of hidden" in extract_text(curator.open("/id/shared%3A1", 300))
+    assert "shared of uat" in extract_text(visitor.open("/id/shared%3A1"))
