@@ -7,6 +7,7 @@ from urllib.parse import quote
 import pytest
 
 from lexarium.domain.identifiers import SYSTEM_USER_ID
+from lexarium.domain.vocabulary import register_vocabularies
 from lexarium.services.access.accounts import get_account_by_name
 from lexarium.services.vocabularies import head_records
 from lexarium.store.database import Database
@@ -49,6 +50,8 @@ def create_vocabulary(server: Server, slug: str, **values: Any) -> None:
     database = Database(server.url)
     database.run_write(lambda transaction: head_records.create_vocabulary(transaction, SYSTEM_USER_ID, slug, values))
     database.close()
+    # Other tests of this process have one vocabulary.
+    register_vocabularies([])
 
 
 @pytest.fixture(scope="module")
