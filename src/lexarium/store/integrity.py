@@ -269,5 +269,5 @@ def _select_column(column: Column[Any]) -> Select[Any]:
 
 
 def _describe(column: Column[Any], row: Row[Any], reason: str) -> str:
-    key = " ".join(get_local_id(str(part)) for part in row[1:])
+    key = " ".join(map(get_local_id, map(str, row[1:])))
     return f"{column.table.name} {key}: {column.name} {reason}"
