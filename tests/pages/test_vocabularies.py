@@ -50,8 +50,6 @@ def create_vocabulary(server: Server, slug: str, **values: Any) -> None:
     database = Database(server.url)
     database.run_write(lambda transaction: head_records.create_vocabulary(transaction, SYSTEM_USER_ID, slug, values))
     database.close()
-    # Other tests of this process have one vocabulary.
-    register_vocabularies([])
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +63,8 @@ def server(new_url: DatabaseUrlFactory) -> Iterator[Server]:
             create_vocabulary(running, slug, **values, languages=["en", "fr"], private=slug == "hidden")
         create_vocabulary(running, "plants", title="Plants", schema=SCHEMA, minting="pl_{random}", languages=["de"])
         yield running
+    # Other tests of this process have one vocabulary.
+    register_vocabularies([])
 
 
 @pytest.fixture(scope="module")

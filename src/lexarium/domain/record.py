@@ -271,7 +271,8 @@ class Record:
         field_predicates = self.collection.field_predicates.values()
         for statement in self.own_statements:
             predicate = statement.predicate
-            if predicate in field_predicates and predicate not in seen:
+            is_field = predicate in field_predicates and predicate not in seen
+            if is_field and statement == self._find_shown_statement(predicate):
                 seen.add(predicate)
             elif isinstance(statement.value, Node) or not (
                 predicate in ALIAS_SCOPES or predicate in _OTHER_REFERENCES or self._is_relation(statement)

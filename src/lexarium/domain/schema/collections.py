@@ -374,6 +374,11 @@ def get_collection(name: str) -> Collection:
     return _ALL_COLLECTIONS[name]
 
 
+def list_stored_collections() -> list[str]:
+    """Return the names of all collections that records may be in, those of removed vocabularies too."""
+    return list(_ALL_COLLECTIONS)
+
+
 def register_schemas(
     schemas: Mapping[str, Schema], languages: Mapping[str, str] | None = None, removed: Container[str] = ()
 ) -> None:
