@@ -59,6 +59,8 @@ function attach(input) {
       const narrowing = document.getElementById(input.dataset.narrowedBy)?.selectedOptions[0];
       const collection = (narrowing ?? input).dataset.collection;
       if (collection) wanted.set("collection", collection);
+      const vocabulary = input.dataset.vocabulary || input.form.querySelector("select[name=vocabulary]")?.value;
+      if (vocabulary) wanted.set("vocabulary", vocabulary);
       const answer = await fetch(`/api/v1/suggest?${wanted}`, { signal: asked.signal });
       if (answer.ok && document.activeElement === input) show((await answer.json()).suggestions);
     } catch (error) {
@@ -94,8 +96,10 @@ function attach(input) {
   });
 
   function take(option) {
-    const { id, name, kind } = option.dataset;
-    if (!input.dataset.pick) return location.assign((input.dataset.there ?? "/id/") + encodeURIComponent(id));
+    const { id, name, kind, vocabulary } = option.dataset;
+    // The main vocabulary is that of addresses that name none.
+    const rest = vocabulary && vocabulary !== "main" && !input.dataset.there ? `?vocabulary=${vocabulary}` : "";
+    if (!input.dataset.pick) return location.assign((input.dataset.there ?? "/id/") + encodeURIComponent(id) + rest);
     tick(input, id, name, kind);
     input.value = "";
     status.textContent = `${name} is chosen`;
@@ -123,6 +127,7 @@ function optionOf(each, place, list) {
   option.setAttribute("role", "option");
   option.setAttribute("aria-selected", "false");
   Object.assign(option.dataset, { id: each.id, name: each.name, kind: each.collection.replaceAll("_", " ") });
+  if (each.vocabulary) option.dataset.vocabulary = each.vocabulary;
   const name = document.createElement("span");
   name.append(...marked(each.text, each.highlight));
   const kind = document.createElement("span");
