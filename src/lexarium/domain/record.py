@@ -33,6 +33,8 @@ ALTERNATIVE_ID = "oboInOwl:hasAlternativeId"
 TYPE = "rdf:type"
 # Predicates of references that are no relations.
 _OTHER_REFERENCES = frozenset({SOURCE, TYPE})
+# Mappings that are written as texts.
+_TEXT_MAPPINGS = frozenset({"oboInOwl:hasDbXref"})
 ALIAS_PREDICATES: dict[AliasScope, str] = {
     "exact": "skos:altLabel",
     "narrow": "oboInOwl:hasNarrowSynonym",
@@ -40,7 +42,16 @@ ALIAS_PREDICATES: dict[AliasScope, str] = {
     "related": "oboInOwl:hasRelatedSynonym",
     "hidden": "skos:hiddenLabel",
 }
-ALIAS_SCOPES = {predicate: scope for scope, predicate in ALIAS_PREDICATES.items()}
+# Scopes of all predicates that hold aliases.
+ALIAS_SCOPES: dict[str, AliasScope] = {
+    **{predicate: scope for scope, predicate in ALIAS_PREDICATES.items()},
+    "oboInOwl:hasExactSynonym": "exact",
+    "IAO:0000118": "exact",
+    "skosxl:altLabel": "exact",
+    "skosxl:hiddenLabel": "hidden",
+}
+# Predicates of the text of a label or note that is a node of its own.
+_NODE_TEXTS = ("skosxl:literalForm", "rdf:value")
 
 
 class Relation(NamedTuple):
@@ -186,16 +197,16 @@ class Record:
     def stored_aliases(self) -> tuple[Alias, ...]:
         """Aliases with statements of their own."""
         return tuple(
-            Alias.model_construct(text=value.text, lang=value.lang or DEFAULT_LANGUAGE, scope=ALIAS_SCOPES[predicate])
-            for predicate, value, _ in self.own_statements
-            if predicate in ALIAS_SCOPES and isinstance(value, Text)
+            Alias.model_construct(text=text.text, lang=text.lang or self.collection.language, scope=scope)
+            for statement in self.own_statements
+            if (scope := ALIAS_SCOPES.get(statement.predicate)) and (text := get_text(statement.value))
         )
 
     @cached_property
     def aliases(self) -> tuple[Alias, ...]:
         """All aliases. The field `alias` has those in the default language, unless they have their own statements."""
         stored = self.stored_aliases
-        if any(alias.lang == DEFAULT_LANGUAGE for alias in stored):
+        if any(alias.lang == self.collection.language for alias in stored):
             return stored
         return parse_aliases(self.fields.get(self.collection.alias_field or "", "")) + stored
 
@@ -212,8 +223,9 @@ class Record:
         names: dict[str, str] = {}
         for predicate, value, _ in self.own_statements:
             if predicate in self.collection.name_predicates and not self._is_in_default_language(value):
-                assert isinstance(value, Text)
-                names.setdefault(value.lang, value.text)
+                text = get_text(value)
+                if text is not None:
+                    names.setdefault(text.lang, text.text)
         return names
 
     @cached_property
@@ -229,10 +241,10 @@ class Record:
         for collection in self.further_collections:
             names = collection.relation_names | names
         return frozenset(
-            Relation(self.id, name, value.target if RELATION_TYPES[name].is_mapping else self._qualify(value.target))
-            for predicate, value, _ in self.own_statements
-            if isinstance(value, Reference) and self._is_relation_predicate(predicate)
-            for name in (names.get(predicate, predicate),)
+            Relation(self.id, name, target if RELATION_TYPES[name].is_mapping else self._qualify(target))
+            for statement in self.own_statements
+            if (target := self._find_target(statement)) is not None
+            for name in (names.get(statement.predicate, statement.predicate),)
         )
 
     def _qualify(self, local_id: str) -> str:
@@ -254,12 +266,17 @@ class Record:
                 others.append(statement)
         return tuple(others)
 
-    def _is_relation(self, statement: Statement) -> bool:
-        is_reference = isinstance(statement.value, Reference) and self._is_relation_predicate(statement.predicate)
-        return is_reference and not _has_class(statement)
+    def _find_target(self, statement: Statement) -> str | None:
+        """Return the target of a relation: a reference, or a cross-reference that is written as a text."""
+        predicate, value, _ = statement
+        is_target = isinstance(value, Reference) or (isinstance(value, Text) and predicate in _TEXT_MAPPINGS)
+        is_other = predicate in self.collection.id_predicates or predicate in _OTHER_REFERENCES
+        if isinstance(value, Node) or not is_target or is_other or _has_class(statement):
+            return None
+        return value[0]
 
-    def _is_relation_predicate(self, predicate: str) -> bool:
-        return predicate not in self.collection.id_predicates and predicate not in _OTHER_REFERENCES
+    def _is_relation(self, statement: Statement) -> bool:
+        return self._find_target(statement) is not None
 
     @property
     def relation_targets(self) -> dict[str, list[str]]:
@@ -302,7 +319,8 @@ class Record:
         return next(in_default_language, statements[0])
 
     def _is_in_default_language(self, value: Value) -> bool:
-        return not isinstance(value, Text) or value.lang in ("", self.collection.language)
+        text = get_text(value)
+        return text is None or text.lang in ("", self.collection.language)
 
     def drop_fields(self, names: Iterable[str]) -> "Record":
         """Return the record without statements or assigned values of these fields."""
@@ -322,8 +340,18 @@ class Record:
         return replace(record, assigned={**record.assigned, **own})
 
     def with_aliases(self, aliases: Iterable[Alias]) -> "Record":
-        """Return the record with other statements of aliases. The field `alias` stays."""
-        statements = [Statement(ALIAS_PREDICATES[alias.scope], Text(alias.text, alias.lang)) for alias in aliases]
+        """Return the record with other statements of aliases. The field `alias` stays, and so do equal statements."""
+        stated = [statement for statement in self.own_statements if statement.predicate in ALIAS_SCOPES]
+        existing = {
+            (alias.scope, alias.text, alias.lang): item for alias, item in zip(self.stored_aliases, stated, strict=True)
+        }
+        predicates = {scope: item for item, scope in ALIAS_SCOPES.items() if item in self.collection.alias_predicates}
+        predicates = ALIAS_PREDICATES | predicates
+        statements = [
+            existing.get((alias.scope, alias.text, alias.lang))
+            or Statement(predicates[alias.scope], Text(alias.text, alias.lang))
+            for alias in aliases
+        ]
         return self._restate(ALIAS_SCOPES, statements)
 
     def with_sources(self, sources: Iterable[str]) -> "Record":
@@ -343,12 +371,15 @@ class Record:
         for collection in self.further_collections:
             predicates = collection.relation_predicates | predicates
 
-        def to_pair(relation: Relation) -> tuple[str, Value]:
-            return predicates.get(relation.relation, relation.relation), Reference(get_local_id(relation.target))
+        def to_pair(relation: Relation) -> tuple[str, str]:
+            return predicates.get(relation.relation, relation.relation), get_local_id(relation.target)
 
         dropped = set(map(to_pair, self.relations - wanted))
-        added = [Statement(*to_pair(relation)) for relation in sorted(wanted - self.relations)]
-        return self._replace(lambda item: self._is_relation(item) and item[:2] in dropped, added)
+        added = [
+            Statement(predicate, Text(target) if predicate in _TEXT_MAPPINGS else Reference(target))
+            for predicate, target in map(to_pair, sorted(wanted - self.relations))
+        ]
+        return self._replace(lambda item: (item.predicate, self._find_target(item)) in dropped, added)
 
     def redirect_references(self, targets: Mapping[str, str]) -> "Record":
         """Return the record with other targets of its references; relations to itself are dropped."""
@@ -482,10 +513,19 @@ def _to_statement(predicate: str, value: str | int, collection: Collection) -> S
     return Statement(predicate, Reference(value) if predicate in collection.id_predicates else Text(value))
 
 
-def _to_field(value: Value, field_type: type) -> Any:
-    """Return the value of a field. Nodes count as nothing, and so does what is no integer where one belongs."""
+def get_text(value: Value) -> Text | None:
+    """Return a text, or that of a label or note that is a node of its own; None for anything else."""
     if isinstance(value, Node):
-        return field_type()
+        texts = (item.value for item in value.statements if item.predicate in _NODE_TEXTS)
+        return next((text for text in texts if isinstance(text, Text)), None)
+    return value if isinstance(value, Text) else None
+
+
+def _to_field(value: Value, field_type: type) -> Any:
+    """Return the value of a field. What is no text or no integer where one belongs counts as nothing."""
+    if isinstance(value, Node):
+        text = get_text(value)
+        return field_type() if text is None or field_type is not str else text.text
     if field_type is str:
         return value[0]
     try:

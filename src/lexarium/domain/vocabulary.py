@@ -25,10 +25,11 @@ DEFAULT_BASE = "http://localhost:8000/"
 _SLUG = re.compile(r"[a-z][a-z0-9-]{0,49}")
 _PREFIX = re.compile(r"[A-Za-z_][\w.-]*")
 _TRUE = "true"
+TITLE = "dcterms:title"
 
 # Keys of `to_values`, with the predicate of the statements that hold each.
 _PREDICATES = {
-    "title": "dcterms:title",
+    "title": TITLE,
     "description": "dcterms:description",
     "licence": "dcterms:license",
     "publisher": "dcterms:publisher",
@@ -38,6 +39,7 @@ _PREDICATES = {
     "prefixes": "lexarium:prefix",
     "defines": "lexarium:defines",
     "minting": "lexarium:minting",
+    "sources": "lexarium:source",
     "private": "lexarium:private",
     "default": "lexarium:default",
     "valpha": "lexarium:valpha",
@@ -66,6 +68,8 @@ class Vocabulary:
     defines: tuple[str, ...] = ()
     # Rule for new ids; empty for random ones with the prefix of their class.
     minting: str = ""
+    # IRIs of the ontologies or concept schemes that it was imported from; the first is its own.
+    sources: tuple[str, ...] = ()
     # Only accounts with a role in it may read it.
     is_private: bool = False
     is_removed: bool = False
@@ -121,6 +125,7 @@ class Vocabulary:
             "prefixes": dict(self.prefixes),
             "defines": list(self.defines),
             "minting": self.minting,
+            "sources": list(self.sources),
             "private": self.is_private,
             "default": self.is_default,
             "valpha": self.is_valpha,
@@ -151,6 +156,7 @@ def parse_head_record(record: Record) -> Vocabulary:
         prefixes=dict(text.split("=", 1) for text in texts["prefixes"] if "=" in text),
         defines=tuple(texts["defines"]),
         minting=_first(texts["minting"]),
+        sources=tuple(texts["sources"]),
         is_private=texts["private"] == [_TRUE],
         is_removed=record.state != RecordState.PUBLISHED,
         is_default=texts["default"] == [_TRUE],

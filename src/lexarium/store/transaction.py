@@ -69,6 +69,11 @@ class Transaction:
         """Seq of the last change."""
         return self._position.revision
 
+    @property
+    def position(self) -> Position:
+        """Position that the transaction would have if it ended now."""
+        return self._position
+
     def add_logged(self, records: Sequence[Record]) -> None:
         """Take note of records that were logged."""
         self._position = self._position._replace(revision=self.revision + len(records))

@@ -147,6 +147,11 @@ class Collection:
         return tuple(slot.predicate for slot in self.schema_class.slots_by_role.get(SlotRole.NAME, ()))
 
     @cached_property
+    def alias_predicates(self) -> frozenset[str]:
+        """Predicates of aliases that the class declares."""
+        return frozenset(slot.predicate for slot in self.schema_class.slots_by_role.get(SlotRole.ALIAS, ()))
+
+    @cached_property
     def translated_fields(self) -> tuple[str, ...]:
         """Fields that a record may have in several languages."""
         roles = (SlotRole.NAME, SlotRole.DEFINITION)

@@ -1,6 +1,6 @@
 """Create, change, remove, restore and purge vocabularies. Each is a logged change of its head record."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -9,8 +9,10 @@ from lexarium.domain.errors import Conflict, FieldProblem, InvalidInput, NotFoun
 from lexarium.domain.identifiers import MAIN_VOCABULARY, qualify_id
 from lexarium.domain.record import Record, RecordState
 from lexarium.domain.schema.model import Schema, SchemaClass
+from lexarium.domain.statement import Statement, Text
 from lexarium.domain.timestamps import now_ms
 from lexarium.domain.vocabulary import (
+    TITLE,
     VOCABULARIES,
     Vocabulary,
     check_values,
@@ -40,13 +42,25 @@ def get_version(snapshot: Snapshot, slug: str) -> int:
     return 0 if change is None else change.version
 
 
-def create_vocabulary(transaction: Transaction, actor: str, slug: str, values: Mapping[str, Any]) -> Vocabulary:
-    """Create a vocabulary; raise Conflict if there is one, removed or not, and InvalidInput."""
+def create_vocabulary(
+    transaction: Transaction, actor: str, slug: str, values: Mapping[str, Any], statements: Iterable[Statement] = ()
+) -> Vocabulary:
+    """Create a vocabulary, with further statements; raise Conflict if there is one, removed or not, and InvalidInput.
+
+    Statements of its title take the place of the one among the values.
+    """
     if slug in VOCABULARIES:
         reason = "is removed; restore or purge it" if VOCABULARIES[slug].is_removed else "is there already"
         raise Conflict(f"The vocabulary {slug} {reason}.")
     checked = check_values(slug, {"title": slug, **values}, VOCABULARIES.values())
-    return _save(transaction, actor, slug, checked)
+    vocabulary = _save(transaction, actor, slug, checked)
+    further = list(statements)
+    return add_head_statements(transaction, actor, slug, further) if further else vocabulary
+
+
+def add_head_statements(transaction: Transaction, actor: str, slug: str, statements: Iterable[Statement]) -> Vocabulary:
+    """Add statements to a head record. Titles take the place of one that is only the slug."""
+    return _save(transaction, actor, slug, {}, statements=statements)
 
 
 def update_vocabulary(transaction: Transaction, actor: str, slug: str, values: Mapping[str, Any]) -> Vocabulary:
@@ -108,10 +122,14 @@ def _save(  # noqa: PLR0913, PLR0917 (a change, and what it does)
     values: Mapping[str, Any],
     state: RecordState = RecordState.PUBLISHED,
     action: Action = Action.UPDATE,
+    statements: Iterable[Statement] = (),
 ) -> Vocabulary:
     before = _find_head(transaction.flush(), slug)
     current: Record | None = None if before is None else before.to_record()
-    after = replace(update_head_record(current, slug, values), state=state)
+    after = replace(update_head_record(current, slug, values), state=state).add_statements(statements)
+    if len({item for item in after.statements if item.predicate == TITLE}) > 1:
+        placeholder = Statement(TITLE, Text(slug))
+        after = replace(after, statements=tuple(item for item in after.statements if item != placeholder))
     if after != current:
         write = RecordWrite(after, before.version + 1 if before else 1, action if before else Action.CREATE)
         change_log.save_records(transaction, [write], actor=actor, at=now_ms())
