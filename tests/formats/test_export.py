@@ -41,7 +41,13 @@ from tests.support.record_editor import RecordEditor
 from tests.support.server import Server, run_cli
 from tests.support.terminal import run_in_terminal
 
-VOCABULARY = Vocabulary("Ours", "CC0-1.0", "A <library>", "de", "https://example.org/terms/")
+VOCABULARY = Vocabulary(
+    title="Ours",
+    licence="CC0-1.0",
+    publisher="A <library>",
+    languages=("de",),
+    base="https://example.org/terms/",
+)
 STREAMED_FORMATS = ("v-alpha", "jsonl")
 DECOMPRESSORS: dict[str, Callable[[bytes], bytes]] = {
     ".gz": gzip.decompress,

@@ -12,7 +12,12 @@ _SEPARATOR = "\x1f"
 
 
 def qualify_id(vocabulary: str, local_id: str) -> str:
-    """Return the id of a record that is unique in the database, given its id in its vocabulary."""
+    """Return the id of a record that is unique in the database, given its id in its vocabulary.
+
+    Whatever a client sends as an id, this is never that of a record in another vocabulary.
+    """
+    if _SEPARATOR in local_id:
+        local_id = local_id.replace(_SEPARATOR, "\ufffd")
     return local_id if vocabulary == MAIN_VOCABULARY else f"{vocabulary}{_SEPARATOR}{local_id}"
 
 

@@ -1,7 +1,7 @@
 """JSON Lines: every version of every record with all its metadata, in the order of the change log."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any, BinaryIO, get_args
 
 import orjson
@@ -13,6 +13,7 @@ from lexarium.domain.record import ProposalOrigin, Record, RecordState, Relation
 from lexarium.domain.schema.collections import Collection
 from lexarium.domain.statement import normalize, parse_statements
 from lexarium.domain.text.characters import find_unstorable_char
+from lexarium.domain.vocabulary import Vocabulary
 from lexarium.formats.json import valpha
 from lexarium.formats.parsed import ParsedRecord, ParsedVersion, ParseError, ReadOptions, WriteOptions
 
@@ -24,9 +25,19 @@ _MAX_INT64 = 2**63 - 1
 _ALIAS_SCOPES: tuple[str, ...] = get_args(AliasScope)
 
 
+def _describe(vocabulary: Vocabulary) -> dict[str, str]:
+    names = ("title", "licence", "publisher", "language", "base")
+    return {name: getattr(vocabulary, name) for name in names}
+
+
 def write(changes: Iterable[Change | None], options: WriteOptions) -> Iterator[bytes]:
     """Yield a header line, then a line per change; for None, an empty chunk, so that the caller can pause."""
-    header = {"lexarium": "jsonl", "format": FORMAT_VERSION, **asdict(options.vocabulary), "revision": options.revision}
+    header = {
+        "lexarium": "jsonl",
+        "format": FORMAT_VERSION,
+        **_describe(options.vocabulary),
+        "revision": options.revision,
+    }
     yield orjson.dumps(header) + b"\n"
     last_write_id = write_number = 0
     for change in changes:

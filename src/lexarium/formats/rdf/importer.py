@@ -389,7 +389,7 @@ class _RdfImporter:
             )
             if is_own or is_stated:
                 complete_relations.append((relation.name, "source"))
-                if relation is RELATED and not is_own:
+                if relation == RELATED and not is_own:
                     complete_relations.append((relation.name, "target"))
         return complete_relations
 

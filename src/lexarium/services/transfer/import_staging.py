@@ -149,6 +149,8 @@ def _validate_key(record_id: str | None, foreign_id: str, key: str, problems: li
     elif record_id is not None:
         if is_id_too_long(record_id):
             problems.append(f"its id has more than {MAX_ID_BYTES} bytes")
+        if "\x1f" in record_id:
+            problems.append("its id holds the character U+001F, which no id may have")
     elif foreign_id and (reason := find_target_problem(foreign_id)):
         problems.append(f"what the file calls it, {foreign_id!r}, {reason}")
 
