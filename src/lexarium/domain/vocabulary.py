@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import quote, unquote
 
-from lexarium.domain.errors import FieldProblem, InvalidInput, InvalidSchema
+from lexarium.domain.errors import FieldProblem, InvalidInput, InvalidSchema, NotFound
 from lexarium.domain.identifiers import MAIN_VOCABULARY, get_local_id, is_id_too_long, qualify_id
 from lexarium.domain.labels import DEFAULT_LANGUAGE
 from lexarium.domain.languages import canonicalize_tag, find_tag_problem
@@ -16,6 +16,7 @@ from lexarium.domain.record import Record, RecordState
 from lexarium.domain.schema.collections import COLLECTIONS, VOCABULARY, Collection, Registry, register_schemas
 from lexarium.domain.schema.linkml import BUILTIN_NAMES, load_builtin_schema, load_schema
 from lexarium.domain.schema.model import Schema
+from lexarium.domain.schema.relation_types import qualify_name
 from lexarium.domain.statement import Statement, Text
 from lexarium.domain.text.characters import find_unstorable_char
 
@@ -96,6 +97,14 @@ class Vocabulary:
     def collections(self) -> list[Collection]:
         """Collections, unless it is removed."""
         return [COLLECTIONS[name] for name in COLLECTIONS.list_names(self.slug)]
+
+    def get_collection(self, local_name: str) -> Collection:
+        """Return a collection by its name in the schema; raise NotFound."""
+        collection = COLLECTIONS.get(qualify_name(self.slug, local_name))
+        if collection is None:
+            known = ", ".join(item.local_name for item in self.collections)
+            raise NotFound(f"The vocabulary {self.slug} has no collection {local_name!r}; it has {known}.")
+        return collection
 
     @property
     def minting_rule(self) -> MintingRule | None:

@@ -18,13 +18,13 @@ from lexarium.formats.resources import ParsedResource, SourceDescription, make_s
 _SCHEMA = load_builtin_schema("obo")
 _CLASSES = {"Term": "term", "Typedef": "typedef", "Instance": "instance"}
 _SLOTS = {stanza_type: _SCHEMA.collections[collection].slots for stanza_type, collection in _CLASSES.items()}
-_SYNONYM_PREDICATES = {
+SYNONYM_PREDICATES = {
     "EXACT": "oboInOwl:hasExactSynonym",
     "BROAD": "oboInOwl:hasBroadSynonym",
     "NARROW": "oboInOwl:hasNarrowSynonym",
     "RELATED": "oboInOwl:hasRelatedSynonym",
 }
-_XREF, _SYNONYM_TYPE, _LABEL = "oboInOwl:hasDbXref", "oboInOwl:hasSynonymType", "rdfs:label"
+XREF, SYNONYM_TYPE, _LABEL = "oboInOwl:hasDbXref", "oboInOwl:hasSynonymType", "rdfs:label"
 _HEADER_PREDICATES = {
     "data-version": "owl:versionInfo",
     "remark": "rdfs:comment",
@@ -101,7 +101,7 @@ class OboDocument:
             resource.statements.append(Statement(predicate, Text(description)))
             if is_subset:
                 resource.statements.append(Statement(_LABEL, Text(name)))
-        if rest.strip() in _SYNONYM_PREDICATES:
+        if rest.strip() in SYNONYM_PREDICATES:
             resource.statements.append(Statement("oboInOwl:hasScope", Text(rest.strip())))
         return resource
 
@@ -155,11 +155,11 @@ def _parse_synonym(clause: Clause) -> Statement:
     text, rest = syntax.parse_quoted(clause)
     words, xrefs, qualifiers = syntax.parse_trailer(rest)
     scope, *types = words.split() or ["RELATED"]
-    if scope not in _SYNONYM_PREDICATES:
+    if scope not in SYNONYM_PREDICATES:
         scope, types = "RELATED", [scope, *types]
-    stated_types = [Statement(_SYNONYM_TYPE, Reference(name)) for name in types]
+    stated_types = [Statement(SYNONYM_TYPE, Reference(name)) for name in types]
     details = (*stated_types, *_state_xrefs(xrefs), *syntax.state_qualifiers(qualifiers))
-    return Statement(_SYNONYM_PREDICATES[scope], Text(text), details)
+    return Statement(SYNONYM_PREDICATES[scope], Text(text), details)
 
 
 def _parse_xref(clause: Clause) -> Statement:
@@ -168,7 +168,7 @@ def _parse_xref(clause: Clause) -> Statement:
     described = (
         [Statement(_LABEL, Text(syntax.unescape(description.rstrip().removesuffix('"'))))] if description else []
     )
-    return Statement(_XREF, Text(syntax.unescape(name.strip())), (*described, *qualifiers))
+    return Statement(XREF, Text(syntax.unescape(name.strip())), (*described, *qualifiers))
 
 
 def _parse_alternative_id(clause: Clause) -> Statement:
@@ -205,7 +205,7 @@ def _parse_property_value(clause: Clause) -> Statement:
 
 
 def _state_xrefs(xrefs: list[str]) -> list[Statement]:
-    return [Statement(_XREF, Text(xref)) for xref in xrefs]
+    return [Statement(XREF, Text(xref)) for xref in xrefs]
 
 
 _PARSERS: dict[str, Callable[[Clause], Statement]] = {
