@@ -24,6 +24,7 @@ from lexarium.domain.identifiers import MAIN_VOCABULARY
 from lexarium.domain.import_merge import ConflictPreference
 from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.domain.text.numbers import format_count
+from lexarium.domain.vocabulary import VOCABULARIES
 from lexarium.formats.column_mapping import parse_mapping_options
 from lexarium.formats.registry import FORMATS, Format
 from lexarium.services.transfer.import_report import ImportConflict, ImportReport, serialize_problems, serialize_report
@@ -69,24 +70,25 @@ def run(
     store = open_database(database)
     relax_gc()
     with print_rejection(json_output), progress_bar() as progress:
-        if vocabulary is not None and vocabulary != MAIN_VOCABULARY:
-            report = import_resource_files(
+        target = None if vocabulary is None else VOCABULARIES.get(vocabulary)
+        if vocabulary in (None, MAIN_VOCABULARY) or (target and format and not format.resource_module):
+            report = import_files(
                 store,
                 files,
-                vocabulary=vocabulary,
+                vocabulary=target or settings.vocabulary,
                 format=format,
+                collection=collection,
+                column_mapping=column_mapping,
                 prefer=preference,
                 dry_run=dry_run,
                 progress=progress,
             )
         else:
-            report = import_files(
+            report = import_resource_files(
                 store,
                 files,
-                vocabulary=settings.vocabulary,
+                vocabulary=vocabulary,
                 format=format,
-                collection=collection,
-                column_mapping=column_mapping,
                 prefer=preference,
                 dry_run=dry_run,
                 progress=progress,

@@ -64,6 +64,14 @@ def update_derived_rows(transaction: Transaction, before: Iterable[Record], afte
             transaction.execute(insert(table), [dict(zip(names, row, strict=True)) for row in sorted(added)])
 
 
+def replace_derived_rows(transaction: Transaction, updated_ids: Sequence[str], records: Sequence[Record]) -> None:
+    """Do what `update_derived_rows` does for records whose former versions are not at hand; some are updated."""
+    for batch in batched(updated_ids):
+        for column in (_alternative.record, _label.record):
+            transaction.execute(delete(column.table).where(column.in_(batch)))
+    update_derived_rows(transaction, (), records)
+
+
 def _list_rows(records: Iterable[Record]) -> tuple[set[tuple[str, ...]], set[tuple[str, ...]]]:
     ids: set[tuple[str, ...]] = set()
     labels: set[tuple[str, ...]] = set()

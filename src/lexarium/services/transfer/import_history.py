@@ -24,6 +24,7 @@ from lexarium.store.imports.history_stage import MissingVersion, StagedMerge, St
 from lexarium.store.imports.stage import ImportStage
 from lexarium.store.position import Snapshot
 from lexarium.store.transaction import Transaction
+from lexarium.store.vocabularies import replace_derived_rows
 
 CYCLE_REASON = "comes back to itself"
 
@@ -168,6 +169,7 @@ def _write_current(
     record_ids = [version.record.id for version in versions]
     # A new record has relations if others stated them before.
     relations_by_source = relations.find_by_sources(transaction.flush(), record_ids)
+    updated_ids = [version.record.id for version in versions if not version.is_new_record]
     added: list[Relation] = []
     removed: list[Relation] = []
     unapplied: dict[str, dict[str, int]] = {}
@@ -188,6 +190,7 @@ def _write_current(
         elif not version.is_new_record:
             unapplied[record.id] = {}
     change_log.update_relations(transaction, added, removed)
+    replace_derived_rows(transaction, updated_ids, [version.record for version in versions])
     report.add_relations(added, removed)
     base_values.save_unapplied(transaction.flush(), unapplied)
 

@@ -111,7 +111,7 @@ def _open(source: reading.SourceDocument, format: Format | None) -> ResourceDocu
     stream = io.BufferedReader(Utf8Stream(source.stream), SNIFF_BYTES)
     file_format = format or detect_format(source.file_name, stream.peek(SNIFF_BYTES))
     if not file_format.resource_module:
-        raise UnknownFormatError(f"is {file_format.name}, which cannot be imported into a vocabulary yet")
+        raise UnknownFormatError(f"is {file_format.name}, which needs a vocabulary that is there already")
     return file_format.open_document(stream)
 
 
