@@ -62,7 +62,7 @@ replaced_by: COL:0001
 
 
 @pytest.fixture
-def import_text(database: Database, tmp_path: Path):
+def import_text(database: Database, tmp_path: Path) -> ImportText:
     """Return a function that imports a text as a file of this name."""
 
     def run(name: str, text: str, vocabulary: str | None = None, **options: object) -> ImportReport:

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from sqlalchemy import ColumnElement, Connection, FromClause, Select, func, literal, select, tuple_
 
 from lexarium.domain.record import RecordState
-from lexarium.domain.schema.collections import Collection
+from lexarium.domain.schema.collections import VOCABULARY, Collection
 from lexarium.domain.schema.relation_types import RelationType
 from lexarium.domain.text.characters import name_key
 from lexarium.store.schema import record_table, relation_table
@@ -130,6 +130,12 @@ def iter_bodies_by_target(
 def count(connection: Connection) -> int:
     """Return the number of records in all collections and states."""
     return count_rows(connection, record_table)
+
+
+def has_any(connection: Connection) -> bool:
+    """Return whether there are records of any vocabulary, in any state."""
+    query = select(_record.id).where(_record.collection != VOCABULARY.name).limit(1)
+    return connection.execute(query).first() is not None
 
 
 def count_in_collection(connection: Connection, collection: str) -> int:
