@@ -5,12 +5,20 @@ from typing import Annotated
 
 import typer
 
-from lexarium.cli.support.options import CollectionOption, DatabaseOption, choice_option, open_database, relax_gc
+from lexarium.cli.support.options import (
+    CollectionOption,
+    DatabaseOption,
+    apply_metadata_settings,
+    choice_option,
+    open_database,
+    relax_gc,
+)
 from lexarium.cli.support.output import OutputOption, write_output
 from lexarium.cli.support.terminal import progress_bar
 from lexarium.compression import get_compressor, strip_compression_suffix
 from lexarium.domain.errors import LexariumError
 from lexarium.domain.schema.collections import COLLECTIONS
+from lexarium.domain.vocabulary import get_default_vocabulary
 from lexarium.formats.registry import FORMATS, Format
 from lexarium.services.transfer.export import export_records
 from lexarium.settings import Settings
@@ -38,13 +46,13 @@ def run(
         raise LexariumError("Give --release or --as-of, not both.")
     collections = [collection] if collection else list(COLLECTIONS.values())
     file_format = format or _detect_format(output)
-    vocabulary = Settings.from_environment().vocabulary
     store = open_database(database, must_exist=True)
+    apply_metadata_settings(store, Settings.from_environment(database=database))
     relax_gc()
     with progress_bar() as bar:
         progress = None if output is None else bar
         chunks = export_records(
-            store, vocabulary, file_format, collections, release=release, as_of=as_of, progress=progress
+            store, get_default_vocabulary(), file_format, collections, release=release, as_of=as_of, progress=progress
         )
         write_output(output, chunks)
 

@@ -23,11 +23,11 @@ from lexarium.domain.errors import ImportRejected, LexariumError
 from lexarium.domain.import_merge import ConflictPreference
 from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.domain.text.numbers import format_count
+from lexarium.domain.vocabulary import get_default_vocabulary
 from lexarium.formats.column_mapping import parse_mapping_options
 from lexarium.formats.registry import FORMATS, Format
 from lexarium.services.transfer.import_report import ImportConflict, ImportReport, serialize_problems, serialize_report
 from lexarium.services.transfer.imports import import_files
-from lexarium.settings import Settings
 
 _NAMES = ", ".join(FORMATS)
 
@@ -59,14 +59,13 @@ def run(
     """
     preference = parse_preference(theirs, ours)
     column_mapping = parse_mapping_options(map or [])
-    vocabulary = Settings.from_environment(database=database).vocabulary
     store = open_database(database)
     relax_gc()
     with print_rejection(json_output), progress_bar() as progress:
         report = import_files(
             store,
             files,
-            vocabulary=vocabulary,
+            vocabulary=get_default_vocabulary(),
             format=format,
             collection=collection,
             column_mapping=column_mapping,

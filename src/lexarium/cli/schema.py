@@ -8,12 +8,12 @@ import typer
 from rich.table import Table
 
 from lexarium.cli.support.options import JsonOption
+from lexarium.cli.support.schema_files import read_schema_file
 from lexarium.cli.support.terminal import err, out, print_list, print_table
-from lexarium.domain.errors import InvalidSchema, LexariumError, LineProblem, NotFound
+from lexarium.domain.errors import InvalidSchema, LineProblem, NotFound
 from lexarium.domain.schema.json_schema import to_json_schema
 from lexarium.domain.schema.linkml import (
     BUILTIN_NAMES,
-    MAX_SCHEMA_BYTES,
     load_builtin_schema,
     load_schema,
     read_builtin_source,
@@ -36,7 +36,7 @@ def check(
 ) -> None:
     """Check a schema, and list every problem with its line. Exit code 1 where there is one."""
     try:
-        loaded = load_schema(_read_text(file))
+        loaded = load_schema(read_schema_file(file))
     except InvalidSchema as error:
         if json_output:
             print(json.dumps(_describe_check(file, error.lines, error.warnings)))
@@ -70,22 +70,6 @@ def show(
         print(json.dumps(to_json_schema(load_builtin_schema(name)), indent=2, ensure_ascii=False))
     else:
         print(read_builtin_source(name), end="")
-
-
-def _read_text(path: Path) -> str:
-    """Return the text of a file, no more of it than a schema may have."""
-    try:
-        with path.open("rb") as file:
-            content = file.read(MAX_SCHEMA_BYTES + 1)
-    except OSError as error:
-        raise LexariumError(f"Cannot read {path}: {error.strerror or error}.") from None
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        if len(content) > MAX_SCHEMA_BYTES:  # It may be cut within a character.
-            return content.decode("utf-8-sig", errors="replace")
-        line = content.count(b"\n", 0, error.start) + 1
-        raise InvalidSchema([LineProblem(line, "This is not UTF-8 text.")]) from None
 
 
 def _describe_check(

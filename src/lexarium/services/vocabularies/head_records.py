@@ -1,5 +1,6 @@
 """Create, change, remove, restore and purge vocabularies. Each is a logged change of its head record."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -8,7 +9,9 @@ from lexarium.domain.change import Action, Change
 from lexarium.domain.errors import Conflict, FieldProblem, InvalidInput, NotFound
 from lexarium.domain.identifiers import MAIN_VOCABULARY, qualify_id
 from lexarium.domain.record import Record, RecordState
+from lexarium.domain.schema.collections import get_collection
 from lexarium.domain.schema.model import Schema, SchemaClass
+from lexarium.domain.schema.relation_types import qualify_name
 from lexarium.domain.timestamps import now_ms
 from lexarium.domain.vocabulary import (
     VOCABULARIES,
@@ -19,7 +22,7 @@ from lexarium.domain.vocabulary import (
     resolve_schema,
     update_head_record,
 )
-from lexarium.store import change_log, purge, records
+from lexarium.store import change_log, purge, records, vocabularies
 from lexarium.store.change_log import RecordWrite
 from lexarium.store.position import Snapshot
 from lexarium.store.transaction import Transaction
@@ -67,11 +70,11 @@ def update_vocabulary(transaction: Transaction, actor: str, slug: str, values: M
 
 def remove_vocabulary(transaction: Transaction, actor: str, slug: str) -> Vocabulary:
     """Hide a vocabulary and its records until it is restored; raise NotFound, and Conflict for the default one."""
-    vocabulary = get_vocabulary(slug)
+    get_vocabulary(slug)
     others = [item for item in VOCABULARIES.values() if not item.is_removed and item.slug != slug]
     if others and get_default_vocabulary().slug == slug:
         raise Conflict(f"{slug} is the default vocabulary. Make another one the default first.")
-    return _save(transaction, actor, slug, _describe(vocabulary), RecordState.RETIRED, Action.RETIRE)
+    return _save(transaction, actor, slug, {}, RecordState.RETIRED, Action.RETIRE)
 
 
 def restore_vocabulary(transaction: Transaction, actor: str, slug: str) -> Vocabulary:
@@ -83,17 +86,31 @@ def restore_vocabulary(transaction: Transaction, actor: str, slug: str) -> Vocab
 
 def purge_vocabulary(transaction: Transaction, slug: str) -> int:
     """Delete a removed vocabulary with the history of its records for good; return the number of its records."""
-    vocabulary = get_vocabulary(slug, removed=True)
-    if not vocabulary.is_removed:
-        raise Conflict(f"The vocabulary {slug} is not removed. Remove it first: that can be undone.")
+    require_removed(slug)
     count = purge.delete_vocabulary(transaction, slug)
     transaction.bump_vocabularies_revision()
     return count
 
 
-def _describe(vocabulary: Vocabulary) -> dict[str, Any]:
-    """Return the values of a vocabulary that has no head record yet, so that the first one is complete."""
-    return {"title": vocabulary.title} if vocabulary.slug == MAIN_VOCABULARY else {}
+def require_removed(slug: str) -> None:
+    """Raise NotFound unless there is such a vocabulary, and Conflict unless it is removed."""
+    if not get_vocabulary(slug, removed=True).is_removed:
+        raise Conflict(f"The vocabulary {slug} is not removed. Remove it first: that can be undone.")
+
+
+def count_records(snapshot: Snapshot) -> Counter[str]:
+    """Return the number of published records of each vocabulary, by slug."""
+    counts: Counter[str] = Counter()
+    for name, count in vocabularies.count_records(snapshot).items():
+        counts[get_collection(name).vocabulary] += count
+    return counts
+
+
+def count_by_collection(snapshot: Snapshot, slug: str) -> dict[str, int]:
+    """Return the number of published records of each collection of a vocabulary, by its name there."""
+    counts = vocabularies.count_records(snapshot)
+    names = VOCABULARIES[slug].schema.collections
+    return {name: counts.get(qualify_name(slug, name), 0) for name in names}
 
 
 def _find_head(snapshot: Snapshot, slug: str) -> Change | None:
@@ -111,6 +128,8 @@ def _save(  # noqa: PLR0913, PLR0917 (a change, and what it does)
 ) -> Vocabulary:
     before = _find_head(transaction.flush(), slug)
     current: Record | None = None if before is None else before.to_record()
+    if before is None and slug == MAIN_VOCABULARY:
+        values = {"title": VOCABULARIES[slug].title, **values}
     after = replace(update_head_record(current, slug, values), state=state)
     if after != current:
         write = RecordWrite(after, before.version + 1 if before else 1, action if before else Action.CREATE)
