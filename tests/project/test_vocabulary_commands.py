@@ -183,3 +183,31 @@ def test_a_server_follows_changes_of_the_title_without_a_restart(new_url: Databa
         assert run_cli("vocabulary", "set", "main", "title=After", "--database", server.url).returncode == 0
         assert server.get("/api/v-alpha/concept").json == []  # every read of records looks for changes
         assert server.get("/reconcile").json["name"] == "After"
+
+
+def test_an_account_has_a_role_in_all_vocabularies_and_others_in_single_ones(uat_url: str) -> None:
+    run_cli("user", "add", "Ada", "--role", "none", "--database", uat_url)
+    result = run_cli("user", "role", "Ada", "curator", "--vocabulary", "uat", "--database", uat_url)
+    assert (result.returncode, result.stdout) == (0, "Ada has the role curator in uat now.\n")
+    listed = json.loads(run_cli("user", "list", "--json", "--database", uat_url).stdout)
+    assert [(item["role"], item["vocabularies"]) for item in listed] == [("none", {"uat": "curator"})]
+    assert run_cli("user", "list", "--database", uat_url).stdout.split()[-3:] == ["none", "uat:", "curator"]
+    token = run_cli("token", "create", "Ada", "--database", uat_url)
+    assert "has the role curator" in token.stderr
+    assert run_cli("token", "create", "Ada", "--role", "admin", "--database", uat_url).returncode == 1
+    message = fail("user", "role", "Ada", "reader", "--vocabulary", "animals", url=uat_url)
+    assert "There is no vocabulary 'animals'; there are main, uat." in message
+    result = run_cli("user", "role", "Ada", "none", "--vocabulary", "uat", "--database", uat_url)
+    assert result.stdout == "Ada has no role of its own in uat now.\n"
+    assert json.loads(run_cli("user", "list", "--json", "--database", uat_url).stdout)[0]["vocabularies"] == {}
+
+
+def test_the_roles_none_and_reader_cannot_propose(new_url: DatabaseUrlFactory) -> None:
+    with Server(new_url("sqlite")) as server:
+        for role in ("none", "reader"):
+            token = server.create_token(role)
+            assert server.get("/api/v1/me", Authorization=f"Bearer {token}").json["role"] == role
+            for path in ("/api/v1/concept", "/api/v-alpha/concept"):
+                assert server.post_json(path, {"name": "memory"}, token).status == 403
+            proposal = {"collection": "concept", "change": {"name": "memory"}}
+            assert server.post_json("/api/v1/proposals", proposal, token).status == 403
