@@ -70,6 +70,14 @@ def update_derived_rows(transaction: Transaction, before: Iterable[Record], afte
             transaction.execute(insert(table), [dict(zip(names, row, strict=True)) for row in sorted(added)])
 
 
+def replace_derived_rows(transaction: Transaction, records: Sequence[Record]) -> None:
+    """Write the alternative ids and translated names of records anew."""
+    record_ids = [record.id for record in records]
+    for table, column in ((alternative_id_table, _alternative.record), (label_table, _label.record)):
+        transaction.execute(delete(table).where(column.in_(record_ids)))
+    update_derived_rows(transaction, (), records)
+
+
 def _list_rows(records: Iterable[Record]) -> tuple[set[tuple[str, ...]], set[tuple[str, ...]]]:
     ids: set[tuple[str, ...]] = set()
     labels: set[tuple[str, ...]] = set()

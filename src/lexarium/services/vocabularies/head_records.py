@@ -9,7 +9,7 @@ from lexarium.domain.change import Action, Change
 from lexarium.domain.errors import Conflict, FieldProblem, InvalidInput, NotFound
 from lexarium.domain.identifiers import MAIN_VOCABULARY, qualify_id
 from lexarium.domain.record import Record, RecordState
-from lexarium.domain.schema.collections import get_collection
+from lexarium.domain.schema.collections import COLLECTIONS, get_collection
 from lexarium.domain.schema.model import Schema, SchemaClass
 from lexarium.domain.schema.relation_types import qualify_name
 from lexarium.domain.timestamps import now_ms
@@ -19,12 +19,14 @@ from lexarium.domain.vocabulary import (
     check_values,
     get_default_vocabulary,
     parse_head_record,
+    register_vocabularies,
     resolve_schema,
     update_head_record,
 )
 from lexarium.store import change_log, purge, records, vocabularies
 from lexarium.store.change_log import RecordWrite
 from lexarium.store.position import Snapshot
+from lexarium.store.rerendering import rerender_records
 from lexarium.store.transaction import Transaction
 
 
@@ -65,7 +67,10 @@ def update_vocabulary(transaction: Transaction, actor: str, slug: str, values: M
                     _save(transaction, actor, other.slug, {flag: False})
     if checked.get("valpha"):
         _require_valpha_classes(vocabulary)
-    return _save(transaction, actor, slug, checked)
+    after = _save(transaction, actor, slug, checked)
+    if (after.schema_source, after.language) != (vocabulary.schema_source, vocabulary.language):
+        _rerender_records(transaction, slug)
+    return after
 
 
 def remove_vocabulary(transaction: Transaction, actor: str, slug: str) -> Vocabulary:
@@ -136,6 +141,17 @@ def _save(  # noqa: PLR0913, PLR0917 (a change, and what it does)
         change_log.save_records(transaction, [write], actor=actor, at=now_ms())
         transaction.bump_vocabularies_revision()
     return parse_head_record(after)
+
+
+def _rerender_records(transaction: Transaction, slug: str) -> None:
+    """Store what the new schema or language makes of the records. The past is shown by the present schema too."""
+    before = list(VOCABULARIES.values())
+    register_vocabularies(vocabularies.list_vocabularies(transaction.flush()))
+    try:
+        rerender_records(transaction, COLLECTIONS.list_names(slug))
+    except BaseException:
+        register_vocabularies(before)
+        raise
 
 
 def _require_fitting_schema(snapshot: Snapshot, vocabulary: Vocabulary, schema: Schema) -> None:
