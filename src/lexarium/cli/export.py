@@ -5,11 +5,19 @@ from typing import Annotated
 
 import typer
 
-from lexarium.cli.support.options import CollectionOption, DatabaseOption, choice_option, open_database, relax_gc
+from lexarium.cli.support.options import (
+    CollectionOption,
+    DatabaseOption,
+    apply_metadata_settings,
+    choice_option,
+    open_database,
+    relax_gc,
+)
 from lexarium.cli.support.output import OutputOption, write_output
 from lexarium.cli.support.terminal import progress_bar
 from lexarium.compression import get_compressor, strip_compression_suffix
 from lexarium.domain.errors import LexariumError
+from lexarium.domain.vocabulary import get_default_vocabulary
 from lexarium.formats.registry import FORMATS, Format
 from lexarium.services.transfer.export import export_records
 from lexarium.services.vocabularies.head_records import get_vocabulary
@@ -41,7 +49,8 @@ def run(
         raise LexariumError("Give --release or --as-of, not both.")
     file_format = format or _detect_format(output)
     store = open_database(database, must_exist=True)
-    chosen = Settings.from_environment().vocabulary if vocabulary is None else get_vocabulary(vocabulary)
+    apply_metadata_settings(store, Settings.from_environment(database=database))
+    chosen = get_default_vocabulary() if vocabulary is None else get_vocabulary(vocabulary)
     collections = chosen.collections if collection is None else [chosen.get_collection(collection.local_name)]
     relax_gc()
     with progress_bar() as bar:

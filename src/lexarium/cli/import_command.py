@@ -24,13 +24,12 @@ from lexarium.domain.identifiers import MAIN_VOCABULARY
 from lexarium.domain.import_merge import ConflictPreference
 from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.domain.text.numbers import format_count
-from lexarium.domain.vocabulary import VOCABULARIES
+from lexarium.domain.vocabulary import VOCABULARIES, get_default_vocabulary
 from lexarium.formats.column_mapping import parse_mapping_options
 from lexarium.formats.registry import FORMATS, Format
 from lexarium.services.transfer.import_report import ImportConflict, ImportReport, serialize_problems, serialize_report
 from lexarium.services.transfer.imports import import_files
 from lexarium.services.transfer.resource_import import import_resource_files
-from lexarium.settings import Settings
 
 _NAMES = ", ".join(FORMATS)
 
@@ -66,7 +65,6 @@ def run(
     """
     preference = parse_preference(theirs, ours)
     column_mapping = parse_mapping_options(map or [])
-    settings = Settings.from_environment(database=database)
     store = open_database(database)
     relax_gc()
     with print_rejection(json_output), progress_bar() as progress:
@@ -75,7 +73,7 @@ def run(
             report = import_files(
                 store,
                 files,
-                vocabulary=target or settings.vocabulary,
+                vocabulary=target or get_default_vocabulary(),
                 format=format,
                 collection=collection,
                 column_mapping=column_mapping,

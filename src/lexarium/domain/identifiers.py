@@ -32,6 +32,14 @@ def get_local_id(record_id: str) -> str:
     return record_id.rpartition(_SEPARATOR)[2]
 
 
+def format_record_id(record_id: str) -> str:
+    """Return the id of a record for messages, with its vocabulary unless that is the main one."""
+    vocabulary, local_id = split_id(record_id)
+    if vocabulary == MAIN_VOCABULARY:
+        return local_id
+    return f"{local_id} in {vocabulary}" if vocabulary else f"the vocabulary {local_id}"
+
+
 # Fits into an index of every engine, together with other columns.
 MAX_ID_BYTES = 500
 

@@ -10,8 +10,10 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 
 from lexarium.domain.errors import FieldProblem, InvalidInput
 from lexarium.domain.labels import DEFAULT_LANGUAGE, Alias, format_aliases, split_alias_texts
+from lexarium.domain.record import Record
 from lexarium.domain.schema.collections import COLLECTIONS, Collection, Fields
 from lexarium.domain.schema.model import Slot
+from lexarium.domain.statement import Node
 from lexarium.domain.text.characters import reject_control_chars, reject_direction_controls
 from lexarium.domain.text.limits import InputLimits, get_input_limits
 
@@ -154,6 +156,28 @@ def _check_slot(slot: Slot, text: str) -> str:
     if text and slot.pattern and not re.fullmatch(slot.pattern, text):
         raise ValueError(f"should match {slot.pattern}.")
     return text
+
+
+def find_slot_problems(record: Record) -> list[FieldProblem]:
+    """Return the values of a record that its slots do not allow, and the required slots that have none."""
+    texts: dict[str, list[str]] = {}
+    for predicate, value, _ in record.own_statements:
+        texts.setdefault(predicate, []).append("" if isinstance(value, Node) else value[0])
+    problems = []
+    for slot in record.collection.schema_class.slots.values():
+        values = texts.get(slot.predicate, [])
+        if slot.required and not slot.identifier and not values and not record.fields.get(slot.name):
+            problems.append(FieldProblem(slot.name, _ERROR_MESSAGES["missing"]))
+        for text in values:
+            try:
+                _check_slot(slot, text)
+                if slot.range == "integer":
+                    int(text)
+            except ValueError as error:
+                is_number = slot.range == "integer" and not slot.pattern
+                detail = _ERROR_MESSAGES["int_type"] if is_number else str(error)
+                problems.append(FieldProblem(slot.name, f"{text[:100]!r} {detail}"))
+    return problems
 
 
 def _check_alias(alias: str) -> str:

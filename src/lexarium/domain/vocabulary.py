@@ -12,6 +12,7 @@ from lexarium.domain.identifiers import MAIN_VOCABULARY, get_local_id, is_id_too
 from lexarium.domain.labels import DEFAULT_LANGUAGE
 from lexarium.domain.languages import canonicalize_tag, find_tag_problem
 from lexarium.domain.minting import MintingRule, find_rule_problems
+from lexarium.domain.prefixes import find_prefix_problems
 from lexarium.domain.record import Record, RecordState
 from lexarium.domain.schema.collections import COLLECTIONS, VOCABULARY, Collection, Registry, register_schemas
 from lexarium.domain.schema.linkml import BUILTIN_NAMES, load_builtin_schema, load_schema
@@ -24,7 +25,6 @@ DEFAULT_SCHEMA = "cognitive-atlas"
 DEFAULT_TITLE = "Lexarium"
 DEFAULT_BASE = "http://localhost:8000/"
 _SLUG = re.compile(r"[a-z][a-z0-9-]{0,49}")
-_PREFIX = re.compile(r"[A-Za-z_][\w.-]*")
 _TRUE = "true"
 TITLE = "dcterms:title"
 
@@ -242,11 +242,7 @@ def _find_language_problems(values: dict[str, Any]) -> list[FieldProblem]:
 
 
 def _find_prefix_problems(slug: str, values: Mapping[str, Any], others: Iterable[Vocabulary]) -> list[FieldProblem]:
-    problems = [
-        FieldProblem("prefixes", f"{prefix!r} is no prefix: it should be letters, digits and any of _ . -.")
-        for prefix in values.get("prefixes", {})
-        if not _PREFIX.fullmatch(prefix)
-    ]
+    problems = [FieldProblem("prefixes", problem) for problem in find_prefix_problems(values.get("prefixes", {}))]
     definers = {prefix: other.slug for other in others if other.slug != slug for prefix in other.defines}
     problems += [
         FieldProblem("defines", f"{prefix} is defined by the vocabulary {definers[prefix]}; take it from there first.")

@@ -9,9 +9,10 @@ from sqlalchemy import Column, Connection, Row, Select, Table, func, select
 
 from lexarium.domain.account import Origin, Role
 from lexarium.domain.change import Action, Change
+from lexarium.domain.identifiers import format_record_id, qualify_id
 from lexarium.domain.proposal import ProposalState
 from lexarium.domain.rendering import RenderedRecord
-from lexarium.domain.schema.collections import COLLECTIONS, MAPPING_TYPES
+from lexarium.domain.schema.collections import RELATION_TYPES, list_stored_names
 from lexarium.store import schema
 from lexarium.store.change_log import to_change_row
 from lexarium.store.records import BATCH_SIZE, STREAM_OPTIONS, RecordRow, to_record_row
@@ -32,6 +33,13 @@ class LogExtent:
 def find_log_extent(connection: Connection) -> LogExtent:
     """Return the number of changes and the last seq."""
     return LogExtent(*connection.execute(select(func.count(), func.coalesce(func.max(_change.seq), 0))).one())
+
+
+def count_vocabulary_changes(connection: Connection) -> int:
+    """Return the number of changes of vocabularies that are in the log."""
+    is_head = _change.record.startswith(qualify_id("", ""), autoescape=True)
+    count: int = connection.execute(select(func.count()).select_from(change_table).where(is_head)).scalar_one()
+    return count
 
 
 def iter_corrupt_changes(connection: Connection) -> Iterator[Change]:
@@ -82,7 +90,7 @@ def count_dangling_relations(connection: Connection) -> int:
         .outerjoin(source, source.c.id == relation_table.c.source)
         .outerjoin(target, target.c.id == relation_table.c.target)
         .where(source.c.id.is_(None) | target.c.id.is_(None))
-        .where(relation_table.c.relation.not_in([mapping_type.name for mapping_type in MAPPING_TYPES]))
+        .where(relation_table.c.relation.not_in([name for name, item in RELATION_TYPES.items() if item.is_mapping]))
     )
     count: int = connection.execute(query).scalar_one()
     return count
@@ -116,6 +124,7 @@ def group_relations(connection: Connection, relation_types: Sequence[str]) -> li
 # Columns and the columns they refer to. Engines enforce some of these, unless the file was altered from outside.
 _FOREIGN_KEYS: tuple[tuple[Column[Any], Column[Any]], ...] = (
     (schema.token_table.c.account, schema.account_table.c.id),
+    (schema.membership_table.c.account, schema.account_table.c.id),
     (_proposal.author, schema.account_table.c.id),
     (_proposal.decider, schema.account_table.c.id),
     (_proposal.record, _record.id),
@@ -123,18 +132,15 @@ _FOREIGN_KEYS: tuple[tuple[Column[Any], Column[Any]], ...] = (
     (schema.idempotency_table.c.account, schema.account_table.c.id),
     (schema.delivery_table.c.webhook, schema.webhook_table.c.id),
     (schema.import_base_table.c.record, _record.id),
+    (schema.alternative_id_table.c.record, _record.id),
+    (schema.label_table.c.record, _record.id),
 )
 _ENUM_COLUMNS: tuple[tuple[Column[Any], Collection[str]], ...] = (
     (schema.account_table.c.role, list(Role)),
     (schema.token_table.c.role, list(Role)),
+    (schema.membership_table.c.role, list(Role)),
     (schema.token_table.c.origin, list(Origin)),
     (_proposal.state, list(ProposalState)),
-    (_proposal.collection, list(COLLECTIONS)),
-)
-# Columns that hold several values, separated by spaces.
-_ENUM_LIST_COLUMNS: tuple[tuple[Column[Any], Collection[str]], ...] = (
-    (schema.webhook_table.c.collections, list(COLLECTIONS)),
-    (schema.webhook_table.c.actions, list(Action)),
 )
 _SEQ_COLUMNS = (schema.release_table.c.revision, schema.webhook_table.c.seq, schema.delivery_table.c.seq)
 # Columns that hold a JSON object.
@@ -145,7 +151,8 @@ def iter_invalid_rows(connection: Connection, revision: int) -> Iterator[str]:
     """Describe the rows that refer to something that does not exist, or hold an impossible value."""
     for column, query, reason in _build_checks(revision):
         for row in connection.execute(query):
-            yield _describe(column, row, reason.format(value=row.value))
+            value: Any = format_record_id(row.value) if isinstance(row.value, str) else row.value
+            yield _describe(column, row, reason.format(value=value))
     yield from _check_enum_lists(connection)
     yield from _check_json(connection)
 
@@ -155,7 +162,7 @@ def _build_checks(revision: int) -> Iterator[tuple[Column[Any], Select[Any], str
     for column, referenced in _FOREIGN_KEYS:
         query = _select_column(column).outerjoin(referenced.table, referenced == column)
         yield column, query.where(referenced.is_(None), column.is_not(None)), "{value!r} is not there"
-    for column, allowed_values in _ENUM_COLUMNS:
+    for column, allowed_values in (*_ENUM_COLUMNS, (_proposal.collection, list_stored_names())):
         yield column, _select_column(column).where(column.not_in(allowed_values)), "{value!r} is none that there is"
     for column in _SEQ_COLUMNS:
         is_outside = (column > revision) | (column < 0)
@@ -171,7 +178,9 @@ def _build_checks(revision: int) -> Iterator[tuple[Column[Any], Select[Any], str
 
 
 def _check_enum_lists(connection: Connection) -> Iterator[str]:
-    for column, allowed_values in _ENUM_LIST_COLUMNS:
+    webhook = schema.webhook_table.c
+    # Columns that hold several values, separated by spaces.
+    for column, allowed_values in ((webhook.collections, list_stored_names()), (webhook.actions, list(Action))):
         for row in connection.execute(_select_column(column)):
             for word in sorted(set(row.value.split()) - set(allowed_values)):
                 yield _describe(column, row, f"has {word!r}")
@@ -195,4 +204,5 @@ def _select_column(column: Column[Any]) -> Select[Any]:
 
 
 def _describe(column: Column[Any], row: Row[Any], reason: str) -> str:
-    return f"{column.table.name} {' '.join(map(str, row[1:]))}: {column.name} {reason}"
+    key = " ".join(map(format_record_id, map(str, row[1:])))
+    return f"{column.table.name} {key}: {column.name} {reason}"

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Sequence
 
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import Connection, delete, func, insert, select
 
 from lexarium.domain.record import Record, parse_record
 from lexarium.domain.schema.collections import VOCABULARY
 from lexarium.domain.vocabulary import Vocabulary, parse_head_record
-from lexarium.store.records import batched
+from lexarium.store.records import IS_PUBLISHED, batched
 from lexarium.store.revisions import IS_CURRENT_CHANGE
 from lexarium.store.schema import alternative_id_table, change_table, label_table, record_table
 from lexarium.store.transaction import Transaction
@@ -27,6 +27,12 @@ def list_vocabularies(connection: Connection) -> list[Vocabulary]:
     return [parse_head_record(parse_record(VOCABULARY.name, document)) for document in documents]
 
 
+def count_records(connection: Connection) -> dict[str, int]:
+    """Return the number of published records of each collection that has any, by its name."""
+    query = select(record_table.c.collection, func.count()).where(IS_PUBLISHED).group_by(record_table.c.collection)
+    return dict(connection.execute(query).all())
+
+
 def find_by_alternative_ids(connection: Connection, names: Sequence[str]) -> dict[str, list[str]]:
     """Return the ids of the records that have each of these IRIs or alternative ids, by that."""
     found: dict[str, list[str]] = {}
@@ -42,7 +48,7 @@ def find_translated_names(connection: Connection, record_ids: Sequence[str], lan
     names: dict[str, str] = {}
     for batch in batched(record_ids):
         query = select(_label.record, _label.name).where(_label.record.in_(batch), _label.language == language)
-        names |= dict(connection.execute(query).tuples())
+        names |= dict(connection.execute(query).all())
     return names
 
 
@@ -64,11 +70,11 @@ def update_derived_rows(transaction: Transaction, before: Iterable[Record], afte
             transaction.execute(insert(table), [dict(zip(names, row, strict=True)) for row in sorted(added)])
 
 
-def replace_derived_rows(transaction: Transaction, updated_ids: Sequence[str], records: Sequence[Record]) -> None:
-    """Do what `update_derived_rows` does for records whose former versions are not at hand; some are updated."""
-    for batch in batched(updated_ids):
-        for column in (_alternative.record, _label.record):
-            transaction.execute(delete(column.table).where(column.in_(batch)))
+def replace_derived_rows(transaction: Transaction, records: Sequence[Record]) -> None:
+    """Write the alternative ids and translated names of records anew."""
+    for batch in batched([record.id for record in records]):
+        for table, column in ((alternative_id_table, _alternative.record), (label_table, _label.record)):
+            transaction.execute(delete(table).where(column.in_(batch)))
     update_derived_rows(transaction, (), records)
 
 

@@ -10,6 +10,7 @@ import typer
 
 from lexarium.cli.support.terminal import err
 from lexarium.domain.schema.collections import COLLECTIONS, Collection
+from lexarium.services.vocabularies.metadata_settings import carry_settings_over
 from lexarium.settings import Settings
 from lexarium.store.database import Database
 from lexarium.store.upgrade import require_catalogue, upgrade_schema
@@ -50,7 +51,8 @@ def open_database(url: str | None, *, must_exist: bool = False) -> Database:
 
     With `must_exist`, for commands that only read, raise instead of creating one: its name was mistyped.
     """
-    store = Database(Settings.from_environment(database=url).database)
+    settings = Settings.from_environment(database=url)
+    store = Database(settings.database)
     if must_exist:
         require_catalogue(store)
     # SQLite merges its write-ahead log into the database file only when it is closed.
@@ -60,7 +62,16 @@ def open_database(url: str | None, *, must_exist: bool = False) -> Database:
         err.print(f"Made a new catalogue: {store.location}")
     elif previous_schema != current_schema:
         err.print(f"Upgraded {store.location} from schema {previous_schema} to {current_schema}.")
+    if not must_exist:
+        apply_metadata_settings(store, settings)
     return store
+
+
+def apply_metadata_settings(store: Database, settings: Settings) -> None:
+    """Carry settings that describe the catalogue over into the main vocabulary, and print what became of them."""
+    message = carry_settings_over(store, settings)
+    if message:
+        err.print(message, style="yellow")
 
 
 def relax_gc() -> None:

@@ -355,6 +355,11 @@ def get_collection(name: str) -> Collection:
     return _ALL_COLLECTIONS[name]
 
 
+def list_stored_names() -> list[str]:
+    """Return the names of the collections that stored records may have, those of removed vocabularies too."""
+    return list(_ALL_COLLECTIONS)
+
+
 def register_schemas(
     schemas: Mapping[str, Schema], languages: Mapping[str, str] | None = None, removed: Container[str] = ()
 ) -> None:

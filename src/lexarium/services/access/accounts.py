@@ -107,6 +107,15 @@ def update_account(
     return replace(account, role=role or account.role)
 
 
+def set_vocabulary_role(transaction: Transaction, account_id: str, vocabulary: str, role: Role) -> None:
+    """Give an account a role in one vocabulary, beside that in all; `Role.NONE` takes it away.
+
+    Raise Conflict if the account is erased.
+    """
+    _get_active_account(transaction, account_id)
+    accounts.set_vocabulary_role(transaction, account_id, vocabulary, role)
+
+
 def erase_account(database: Database, account_id: str) -> None:
     """Erase the name, password and tokens of an account; its id stays in the change log.
 

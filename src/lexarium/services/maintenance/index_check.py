@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from lexarium.domain.change import Change
+from lexarium.domain.identifiers import format_record_id
 from lexarium.search.index import IndexCorrupt, IndexDirectory, IndexedRecord, IndexSnapshot, SearchIndex
 from lexarium.services.maintenance.database_check import CheckReport
 from lexarium.store import revisions
@@ -71,4 +72,5 @@ def _iter_problems(
             is_correct = len(indexed) == 1 and oldest <= indexed[0].version <= change.version
         if not is_correct:
             contents = ", ".join(f"version {item.version}, {item.state}" for item in indexed) or "nothing"
-            yield f"{change.record_id} is not in the search index as the log has it, but {contents}; {_REBUILD_HINT}"
+            record = format_record_id(change.record_id)
+            yield f"{record} is not in the search index as the log has it, but {contents}; {_REBUILD_HINT}"

@@ -240,8 +240,7 @@ class ImportApplier:
         change_log.bulk_insert(self.transaction, new_rows, actor=SYSTEM_USER_ID, at=self._at)
         change_log.save_records(self.transaction, writes, actor=SYSTEM_USER_ID, at=self._at)
         change_log.update_relations(self.transaction, added, removed)
-        updated_ids = [write.record.id for write in writes if write.version > 1]
-        replace_derived_rows(self.transaction, updated_ids, [write.record for write in writes])
+        replace_derived_rows(self.transaction, [write.record for write in writes])
         self.report.add_relations(added, removed)
         unapplied = {record_id: base.unapplied for record_id, base in bases.items()}
         base_values.save_unapplied(self._connection, unapplied)

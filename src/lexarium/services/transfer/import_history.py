@@ -169,7 +169,6 @@ def _write_current(
     record_ids = [version.record.id for version in versions]
     # A new record has relations if others stated them before.
     relations_by_source = relations.find_by_sources(transaction.flush(), record_ids)
-    updated_ids = [version.record.id for version in versions if not version.is_new_record]
     added: list[Relation] = []
     removed: list[Relation] = []
     unapplied: dict[str, dict[str, int]] = {}
@@ -190,7 +189,7 @@ def _write_current(
         elif not version.is_new_record:
             unapplied[record.id] = {}
     change_log.update_relations(transaction, added, removed)
-    replace_derived_rows(transaction, updated_ids, [version.record for version in versions])
+    replace_derived_rows(transaction, [version.record for version in versions])
     report.add_relations(added, removed)
     base_values.save_unapplied(transaction.flush(), unapplied)
 

@@ -15,7 +15,7 @@ from lexarium.domain.errors import StoreError, Unauthenticated
 from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.domain.text.nouns import add_article
 from lexarium.domain.text.numbers import format_count
-from lexarium.domain.vocabulary import Vocabulary
+from lexarium.domain.vocabulary import Vocabulary, get_default_vocabulary
 from lexarium.services.access.authentication import Authenticator
 from lexarium.services.access.passwords import MIN_LENGTH
 from lexarium.services.access.permissions import Caller, Permission
@@ -108,11 +108,15 @@ class Site:
     statistics_cache: StatisticsCache
     class_cache: ClassCache
     limits: Limits
-    vocabulary: Vocabulary
     authenticator: Authenticator
     response_cache: ResponseCache
     uploads: UploadManager
     settings: Settings
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The vocabulary that pages show first."""
+        return get_default_vocabulary()
 
     def get_caller(self, request: Request) -> Caller | None:
         """Return the signed-in caller, or None. This reads the database: call it in a thread."""

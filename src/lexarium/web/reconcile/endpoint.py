@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 
 from lexarium.domain.errors import LexariumError, NotFound, RecordMerged
 from lexarium.domain.schema.collections import COLLECTIONS
-from lexarium.domain.vocabulary import Vocabulary
+from lexarium.domain.vocabulary import get_default_vocabulary
 from lexarium.services.search.properties import PROPERTIES
 from lexarium.services.search.reconciliation import Reconciler, format_description
 from lexarium.web.http.limits import Limits
@@ -35,9 +35,9 @@ _UNSUPPORTED_PARAMETERS = {
 Handler = Callable[[Request], Awaitable[Response]]
 
 
-def routes(vocabulary: Vocabulary, reconciler: Reconciler, limits: Limits) -> list[Route]:
+def routes(reconciler: Reconciler, limits: Limits) -> list[Route]:
     """Return the routes of reconciliation."""
-    handlers = ReconcileHandlers(vocabulary, reconciler, limits)
+    handlers = ReconcileHandlers(reconciler, limits)
     query_endpoint = CorsEndpoint(handlers.get_manifest_or_query, handlers.post_query)
     endpoints = {
         "": query_endpoint,
@@ -91,8 +91,7 @@ class CorsEndpoint:
 class ReconcileHandlers:
     """Handlers of all URLs."""
 
-    def __init__(self, vocabulary: Vocabulary, reconciler: Reconciler, limits: Limits) -> None:
-        self._vocabulary = vocabulary
+    def __init__(self, reconciler: Reconciler, limits: Limits) -> None:
         self._reconciler = reconciler
         self._limits = limits
 
@@ -100,7 +99,8 @@ class ReconcileHandlers:
         """Return the manifest, or the result of a query in the URL."""
         query = request.query_params
         if "queries" not in query and "extend" not in query:
-            return _json_response(responses.build_manifest(self._vocabulary, str(request.base_url).rstrip("/")))
+            base_url = str(request.base_url).rstrip("/")
+            return _json_response(responses.build_manifest(get_default_vocabulary(), base_url))
         return await self._run_query_limited(dict(query))
 
     async def post_query(self, request: Request) -> Response:
