@@ -12,6 +12,7 @@ from lexarium.domain.statement import (
     count_statements,
     dump_statements,
     load_statements,
+    measure_depth,
     normalize,
 )
 from lexarium.domain.statement_merge import diff_statements, merge_statements
@@ -74,6 +75,7 @@ def test_json_is_as_short_as_the_value_allows() -> None:
 def test_nodes_and_qualifiers_count_and_have_depth() -> None:
     note = Statement("skos:note", Node((Statement("rdf:value", Text("n")),)), (Statement(SOURCE, Text("s")),))
     assert count_statements([note]) == 3
+    assert measure_depth([note]) == 2
 
 
 def _single_name(statement: Statement) -> str | None:

@@ -153,7 +153,8 @@ def database(filled_database: Database) -> Iterator[Database]:
     with disable_foreign_keys(filled_database) as connection:
         for table in TABLES:
             connection.execute(delete(table))
-            connection.execute(insert(table), rows[table])
+            if rows[table]:
+                connection.execute(insert(table), rows[table])
 
 
 def corrupt_body(connection: Connection) -> None:
@@ -207,6 +208,14 @@ CORRUPTIONS: list[tuple[Corruption, str]] = [
         "trm_one is in the log but not in the catalogue",
     ),
     (lambda to: to.execute(delete(relation_table)), "trm_two is not what the log says it is"),
+    (
+        lambda to: to.execute(insert(alternative_id_table), {"name": "x:1", "record": "trm_one"}),
+        "trm_one has other alternative ids or translated names than the log says",
+    ),
+    (
+        lambda to: to.execute(insert(label_table), {"record": "trm_one", "language": "fr", "name": "un"}),
+        "trm_one has other alternative ids or translated names than the log says",
+    ),
     (
         lambda to: to.execute(insert(relation_table).values(source="trm_three", relation="KINDOF", target="trm_one")),
         "trm_three is not what the log says it is",

@@ -10,7 +10,7 @@ from rich.table import Table
 from lexarium.cli.support.options import DatabaseOption, JsonOption, open_database
 from lexarium.cli.support.schema_files import read_schema_file
 from lexarium.cli.support.terminal import err, out, print_list, print_table
-from lexarium.domain.errors import FieldProblem, InvalidSchema, LineProblem, NotFound
+from lexarium.domain.errors import InvalidSchema, LineProblem, NotFound
 from lexarium.domain.identifiers import SYSTEM_USER_ID
 from lexarium.domain.schema.json_schema import to_json_schema
 from lexarium.domain.schema.linkml import (
@@ -21,7 +21,7 @@ from lexarium.domain.schema.linkml import (
 )
 from lexarium.domain.schema.model import Schema
 from lexarium.domain.text.numbers import format_count
-from lexarium.domain.vocabulary import Vocabulary, resolve_schema
+from lexarium.domain.vocabulary import VOCABULARIES, Vocabulary, resolve_schema
 from lexarium.services.vocabularies import head_records
 from lexarium.services.vocabularies.conformance import check_conformance
 
@@ -83,12 +83,13 @@ def apply(
     store = open_database(database)
     values = {"schema": loaded.source}
     store.run_write(lambda txn: head_records.update_vocabulary(txn, SYSTEM_USER_ID, vocabulary, values))
-    report = store.run_read(check_conformance, vocabulary)
-    if report.count:
-        verb = "does" if report.count == 1 else "do"
-        err.print(f"{format_count(report.count, 'record')} of {vocabulary} {verb} not conform to it:", style="yellow")
-        lines = [f"{record.local_id}: {_join_problems(problems)}" for record, problems in report.first]
-        print_list(lines, "yellow", report.count)
+    with store.read() as snapshot:
+        report = check_conformance(snapshot, head_records.get_vocabulary(vocabulary), list(VOCABULARIES))
+    findings = report.groups["invalid_value"]
+    if findings.total:
+        verb = "does" if findings.total == 1 else "do"
+        err.print(f"{format_count(findings.total, 'value')} of {vocabulary} {verb} not conform to it:", style="yellow")
+        print_list([f"{finding.id}: {finding.detail}" for finding in findings.examples], "yellow", findings.total)
     out.print(f"{vocabulary} has the schema {loaded.name} now, with {_summarize_collections(loaded)}.")
 
 
@@ -113,10 +114,6 @@ def _load_or_exit(file: Path, json_output: bool = False) -> Schema:
             err.print(f"{format_count(len(error.lines), 'problem')} in {file}:", style="bold red")
             _print_lines(error.lines, "red")
         raise typer.Exit(1) from None
-
-
-def _join_problems(problems: list[FieldProblem]) -> str:
-    return " ".join(f"{problem.field}: {problem.detail}" for problem in problems)
 
 
 def _describe_check(

@@ -455,6 +455,37 @@ class Annotations(TypedDict):
     """True if there may be more."""
 
 
+class Finding(TypedDict):
+    """Something that does not conform."""
+
+    id: str
+    name: str
+    detail: str
+    """What is wrong."""
+    path: str
+    """The page on which it can be mended."""
+
+
+class FindingGroup(TypedDict):
+    """Findings of one kind."""
+
+    kind: str
+    title: str
+    total: int
+    examples: list[Finding]
+    """The first of them."""
+
+
+class Conformance(TypedDict):
+    """What does not conform in a vocabulary."""
+
+    vocabulary: str
+    records: int
+    """How many were checked: the published ones."""
+    total: int
+    items: list[FindingGroup]
+
+
 class FieldError(TypedDict):
     """Problem with one field."""
 

@@ -1,22 +1,30 @@
 """Create and edit records; compute diffs and merge patches."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 from lexarium.domain.defaults import assign_defaults
 from lexarium.domain.errors import FieldProblem, InvalidInput
-from lexarium.domain.identifiers import mint_id
+from lexarium.domain.identifiers import find_target_problem, get_local_id, mint_id
 from lexarium.domain.labels import Alias, format_aliases, parse_aliases
-from lexarium.domain.record import Record, build_relations
-from lexarium.domain.schema.collections import ALIAS_FIELDS, Collection, Fields
-from lexarium.domain.statement import dump_statements
+from lexarium.domain.record import Record, Relation, build_relations
+from lexarium.domain.schema.collections import ALIAS_FIELDS, RELATION_TYPES, Collection, Fields
+from lexarium.domain.schema.predicates import MAPPING_QUALIFIERS, TRANSLATION_SOURCE
+from lexarium.domain.statement import Node, Reference, Statement, Text, Value, dump_statements, normalize
 from lexarium.domain.timestamps import format_timestamp
 
 # Fields that change only because others do.
 DERIVED_FIELDS = ALIAS_FIELDS | {"last_updated", "def_id", "def_id_user", "def_event_stamp"}
 # More levels than any draft has; validation refuses what is deeper.
 _MAX_PATCH_DEPTH = 10
+_QUALIFIER_TYPES = {"confidence": "xsd:double", "date": "xsd:date"}
+
+
+def get_translation_keys(collection: Collection) -> dict[str, str]:
+    """Return the keys of drafts that hold texts in other languages, each with the field that it translates."""
+    fields = {"names": "name", "definitions": collection.definition_field}
+    return {key: field for key, field in fields.items() if field in collection.translated_fields}
 
 
 def to_draft(record: Record) -> dict[str, Any]:
@@ -27,8 +35,75 @@ def to_draft(record: Record) -> dict[str, Any]:
         **draft,
         "aliases": [alias.model_dump() for alias in record.aliases],
         "sources": list(record.sources),
-        "relations": record.relation_targets,
+        "relations": _to_draft_relations(record),
+        **{key: _to_draft_texts(record, field) for key, field in get_translation_keys(collection).items()},
     }
+
+
+def _to_draft_texts(record: Record, field: str) -> list[dict[str, str]]:
+    texts = [statement.value for statement in record.list_translations(field)]
+    return [{"text": value.text, "lang": value.lang} for value in texts if isinstance(value, Text)]
+
+
+def _to_draft_relations(record: Record) -> dict[str, list[Any]]:
+    """Return the targets by relation type. Mappings with qualifiers are objects."""
+    qualified = {mapping.relation: mapping.qualifiers for mapping in list_mappings(record) if mapping.qualifiers}
+    targets: dict[str, list[Any]] = record.relation_targets
+    for relation, qualifiers in qualified.items():
+        entries = targets[relation.relation]
+        entries[entries.index(relation.target)] = {"target": relation.target, **qualifiers}
+    return targets
+
+
+class QualifiedMapping(NamedTuple):
+    """Mapping with its justification, confidence, author and date, of those that it has."""
+
+    relation: Relation
+    qualifiers: dict[str, Any]
+
+
+def list_mappings(record: Record) -> list[QualifiedMapping]:
+    """Return the relations of a record to other vocabularies, sorted, with their qualifiers."""
+    mappings = sorted(relation for relation in record.relations if RELATION_TYPES[relation.relation].is_mapping)
+    if not mappings:
+        return []
+    qualifiers: dict[tuple[str, Value], dict[str, Any]] = {}
+    for statement in record.own_statements:
+        if statement.qualifiers:
+            qualifiers.setdefault(statement[:2], _parse_qualifiers(statement))
+    predicates = record.collection.relation_predicates
+    return [
+        QualifiedMapping(
+            item, qualifiers.get((predicates.get(item.relation, item.relation), Reference(item.target)), {})
+        )
+        for item in mappings
+    ]
+
+
+def _parse_qualifiers(statement: Statement) -> dict[str, Any]:
+    values = {predicate: value[0] for predicate, value, _ in statement.qualifiers if not isinstance(value, Node)}
+    found = {key: values[predicate] for key, predicate in MAPPING_QUALIFIERS.items() if predicate in values}
+    try:
+        return {key: float(value) if key == "confidence" else value for key, value in found.items()}
+    except ValueError:
+        return {key: value for key, value in found.items() if key != "confidence"}
+
+
+class OutdatedText(NamedTuple):
+    """Translation of a text that has changed since."""
+
+    field: str
+    lang: str
+    text: str
+
+
+def list_outdated_texts(record: Record) -> Iterator[OutdatedText]:
+    """Yield the translations of texts that have changed since."""
+    for field in get_translation_keys(record.collection).values():
+        for _, value, qualifiers in record.list_translations(field):
+            sources = [source[0] for predicate, source, _ in qualifiers if predicate == TRANSLATION_SOURCE]
+            if isinstance(value, Text) and sources and record.find_default_text(field) not in sources:
+                yield OutdatedText(field, value.lang, value.text)
 
 
 def nest_fields(collection: Collection, draft: Mapping[str, Any]) -> dict[str, Any]:
@@ -56,12 +131,11 @@ def flatten_fields(collection: Collection, draft: Mapping[str, Any]) -> dict[str
     return {**core, **{name if name in others else f"fields/{name}": value for name, value in fields.items()}}
 
 
-def create_record(
-    collection: Collection, draft: Mapping[str, Any], author: str, definition_author: str, at: int
-) -> Record:
-    """Create a record from a validated draft, in the v1 or v-alpha shape."""
+def fill_record(empty: Record, draft: Mapping[str, Any], author: str, definition_author: str, at: int) -> Record:
+    """Return a new record with a validated draft, in the v1 or v-alpha shape."""
+    collection = empty.collection
     fields = {name: draft[name] for name in collection.editable_fields if name in draft}
-    record = Record(collection, mint_id(collection.id_prefixes[0])).state_fields(fields)
+    record = empty.state_fields(fields)
     authors = {"id_user": author, "def_id_user": definition_author}
     record = record.assign_fields({name: value for name, value in authors.items() if name in collection.fields})
     return _apply_lists(assign_defaults(record, at), draft)
@@ -78,12 +152,71 @@ def apply_draft(record: Record, draft: Mapping[str, Any], definition_author: str
 
 
 def _apply_lists(record: Record, draft: Mapping[str, Any]) -> Record:
+    for key, field in get_translation_keys(record.collection).items():
+        if key in draft:
+            record = _apply_texts(record, field, draft[key])
     if "aliases" not in draft:
         return record
     aliases = tuple(Alias.model_construct(**alias) for alias in draft["aliases"])
     if aliases != record.aliases:
         record = replace_aliases(record, aliases)
-    return record.with_sources(draft["sources"]).with_relations(build_relations(record.id, draft["relations"]))
+    return _apply_relations(record.with_sources(draft["sources"]), draft["relations"])
+
+
+def _apply_texts(record: Record, field: str, texts: Sequence[Mapping[str, str]]) -> Record:
+    """Return the record with these texts of a field in other languages. New ones name the text that they translate."""
+    before = record.list_translations(field)
+    default_text = record.find_default_text(field)
+    predicate = record.collection.field_predicates[field]
+    statements = []
+    for item in texts:
+        value, source = Text(item["text"], item["lang"]), item.get("source")
+        existing = [statement for statement in before if statement.value == value] if source is None else []
+        source = default_text if source is None else source
+        qualifiers = (Statement(TRANSLATION_SOURCE, Text(source)),) if source else ()
+        statements += existing or [Statement(predicate, value, qualifiers)]
+    return record if statements == before else record.with_translations(field, statements)
+
+
+def get_target(entry: str | Mapping[str, Any]) -> str:
+    """Return the target of an entry of the relations of a draft, which may be an object with qualifiers."""
+    return entry if isinstance(entry, str) else str(entry["target"])
+
+
+def _apply_relations(record: Record, entries_by_type: Mapping[str, Sequence[str | Mapping[str, Any]]]) -> Record:
+    """Return the record with these relations. An entry that is a target keeps the qualifiers that there are."""
+    targets = {name: list(map(get_target, entries)) for name, entries in entries_by_type.items()}
+    record = record.with_relations(build_relations(record.id, targets))
+    predicates = record.collection.relation_predicates
+    qualifiers: dict[tuple[str, Value], list[Statement]] = {
+        (predicates.get(name, name), Reference(entry["target"])): _to_qualifiers(entry)
+        for name, entries in entries_by_type.items()
+        for entry in entries
+        if not isinstance(entry, str)
+    }
+    if not qualifiers:
+        return record
+    return replace(
+        record, statements=normalize(_replace_qualifiers(item, qualifiers.get(item[:2])) for item in record.statements)
+    )
+
+
+def _replace_qualifiers(statement: Statement, qualifiers: Sequence[Statement] | None) -> Statement:
+    if qualifiers is None:
+        return statement
+    others = (item for item in statement.qualifiers if item.predicate not in MAPPING_QUALIFIERS.values())
+    return statement._replace(qualifiers=(*others, *qualifiers))
+
+
+def _to_qualifiers(entry: Mapping[str, Any]) -> list[Statement]:
+    statements = []
+    for key, predicate in MAPPING_QUALIFIERS.items():
+        if entry.get(key) is not None:
+            text = str(entry[key])
+            is_id = key not in _QUALIFIER_TYPES and find_target_problem(text) is None
+            value = Reference(text) if is_id else Text(text, "", _QUALIFIER_TYPES.get(key, ""))
+            statements.append(Statement(predicate, value))
+    return statements
 
 
 def replace_aliases(record: Record, aliases: tuple[Alias, ...], alias: str | None = None) -> Record:
@@ -161,10 +294,12 @@ def diff_drafts(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Fie
 
 
 def _flatten(record: Record) -> dict[str, Any]:
+    fields = get_translation_keys(record.collection).values()
+    translations = {item for field in fields for item in record.list_translations(field)}
     return {
         **record.fields,
         **to_draft(record),
-        "statements": dump_statements(record.other_statements),
+        "statements": dump_statements(item for item in record.other_statements if item not in translations),
         "state": record.state,
-        "replaced_by": record.replaced_by,
+        "replaced_by": None if record.replaced_by is None else get_local_id(record.replaced_by),
     }

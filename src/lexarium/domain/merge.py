@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lexarium.domain.edit import to_draft
+from lexarium.domain.identifiers import qualify_id
 from lexarium.domain.labels import Alias
 from lexarium.domain.record import ALIAS_PREDICATES, Record, RecordState, Relation, group_targets
 from lexarium.domain.text.characters import name_key
@@ -28,6 +29,17 @@ def build_survivor_draft(survivor: Record, merged: Record) -> dict[str, Any]:
     return draft
 
 
+def adopt_moved_qualifiers(survivor: Record, before: Record, merged: Record) -> Record:
+    """Return a survivor with the qualifiers that the merged record has of the statements that the merge added."""
+    qualified = {statement[:2]: statement for statement in merged.own_statements if statement.qualifiers}
+    known = {statement[:2] for statement in before.statements}
+    statements = (
+        statement if statement[:2] in known else qualified.get(statement[:2], statement)
+        for statement in survivor.statements
+    )
+    return replace(survivor, statements=tuple(statements)) if qualified else survivor
+
+
 def redirect_merged_targets(record: Record, survivors: Mapping[str, str]) -> Record:
     """Return a record with references to merged records replaced; relations to itself are dropped."""
     return record.redirect_references(survivors) if list_referenced_ids(record) & survivors.keys() else record
@@ -35,8 +47,9 @@ def redirect_merged_targets(record: Record, survivors: Mapping[str, str]) -> Rec
 
 def list_referenced_ids(record: Record) -> set[str]:
     """Return the ids of the relation targets and classes of a record."""
+    vocabulary = record.collection.vocabulary
     return {relation.target for relation in record.relations} | {
-        record.fields[name] for name in record.collection.class_fields if record.fields[name]
+        qualify_id(vocabulary, record.fields[name]) for name in record.collection.class_fields if record.fields[name]
     }
 
 
@@ -115,7 +128,7 @@ def merges_overlap(earlier: MergeEffect, later: MergeEffect, merged: Record, sur
 def _iter_labels(merged: Record) -> Iterator[Alias]:
     """Yield the name and the aliases, exact ones first: of two that are alike, the first is kept."""
     if merged.fields["name"].strip():
-        yield Alias.model_construct(text=merged.fields["name"])
+        yield Alias.model_construct(text=merged.fields["name"], lang=merged.collection.language)
     scopes = list(ALIAS_PREDICATES)
     yield from sorted(merged.aliases, key=lambda alias: scopes.index(alias.scope))
 

@@ -4,10 +4,9 @@ import re
 import secrets
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
 
 from lexarium.domain.errors import Conflict, FieldProblem, InvalidInput
-from lexarium.domain.identifiers import is_id_too_long
+from lexarium.domain.identifiers import MAX_ID_BYTES, is_id_too_long
 
 # Largest number that every engine stores as an integer, with room to spare.
 MAX_NUMBER = 10**18 - 1
@@ -36,13 +35,6 @@ class MintingKind(StrEnum):
     NONE = "none"
 
 
-class MintedId(NamedTuple):
-    """A new id, and its number, which the caller keeps so that it is never used again."""
-
-    id: str
-    number: int | None = None
-
-
 @dataclass(frozen=True, slots=True)
 class MintingRule:
     """Rule for new ids. `str` gives the text form, which `parse` reads."""
@@ -58,12 +50,9 @@ class MintingRule:
     last: int | None = None
 
     @staticmethod
-    def parse(text: str, first: int | None = None, last: int | None = None) -> "MintingRule":
-        """Parse a rule such as `DOID:{n:07} from 1000 to 9999`, `trm_{random}` or `none`.
-
-        `first` and `last` are another way to give the range. Raises InvalidInput with all problems.
-        """
-        rule, problems = _parse(text, first, last)
+    def parse(text: str) -> "MintingRule":
+        """Parse a rule such as `DOID:{n:07} from 1000 to 9999`, `trm_{random}` or `none`; raise InvalidInput."""
+        rule, problems = _parse(text)
         if problems:
             raise InvalidInput(
                 " ".join(problems), [FieldProblem("minting", problem, subject="Minting rule:") for problem in problems]
@@ -112,8 +101,13 @@ class MintingRule:
         return number if self.first <= number <= self.limit else None
 
 
-def next_number(rule: MintingRule, last_used: int | None) -> int:
-    """Return the number after the last one used; raise Conflict if none is left."""
+def mint(rule: MintingRule, last_used: int | None = None) -> str:
+    """Mint an id, with the number after the last one used; raise Conflict if none is left.
+
+    A rule by which authors give the ids mints none.
+    """
+    if rule.kind is MintingKind.RANDOM:
+        return f"{rule.before}{secrets.token_hex(_RANDOM_BYTES)}{rule.after}"
     number = rule.first if last_used is None else max(rule.first, last_used + 1)
     if number > rule.limit:
         raise Conflict(
@@ -121,52 +115,44 @@ def next_number(rule: MintingRule, last_used: int | None) -> int:
             "new record an id of your own.",
             rule=str(rule),
         )
-    return number
+    return rule.format_id(number)
 
 
-def mint(rule: MintingRule, last_used: int | None = None) -> MintedId:
-    """Mint an id. Raises Conflict if no number is left, and InvalidInput if the rule is that authors give the ids."""
-    if rule.kind is MintingKind.NONE:
-        raise InvalidInput("This vocabulary mints no ids: give the id of the new record.")
-    if rule.kind is MintingKind.RANDOM:
-        return MintedId(f"{rule.before}{secrets.token_hex(_RANDOM_BYTES)}{rule.after}")
-    number = next_number(rule, last_used)
-    return MintedId(rule.format_id(number), number)
+def find_id_problem(local_id: str) -> str | None:
+    """Return the reason why an id that an author gives cannot be one, or None."""
+    if not local_id:
+        return "must not be empty."
+    if is_id_too_long(local_id):
+        return f"should have at most {MAX_ID_BYTES} bytes."
+    forbidden = _FORBIDDEN.search(local_id)
+    return f"cannot contain the character {forbidden[0]!r}." if forbidden else None
 
 
-def find_rule_problems(text: str, first: int | None = None, last: int | None = None) -> list[str]:
+def find_rule_problems(text: str) -> list[str]:
     """Return all problems of a rule, one sentence each."""
-    return _parse(text, first, last)[1]
+    return _parse(text)[1]
 
 
-def _parse(text: str, first: int | None, last: int | None) -> tuple[MintingRule, list[str]]:
+def _parse(text: str) -> tuple[MintingRule, list[str]]:
     if len(text) > _MAX_TEXT:
         return MintingRule(MintingKind.NONE), [f"A rule can have at most {_MAX_TEXT} characters."]
     match = _RANGE.fullmatch(text.strip())
     assert match
     template = match["template"]
     problems: list[str] = []
-    bounds = {
-        name: _parse_bound(name, match[name], given, problems) for name, given in (("first", first), ("last", last))
-    }
+    first, last = _parse_bound("from", match["first"], problems), _parse_bound("to", match["last"], problems)
     rule = _parse_template(template, problems)
     if rule.kind is not MintingKind.NUMBER:
-        if any(bound is not None for bound in bounds.values()):
+        if first is not None or last is not None:
             problems.append("A range needs a rule with a number, such as DOID:{n:07}.")
         return rule, problems
-    start = 1 if bounds["first"] is None else bounds["first"]
-    ranged = MintingRule(rule.kind, rule.before, rule.after, rule.width, start, bounds["last"])
+    ranged = MintingRule(rule.kind, rule.before, rule.after, rule.width, 1 if first is None else first, last)
     if not problems:
         problems += _find_range_problems(ranged)
     return ranged, problems
 
 
-def _parse_bound(name: str, written: str | None, given: int | None, problems: list[str]) -> int | None:
-    word = "from" if name == "first" else "to"
-    if written is not None and given is not None:
-        problems.append(f"The {name} number is given twice: {written} and {given}.")
-    if given is not None:
-        written = str(given)
+def _parse_bound(word: str, written: str | None, problems: list[str]) -> int | None:
     if written is None:
         return None
     if not _WHOLE_NUMBER.fullmatch(written):

@@ -3,7 +3,7 @@
 import csv
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cache, lru_cache
+from functools import cache
 from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
@@ -302,9 +302,3 @@ def contract(iri: str, prefixes: PrefixMap | None = None) -> str | None:
 def link_of(identifier: str, prefixes: PrefixMap | None = None) -> str | None:
     """Return the address of a page for people, or None; by the bundled table unless another map is given."""
     return (load_bundled() if prefixes is None else prefixes).link_of(identifier)
-
-
-@lru_cache(maxsize=4096)
-def canonical_predicate(iri: str) -> str:
-    """Return a predicate as it is stored: contracted by the bundled table only, else the IRI."""
-    return load_bundled().contract(iri) or iri

@@ -10,7 +10,7 @@ import orjson
 
 from lexarium.domain import cache_tags
 from lexarium.domain.cache_tags import CacheTag
-from lexarium.domain.identifiers import get_local_id, qualify_id
+from lexarium.domain.identifiers import get_local_id, qualify_id, split_id
 from lexarium.domain.labels import DEFAULT_LANGUAGE, Alias, AliasScope, parse_aliases, split_alias_texts
 from lexarium.domain.rendering import RenderedRecord, render_fields
 from lexarium.domain.schema.collections import COLLECTIONS, RELATION_TYPES, Collection, Fields, get_collection
@@ -196,11 +196,13 @@ class Record:
     @cached_property
     def stored_aliases(self) -> tuple[Alias, ...]:
         """Aliases with statements of their own."""
-        return tuple(
-            Alias.model_construct(text=text.text, lang=text.lang or self.collection.language, scope=scope)
-            for statement in self.own_statements
-            if (scope := ALIAS_SCOPES.get(statement.predicate)) and (text := get_text(statement.value))
-        )
+        return tuple(alias for statement in self.own_statements if (alias := self._to_alias(statement)) is not None)
+
+    def _to_alias(self, statement: Statement) -> Alias | None:
+        scope, text = ALIAS_SCOPES.get(statement.predicate), get_text(statement.value)
+        if scope is None or text is None:
+            return None
+        return Alias.model_construct(text=text.text, lang=text.lang or self.collection.language, scope=scope)
 
     @cached_property
     def aliases(self) -> tuple[Alias, ...]:
@@ -227,6 +229,25 @@ class Record:
                 if text is not None:
                     names.setdefault(text.lang, text.text)
         return names
+
+    def list_translations(self, field: str) -> list[Statement]:
+        """Return the texts of a field in other languages than the default one."""
+        predicate = self.collection.field_predicates[field]
+        return [
+            statement
+            for statement in self.own_statements
+            if statement.predicate == predicate and not self._is_in_default_language(statement.value)
+        ]
+
+    def find_default_text(self, field: str) -> str:
+        """Return the text of a field in the default language, or an empty one."""
+        predicate = self.collection.field_predicates[field]
+        texts = (
+            value.text
+            for item, value, _ in self.own_statements
+            if item == predicate and isinstance(value, Text) and self._is_in_default_language(value)
+        )
+        return next(texts, "")
 
     @cached_property
     def sources(self) -> tuple[str, ...]:
@@ -278,9 +299,12 @@ class Record:
     def _is_relation(self, statement: Statement) -> bool:
         return self._find_target(statement) is not None
 
+    def _is_mapping(self, predicate: str) -> bool:
+        return RELATION_TYPES[self.collection.relation_names.get(predicate, predicate)].is_mapping
+
     @property
     def relation_targets(self) -> dict[str, list[str]]:
-        """Targets by relation type."""
+        """Targets by relation type, as the ids that their owner gave them."""
         return group_targets(self.relations)
 
     @property
@@ -308,9 +332,15 @@ class Record:
         return replace(record, assigned={**self._keep_assigned(changed), **empty})
 
     def _find_shown(self, predicates: Iterable[str]) -> set[Statement]:
-        """Return the statements that fields show: one of each predicate."""
+        """Return the statements that fields show: one of each predicate, without translations."""
         stated = {statement.predicate for statement in self.own_statements}
-        return {self._find_shown_statement(predicate) for predicate in predicates if predicate in stated}
+        shown = {self._find_shown_statement(predicate) for predicate in predicates if predicate in stated}
+        translated = {self.collection.field_predicates[name] for name in self.collection.translated_fields}
+        return {
+            statement
+            for statement in shown
+            if statement.predicate not in translated or self._is_in_default_language(statement.value)
+        }
 
     def _find_shown_statement(self, predicate: str) -> Statement:
         """Return the first statement of a predicate in the default language, else the first of all."""
@@ -340,19 +370,30 @@ class Record:
         return replace(record, assigned={**record.assigned, **own})
 
     def with_aliases(self, aliases: Iterable[Alias]) -> "Record":
-        """Return the record with other statements of aliases. The field `alias` stays, and so do equal statements."""
-        stated = [statement for statement in self.own_statements if statement.predicate in ALIAS_SCOPES]
-        existing = {
-            (alias.scope, alias.text, alias.lang): item for alias, item in zip(self.stored_aliases, stated, strict=True)
-        }
-        predicates = {scope: item for item, scope in ALIAS_SCOPES.items() if item in self.collection.alias_predicates}
-        predicates = ALIAS_PREDICATES | predicates
-        statements = [
-            existing.get((alias.scope, alias.text, alias.lang))
-            or Statement(predicates[alias.scope], Text(alias.text, alias.lang))
-            for alias in aliases
-        ]
-        return self._restate(ALIAS_SCOPES, statements)
+        """Return the record with other aliases. Statements of those that stay are kept. The field `alias` stays."""
+        existing: dict[Alias, list[Statement]] = {}
+        for statement in self.own_statements:
+            if (alias := self._to_alias(statement)) is not None:
+                existing.setdefault(alias, []).append(statement)
+        statements: list[Statement] = []
+        for alias in dict.fromkeys(aliases):
+            added = Statement(self._get_alias_predicate(alias.scope), Text(alias.text, alias.lang))
+            statements += existing.get(alias, [added])
+        replaced = {statement for group in existing.values() for statement in group}
+        return self._replace(replaced.__contains__, statements)
+
+    def _get_alias_predicate(self, scope: AliasScope) -> str:
+        declared = self.collection.schema_class.slots_by_predicate
+        own = (
+            predicate for predicate, own_scope in ALIAS_SCOPES.items() if own_scope == scope and predicate in declared
+        )
+        return next(own, ALIAS_PREDICATES[scope])
+
+    def with_translations(self, field: str, statements: Sequence[Statement]) -> "Record":
+        """Return the record with other texts of a field in other languages than the default one."""
+        replaced = set(self.list_translations(field))
+        kept = (statement for statement in self.statements if statement not in replaced)
+        return replace(self, statements=normalize((*kept, *statements)))
 
     def with_sources(self, sources: Iterable[str]) -> "Record":
         """Return the record with other sources. Statements of those that stay are kept."""
@@ -387,10 +428,12 @@ class Record:
         local_targets = {get_local_id(before): get_local_id(after) for before, after in targets.items()}
         for statement in self.statements:
             predicate, value, _ = statement
-            if isinstance(value, Reference) and value.target in local_targets and predicate not in _OTHER_REFERENCES:
-                if local_targets[value.target] == self.local_id and self._is_relation(statement):
+            is_id = isinstance(value, Reference) and value.target in local_targets
+            if is_id and predicate not in _OTHER_REFERENCES and not self._is_mapping(predicate):
+                target = local_targets[str(value[0])]
+                if target == self.local_id and self._is_relation(statement):
                     continue
-                statements.append(statement._replace(value=Reference(local_targets[value.target])))
+                statements.append(statement._replace(value=Reference(target)))
             else:
                 statements.append(statement)
         return replace(self, statements=normalize(statements))
@@ -440,13 +483,18 @@ class Record:
     def _replace(self, is_replaced: Callable[[Statement], bool], statements: Sequence[Statement]) -> "Record":
         """Return the record with others instead of some of its statements. Equal values keep their qualifiers."""
         kept: list[Statement] = []
+        originals: set[Statement] = set()
         replaced: dict[tuple[str, Value], Statement] = {}
         for statement in self.statements:
             if is_replaced(statement):
+                originals.add(statement)
                 replaced[statement.predicate, statement.value] = statement
             else:
                 kept.append(statement)
-        restated = [replaced.get((statement.predicate, statement.value), statement) for statement in statements]
+        restated = [
+            statement if statement in originals else replaced.get((statement.predicate, statement.value), statement)
+            for statement in statements
+        ]
         # Predicates stay where they were. Values of further classes come after those of the collection.
         places = {statement.predicate: place for place, statement in enumerate(self.statements)}
         ordered = sorted(kept + restated, key=lambda item: (places.get(item.predicate, len(places)), _has_class(item)))
@@ -624,15 +672,20 @@ def _iter_texts(values: Any) -> Iterator[tuple[str, str]]:
 
 
 def build_relations(source_id: str, targets_by_type: Mapping[str, Iterable[str]]) -> frozenset[Relation]:
-    """Return the relations of a source, from the targets by relation type."""
+    """Return the relations of a source, from the targets by relation type, which are ids in its vocabulary."""
+    vocabulary = split_id(source_id)[0]
     return frozenset(
-        Relation(source_id, type_name, target) for type_name, targets in targets_by_type.items() for target in targets
+        Relation(
+            source_id, type_name, target if RELATION_TYPES[type_name].is_mapping else qualify_id(vocabulary, target)
+        )
+        for type_name, targets in targets_by_type.items()
+        for target in targets
     )
 
 
 def group_targets(relations: Iterable[Relation]) -> dict[str, list[str]]:
-    """Return the targets of relations, by relation type."""
+    """Return the targets of relations, by relation type, as the ids that their owner gave them."""
     targets: dict[str, list[str]] = {}
     for relation in sorted(relations):
-        targets.setdefault(relation.relation, []).append(relation.target)
+        targets.setdefault(relation.relation, []).append(get_local_id(relation.target))
     return targets

@@ -165,6 +165,15 @@ def count_statements(statements: Iterable[Statement]) -> int:
     return sum(1 + count_statements(_nested(statement)) for statement in statements)
 
 
+def measure_depth(statements: Iterable[Statement]) -> int:
+    """Return the number of levels of statements, nodes and qualifiers."""
+    deepest, level = 0, [*statements]
+    while level:
+        deepest += 1
+        level = [nested for statement in level for nested in _nested(statement)]
+    return deepest
+
+
 def _nested(statement: Statement) -> tuple[Statement, ...]:
     if isinstance(statement.value, Node):
         return statement.value.statements + statement.qualifiers

@@ -1,25 +1,28 @@
 """Validate drafts; report all problems at once."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError, create_model
 
+from lexarium.domain.edit import get_translation_keys
 from lexarium.domain.errors import FieldProblem, InvalidInput
 from lexarium.domain.labels import DEFAULT_LANGUAGE, Alias, format_aliases, split_alias_texts
-from lexarium.domain.record import Record
-from lexarium.domain.schema.collections import COLLECTIONS, Collection, Fields
+from lexarium.domain.languages import find_tag_problem, format_tag
+from lexarium.domain.schema.collections import COLLECTIONS, RELATION_TYPES, Collection, Fields
 from lexarium.domain.schema.model import Slot
-from lexarium.domain.statement import Node
+from lexarium.domain.statement import MAX_DEPTH, MAX_STATEMENTS, Statement, count_statements, measure_depth
 from lexarium.domain.text.characters import reject_control_chars, reject_direction_controls
 from lexarium.domain.text.limits import InputLimits, get_input_limits
 
 # Fits into a JSON number of every client and an integer column of every engine.
 _MAX_INTEGER = 2**53 - 1
 _MAX_ITEMS = 1_000
+# Bytes of the document of a record.
+_MAX_DOCUMENT = 1 << 20
 _ListItem = Annotated[str, StringConstraints(min_length=1, max_length=2_000), AfterValidator(reject_control_chars)]
 
 
@@ -47,6 +50,11 @@ def validate_draft(
     Fields that are unchanged from `current` are not checked: an old record may break the rules.
     """
     current = current or {}
+    draft, problems = _fold_default_texts(collection, draft, current)
+    texts = {key: draft[key] for key in get_translation_keys(collection) if key in draft}
+    draft = {name: value for name, value in draft.items() if name not in texts}
+    draft, mappings, mapping_problems = _split_mappings(draft, current)
+    problems += mapping_problems
     # The types too, since True equals 1.
     unchanged = {
         name: value
@@ -60,36 +68,172 @@ def validate_draft(
     try:
         validated = model.model_validate({**draft, **placeholders})
     except ValidationError as error:
-        raise _to_invalid_input(collection, error) from None
-    return {**validated.model_dump(), **unchanged}
+        problems += _to_invalid_input(collection, error).problems
+    if problems:
+        raise InvalidInput(f"This is not a valid {collection.label}.", problems)
+    checked: Fields = {**validated.model_dump(), **unchanged, **texts}
+    for (name, index), mapping in mappings.items():
+        checked["relations"][name][index] = mapping
+    return checked
+
+
+def _fold_default_texts(
+    collection: Collection, draft: Mapping[str, Any], current: Mapping[str, Any]
+) -> tuple[Fields, list[FieldProblem]]:
+    """Return a draft with checked translations, and with those in the default language as fields; and the problems."""
+    folded, problems = dict(draft), []
+    for key, field in get_translation_keys(collection).items():
+        if key not in draft:
+            continue
+        known = current.get(key, [])
+        if draft[key] == known:
+            continue
+        texts, found = _check_texts(collection, field, draft[key], known)
+        problems += [replace(problem, field=f"{key}/{problem.field}".rstrip("/")) for problem in found]
+        own = [text["text"] for text in texts if text["lang"] == collection.language]
+        folded[key] = [text for text in texts if text["lang"] != collection.language]
+        given, former = draft.get(field), current.get(field)
+        if own and given in (None, former):
+            folded[field] = own[0]
+        elif own and own[0] not in (given, former):
+            problems.append(FieldProblem(key, f"has another text in {collection.language} than `{field}`."))
+    return folded, problems
+
+
+def _check_texts(
+    collection: Collection, field: str, texts: Any, known: Sequence[Mapping[str, str]]
+) -> tuple[list[dict[str, str]], list[FieldProblem]]:
+    """Return texts with canonical language tags, and their problems. Known ones are not checked."""
+    if not isinstance(texts, list):
+        return [], [FieldProblem("", "should be a list.")]
+    if len(texts) > _MAX_ITEMS:
+        return [], [FieldProblem("", f"must have at most {_MAX_ITEMS:,} entries.")]
+    model = _build_text_model(collection.get_max_length(field) or 0, field == "name")
+    checked: list[dict[str, str]] = []
+    problems: list[FieldProblem] = []
+    for index, text in enumerate(texts):
+        if text in known:
+            checked.append(text)
+            continue
+        try:
+            checked.append(model.model_validate(text).model_dump(exclude_none=True))
+        except ValidationError as error:
+            problems += [replace(item, field=f"{index}/{item.field}".rstrip("/")) for item in to_field_problems(error)]
+    for language in dict.fromkeys(text["lang"] for text in checked):
+        own = [text for text in checked if text["lang"] == language]
+        if len(own) > 1 and any(text not in known for text in own):
+            problems.append(FieldProblem("", f"has more than one text in {language}."))
+    return checked, problems
+
+
+@lru_cache(maxsize=50)
+def _build_text_model(max_length: int, is_name: bool) -> type[BaseModel]:
+    text: Any = Annotated[
+        str,
+        StringConstraints(min_length=1, max_length=max_length),
+        AfterValidator(reject_control_chars),
+        AfterValidator(_check_not_blank),
+    ]
+    if is_name:
+        text = Annotated[text, AfterValidator(reject_direction_controls)]
+    source: Any = Annotated[str, StringConstraints(max_length=max_length), AfterValidator(reject_control_chars)] | None
+    lang: Any = Annotated[str, AfterValidator(_canonicalize_tag)]
+    return _create_model("translated_text", {"text": (text, ...), "lang": (lang, ...), "source": (source, None)})
+
+
+def _canonicalize_tag(tag: str) -> str:
+    if find_tag_problem(tag):
+        raise ValueError("should be the tag of a language, such as en or pt-BR.")
+    return format_tag(tag)
+
+
+class _Mapping(BaseModel):
+    """Mapping with qualifiers in the relations of a draft."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    target: Any
+    justification: _ListItem | None = None
+    confidence: float | None = Field(None, ge=0, le=1)
+    author: _ListItem | None = None
+    date: Annotated[str, StringConstraints(pattern=r"^\d{4}-\d{2}-\d{2}$")] | None = None
+
+
+def _split_mappings(
+    draft: Fields, current: Mapping[str, Any]
+) -> tuple[Fields, dict[tuple[str, int], dict[str, Any]], list[FieldProblem]]:
+    """Return a draft with targets for the objects in its relations, those by place, and their problems."""
+    entries_by_type = draft.get("relations")
+    mappings: dict[tuple[str, int], dict[str, Any]] = {}
+    problems: list[FieldProblem] = []
+    if not isinstance(entries_by_type, dict) or entries_by_type == current.get("relations"):
+        return draft, mappings, problems
+    relations: dict[str, Any] = {}
+    for name, entries in entries_by_type.items():
+        if not isinstance(entries, list):
+            relations[name] = entries
+            continue
+        relations[name] = [entry["target"] if is_object(entry) else entry for entry in entries]
+        for index, entry in enumerate(entries):
+            if not is_object(entry):
+                continue
+            location = f"relations/{name}/{index}"
+            if entry in current.get("relations", {}).get(name, ()):
+                mappings[name, index] = entry
+                continue
+            if len(entry) > 1 and not RELATION_TYPES[name].is_mapping:
+                problems.append(FieldProblem(location, "is no mapping, so it cannot have a justification or the like."))
+                continue
+            try:
+                mappings[name, index] = _Mapping.model_validate(entry).model_dump(exclude_none=True)
+            except ValidationError as error:
+                problems += [replace(item, field=f"{location}/{item.field}") for item in to_field_problems(error)]
+    return {**draft, "relations": relations}, mappings, problems
+
+
+def is_object(entry: Any) -> bool:
+    """Return whether an entry of the relations of a draft is an object with a target."""
+    return isinstance(entry, dict) and "target" in entry
+
+
+def find_size_problem(statements: Sequence[Statement], document: bytes) -> str | None:
+    """Return the reason why a record is too large to be kept, given its document too, or None."""
+    if len(document) > _MAX_DOCUMENT:
+        return f"has {len(document):,} bytes; a record can have at most {_MAX_DOCUMENT:,}."
+    count = count_statements(statements)
+    if count > MAX_STATEMENTS:
+        return f"has {count:,} statements; a record can have at most {MAX_STATEMENTS:,}."
+    if measure_depth(statements) > MAX_DEPTH:
+        return f"is nested more than {MAX_DEPTH} levels deep."
+    return None
 
 
 def build_valpha_model(name: str) -> type[BaseModel]:
     """Return the pydantic model of a new record in the v-alpha shape."""
-    return _build_valpha_model(name, get_input_limits())
+    return _build_valpha_model(COLLECTIONS[name], get_input_limits())
 
 
 def build_draft_model(name: str) -> type[BaseModel]:
     """Return the pydantic model of a draft in the v1 shape."""
-    return _build_draft_model(name, get_input_limits())
+    return _build_draft_model(COLLECTIONS[name], get_input_limits())
 
 
-@cache
-def _build_valpha_model(name: str, limits: InputLimits) -> type[BaseModel]:
-    fields = _build_field_definitions(COLLECTIONS[name])
-    valpha_names = COLLECTIONS[name].valpha_field_names
-    return _create_model(f"{name}_valpha", {field: fields[field] for field in fields if field in valpha_names})
+@lru_cache(maxsize=500)
+def _build_valpha_model(collection: Collection, limits: InputLimits) -> type[BaseModel]:
+    fields = _build_field_definitions(collection)
+    valpha_fields = {name: fields[name] for name in fields if name in collection.valpha_field_names}
+    return _create_model(f"{collection.local_name}_valpha", valpha_fields)
 
 
-@cache
-def _build_draft_model(name: str, limits: InputLimits) -> type[BaseModel]:
-    fields = _build_field_definitions(COLLECTIONS[name])
-    fields.pop(COLLECTIONS[name].alias_field or "", None)
+@lru_cache(maxsize=500)
+def _build_draft_model(collection: Collection, limits: InputLimits) -> type[BaseModel]:
+    fields = _build_field_definitions(collection)
+    fields.pop(collection.alias_field or "", None)
     alias = _build_alias_model(limits)
     fields["aliases"] = (
         Annotated[
             list[alias],  # type: ignore[valid-type]
-            AfterValidator(partial(_check_joined_length, COLLECTIONS[name])),
+            AfterValidator(partial(_check_joined_length, collection)),
         ],
         Field(default_factory=list, max_length=_MAX_ITEMS, description="Other names, with their language and scope."),
     )
@@ -101,7 +245,7 @@ def _build_draft_model(name: str, limits: InputLimits) -> type[BaseModel]:
         dict[str, list[_ListItem]],
         Field(default_factory=dict, description="The targets of its relations, by relation."),
     )
-    return _create_model(f"{name}_draft", fields)
+    return _create_model(f"{collection.local_name}_draft", fields)
 
 
 @cache
@@ -158,28 +302,6 @@ def _check_slot(slot: Slot, text: str) -> str:
     return text
 
 
-def find_slot_problems(record: Record) -> list[FieldProblem]:
-    """Return the values of a record that its slots do not allow, and the required slots that have none."""
-    texts: dict[str, list[str]] = {}
-    for predicate, value, _ in record.own_statements:
-        texts.setdefault(predicate, []).append("" if isinstance(value, Node) else value[0])
-    problems = []
-    for slot in record.collection.schema_class.slots.values():
-        values = texts.get(slot.predicate, [])
-        if slot.required and not slot.identifier and not values and not record.fields.get(slot.name):
-            problems.append(FieldProblem(slot.name, _ERROR_MESSAGES["missing"]))
-        for text in values:
-            try:
-                _check_slot(slot, text)
-                if slot.range == "integer":
-                    int(text)
-            except ValueError as error:
-                is_number = slot.range == "integer" and not slot.pattern
-                detail = _ERROR_MESSAGES["int_type"] if is_number else str(error)
-                problems.append(FieldProblem(slot.name, f"{text[:100]!r} {detail}"))
-    return problems
-
-
 def _check_alias(alias: str) -> str:
     for name in split_alias_texts(alias):
         reject_direction_controls(name)
@@ -204,7 +326,7 @@ def _to_invalid_input(collection: Collection, error: ValidationError) -> Invalid
         replace(problem, field=f"fields/{problem.field}") if problem.field in others else problem
         for problem in to_field_problems(error)
     ]
-    return InvalidInput(f"This is not a valid {collection.name}.", problems)
+    return InvalidInput(f"This is not a valid {collection.label}.", problems)
 
 
 def to_field_problems(error: ValidationError) -> list[FieldProblem]:

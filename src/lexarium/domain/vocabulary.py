@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from lexarium.domain.errors import FieldProblem, InvalidInput, InvalidSchema, NotFound
-from lexarium.domain.identifiers import MAIN_VOCABULARY, get_local_id, is_id_too_long, qualify_id
+from lexarium.domain.identifiers import MAIN_VOCABULARY, get_local_id, is_id_too_long, qualify_id, split_id
 from lexarium.domain.labels import DEFAULT_LANGUAGE
 from lexarium.domain.languages import canonicalize_tag, find_tag_problem
 from lexarium.domain.minting import MintingRule, find_rule_problems
@@ -268,6 +268,8 @@ def _first(texts: list[str]) -> str:
 
 # All vocabularies, removed ones too, by slug.
 VOCABULARIES: Registry[Vocabulary] = Registry()
+# Slugs of the vocabularies that are not removed, by the prefixes that they define.
+_DEFINERS: Registry[str] = Registry()
 
 
 def register_vocabularies(vocabularies: Iterable[Vocabulary]) -> None:
@@ -275,6 +277,8 @@ def register_vocabularies(vocabularies: Iterable[Vocabulary]) -> None:
     by_slug = {vocabulary.slug: vocabulary for vocabulary in vocabularies}
     by_slug = {MAIN_VOCABULARY: by_slug.pop(MAIN_VOCABULARY, Vocabulary()), **by_slug}
     VOCABULARIES.replace(by_slug)
+    active = [vocabulary for vocabulary in by_slug.values() if not vocabulary.is_removed]
+    _DEFINERS.replace({prefix: vocabulary.slug for vocabulary in active for prefix in vocabulary.defines})
     register_schemas(
         {slug: vocabulary.schema for slug, vocabulary in by_slug.items()},
         {slug: vocabulary.language for slug, vocabulary in by_slug.items()},
@@ -290,6 +294,13 @@ def get_default_vocabulary() -> Vocabulary:
     active = [vocabulary for vocabulary in VOCABULARIES.values() if not vocabulary.is_removed]
     chosen = (vocabulary for vocabulary in active if vocabulary.is_default)
     return next(chosen, active[0] if active else VOCABULARIES[MAIN_VOCABULARY])
+
+
+def find_defining_id(record_id: str) -> str | None:
+    """Return the id of a record in the vocabulary that defines its prefix; None if there is none or it is its own."""
+    slug, local_id = split_id(record_id)
+    definer = _DEFINERS.get(local_id.partition(":")[0])
+    return None if definer in (None, slug) else qualify_id(str(definer), local_id)
 
 
 def find_valpha_vocabulary() -> Vocabulary | None:

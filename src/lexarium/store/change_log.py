@@ -4,9 +4,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Table, bindparam, delete, insert, select, update
+from sqlalchemy import Connection, Table, bindparam, delete, func, insert, select, update
 
 from lexarium.domain.change import Action, Change, compute_digest
+from lexarium.domain.identifiers import get_local_id, qualify_id
+from lexarium.domain.minting import MintingRule
 from lexarium.domain.record import ProposalOrigin, Record, Relation
 from lexarium.domain.rendering import RenderedRecord, get_filter_columns
 from lexarium.store.records import batched
@@ -131,6 +133,29 @@ def find_latest(connection: Connection, record_ids: Sequence[str]) -> dict[str, 
     for batch in batched(record_ids):
         changes |= {row.record: to_change(row) for row in connection.execute(_SELECT_LATEST, {"identifiers": batch})}
     return changes
+
+
+def find_last_number(connection: Connection, vocabulary: str, rule: MintingRule) -> int | None:
+    """Return the highest number that any record of a vocabulary, in any state, has or had by a rule, or None."""
+    record_id, start = change_table.c.record, len(qualify_id(vocabulary, rule.before)) + 1
+    length = func.length(record_id)
+    first, last = (qualify_id(vocabulary, rule.format_id(number)) for number in (rule.first, rule.limit))
+    digits = func.substr(record_id, start, length - (start + len(rule.after) - 1))
+    query = select(record_id).where(
+        func.ltrim(digits, "0123456789") == "", func.substr(record_id, length - len(rule.after) + 1) == rule.after
+    )
+    if rule.width:
+        # Ids of one length: their order is that of the numbers, and the index has it.
+        query = query.where(record_id.between(first, last), length == len(first)).order_by(record_id.desc())
+    else:
+        start_id = qualify_id(vocabulary, rule.before)
+        is_canonical = (func.substr(record_id, start, 1) != "0") | (record_id == f"{start_id}0{rule.after}")
+        query = query.where(record_id.between(f"{start_id}0", f"{start_id}:"), is_canonical)
+        query = query.where((length > len(first)) | (record_id >= first), length >= len(first))
+        query = query.where((length < len(last)) | (record_id <= last), length <= len(last))
+        query = query.order_by(length.desc(), record_id.desc())
+    found = connection.execute(query.limit(1)).scalar()
+    return None if found is None else rule.parse_number(get_local_id(found))
 
 
 def _build_change(header: tuple[int, int, str, int], write: RecordWrite, document: bytes) -> Change:

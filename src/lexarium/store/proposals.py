@@ -45,6 +45,11 @@ def list_page(
     for name in ("collection", "author", "record"):
         if (value := getattr(proposal_filter, name)) is not None:
             query = query.where(_proposal[name] == value)
+    if proposal_filter.collections is not None:
+        query = query.where(_proposal.collection.in_(proposal_filter.collections))
+    if proposal_filter.reader is not None:
+        is_curated = _proposal.collection.in_(proposal_filter.curated)
+        query = query.where((_proposal.author == proposal_filter.reader) | is_curated)
     newest_first = proposal_filter.newest_first
     if after is not None:
         sort_key = tuple_(_proposal.made, _proposal.id)
@@ -53,9 +58,14 @@ def list_page(
     return [_to_proposal(row) for row in connection.execute(query.order_by(*order))]
 
 
-def count_in_state(connection: Connection, state: ProposalState, limit: int | None = None) -> int:
-    """Return the number of proposals in a state, counted up to a limit."""
-    return count_rows(connection, select(_proposal.id).where(_proposal.state == state).limit(limit).subquery())
+def count_in_state(
+    connection: Connection, state: ProposalState, limit: int | None = None, collections: Sequence[str] | None = None
+) -> int:
+    """Return the number of proposals in a state, in these collections or all, counted up to a limit."""
+    query = select(_proposal.id).where(_proposal.state == state).limit(limit)
+    if collections is not None:
+        query = query.where(_proposal.collection.in_(collections))
+    return count_rows(connection, query.subquery())
 
 
 def list_open_authors(connection: Connection, limit: int) -> Sequence[str]:

@@ -8,12 +8,23 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 from sqlalchemy import ColumnElement, Connection, Select, bindparam, select, union_all
 
+from lexarium.domain.identifiers import MAIN_VOCABULARY, qualify_id, split_id
 from lexarium.domain.record import RecordState, RelatedRecord, Relation, sort_related
-from lexarium.domain.schema.collections import DERIVED_PATHS, EXACT_MATCH
+from lexarium.domain.schema.collections import DERIVED_PATHS, EXACT_MATCH, RELATION_TYPES
 from lexarium.domain.schema.relation_types import Side
+from lexarium.domain.vocabulary import VOCABULARIES, find_defining_id
 from lexarium.store.engine.position_queries import SELECT_POSITION
 from lexarium.store.position import Position
-from lexarium.store.records import IS_PUBLISHED, STREAM_OPTIONS, RecordRow, batched, count_rows
+from lexarium.store.records import (
+    IS_PUBLISHED,
+    STREAM_OPTIONS,
+    RecordRow,
+    batched,
+    count_rows,
+    find_collections_and_names,
+    find_existing_ids,
+    find_names,
+)
 from lexarium.store.schema import catalogue_table, record_table, relation_table
 
 # Sort key and id of a record in its collection.
@@ -106,12 +117,77 @@ def walk_hierarchy(
     return reached
 
 
-def find_related(connection: Connection, record_ids: Items[str]) -> dict[str, list[RelatedRecord]]:
+def find_related(
+    connection: Connection, record_ids: Items[str], readable: Items[str] | None = None
+) -> dict[str, list[RelatedRecord]]:
     """Return the records related to each of these, by relation type, name ignoring case, and id.
 
-    Related records that do not exist or are not published have no name.
+    Related records that do not exist or are not published have no name. An id that its own vocabulary does not have
+    means the record of the vocabulary that defines its prefix. Only `readable` vocabularies are looked into for that;
+    without them, those that everyone may read.
     """
-    return _group_related(connection.execute(_RELATED_BY_IDS, {"identifiers": list(record_ids)}).all())
+    rows = connection.execute(_RELATED_BY_IDS, {"identifiers": list(record_ids)}).all()
+    if len(VOCABULARIES) == 1:
+        return _group_related(rows)
+    if readable is None:
+        readable = [slug for slug, item in VOCABULARIES.items() if not item.is_private and not item.is_removed]
+    resolved = _resolve_targets(connection, [tuple(row) for row in rows], readable)
+    return _group_related([*resolved, *_iter_foreign_referrers(connection, record_ids, readable)])
+
+
+def _resolve_targets(
+    connection: Connection, rows: Sequence[tuple[Any, ...]], readable: Items[str]
+) -> Iterator[tuple[Any, ...]]:
+    """Yield rows of related records, with those of defining vocabularies in place of targets that do not exist."""
+    candidates = {
+        far: defining_id
+        for side, _, far, _, name, _ in rows
+        if side == "source" and name is None
+        if (defining_id := find_defining_id(far)) and split_id(defining_id)[0] in readable
+    }
+    existing = find_existing_ids(connection, list(candidates)) if candidates else set()
+    wanted = {far: defining_id for far, defining_id in candidates.items() if far not in existing}
+    found = find_collections_and_names(connection, list(wanted.values())) if wanted else {}
+    for row in rows:
+        defining_id = wanted.get(row[2], "")
+        if row[0] == "source" and defining_id in found:
+            collection, name = found[defining_id]
+            yield row[0], row[1], defining_id, row[3], name, collection
+        else:
+            yield row
+
+
+def _iter_foreign_referrers(
+    connection: Connection, record_ids: Items[str], readable: Items[str]
+) -> Iterator[tuple[Any, ...]]:
+    """Yield rows of the records of other vocabularies that refer to these by a prefix that theirs define."""
+    aliases = {
+        qualify_id(slug, local_id): record_id
+        for record_id in record_ids
+        for own_slug, local_id in (split_id(record_id),)
+        if local_id.partition(":")[0] in VOCABULARIES[own_slug].defines
+        for slug in readable
+        if slug != own_slug
+    }
+    if not aliases:
+        return
+    rows = connection.execute(_RELATED_BY_IDS, {"identifiers": list(aliases)}).all()
+    rows = [row for row in rows if row[0] == "target"]
+    existing = find_existing_ids(connection, list({row[1] for row in rows})) if rows else set()
+    for side, near, *rest in rows:
+        if near not in existing:
+            yield side, aliases[near], *rest
+
+
+def find_relation_labels(connection: Connection, vocabulary: str, type_names: Items[str]) -> dict[str, str]:
+    """Return the labels of relation types: of the slot, else of the record of the vocabulary that defines the type.
+
+    What neither has is labelled by another vocabulary, or a bundled table, or is the name itself.
+    """
+    undeclared = [name for name in type_names if name not in RELATION_TYPES]
+    record_ids = [qualify_id(vocabulary, name) for name in undeclared] if vocabulary != MAIN_VOCABULARY else []
+    names = find_names(connection, record_ids) if record_ids else {}
+    return {name: names.get(qualify_id(vocabulary, name)) or RELATION_TYPES[name].label for name in type_names}
 
 
 class RecordWithRelated(NamedTuple):

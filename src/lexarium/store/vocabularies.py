@@ -54,8 +54,8 @@ def find_translated_names(connection: Connection, record_ids: Sequence[str], lan
 
 def update_derived_rows(transaction: Transaction, before: Iterable[Record], after: Sequence[Record]) -> None:
     """Write the alternative ids and translated names of records whose former versions are given."""
-    old_ids, old_labels = _list_rows(before)
-    new_ids, new_labels = _list_rows(after)
+    old_ids, old_labels = list_derived_rows(before)
+    new_ids, new_labels = list_derived_rows(after)
     for table, removed, added in (
         (alternative_id_table, old_ids - new_ids, new_ids - old_ids),
         (label_table, old_labels - new_labels, new_labels - old_labels),
@@ -78,7 +78,8 @@ def replace_derived_rows(transaction: Transaction, records: Sequence[Record]) ->
     update_derived_rows(transaction, (), records)
 
 
-def _list_rows(records: Iterable[Record]) -> tuple[set[tuple[str, ...]], set[tuple[str, ...]]]:
+def list_derived_rows(records: Iterable[Record]) -> tuple[set[tuple[str, ...]], set[tuple[str, ...]]]:
+    """Return the rows of the alternative ids of records, and those of their translated names."""
     ids: set[tuple[str, ...]] = set()
     labels: set[tuple[str, ...]] = set()
     for record in records:

@@ -6,9 +6,10 @@ from typing import Any, TypeVar
 
 from lexarium.domain.identifiers import MAIN_VOCABULARY
 from lexarium.domain.labels import DEFAULT_LANGUAGE
+from lexarium.domain.schema.common_relations import COMMON_RELATIONS
 from lexarium.domain.schema.linkml import load_builtin_schema
 from lexarium.domain.schema.model import Schema, SchemaClass, Slot
-from lexarium.domain.schema.predicates import SlotRole
+from lexarium.domain.schema.predicates import STANDARD_ROLES, SlotRole
 from lexarium.domain.schema.relation_types import (
     RelationList,
     RelationType,
@@ -192,6 +193,22 @@ class Collection:
         return {predicate: name for name, predicate in self.relation_predicates.items()}
 
     @cached_property
+    def stored_inverses(self) -> dict[str, str]:
+        """Relation types that are stored at their target, with the type by which they are."""
+        inverses = self.schema.inverses
+        names = {
+            slot.predicate: name_relation(slot)
+            for schema_class in self.schema.collections.values()
+            for slot in iter_relation_slots(schema_class)
+            if slot.role is not SlotRole.MAPPING
+        }
+        return {
+            name: names[inverses[predicate]]
+            for name, predicate in self.relation_predicates.items()
+            if inverses.get(predicate) in names
+        }
+
+    @cached_property
     def id_predicates(self) -> frozenset[str]:
         """Predicates of the fields that hold ids of records."""
         return frozenset(self.field_predicates[name] for name in self.class_fields)
@@ -328,16 +345,26 @@ class CollectionRegistry(Registry[Collection]):
 
 
 class RelationTypes(Registry[RelationType]):
-    """Relation types by name. Names that are not declared give a type too."""
+    """Relation types by name. Names that are not declared, which are predicates, give a type too."""
 
     # Names of those whose target is the broader record.
     hierarchical: tuple[str, ...]
+    _by_predicate: dict[str, RelationType]
 
     def __getitem__(self, name: str) -> RelationType:
-        return self._items.get(name) or RelationType(name, name, f"{name} of")
+        return self._items.get(name) or self._describe_undeclared(name)
+
+    def _describe_undeclared(self, predicate: str) -> RelationType:
+        """Return the type of a predicate, with the labels that another vocabulary or the bundled table has for it."""
+        declared = self._by_predicate.get(predicate)
+        labels = (declared.label, declared.inverse_label) if declared else COMMON_RELATIONS.get(predicate)
+        label, inverse_label = labels or (predicate, "")
+        is_mapping = STANDARD_ROLES.get(predicate) is SlotRole.MAPPING
+        return RelationType(predicate, label, inverse_label or f"{label} of", is_mapping=is_mapping)
 
     def replace(self, items: dict[str, RelationType]) -> None:
         super().replace(items)
+        self._by_predicate = {relation_type.predicate: relation_type for relation_type in items.values()}
         self.hierarchical = tuple(name for name, relation_type in items.items() if relation_type.is_hierarchical)
 
 
@@ -355,8 +382,8 @@ def get_collection(name: str) -> Collection:
     return _ALL_COLLECTIONS[name]
 
 
-def list_stored_names() -> list[str]:
-    """Return the names of the collections that stored records may have, those of removed vocabularies too."""
+def list_stored_collections() -> list[str]:
+    """Return the names of all collections that records may be in, those of removed vocabularies too."""
     return list(_ALL_COLLECTIONS)
 
 

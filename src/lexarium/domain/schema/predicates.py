@@ -34,10 +34,21 @@ NAMESPACES: dict[str, str] = {
     "schema": "http://schema.org/",
     "skos": "http://www.w3.org/2004/02/skos/core#",
     "skosxl": "http://www.w3.org/2008/05/skos-xl#",
+    "sssom": "https://w3id.org/sssom/",
     "uneskos": "http://purl.org/umu/uneskos#",
     "xsd": "http://www.w3.org/2001/XMLSchema#",
     **{name: f"http://purl.obolibrary.org/obo/{name}_" for name in ("BFO", "IAO", "OMO", "RO")},
 }
+
+# Qualifiers of mappings, by their keys in drafts (SSSOM).
+MAPPING_QUALIFIERS = {
+    "justification": "sssom:mapping_justification",
+    "confidence": "sssom:confidence",
+    "author": "sssom:author_id",
+    "date": "sssom:mapping_date",
+}
+# Qualifier of a translation: the text that it translates.
+TRANSLATION_SOURCE = "lexarium:source"
 
 _LOCAL_NAME = re.compile(r"[\w.-]+")
 

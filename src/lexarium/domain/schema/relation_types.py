@@ -25,6 +25,8 @@ class RelationType:
     is_hierarchical: bool = False
     # Targets are IRIs or CURIEs of other vocabularies.
     is_mapping: bool = False
+    # Predicate of the slot that declares it.
+    predicate: str = ""
     # Collections of the targets, by the collection of the source.
     targets: Mapping[str, tuple[str, ...]] = field(default_factory=dict, compare=False)
 
@@ -46,8 +48,9 @@ def build_relation_types(schemas: Mapping[str, Schema]) -> dict[str, RelationTyp
             for slot in iter_relation_slots(schema_class):
                 name = name_relation(slot)
                 if name not in types:
+                    is_mapping = slot.role is SlotRole.MAPPING
                     types[name] = RelationType(
-                        name, slot.label, slot.inverse_label, slot.hierarchical, slot.role is SlotRole.MAPPING, {}
+                        name, slot.label, slot.inverse_label, slot.hierarchical, is_mapping, slot.predicate, {}
                     )
                 targets = types[name].targets
                 assert isinstance(targets, dict)

@@ -9,11 +9,12 @@ from typing import Any
 import orjson
 
 from lexarium.domain.edit import flatten_fields
-from lexarium.domain.errors import FieldProblem, InvalidInput, LexariumError, VersionConflict
+from lexarium.domain.errors import FieldProblem, InvalidInput, LexariumError, NotFound, VersionConflict
+from lexarium.domain.identifiers import MAIN_VOCABULARY, qualify_id
 from lexarium.domain.record import Record
-from lexarium.domain.schema.collections import COLLECTIONS
-from lexarium.domain.text.characters import format_json_error
-from lexarium.services.access.permissions import Caller
+from lexarium.domain.schema.collections import COLLECTIONS, Collection
+from lexarium.domain.text.characters import find_control_char, format_json_error
+from lexarium.services.access.permissions import Caller, Permission
 from lexarium.services.curation.record_writer import RecordWriter
 from lexarium.services.records.lookup import VersionedRecord, get_published
 from lexarium.store.transaction import Transaction
@@ -32,16 +33,21 @@ _TYPE_NAMES = {str: "text", int: "a whole number", dict: "an object"}
 _ALIAS_PATTERN = re.compile(r"[A-Za-z0-9_-]{1,100}")
 # Fields of a line, and of a draft, that refer to a record.
 _ID_FIELDS = ("id", "target", "replaced_by")
-_CLASS_FIELDS = {name for collection in COLLECTIONS.values() for name in collection.class_fields}
 
 
-def run_batch(transaction: Transaction, caller: Caller, lines: Iterable[tuple[int, bytes]]) -> list[VersionedRecord]:
-    """Apply numbered lines, each a JSON object; return the written records.
+def run_batch(
+    transaction: Transaction,
+    caller: Caller,
+    lines: Iterable[tuple[int, bytes]],
+    vocabulary: str = MAIN_VOCABULARY,
+) -> list[VersionedRecord]:
+    """Apply numbered lines, each a JSON object, to records of one vocabulary; return the written records.
 
     Raise InvalidInput with the problems of all lines; the transaction must then be rolled back. Without a `version` the
     current one is changed. `$x` refers to the record that an earlier line created with `"as": "x"`.
     """
-    batch = _Batch(transaction, caller)
+    caller.require(Permission.PUBLISH, vocabulary)
+    batch = _Batch(transaction, caller, vocabulary)
     for number, line in lines:
         batch.apply_line(number, line)
     return batch.finish()
@@ -52,8 +58,13 @@ class _UnresolvedAlias(Exception):
 
 
 class _Batch:
-    def __init__(self, transaction: Transaction, caller: Caller) -> None:
+    def __init__(self, transaction: Transaction, caller: Caller, vocabulary: str) -> None:
         self._transaction = transaction
+        self._collections = {
+            COLLECTIONS[name].local_name: COLLECTIONS[name] for name in COLLECTIONS.list_names(vocabulary)
+        }
+        self._vocabulary = vocabulary
+        self._class_fields = {name for collection in self._collections.values() for name in collection.class_fields}
         self._writer = RecordWriter(transaction, caller)
         self._saved: list[VersionedRecord] = []
         # New records are saved together: one statement for each would take most of the time.
@@ -68,7 +79,7 @@ class _Batch:
         parsed: dict[str, Any] = {}
         try:
             parsed = _parse_line(line)
-            _validate_line(parsed)
+            _validate_line(parsed, self._collections)
             self._execute(self._resolve_aliases(parsed))
         except _UnresolvedAlias:
             pass  # The line that should have created the record has the problem.
@@ -102,19 +113,26 @@ class _Batch:
             self._create(line)
             return
         self._save_new_records()
-        current = get_published(self._transaction.flush(), None, line["id"], line.get("version"))
+        record_id = qualify_id(self._vocabulary, line["id"])
+        if find_control_char(line["id"]):
+            raise NotFound(f"There is no record with the id {line['id']!r}.")
+        current = get_published(self._transaction.flush(), None, record_id, line.get("version"))
         self._saved.append(_OPERATIONS[line["op"]](self._writer, current, line))
 
     def _create(self, line: Mapping[str, Any]) -> None:
         alias = line.get("as")
         if alias in self._ids_by_alias:
             raise InvalidInput("", [FieldProblem("as", f"is {alias}, which an earlier line calls its record.")])
+        if "id" in line["record"]:
+            self._save_new_records()  # so that an id that one of them has is seen as taken
         with _prefix_problems("record"):
-            collection = COLLECTIONS[line["collection"]]
+            collection = self._collections[line["collection"]]
             record = self._writer.prepare_record(collection, flatten_fields(collection, line["record"]))
         self._new_records.append(record)
+        if "id" in line["record"]:
+            self._save_new_records()
         if alias is not None:
-            self._ids_by_alias[alias] = record.id
+            self._ids_by_alias[alias] = record.local_id
 
     def _save_new_records(self) -> None:
         self._saved += self._writer.create_records(self._new_records)
@@ -140,26 +158,26 @@ class _Batch:
         resolved = {name: resolve(name, value) if name in _ID_FIELDS else value for name, value in line.items()}
         for part in ("record", "change"):
             if part in line:
-                resolved[part] = _resolve_draft(line[part], part, resolve)
+                resolved[part] = self._resolve_draft(line[part], part, resolve)
         if problems:
             raise InvalidInput("", problems)
         return resolved
 
-
-def _resolve_draft(draft: Mapping[str, Any], part: str, resolve: Callable[[str, Any], Any]) -> dict[str, Any]:
-    """Resolve the aliases in a draft or a patch of one."""
-    resolved = {
-        name: resolve(f"{part}/{name}", value) if name in _CLASS_FIELDS else value for name, value in draft.items()
-    }
-    relations = draft.get("relations")
-    if isinstance(relations, dict):
-        resolved["relations"] = {
-            name: [resolve(f"{part}/relations/{name}/{index}", target) for index, target in enumerate(targets)]
-            if isinstance(targets, list)
-            else targets
-            for name, targets in relations.items()
+    def _resolve_draft(self, draft: Mapping[str, Any], part: str, resolve: Callable[[str, Any], Any]) -> dict[str, Any]:
+        """Resolve the aliases in a draft or a patch of one."""
+        resolved = {
+            name: resolve(f"{part}/{name}", value) if name in self._class_fields else value
+            for name, value in draft.items()
         }
-    return resolved
+        relations = draft.get("relations")
+        if isinstance(relations, dict):
+            resolved["relations"] = {
+                name: [resolve(f"{part}/relations/{name}/{index}", target) for index, target in enumerate(targets)]
+                if isinstance(targets, list)
+                else targets
+                for name, targets in relations.items()
+            }
+        return resolved
 
 
 @contextmanager
@@ -182,7 +200,7 @@ def _parse_line(line: bytes) -> dict[str, Any]:
     return parsed
 
 
-def _validate_line(line: Mapping[str, Any]) -> None:
+def _validate_line(line: Mapping[str, Any], collections: Mapping[str, Collection]) -> None:
     op = line.get("op")
     if not isinstance(op, str) or op not in _FIELDS:
         raise InvalidInput("", [FieldProblem("op", f"should be one of {', '.join(_FIELDS)}.")])
@@ -196,8 +214,8 @@ def _validate_line(line: Mapping[str, Any]) -> None:
         if name in line and type(line[name]) is not expected_type
     ]
     invalid_fields = {problem.field for problem in problems}
-    if op == "create" and "collection" not in invalid_fields and line["collection"] not in COLLECTIONS:
-        problems.append(FieldProblem("collection", f"should be one of {', '.join(COLLECTIONS)}."))
+    if op == "create" and "collection" not in invalid_fields and line["collection"] not in collections:
+        problems.append(FieldProblem("collection", f"should be one of {', '.join(collections)}."))
     if "as" in line and "as" not in invalid_fields and not _ALIAS_PATTERN.fullmatch(line["as"]):
         problems.append(FieldProblem("as", "should have from 1 to 100 letters, digits, - and _."))
     if problems:

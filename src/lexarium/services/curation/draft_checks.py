@@ -4,13 +4,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from lexarium.domain import validation
-from lexarium.domain.edit import to_draft
-from lexarium.domain.errors import FieldProblem, InvalidInput
-from lexarium.domain.identifiers import find_target_problem
-from lexarium.domain.record import Record, RecordState, Relation
+from lexarium.domain.edit import get_target, to_draft
+from lexarium.domain.errors import Conflict, FieldProblem, InvalidInput
+from lexarium.domain.identifiers import find_target_problem, get_local_id, qualify_id, split_id
+from lexarium.domain.minting import MintingKind, MintingRule, find_id_problem
+from lexarium.domain.record import Record, RecordState
 from lexarium.domain.schema.collections import COLLECTIONS, RELATION_TYPES, Collection, Fields
 from lexarium.domain.schema.relation_types import RelationType
-from lexarium.domain.text.characters import find_unstorable_char
+from lexarium.domain.text.characters import find_control_char
+from lexarium.domain.text.nouns import add_article
+from lexarium.domain.vocabulary import VOCABULARIES, find_defining_id
 from lexarium.store import records, relations, revisions
 from lexarium.store.position import Snapshot
 from lexarium.store.transaction import Transaction
@@ -31,12 +34,22 @@ def list_retirement_warnings(snapshot: Snapshot, record: Record) -> Iterator[str
             yield f"{'1 record is' if count == 1 else f'{count:,} records are'} still {reference}."
 
 
-def require_replacement(snapshot: Snapshot, record_id: str, replaced_by: str | None) -> None:
-    """Raise InvalidInput unless `replaced_by` is None or another published record."""
-    if replaced_by is not None and (replaced_by == record_id or not _is_published(snapshot, replaced_by)):
+def find_replacement(snapshot: Snapshot, record: Record, replaced_by: str | None) -> str | None:
+    """Return the record that an id in the same vocabulary means; raise InvalidInput unless it is another published one.
+
+    Return None for None.
+    """
+    if replaced_by is None:
+        return None
+    vocabulary = record.collection.vocabulary
+    replacement = qualify_id(vocabulary, replaced_by)
+    if replacement == record.id or not _is_published(
+        snapshot, vocabulary, replaced_by, COLLECTIONS.list_names(vocabulary)
+    ):
         raise InvalidInput(
             "The record cannot be retired so.", [FieldProblem("replaced_by", "names no other published record.")]
         )
+    return replacement
 
 
 def check_draft(
@@ -56,6 +69,43 @@ def check_draft(
             *_find_relation_problems(transaction, collection, values.get("relations", {}), current),
         ],
     )
+
+
+def check_new_draft(transaction: Transaction, collection: Collection, draft: Mapping[str, Any]) -> Fields:
+    """Return a validated v1 draft of a new record; raise InvalidInput with all problems, and Conflict for a taken id.
+
+    Where the vocabulary has a rule for new ids, the draft may have an `id`; by some rules it must.
+    """
+    rule = VOCABULARIES[collection.vocabulary].minting_rule
+    if rule is None:
+        return check_draft(transaction, collection, draft)
+    local_id = draft.get("id")
+    problem = _find_new_id_problem(rule, local_id)
+    values = {name: value for name, value in draft.items() if name != "id"}
+    try:
+        checked = check_draft(transaction, collection, values)
+    except InvalidInput as error:
+        problems = [] if problem is None else [FieldProblem("id", problem)]
+        raise InvalidInput(str(error), [*problems, *error.problems]) from None
+    if problem is not None:
+        raise InvalidInput(f"This is not a valid {collection.label}.", [FieldProblem("id", problem)])
+    if local_id is None:
+        return checked
+    if records.find(transaction.flush(), qualify_id(collection.vocabulary, local_id)) is not None:
+        raise Conflict(f"The id {local_id} is taken: ids are never used again.")
+    return {"id": local_id, **checked}
+
+
+def _find_new_id_problem(rule: MintingRule, local_id: Any) -> str | None:
+    if local_id is None:
+        return "is required: this vocabulary mints no ids." if rule.kind is MintingKind.NONE else None
+    if not isinstance(local_id, str):
+        return "should be text."
+    problem = find_id_problem(local_id)
+    number = None if problem else rule.parse_number(local_id)
+    if number is not None and rule.format_id(number) != local_id:
+        return f"should be written {rule.format_id(number)}, by the rule of this vocabulary."
+    return problem
 
 
 def check_valpha_draft(
@@ -86,7 +136,7 @@ def _check(
     invalid_fields = {problem.field.split("/")[0] for problem in problems}
     problems += find_problems({name: value for name, value in values.items() if name not in invalid_fields})
     if problems:
-        raise InvalidInput(f"This is not a valid {collection.name}.", problems)
+        raise InvalidInput(f"This is not a valid {collection.label}.", problems)
     return draft
 
 
@@ -94,22 +144,23 @@ def _find_reference_problems(
     transaction: Transaction, collection: Collection, draft: Mapping[str, Any], current_draft: Mapping[str, Any]
 ) -> list[FieldProblem]:
     return [
-        FieldProblem(name, f"names no {class_collection} that is in the catalogue.")
+        FieldProblem(name, f"names no {COLLECTIONS[class_collection].label} that is in the catalogue.")
         for name, class_collection in collection.class_fields.items()
         if isinstance(value := draft.get(name), str)
         and value not in ("", current_draft.get(name))
-        and not _is_published(transaction.flush(), value, [class_collection])
+        and not _is_published(transaction.flush(), collection.vocabulary, value, [class_collection])
     ]
 
 
 def _find_relation_problems(
     transaction: Transaction,
     collection: Collection,
-    targets_by_type: Mapping[str, Sequence[str]],
+    entries_by_type: Mapping[str, Sequence[Any]],
     current: Record | None,
 ) -> list[FieldProblem]:
     problems = []
-    for type_name, targets in targets_by_type.items():
+    for type_name, entries in entries_by_type.items():
+        targets = list(map(get_target, entries))
         relation_type = collection.relation_types.get(type_name)
         if relation_type is None:
             # One of a further class, or one that no slot declares, may stay.
@@ -118,7 +169,7 @@ def _find_relation_problems(
             problems.append(FieldProblem(f"relations/{type_name}", format_unknown_type(collection)))
             continue
         for index, target in enumerate(targets):
-            if current is None or Relation(current.id, type_name, target) not in current.relations:
+            if current is None or target not in current.relation_targets.get(type_name, ()):
                 source_id = current.id if current else None
                 problem = find_relation_problem(transaction, collection, relation_type, source_id, target)
                 if problem:
@@ -128,23 +179,31 @@ def _find_relation_problems(
 
 def format_unknown_type(collection: Collection) -> str:
     """Describe a relation type that the collection does not have."""
-    return f"is no relation of a {collection.name}; there are {', '.join(collection.relation_types)}."
+    return f"is no relation of {add_article(collection.label)}; there are {', '.join(collection.relation_types)}."
 
 
 def find_relation_problem(
     transaction: Transaction, collection: Collection, relation_type: RelationType, source: str | None, target: str
 ) -> str | None:
-    """Return the reason why a relation of a record of this collection cannot be added, or None."""
+    """Return the reason why a relation of a record of this collection cannot be added, or None.
+
+    The target is an id in the vocabulary of the collection; of a mapping, an IRI or CURIE.
+    """
     if relation_type.is_mapping:
         return find_target_problem(target)
-    targets = relation_type.targets[collection.name]
-    if not _is_published(transaction.flush(), target, targets):
-        kinds = "record" if len(targets) == len(COLLECTIONS) else " or ".join(targets)
+    vocabulary, targets = collection.vocabulary, relation_type.targets[collection.name]
+    target_id = qualify_id(vocabulary, target)
+    # A range of none is that of IRIs and CURIEs.
+    if targets and not _is_published(transaction.flush(), vocabulary, target, targets):
+        is_any = len(targets) == len(COLLECTIONS.list_names(vocabulary))
+        kinds = "record" if is_any else " or ".join(COLLECTIONS[name].label for name in targets)
         return f"names no {kinds} that is in the catalogue."
-    if source == target:
+    if not targets and (problem := find_target_problem(target)):
+        return problem
+    if source == target_id:
         return "is the record itself, which cannot be related to itself."
-    if relation_type.is_hierarchical and source is not None and is_ancestor(transaction.flush(), source, target):
-        return f"would close a circle: {target} is below {source} already."
+    if relation_type.is_hierarchical and source is not None and is_ancestor(transaction.flush(), source, target_id):
+        return f"would close a circle: {target} is below {get_local_id(source)} already."
     return None
 
 
@@ -155,6 +214,17 @@ def is_ancestor(snapshot: Snapshot, record_id: str, descendant_id: str) -> bool:
     )
 
 
-def _is_published(snapshot: Snapshot, record_id: str, collections: Sequence[str] = tuple(COLLECTIONS)) -> bool:
-    row = None if find_unstorable_char(record_id) else records.find(snapshot, record_id)
+def _is_published(snapshot: Snapshot, vocabulary: str, local_id: str, collections: Sequence[str]) -> bool:
+    """Return whether an id is that of a published record of these collections.
+
+    An id that its own vocabulary does not have may be that of a public one which defines its prefix.
+    """
+    if find_control_char(local_id):
+        return False
+    record_id = qualify_id(vocabulary, local_id)
+    row = records.find(snapshot, record_id)
+    if row is None and (defining_id := find_defining_id(record_id)):
+        row = records.find(snapshot, defining_id)
+        is_public = not VOCABULARIES[split_id(defining_id)[0]].is_private
+        return is_public and row is not None and row.state == RecordState.PUBLISHED
     return row is not None and row.state == RecordState.PUBLISHED and row.collection in collections

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from lexarium.domain.change import Action, Change
 from lexarium.domain.edit import FieldDiff, diff_drafts, to_draft
 from lexarium.domain.errors import Conflict
+from lexarium.domain.identifiers import get_local_id
 from lexarium.domain.merge import MergeEffect, build_survivor_draft, list_referenced_ids, merges_overlap
 from lexarium.domain.record import Record, RecordState
 from lexarium.services.records.lookup import find_survivors, load_merge_chains
@@ -87,6 +88,6 @@ def _find_merge(snapshot: Snapshot, merged_id: str) -> Change:
 
 
 def _build_undo_first_error(merge: Change) -> Conflict:
-    survivor_id = merge.to_record().replaced_by
-    message = f"{merge.record_id} was merged into {survivor_id} since, and that goes on from this merge."
-    return Conflict(f"{message} Undo that one first: revert {merge.record_id}.", undo_first=merge.record_id)
+    merged_id, survivor_id = get_local_id(merge.record_id), get_local_id(str(merge.to_record().replaced_by))
+    message = f"{merged_id} was merged into {survivor_id} since, and that goes on from this merge."
+    return Conflict(f"{message} Undo that one first: revert {merged_id}.", undo_first=merged_id)

@@ -8,18 +8,20 @@ import orjson
 
 from lexarium.domain.edit import apply_draft, apply_merge_patch, create_merge_patch, to_draft
 from lexarium.domain.errors import Conflict, FieldProblem, InvalidInput, NotFound, PermissionDenied, QuotaExceeded
-from lexarium.domain.identifiers import mint_id
+from lexarium.domain.identifiers import get_local_id, mint_id
 from lexarium.domain.labels import parse_aliases
 from lexarium.domain.proposal import Proposal, ProposalFilter, ProposalState
 from lexarium.domain.record import RecordState
 from lexarium.domain.schema.collections import COLLECTIONS, Collection, Fields
 from lexarium.domain.text.limits import get_input_limits
 from lexarium.domain.timestamps import now_ms
+from lexarium.domain.vocabulary import VOCABULARIES
 from lexarium.services.access.permissions import Caller, Permission
-from lexarium.services.curation.draft_checks import check_draft, require_replacement
+from lexarium.services.curation.draft_checks import check_draft, check_new_draft, find_replacement
 from lexarium.services.curation.record_writer import RecordWriter
 from lexarium.services.not_found import find_or_raise
 from lexarium.services.records.lookup import VersionedRecord, get_record, require_published
+from lexarium.services.vocabularies.access import get_read_scope
 from lexarium.store import proposals, revisions
 from lexarium.store.engine.position_queries import read_position
 from lexarium.store.position import Snapshot
@@ -30,13 +32,15 @@ class ProposalWriter:
     """Proposes changes on behalf of one caller in one transaction; mirrors `RecordWriter`."""
 
     def __init__(self, transaction: Transaction, caller: Caller) -> None:
-        caller.require(Permission.PROPOSE)
+        if not caller.has_permission_anywhere(Permission.PROPOSE):
+            caller.require(Permission.PROPOSE)
         self._transaction = transaction
         self._caller = caller
 
     def create(self, collection: Collection, draft: Mapping[str, Any]) -> Proposal:
         """Propose a new record from a v1 draft."""
-        return self._add(collection, check_draft(self._transaction, collection, draft))
+        self._require_permission(collection)
+        return self._add(collection, check_new_draft(self._transaction, collection, draft))
 
     def create_valpha(self, collection: Collection, draft: Fields) -> Proposal:
         """Propose a new record from a checked v-alpha draft."""
@@ -47,6 +51,7 @@ class ProposalWriter:
     def update(self, current: VersionedRecord, draft: Mapping[str, Any]) -> Proposal:
         """Propose a complete draft, stored as a merge patch; raise InvalidInput if it changes nothing."""
         record = current.record
+        self._require_permission(record.collection)
         checked_draft = check_draft(self._transaction, record.collection, draft, record)
         updated = apply_draft(record, checked_draft, self._caller.account.id, now_ms())
         patch = create_merge_patch(to_draft(record), to_draft(updated))
@@ -74,9 +79,13 @@ class ProposalWriter:
 
     def retire(self, current: VersionedRecord, replaced_by: str | None = None) -> Proposal:
         """Propose to retire a record."""
-        require_replacement(self._transaction.flush(), current.record.id, replaced_by)
+        self._require_permission(current.record.collection)
+        find_replacement(self._transaction.flush(), current.record, replaced_by)
         change = {"state": RecordState.RETIRED, "replaced_by": replaced_by}
         return self._add(current.record.collection, change, current)
+
+    def _require_permission(self, collection: Collection) -> None:
+        self._caller.require(Permission.PROPOSE, collection.vocabulary)
 
     def _add(
         self, collection: Collection, change: Mapping[str, Any], current: VersionedRecord | None = None
@@ -90,7 +99,7 @@ class ProposalWriter:
             record=current.record.id if current else None,
             base_version=current.version if current else None,
         )
-        if not self._caller.has_permission(Permission.PUBLISH):
+        if not self._caller.has_permission(Permission.PUBLISH, collection.vocabulary):
             self._require_quota(len(proposal.change))
         proposals.add(self._transaction, proposal)
         return proposal
@@ -127,9 +136,20 @@ def get_visible_proposal(snapshot: Snapshot, caller: Caller, proposal_id: str) -
     """Return a proposal: any for curators, their own for contributors; raise NotFound."""
     message = f"There is no proposal with the id {proposal_id!r}."
     proposal = find_or_raise(lambda: proposals.find(snapshot, proposal_id), proposal_id, message)
-    if not caller.has_permission(Permission.PUBLISH) and proposal.author != caller.account.id:
+    if not _is_visible(caller, proposal):
         raise NotFound(message)
     return proposal
+
+
+def _is_visible(caller: Caller, proposal: Proposal) -> bool:
+    """Return whether a caller may see a proposal: as a curator of its vocabulary, or as an author who may read it."""
+    collection = COLLECTIONS.get(proposal.collection)
+    if collection is None:  # of a removed vocabulary
+        return False
+    is_readable = collection.vocabulary in get_read_scope(caller).slugs
+    return is_readable and (
+        proposal.author == caller.account.id or caller.has_permission(Permission.PUBLISH, collection.vocabulary)
+    )
 
 
 def get_proposal_status(snapshot: Snapshot, proposal: Proposal) -> dict[str, Any]:
@@ -138,28 +158,39 @@ def get_proposal_status(snapshot: Snapshot, proposal: Proposal) -> dict[str, Any
     return {"conflicts": conflicts, "version": _find_resulting_version(snapshot, proposal)}
 
 
-def get_visible_author(caller: Caller) -> str | None:
-    """Return the author whose proposals the caller may see, or None for all of them."""
-    return None if caller.has_permission(Permission.PUBLISH) else caller.account.id
+def limit_to_visible(caller: Caller, proposal_filter: ProposalFilter) -> ProposalFilter:
+    """Return a filter that only shows what the caller may see: all as a curator of a vocabulary, else their own."""
+    scope = get_read_scope(caller)
+    curated = [slug for slug in scope.slugs if caller.has_permission(Permission.PUBLISH, slug)]
+    readable = scope.collections if len(scope.slugs) < len(VOCABULARIES) else None
+    if len(curated) == len(scope.slugs):
+        return replace(proposal_filter, collections=readable)
+    if not curated:
+        return replace(proposal_filter, collections=readable, author=caller.account.id)
+    names = tuple(name for name in scope.collections if COLLECTIONS[name].vocabulary in curated)
+    return replace(proposal_filter, collections=readable, reader=caller.account.id, curated=names)
 
 
 def list_proposals(
     snapshot: Snapshot, caller: Caller, state: ProposalState | None, after: tuple[int, str] | None, limit: int
 ) -> Sequence[Proposal]:
     """Return the next proposals that the caller may see, the oldest first; `after` is the time and id of the last."""
-    author = get_visible_author(caller)
-    return proposals.list_page(snapshot, ProposalFilter(author=author, state=state), after, limit)
+    return proposals.list_page(snapshot, limit_to_visible(caller, ProposalFilter(state=state)), after, limit)
 
 
 def list_own(snapshot: Snapshot, caller: Caller, before: tuple[int, str] | None, limit: int) -> Sequence[Proposal]:
     """Return the next proposals of the caller, the newest first; `before` is the time and id of the last."""
     own_filter = ProposalFilter(author=caller.account.id, newest_first=True, state=None)
-    return proposals.list_page(snapshot, own_filter, before, limit)
+    return proposals.list_page(snapshot, limit_to_visible(caller, own_filter), before, limit)
 
 
-def count_open(snapshot: Snapshot, max_count: int | None = None) -> int:
-    """Count open proposals, up to a maximum."""
-    return proposals.count_in_state(snapshot, ProposalState.OPEN, max_count)
+def count_open(snapshot: Snapshot, max_count: int | None = None, caller: Caller | None = None) -> int:
+    """Count open proposals, up to a maximum; for a caller, those in the vocabularies that they curate."""
+    if caller is None:
+        return proposals.count_in_state(snapshot, ProposalState.OPEN, max_count)
+    visible = limit_to_visible(caller, ProposalFilter())
+    collections = visible.curated if visible.reader else visible.collections
+    return proposals.count_in_state(snapshot, ProposalState.OPEN, max_count, collections)
 
 
 def find_conflicts(snapshot: Snapshot, proposal: Proposal) -> list[dict[str, Any]]:
@@ -174,7 +205,8 @@ def find_conflicts(snapshot: Snapshot, proposal: Proposal) -> list[dict[str, Any
     if current.state != RecordState.PUBLISHED:
         states = {"base": RecordState.PUBLISHED, "current": current.state}
         proposed = change.get("state", RecordState.PUBLISHED)
-        return [{"field": "state", **states, "proposed": proposed, "replaced_by": current.replaced_by}]
+        replaced_by = None if current.replaced_by is None else get_local_id(current.replaced_by)
+        return [{"field": "state", **states, "proposed": proposed, "replaced_by": replaced_by}]
     base = revisions.find_version(snapshot, proposal.record, proposal.base_version)
     assert base is not None
     base_draft, current_draft = to_draft(base.to_record()), to_draft(current)
@@ -193,8 +225,8 @@ def accept_proposal(
 
     Raise Conflict if the record is unpublished, or if fields conflict that `change` does not resolve.
     """
-    caller.require(Permission.PUBLISH)
     proposal = _get_open(transaction, caller, proposal_id)
+    caller.require(Permission.PUBLISH, COLLECTIONS[proposal.collection].vocabulary)
     saved = _apply(transaction, caller, proposal, change or {})
     _decide(transaction, replace(proposal, record=saved.record.id), caller, ProposalState.ACCEPTED, "")
     return saved
@@ -232,8 +264,9 @@ def _find_resulting_version(snapshot: Snapshot, proposal: Proposal) -> int | Non
 
 def reject_proposal(transaction: Transaction, caller: Caller, proposal_id: str, reason: str) -> Proposal:
     """Reject a proposal with a reason."""
-    caller.require(Permission.PUBLISH)
-    return _decide(transaction, _get_open(transaction, caller, proposal_id), caller, ProposalState.REJECTED, reason)
+    proposal = _get_open(transaction, caller, proposal_id)
+    caller.require(Permission.PUBLISH, COLLECTIONS[proposal.collection].vocabulary)
+    return _decide(transaction, proposal, caller, ProposalState.REJECTED, reason)
 
 
 def withdraw_proposal(transaction: Transaction, caller: Caller, proposal_id: str) -> Proposal:

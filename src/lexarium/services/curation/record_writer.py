@@ -7,19 +7,31 @@ from typing import Any
 import orjson
 
 from lexarium.domain.change import Action, Change
-from lexarium.domain.edit import apply_draft, apply_merge_patch, create_record, to_draft
+from lexarium.domain.edit import apply_draft, apply_merge_patch, fill_record, to_draft
 from lexarium.domain.errors import Conflict, FieldProblem, InvalidInput, NotFound
-from lexarium.domain.merge import build_survivor_draft, list_referenced_ids, mark_merged, redirect_merged_targets
+from lexarium.domain.identifiers import get_local_id, mint_id, qualify_id, split_id
+from lexarium.domain.merge import (
+    adopt_moved_qualifiers,
+    build_survivor_draft,
+    list_referenced_ids,
+    mark_merged,
+    redirect_merged_targets,
+)
+from lexarium.domain.minting import MintingKind, mint
 from lexarium.domain.proposal import Proposal
-from lexarium.domain.record import ProposalOrigin, Record, RecordState, Relation
-from lexarium.domain.schema.collections import RELATION_TYPES, Collection
+from lexarium.domain.record import ProposalOrigin, Record, RecordState, Relation, build_relations
+from lexarium.domain.schema.collections import EXACT_MATCH, RELATION_TYPES, Collection
+from lexarium.domain.text.characters import find_control_char
 from lexarium.domain.timestamps import now_ms
+from lexarium.domain.validation import find_size_problem
+from lexarium.domain.vocabulary import VOCABULARIES, find_defining_id
 from lexarium.services.access.permissions import Caller, Permission
 from lexarium.services.curation import draft_checks
 from lexarium.services.curation.merges import load_merge_effects, require_undoable
 from lexarium.services.records import lookup
 from lexarium.services.records.lookup import VersionedRecord
-from lexarium.store import change_log, relations, revisions
+from lexarium.services.vocabularies.access import get_read_scope
+from lexarium.store import change_log, relations, revisions, vocabularies
 from lexarium.store.transaction import Transaction
 
 # Latest change of a record (None if new), the new record, and the action.
@@ -29,15 +41,20 @@ PendingWrite = tuple[Change | None, Record, Action]
 class RecordWriter:
     """Writes records on behalf of one caller, who may publish, in one transaction.
 
-    Pass records to change as read in the same transaction. With a `proposal`, new records and the proposed definition
-    belong to its author. With an `actor`, the change log names that account instead of the caller.
+    Ids in drafts and arguments are those that records have in their vocabulary. Pass records to change as read in the
+    same transaction. With a `proposal`, new records and the proposed definition belong to its author. With an `actor`,
+    the change log names that account instead of the caller.
     """
 
     def __init__(
         self, transaction: Transaction, caller: Caller, proposal: Proposal | None = None, actor: str | None = None
     ) -> None:
-        caller.require(Permission.PUBLISH)
+        if not caller.has_permission_anywhere(Permission.PUBLISH):
+            caller.require(Permission.PUBLISH)
         self._transaction = transaction
+        self._caller = caller
+        # Numbers of the ids that were minted, by vocabulary: their records may not be saved yet.
+        self._last_numbers: dict[str, int | None] = {}
         self._actor = actor or caller.account.id
         self._proposal = proposal
         self._at = now_ms()
@@ -48,14 +65,18 @@ class RecordWriter:
 
     def create_valpha(self, collection: Collection, draft: Mapping[str, Any]) -> VersionedRecord:
         """Publish a new record from a checked v-alpha draft."""
+        self._require_permission(collection)
         return self.create_records([self._build_record(collection, draft)])[0]
 
     def prepare_record(self, collection: Collection, draft: Mapping[str, Any]) -> Record:
         """Build a new record from a v1 draft, to be saved by `create_records`; raise InvalidInput."""
-        return self._build_record(collection, draft_checks.check_draft(self._transaction, collection, draft))
+        self._require_permission(collection)
+        return self._build_record(collection, draft_checks.check_new_draft(self._transaction, collection, draft))
 
     def create_records(self, new_records: Sequence[Record]) -> list[VersionedRecord]:
         """Publish new records together, which is faster than one by one."""
+        if any(record.collection.stored_inverses for record in new_records):
+            return [self._save_with_inverses(None, record, Action.CREATE) for record in new_records]
         return self._save_all([(None, record, Action.CREATE) for record in new_records])
 
     def patch(self, current: VersionedRecord, patch: Mapping[str, Any]) -> VersionedRecord:
@@ -65,19 +86,24 @@ class RecordWriter:
     def update(self, current: VersionedRecord, draft: Mapping[str, Any]) -> VersionedRecord:
         """Replace the draft of a record; without a difference it keeps its version."""
         record = current.record
+        self._require_permission(record.collection)
         checked_draft = draft_checks.check_draft(self._transaction, record.collection, draft, record)
-        return self._save_if_changed(current, self._apply_draft(record, checked_draft), Action.UPDATE)
+        after = self._apply_draft(record, checked_draft)
+        return current if after == record else self._save_with_inverses(current, after, Action.UPDATE)
 
     def retire(self, current: VersionedRecord, replaced_by: str | None = None) -> VersionedRecord:
         """Retire a record; its id is never used again."""
-        draft_checks.require_replacement(self._transaction.flush(), current.record.id, replaced_by)
-        record = replace(current.record, state=RecordState.RETIRED, replaced_by=replaced_by)
+        self._require_permission(current.record.collection)
+        replacement = draft_checks.find_replacement(self._transaction.flush(), current.record, replaced_by)
+        record = replace(current.record, state=RecordState.RETIRED, replaced_by=replacement)
         warnings = draft_checks.list_retirement_warnings(self._transaction.flush(), current.record)
         return replace(self._save_if_changed(current, record, Action.RETIRE), warnings=tuple(warnings))
 
     def add_relation(self, current: VersionedRecord, type_name: str, target: str) -> VersionedRecord:
         """Add a relation unless the record has it."""
-        relation, collection = Relation(current.record.id, type_name, target), current.record.collection
+        collection = current.record.collection
+        self._require_permission(collection)
+        [relation] = build_relations(current.record.id, {type_name: [target]})
         if relation in current.record.relations:
             return current
         relation_type = collection.relation_types.get(type_name)
@@ -91,18 +117,49 @@ class RecordWriter:
             )
         if problem:
             raise InvalidInput("The relation cannot be made.", [FieldProblem(field, problem)])
-        return self._save_relations(current, current.record.relations | {relation})
+        record = self._with_update_time(current.record.with_relations(current.record.relations | {relation}))
+        return self._save_with_inverses(current, record, Action.UPDATE)
 
     def remove_relation(self, current: VersionedRecord, type_name: str, target: str) -> VersionedRecord:
         """Remove a relation; raise NotFound."""
-        relation = Relation(current.record.id, type_name, target)
-        if relation not in current.record.relations:
-            raise NotFound(f"{relation.source} has no relation {type_name} to {target}.")
-        return self._save_relations(current, current.record.relations - {relation})
+        self._require_permission(current.record.collection)
+        [relation] = build_relations(current.record.id, {type_name: [target]})
+        owner = current
+        stored_type = current.record.collection.stored_inverses.get(type_name)
+        if relation not in current.record.relations and stored_type:
+            relation = Relation(relation.target, stored_type, relation.source)
+            change = self._find_latest([relation.source]).get(relation.source)
+            owner = current if change is None else VersionedRecord(change.to_record(), change)
+        if relation not in owner.record.relations:
+            raise NotFound(f"{current.record.local_id} has no relation {type_name} to {target}.")
+        record = self._with_update_time(owner.record.with_relations(owner.record.relations - {relation}))
+        saved = self._save_if_changed(owner, record, Action.UPDATE)
+        return saved if owner is current else current
 
-    def _save_relations(self, current: VersionedRecord, new_relations: frozenset[Relation]) -> VersionedRecord:
-        record = self._with_update_time(current.record.with_relations(new_relations))
-        return self._save_if_changed(current, record, Action.UPDATE)
+    def _save_with_inverses(self, current: VersionedRecord | None, after: Record, action: Action) -> VersionedRecord:
+        """Save a record; new relations whose inverse is the one that is stored are stored at their targets."""
+        known: frozenset[Relation] = current.record.relations if current else frozenset()
+        stored_types = after.collection.stored_inverses
+        moved = {item for item in after.relations - known if item.relation in stored_types} if stored_types else set()
+        previous = current.change if current else None
+        if not moved:
+            return self._save_all([(previous, after, action)])[0]
+        after = after.with_relations(after.relations - moved)
+        is_same = current is not None and to_draft(after) == to_draft(current.record)
+        writes: list[PendingWrite] = [] if is_same else [(previous, after, action)]
+        inverses = {Relation(item.target, stored_types[item.relation], item.source) for item in moved}
+        for target_id, change in self._find_latest(sorted({item.source for item in inverses})).items():
+            target = change.to_record()
+            added = {relation for relation in inverses if relation.source == target_id} - target.relations
+            if added:
+                related = self._with_update_time(target.with_relations(target.relations | added))
+                writes.append((change, related, Action.UPDATE))
+        saved = self._save_all(writes)
+        self._require_acyclic(inverses)
+        return current if current and is_same else saved[0]
+
+    def _find_latest(self, record_ids: Sequence[str]) -> dict[str, Change]:
+        return change_log.find_latest(self._transaction.flush(), record_ids)
 
     def revert(self, past: Change, version: int) -> VersionedRecord:
         """Restore an earlier version of a record as a new version; a retired record is published again.
@@ -111,10 +168,12 @@ class RecordWriter:
         Conflict for a version in which it was merged.
         """
         current = lookup.get_record(self._transaction.flush(), past.record_id)
+        self._require_permission(current.record.collection)
         lookup.require_version(current.change, version)
         restored = past.to_record()
         if restored.state == RecordState.MERGED:
-            raise Conflict(f"{past.record_id} was merged at version {past.version}. To merge it again, merge it.")
+            local_id = get_local_id(past.record_id)
+            raise Conflict(f"{local_id} was merged at version {past.version}. To merge it again, merge it.")
         if current.record.state == RecordState.MERGED:
             return self._unmerge(current, restored)
         kept_fields = ("creation_time", "event_stamp", "last_updated")
@@ -140,12 +199,13 @@ class RecordWriter:
 
         Records that refer to the merged one then refer to the survivor.
         """
-        merged_id = merged.record.id
-        if survivor_id == merged_id:
-            raise Conflict("A record cannot be merged into itself.")
-        survivor = lookup.get_published(self._transaction.flush(), merged.record.collection, survivor_id)
+        collection, merged_id = merged.record.collection, merged.record.id
+        self._require_permission(collection)
+        survivor_id = self._find_survivor(merged.record, survivor_id)
+        survivor = lookup.get_published(self._transaction.flush(), collection, survivor_id)
         # Not validated: an old record may break rules, and nothing of it may be lost.
         survivor_record = self._apply_draft(survivor.record, build_survivor_draft(survivor.record, merged.record))
+        survivor_record = adopt_moved_qualifiers(survivor_record, survivor.record, merged.record)
         writes: list[PendingWrite] = [
             (merged.change, mark_merged(merged.record, survivor_id), Action.MERGE),
             (survivor.change, survivor_record, Action.MERGE),
@@ -162,6 +222,27 @@ class RecordWriter:
                 redirected = redirect_merged_targets(record, {merged_id: survivor_id})
                 writes.append((change, self._with_update_time(redirected), Action.MERGE))
         return self._save_all(writes)[1]
+
+    def _find_survivor(self, merged: Record, survivor_id: str) -> str:
+        """Return the record that an id in the vocabulary of the merged one means; raise Conflict or NotFound."""
+        if find_control_char(survivor_id):
+            raise NotFound(f"There is no {merged.collection.label} with the id {survivor_id!r}.")
+        found = qualify_id(merged.collection.vocabulary, survivor_id)
+        if found == merged.id:
+            raise Conflict("A record cannot be merged into itself.")
+        other = find_defining_id(found)
+        if other is None or lookup.find_existing_ids(self._transaction.flush(), [found]):
+            return found
+        slug = split_id(other)[0]
+        if slug not in get_read_scope(self._caller).slugs or not lookup.find_existing_ids(
+            self._transaction.flush(), [other]
+        ):
+            return found
+        raise Conflict(
+            f"{survivor_id} is a record of the vocabulary {slug}. Records are merged within a vocabulary only: add a "
+            "mapping to it instead, such as exactMatch.",
+            mapping={"relation": EXACT_MATCH.name, "target": survivor_id},
+        )
 
     def _unmerge(self, current: VersionedRecord, restored: Record) -> VersionedRecord:
         """Undo a merge: remove from other records what it added, and keep their later changes."""
@@ -188,7 +269,36 @@ class RecordWriter:
 
     def _build_record(self, collection: Collection, draft: Mapping[str, Any]) -> Record:
         author = self._proposal.author if self._proposal else self._actor
-        return create_record(collection, draft, author, self._get_definition_author(draft), self._at)
+        local_id = self._keep_number(collection, draft["id"]) if "id" in draft else self._mint(collection)
+        empty = Record(collection, qualify_id(collection.vocabulary, local_id))
+        return fill_record(empty, draft, author, self._get_definition_author(draft), self._at)
+
+    def _mint(self, collection: Collection) -> str:
+        """Mint the id of a new record; raise Conflict if the rule of the vocabulary has no number left."""
+        vocabulary = collection.vocabulary
+        rule = VOCABULARIES[vocabulary].minting_rule
+        if rule is None:
+            return mint_id((*collection.id_prefixes, collection.local_name)[0])
+        if rule.kind is MintingKind.NUMBER and vocabulary not in self._last_numbers:
+            last_number = change_log.find_last_number(self._transaction.flush(), vocabulary, rule)
+            self._last_numbers[vocabulary] = last_number
+        local_id = mint(rule, self._last_numbers.get(vocabulary))
+        self._last_numbers[vocabulary] = rule.parse_number(local_id)
+        return local_id
+
+    def _keep_number(self, collection: Collection, local_id: str) -> str:
+        """Return an id that an author gives. Its number is not minted again."""
+        rule, last_number = (
+            VOCABULARIES[collection.vocabulary].minting_rule,
+            self._last_numbers.get(collection.vocabulary),
+        )
+        number = rule.parse_number(local_id) if rule else None
+        if number is not None and last_number is not None:
+            self._last_numbers[collection.vocabulary] = max(number, last_number)
+        return local_id
+
+    def _require_permission(self, collection: Collection) -> None:
+        self._caller.require(Permission.PUBLISH, collection.vocabulary)
 
     def _apply_draft(self, record: Record, draft: Mapping[str, Any]) -> Record:
         return apply_draft(record, draft, self._get_definition_author(draft), self._at)
@@ -210,15 +320,21 @@ class RecordWriter:
         return self._save_all([(current.change, after, action)])[0]
 
     def _save_all(self, writes: Sequence[PendingWrite]) -> list[VersionedRecord]:
-        entries, added, removed = [], set[Relation](), set[Relation]()
+        entries, before, added, removed = [], list[Record](), set[Relation](), set[Relation]()
         for previous, after, action in writes:
-            previous_relations: frozenset[Relation] = previous.to_record().relations if previous else frozenset()
+            self._require_permission(after.collection)
+            previous_relations: frozenset[Relation] = frozenset()
+            if previous:
+                before.append(previous.to_record())
+                previous_relations = before[-1].relations
             added |= after.relations - previous_relations
             removed |= previous_relations - after.relations
             entries.append(change_log.RecordWrite(after, previous.version + 1 if previous else 1, action))
         origin = ProposalOrigin(self._proposal.id, self._proposal.author) if self._proposal else None
         changes = change_log.save_records(self._transaction, entries, actor=self._actor, at=self._at, origin=origin)
+        _require_size(entries, changes)
         change_log.update_relations(self._transaction, added, removed)
+        vocabularies.update_derived_rows(self._transaction, before, [entry.record for entry in entries])
         if any(action in (Action.MERGE, Action.REVERT) for _, _, action in writes):
             self._require_acyclic(added)
         return [VersionedRecord(entry.record, change) for entry, change in zip(entries, changes, strict=True)]
@@ -230,4 +346,13 @@ class RecordWriter:
                 relation.source == relation.target
                 or draft_checks.is_ancestor(self._transaction.flush(), relation.source, relation.target)
             ):
-                raise Conflict(f"{relation.source} {relation.relation} {relation.target} would close a circle.")
+                source, target = get_local_id(relation.source), get_local_id(relation.target)
+                raise Conflict(f"{source} {relation.relation} {target} would close a circle.")
+
+
+def _require_size(entries: Sequence[change_log.RecordWrite], changes: Sequence[Change]) -> None:
+    """Raise InvalidInput if a record is too large. What was written of it is then rolled back."""
+    for entry, change in zip(entries, changes, strict=True):
+        problem = find_size_problem(entry.record.statements, change.document)
+        if problem:
+            raise InvalidInput("The record is too large.", [FieldProblem("", problem, subject=entry.record.local_id)])

@@ -9,6 +9,7 @@ import orjson
 from lexarium.domain.change import Action, Change
 from lexarium.domain.edit import FieldDiff, apply_merge_patch, create_merge_patch, to_draft
 from lexarium.domain.errors import Conflict
+from lexarium.domain.identifiers import get_local_id
 from lexarium.domain.proposal import Proposal, ProposalFilter, ProposalState
 from lexarium.domain.record import Record, RecordState
 from lexarium.domain.schema.collections import COLLECTIONS, Collection
@@ -17,8 +18,8 @@ from lexarium.services.access.permissions import Caller
 from lexarium.services.curation.proposals import (
     accept_proposal,
     get_proposal_status,
-    get_visible_author,
     get_visible_proposal,
+    limit_to_visible,
 )
 from lexarium.services.curation.record_writer import RecordWriter
 from lexarium.services.records.activity import get_account_names
@@ -89,7 +90,7 @@ def list_queue(
 
 def list_pending(snapshot: Snapshot, caller: Caller, latest: Change) -> list[QueuedProposal]:
     """Return the open proposals about a record that the caller may see, the oldest first."""
-    pending = ProposalFilter(author=get_visible_author(caller), record=latest.record_id)
+    pending = limit_to_visible(caller, ProposalFilter(record=latest.record_id))
     queued = proposals.list_page(snapshot, pending, None, _MAX_PER_RECORD)
     return _to_queued_proposals(snapshot, queued, {latest.record_id: latest})
 
@@ -184,7 +185,7 @@ def undo_acceptance(transaction: Transaction, caller: Caller, proposal_id: str) 
     writer = RecordWriter(transaction, caller)
     current = get_record(transaction.flush(), proposal.record)
     if current.version != version:
-        raise Conflict(f"{proposal.record} has been changed since. Its history has the way back.")
+        raise Conflict(f"{get_local_id(proposal.record)} has been changed since. Its history has the way back.")
     if version == 1:
         return writer.retire(current)
     previous = revisions.find_version(transaction.flush(), proposal.record, version - 1)

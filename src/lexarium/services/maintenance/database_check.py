@@ -9,7 +9,7 @@ from lexarium.domain.identifiers import format_record_id
 from lexarium.domain.merge import resolve_merge_chains
 from lexarium.domain.record import RecordState, Relation
 from lexarium.domain.rendering import RenderedRecord, parse_body, render_fields
-from lexarium.domain.schema.collections import COLLECTIONS, VOCABULARY, get_collection, list_stored_names
+from lexarium.domain.schema.collections import COLLECTIONS, VOCABULARY, get_collection, list_stored_collections
 from lexarium.store import change_log, integrity, relations
 from lexarium.store.database import Database
 from lexarium.store.engine.position_queries import read_position
@@ -74,11 +74,13 @@ def _check_records(snapshot: Snapshot, report: CheckReport) -> Iterator[str]:
                 merge_targets[row.id] = changes[row.id].to_record().replaced_by or row.id
     for record_id in sorted(merge_targets.keys() - resolve_merge_chains(merge_targets).keys()):
         yield f"{format_record_id(record_id)} is merged into no other record"
+    for record_id in integrity.iter_wrong_derived_rows(snapshot):
+        yield f"{format_record_id(record_id)} has other alternative ids or translated names than the log says"
 
 
 def _check_rendering(row: RecordRow, rendered: RenderedRecord, name: str) -> Iterator[str]:
     record = format_record_id(row.id)
-    if row.collection not in list_stored_names():
+    if row.collection not in list_stored_collections():
         yield f"{record} is in a collection that there is not: {row.collection}"
         return
     try:

@@ -72,7 +72,9 @@ def find_record_id(snapshot: Snapshot, local_id: str, scope: ReadScope) -> str:
     gives way to a record of that id.
     """
     candidates = [qualify_id(slug, local_id) for slug in scope.slugs]
-    found = [record_id for record_id in candidates if record_id in records.find_existing_ids(snapshot, candidates)]
+    existing = records.find_existing_ids(snapshot, candidates)
+    # An id with the separator in it may be that of another vocabulary.
+    found = [record_id for record_id in candidates if record_id in existing and scope.includes(record_id)]
     if not found:
         found = vocabularies.find_by_alternative_ids(snapshot, [local_id]).get(local_id, [])
         found = [record_id for record_id in found if scope.includes(record_id)]

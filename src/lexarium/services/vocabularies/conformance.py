@@ -1,52 +1,218 @@
-"""Find the records of a vocabulary that do not conform to its schema."""
+"""Report what does not conform in a vocabulary: names, hierarchy, references, values and translations."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from urllib.parse import quote
 
-from lexarium.domain.errors import FieldProblem
-from lexarium.domain.identifiers import get_local_id
-from lexarium.domain.record import Record, RecordState
-from lexarium.domain.schema.collections import COLLECTIONS
-from lexarium.domain.text.nouns import add_article
-from lexarium.domain.validation import find_slot_problems
-from lexarium.store import records, rerendering
+from lexarium.domain.edit import list_outdated_texts
+from lexarium.domain.hierarchy import find_cycles
+from lexarium.domain.identifiers import get_local_id, qualify_id, split_id
+from lexarium.domain.record import Record, Relation
+from lexarium.domain.schema.collections import COLLECTIONS, RELATION_TYPES, Collection
+from lexarium.domain.schema.model import Slot
+from lexarium.domain.statement import Node, Statement
+from lexarium.domain.vocabulary import Vocabulary, find_defining_id
+from lexarium.store import integrity, records, relations
 from lexarium.store.position import Snapshot
 
-_MAX_LISTED = 20
+# Findings of one kind that are listed; all are counted.
+MAX_EXAMPLES = 50
+_MAX_CYCLES = 10_000
+_MAX_SHOWN_TEXT = 80
+
+# Kinds of findings, with a heading for each.
+KINDS = {
+    "missing_name": "Without a name",
+    "cycle": "Cycles in the hierarchy",
+    "missing_target": "References to records that do not exist",
+    "repeated_name": "Names that several records have",
+    "invalid_value": "Values that the schema does not allow",
+    "outdated_translation": "Translations of texts that have changed since",
+}
+_PATTERNS = {
+    "integer": (re.compile(r"[+-]?[0-9]+"), "no whole number"),
+    "boolean": (re.compile(r"true|false|1|0"), "neither true nor false"),
+    "date": (re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}"), "no date"),
+    "datetime": (re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([T ].*)?"), "no date and time"),
+}
+_NUMBERS = ("float", "double", "decimal")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that does not conform."""
+
+    # As the owner of the record gave it.
+    id: str
+    name: str
+    detail: str
+    # Page on which it can be mended.
+    path: str
+
+
+@dataclass
+class FindingGroup:
+    """Findings of one kind: their exact number, and the first of them."""
+
+    kind: str
+    title: str
+    total: int = 0
+    examples: list[Finding] = field(default_factory=list)
 
 
 @dataclass
 class ConformanceReport:
-    """Records that do not conform: their number, and the first ones with their problems."""
+    """What does not conform in a vocabulary."""
 
-    count: int = 0
-    first: list[tuple[Record, list[FieldProblem]]] = field(default_factory=list)
+    vocabulary: str
+    # Number of records that were checked: the published ones.
+    records: int = 0
+    groups: dict[str, FindingGroup] = field(
+        default_factory=lambda: {kind: FindingGroup(kind, title) for kind, title in KINDS.items()}
+    )
+
+    @property
+    def total(self) -> int:
+        """Number of findings of all kinds."""
+        return sum(group.total for group in self.groups.values())
+
+    def add(self, kind: str, record_id: str, name: str, detail: str) -> None:
+        """Count a finding, and keep it unless there are enough of its kind."""
+        group = self.groups[kind]
+        group.total += 1
+        if len(group.examples) < MAX_EXAMPLES:
+            group.examples.append(Finding(get_local_id(record_id), name, detail, _build_edit_path(record_id)))
 
 
-def check_conformance(snapshot: Snapshot, slug: str) -> ConformanceReport:
-    """Check the published records of a vocabulary: required slots, patterns, enumerations, numbers and references."""
-    report = ConformanceReport()
-    for batch in rerendering.iter_records(snapshot, COLLECTIONS.list_names(slug)):
-        published = [record for record in batch if record.state is RecordState.PUBLISHED]
-        targets = {relation.target for record in published for relation in record.relations}
-        collections = records.find_collections(snapshot, sorted(targets))
-        for record in published:
-            problems = [*find_slot_problems(record), *_find_range_problems(record, collections)]
-            if problems:
-                report.count += 1
-                if len(report.first) < _MAX_LISTED:
-                    report.first.append((record, problems))
+def _build_edit_path(record_id: str) -> str:
+    slug, local_id = split_id(record_id)
+    return f"/edit/{quote(local_id, safe='')}?vocabulary={slug}"
+
+
+def check_conformance(snapshot: Snapshot, vocabulary: Vocabulary, readable: Sequence[str]) -> ConformanceReport:
+    """Check the published records of a vocabulary. References may go to those vocabularies that are readable.
+
+    Records are read in batches, so memory does not grow with their number.
+    """
+    report = ConformanceReport(vocabulary.slug)
+    hierarchies: dict[tuple[str, ...], None] = {}
+    for collection in vocabulary.collections:
+        for changes in integrity.iter_published(snapshot, collection.name):
+            batch = [change.to_record() for change in changes]
+            report.records += len(batch)
+            targets = _load_targets(snapshot, batch, readable)
+            for record in batch:
+                _check_record(report, record, targets)
+        for repeated in integrity.iter_repeated_names(snapshot, collection.name):
+            detail = f"{repeated.number:,} records have this name."
+            report.add("repeated_name", repeated.record_id, repeated.name, detail)
+        if collection.hierarchical_types:
+            hierarchies[collection.hierarchical_types] = None
+    for type_names in hierarchies:
+        _check_hierarchy(snapshot, report, vocabulary.slug, type_names)
     return report
 
 
-def _find_range_problems(record: Record, collections: Mapping[str, str]) -> list[FieldProblem]:
-    problems = []
+def _check_hierarchy(snapshot: Snapshot, report: ConformanceReport, slug: str, type_names: Sequence[str]) -> None:
+    inner = relations.iter_inner_relations(snapshot, type_names)
+    cycles = find_cycles((relation for relation in inner if split_id(relation.source)[0] == slug), _MAX_CYCLES)
+    names = records.find_names(snapshot, [cycle[0] for cycle in cycles])
+    for cycle in cycles:
+        report.add("cycle", cycle[0], names.get(cycle[0], ""), " → ".join(map(get_local_id, cycle)))
+
+
+def _load_targets(snapshot: Snapshot, batch: Iterable[Record], readable: Sequence[str]) -> dict[str, str]:
+    """Return the collections of the records that a batch refers to, by id. Those elsewhere have an empty one."""
+    target_ids = {relation.target for record in batch for relation in _iter_references(record)}
+    found = records.find_collections(snapshot, sorted(target_ids))
+    elsewhere = {
+        target: defining_id
+        for target in target_ids - found.keys()
+        if (defining_id := find_defining_id(target)) and split_id(defining_id)[0] in readable
+    }
+    existing = records.find_existing_ids(snapshot, sorted(elsewhere.values())) if elsewhere else set()
+    return found | {target: "" for target, defining_id in elsewhere.items() if defining_id in existing}
+
+
+def _iter_references(record: Record) -> Iterator[Relation]:
+    """Yield the relations of a record, with the fields that refer to records, but without mappings."""
     for relation in sorted(record.relations):
-        relation_type = record.collection.relation_types.get(relation.relation)
-        allowed = () if relation_type is None else relation_type.targets.get(record.collection.name, ())
-        found = COLLECTIONS.get(collections.get(relation.target, ""))
-        if allowed and found is not None and found.name not in allowed:
-            target = f"{get_local_id(relation.target)} is {add_article(found.label)}"
-            expected = ", ".join(COLLECTIONS[name].label for name in allowed)
-            problems.append(FieldProblem(relation.relation, f"{target}, and should be one of {expected}."))
-    return problems
+        if not RELATION_TYPES[relation.relation].is_mapping:
+            yield relation
+    for name in record.collection.class_fields:
+        if record.fields[name]:
+            yield Relation(record.id, name, qualify_id(record.collection.vocabulary, record.fields[name]))
+
+
+def _check_record(report: ConformanceReport, record: Record, targets: Mapping[str, str]) -> None:
+    name, collection = record.fields["name"], record.collection
+    if not name.strip():
+        report.add("missing_name", record.id, "", f"This {collection.label} has no name.")
+    for _, type_name, target in _iter_references(record):
+        label, local_id = RELATION_TYPES[type_name].label, get_local_id(target)
+        allowed = _list_range(collection, type_name)
+        if target not in targets:
+            # Values of slots for IRIs and CURIEs need not be records.
+            if allowed or type_name not in collection.relation_types:
+                report.add("missing_target", record.id, name, f"{label}: {local_id} does not exist.")
+        elif allowed and targets[target] and targets[target] not in allowed:
+            labels = " or ".join(COLLECTIONS[item].label for item in allowed)
+            found = COLLECTIONS[targets[target]].label if targets[target] in COLLECTIONS else "a record elsewhere"
+            report.add("invalid_value", record.id, name, f"{label}: {local_id} is no {labels}, but {found}.")
+    for detail in _list_value_problems(record):
+        report.add("invalid_value", record.id, name, detail)
+    for text in list_outdated_texts(record):
+        detail = f"The {text.field} in {text.lang} translates an earlier text: {_shorten(text.text)}"
+        report.add("outdated_translation", record.id, name, detail)
+
+
+def _list_range(collection: Collection, type_name: str) -> Sequence[str]:
+    """Return the collections that a relation type or a field allows as targets; none for any."""
+    if type_name in collection.class_fields:
+        return (collection.class_fields[type_name],)
+    relation_type = collection.relation_types.get(type_name)
+    return relation_type.targets[collection.name] if relation_type else ()
+
+
+def _list_value_problems(record: Record) -> Iterator[str]:
+    """Yield what is wrong with the values of slots: missing, several of one, or others than the schema allows."""
+    by_predicate: dict[str, list[Statement]] = {}
+    for statement in record.own_statements:
+        by_predicate.setdefault(statement.predicate, []).append(statement)
+    for slot in record.collection.schema_class.slots.values():
+        statements = by_predicate.get(slot.predicate, [])
+        is_shown_elsewhere = slot.identifier or slot.name in record.assigned
+        if slot.required and not statements and not is_shown_elsewhere and slot.editable:
+            yield f"{slot.label} is required."
+        languages = [statement.value[1] if len(statement.value) == 3 else "" for statement in statements]
+        if not slot.multivalued and len(languages) > len(set(languages)):
+            yield f"{slot.label} has {len(statements)} values, but should have one."
+        for statement in statements:
+            problem = None if isinstance(statement.value, Node) else _find_value_problem(slot, statement.value[0])
+            if problem:
+                yield f"{slot.label}: {_shorten(str(statement.value[0]))} {problem}."
+
+
+def _find_value_problem(slot: Slot, text: str) -> str | None:
+    values = [value.text for value in slot.enum_values]
+    if values and text not in values:
+        return f"is none of {', '.join(values[:20])}"
+    if slot.pattern and not re.fullmatch(slot.pattern, text):
+        return f"does not match {slot.pattern}"
+    pattern, description = _PATTERNS.get(slot.range, (None, ""))
+    if pattern and not pattern.fullmatch(text):
+        return f"is {description}"
+    return "is no number" if slot.range in _NUMBERS and not _is_number(text) else None
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= _MAX_SHOWN_TEXT else f"{text[:_MAX_SHOWN_TEXT]}…"

@@ -5,11 +5,20 @@ from starlette.routing import BaseRoute
 from lexarium.web.http.static_files import build_static_route
 from lexarium.web.pages import sign_in
 from lexarium.web.pages.administration import accounts, overview, tokens, webhooks
-from lexarium.web.pages.catalogue import annotate, browse, home, recent_changes, record, search_results, statistics
+from lexarium.web.pages.catalogue import (
+    annotate,
+    browse,
+    conformance,
+    home,
+    recent_changes,
+    record,
+    search_results,
+    statistics,
+)
 from lexarium.web.pages.curation import edit_relations, import_files, merge, record_form, retire, revert, review
 from lexarium.web.pages.site import Site
 
-_CATALOGUE = (home, search_results, record, browse, annotate, statistics, recent_changes)
+_CATALOGUE = (home, search_results, record, browse, annotate, statistics, recent_changes, conformance)
 _CURATION = (sign_in, record_form, edit_relations, retire, merge, revert, review, import_files)
 _ADMINISTRATION = (overview, accounts, tokens, webhooks)
 PAGE_ROUTES = [route for module in (*_CATALOGUE, *_CURATION, *_ADMINISTRATION) for route in module.ROUTES]

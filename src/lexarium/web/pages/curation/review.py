@@ -44,14 +44,15 @@ def show_queue(page: Page) -> Response:
     proposal_filter, page_key = _parse_queue_filter(page.query), parse_page_key(page.query.get("from", ""))
     filter_params = _to_query_params(proposal_filter)
     with page.read() as snapshot:
-        queued, last = split_page(review.list_queue(snapshot, proposal_filter, page_key, _PAGE_SIZE + 1), _PAGE_SIZE)
+        visible_filter = proposals.limit_to_visible(page.caller, proposal_filter)
+        queued, last = split_page(review.list_queue(snapshot, visible_filter, page_key, _PAGE_SIZE + 1), _PAGE_SIZE)
         statistics = page.site.statistics_cache.get(get_position(snapshot))
         repeated_ids = () if statistics is None else statistics.issues["repeated"].ids[:_MAX_SAME_NAMES]
         context = {
             "queue": queued,
             "filters": proposal_filter,
             "filter_params": filter_params,
-            "total": proposals.count_open(snapshot),
+            "total": proposals.count_open(snapshot, caller=page.caller),
             "is_continued": page_key is not None,
             "next": last and add_query(_PATH, **filter_params, from_=f"{last.proposal.made}-{last.proposal.id}"),
             "authors": review.list_authors(snapshot, proposal_filter.author),
@@ -120,7 +121,7 @@ def reject(page: Page) -> Response:
 
 def _redirect_to_next(page: Page) -> Response:
     """Redirect to the next proposal of the queue, which shows the decision."""
-    proposal_filter = _parse_queue_filter(page.query)
+    proposal_filter = proposals.limit_to_visible(page.caller, _parse_queue_filter(page.query))
     with page.read() as snapshot:
         decided = proposals.get_visible_proposal(snapshot, page.caller, page.id)
         next_proposal = review.find_next(snapshot, proposal_filter, decided)

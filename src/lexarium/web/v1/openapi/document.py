@@ -38,6 +38,7 @@ _TAGS = {
     "proposals": "What contributors would change, and curators decide.",
     "releases": "States of the catalogue that have a name.",
     "export": "Taking the catalogue out.",
+    "conformance": "What is to be mended in a vocabulary.",
     "accounts": "People and their tokens.",
     "webhooks": "Programs that are told of changes.",
     "v-alpha": "The frozen read interface.",

@@ -8,6 +8,7 @@ from lexarium.web.v1.operations import (
     annotate,
     batch,
     changes,
+    conformance,
     export,
     proposals,
     records,
@@ -18,7 +19,20 @@ from lexarium.web.v1.operations import (
 )
 
 # Routes are tried in this order: the most frequent come first.
-_MODULES = (search, records, service, changes, batch, annotate, proposals, releases, accounts, webhooks, export)
+_MODULES = (
+    search,
+    records,
+    service,
+    changes,
+    batch,
+    annotate,
+    proposals,
+    releases,
+    accounts,
+    webhooks,
+    export,
+    conformance,
+)
 OPERATIONS = tuple(operation for module in _MODULES for operation in module.OPERATIONS)
 
 
