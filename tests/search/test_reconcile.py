@@ -14,13 +14,14 @@ from hypothesis import strategies as st
 from lexarium.domain.schema.collections import COLLECTIONS, RELATION_TYPES
 from lexarium.domain.vocabulary import Vocabulary
 from lexarium.search.ranking import Tier
-from lexarium.services.search.properties import PROPERTIES
+from lexarium.services.search.properties import list_properties
 from lexarium.services.search.reconciliation import MAX_BATCH_QUERIES, SCORES
 from tests.support.databases import ENGINES, DatabaseUrlFactory
 from tests.support.server import HttpResponse, Server
 from tests.support.v1_client import V1Client
 
 SCHEMAS = Path(__file__).parents[2] / ".." / "shared" / "reconciliation-0.2"
+PROPERTIES = list_properties(tuple(COLLECTIONS.values()))
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from sqlalchemy import Connection, delete, insert, select
 
+from lexarium.domain.identifiers import get_local_id
 from lexarium.domain.record import Record, parse_record
 from lexarium.domain.schema.collections import VOCABULARY
 from lexarium.domain.vocabulary import Vocabulary, parse_head_record
@@ -25,6 +26,13 @@ def list_vocabularies(connection: Connection) -> list[Vocabulary]:
     """Return the vocabularies that have a head record, by slug."""
     documents = connection.execute(_SELECT_HEADS).scalars()
     return [parse_head_record(parse_record(VOCABULARY.name, document)) for document in documents]
+
+
+def find_creation_seqs(connection: Connection) -> dict[str, int]:
+    """Return the seq of the change that created each vocabulary, by slug."""
+    is_first = (change_table.c.collection == VOCABULARY.name) & (change_table.c.version == 1)
+    rows = connection.execute(select(change_table.c.record, change_table.c.seq).where(is_first))
+    return {get_local_id(record_id): seq for record_id, seq in rows}
 
 
 def find_by_alternative_ids(connection: Connection, names: Sequence[str]) -> dict[str, list[str]]:
