@@ -6,7 +6,7 @@ from typing import Any
 
 from lexarium.domain.defaults import assign_defaults
 from lexarium.domain.errors import FieldProblem, InvalidInput
-from lexarium.domain.identifiers import mint_id
+from lexarium.domain.identifiers import mint_id, qualify_id
 from lexarium.domain.labels import Alias, format_aliases, parse_aliases
 from lexarium.domain.record import Record, build_relations
 from lexarium.domain.schema.collections import ALIAS_FIELDS, Collection, Fields
@@ -61,7 +61,8 @@ def create_record(
 ) -> Record:
     """Create a record from a validated draft, in the v1 or v-alpha shape."""
     fields = {name: draft[name] for name in collection.editable_fields if name in draft}
-    record = Record(collection, mint_id(collection.id_prefixes[0])).state_fields(fields)
+    record_id = qualify_id(collection.vocabulary, mint_id(collection.id_prefixes[0]))
+    record = Record(collection, record_id).state_fields(fields)
     authors = {"id_user": author, "def_id_user": definition_author}
     record = record.assign_fields({name: value for name, value in authors.items() if name in collection.fields})
     return _apply_lists(assign_defaults(record, at), draft)
