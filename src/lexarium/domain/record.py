@@ -639,16 +639,19 @@ def _parse_field_document(collection: Collection, data: dict[str, Any]) -> Recor
 
 
 def parse_labels(collection: str, document: bytes) -> list[str]:
-    """Return the name and aliases in a document of the log, without building the record."""
+    """Return the names and aliases in a document of the log, the shown name first, without building the record."""
     data = orjson.loads(document)
     if "record" in data:
         fields, aliases = data["record"], data.get("aliases")
-        name, alias = fields["name"], fields.get("alias", "")
+        name, alias, further_names = fields["name"], fields.get("alias", ""), list[str]()
         labels = [] if aliases is None else [(item["text"], item["lang"]) for item in aliases]
     else:
         statements, owner = data["statements"], get_collection(collection)
         stated_names = (statements[predicate] for predicate in owner.name_predicates if predicate in statements)
-        name = next((text for values in stated_names for text, _ in _iter_texts(values)), "")
+        names = [item for values in stated_names for item in _iter_texts(values)]
+        in_default_language = (text for text, lang in names if lang in ("", owner.language))
+        name = next(in_default_language, names[0][0] if names else "")
+        further_names = [text for text, _ in names if text != name]
         alias_texts = _iter_texts(statements.get(owner.field_predicates.get(owner.alias_field or "", ""), ""))
         alias = next((text for text, _ in alias_texts), "")
         labels = [
@@ -659,7 +662,7 @@ def parse_labels(collection: str, document: bytes) -> list[str]:
         ]
     if any(lang in ("", DEFAULT_LANGUAGE) for _, lang in labels):
         alias = ""
-    return [name, *split_alias_texts(alias), *(text for text, _ in labels)]
+    return [name, *further_names, *split_alias_texts(alias), *(text for text, _ in labels)]
 
 
 def _iter_texts(values: Any) -> Iterator[tuple[str, str]]:

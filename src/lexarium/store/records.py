@@ -104,9 +104,11 @@ def iter_bodies(connection: Connection, collection: Collection) -> Iterator[Sequ
     return _stream_batches(connection, select(_record.body).where(_record.collection == collection.name))
 
 
-def iter_search_hits(connection: Connection) -> Iterator[Sequence[bytes]]:
-    """Yield batches of all search hits by name, rendered but without the closing brace."""
-    return _stream_batches(connection, select(_SEARCH_HIT).where(_record.hit_length > 0))
+def iter_search_hits(connection: Connection, collections: Sequence[str]) -> Iterator[Sequence[bytes]]:
+    """Yield batches of the search hits of collections by name, rendered but without the closing brace."""
+    # An expression, so that the index of all search hits is read, which is sorted.
+    is_listed = (_record.collection + literal("")).in_(collections)
+    return _stream_batches(connection, select(_SEARCH_HIT).where(_record.hit_length > 0, is_listed))
 
 
 def find_search_hits(connection: Connection, record_ids: Sequence[str]) -> dict[str, bytes]:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from sqlalchemy import Connection, delete, func, insert, select
 
+from lexarium.domain.identifiers import get_local_id
 from lexarium.domain.record import Record, parse_record
 from lexarium.domain.schema.collections import VOCABULARY
 from lexarium.domain.vocabulary import Vocabulary, parse_head_record
@@ -31,6 +32,13 @@ def count_records(connection: Connection) -> dict[str, int]:
     """Return the number of published records of each collection that has any, by its name."""
     query = select(record_table.c.collection, func.count()).where(IS_PUBLISHED).group_by(record_table.c.collection)
     return dict(connection.execute(query).all())
+
+
+def find_creation_seqs(connection: Connection) -> dict[str, int]:
+    """Return the seq of the change that created each vocabulary, by slug."""
+    is_first = (change_table.c.collection == VOCABULARY.name) & (change_table.c.version == 1)
+    rows = connection.execute(select(change_table.c.record, change_table.c.seq).where(is_first))
+    return {get_local_id(record_id): seq for record_id, seq in rows}
 
 
 def find_by_alternative_ids(connection: Connection, names: Sequence[str]) -> dict[str, list[str]]:

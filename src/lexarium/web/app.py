@@ -122,7 +122,7 @@ def create_app(settings: Settings, database: Database, metrics_dir: Path | None 
             # In the order of how often they are requested.
             *(Route(path, v1) for path in ("/api/v1/{rest:path}", "/api/v1", "/openapi.json", "/docs")),
             *endpoint.routes(site),
-            *reconcile.routes(Reconciler(database, record_search), limits),
+            *reconcile.routes(Reconciler(database, record_search), authenticator, limits),
             metrics.route(),
             *health.build_routes(database, indexer),
             *routes.build_routes(site),

@@ -2,7 +2,7 @@
 
 import atexit
 import gc
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Annotated, Any
 
@@ -10,6 +10,7 @@ import typer
 
 from lexarium.cli.support.terminal import err
 from lexarium.domain.schema.collections import COLLECTIONS, Collection
+from lexarium.services.vocabularies.access import ReadScope, get_full_scope
 from lexarium.services.vocabularies.metadata_settings import carry_settings_over
 from lexarium.settings import Settings
 from lexarium.store.database import Database
@@ -44,6 +45,21 @@ CollectionsOption = Annotated[
     list[Collection] | None,
     choice_option("--collection", COLLECTIONS, _NAMES, "NAME", f"Of {_NAMES}; may be given several times."),
 ]
+
+LocalCollectionsOption = Annotated[
+    list[str] | None,
+    typer.Option("--collection", metavar="NAME", help="Only this collection; may be given several times."),
+]
+VocabulariesOption = Annotated[
+    list[str] | None,
+    typer.Option("--vocabulary", metavar="SLUG", help="Only this vocabulary; may be given several times."),
+]
+
+
+def open_scope(store: Database, chosen: Sequence[str] | None) -> ReadScope:
+    """Return the vocabularies of a database, or those that are chosen; raise NotFound."""
+    store.run_read(store.follow_vocabularies)
+    return get_full_scope(chosen or ())
 
 
 def open_database(url: str | None, *, must_exist: bool = False) -> Database:
