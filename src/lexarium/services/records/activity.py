@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from lexarium.domain.change import Change
 from lexarium.domain.identifiers import SYSTEM_USER_ID
 from lexarium.domain.record import Record
+from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.store import accounts, revisions
 from lexarium.store.position import Snapshot
 
@@ -20,9 +21,10 @@ class ActivityEntry:
 
 
 def list_activity(snapshot: Snapshot, last_seq: int, limit: int, after_seq: int = 0) -> list[ActivityEntry]:
-    """Return the changes between two sequence numbers, the newest first."""
+    """Return the changes of records between two sequence numbers, the newest first."""
     start = max(after_seq, last_seq - limit)
     changes = revisions.list_since(snapshot, start, last_seq - start)[::-1] if start < last_seq else []
+    changes = [change for change in changes if change.collection in COLLECTIONS]
     names = get_account_names(snapshot, (change.actor for change in changes))
     return [ActivityEntry(change, change.to_record(), names[change.actor]) for change in changes]
 
