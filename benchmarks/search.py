@@ -34,6 +34,7 @@ from benchmarks.harness.server_process import run_server
 from benchmarks.harness.targets import TargetResult
 from benchmarks.servers.lexarium import build_server, build_sqlite_url, import_generated, run_cli
 from benchmarks.servers.sqlite_fts import SqliteFts
+from benchmarks.vocabulary_search import run_vocabularies
 from lexarium.search.analysis.folding import fold
 
 _MAX_INDEX_MB = 600
@@ -209,7 +210,14 @@ def main() -> int:
     add_records_option(parser)
     parser.add_argument("--queries", type=int, default=400, help="queries of each kind (400)")
     parser.add_argument("--tries", type=int, default=1_000, help="queries for each measure of quality (1,000)")
+    parser.add_argument(
+        "--vocabularies", type=int, default=0, help="instead, compare searches over so many with those over one"
+    )
     options = parser.parse_args()
+    if options.vocabularies:
+        return run_and_publish(
+            lambda: run_vocabularies(options.records, options.vocabularies, options.queries), options.output
+        )
     workload = SearchWorkload(options.records, options.queries, options.tries)
     return run_and_publish(lambda: _run(workload), options.output)
 

@@ -9,7 +9,7 @@ from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Any, Self, TypeAlias
 
 from lexarium.domain.errors import SettingError
-from lexarium.domain.vocabulary import Vocabulary
+from lexarium.domain.vocabulary import DEFAULT_BASE
 
 Network: TypeAlias = IPv4Network | IPv6Network
 
@@ -17,6 +17,14 @@ PREFIX = "LEXARIUM_"
 # Set for worker processes: the file with the state of their node, and the folder of their metrics.
 NODE_STATE_VARIABLE = "LEXARIUM_MARK"
 METRICS_DIR_VARIABLE = "LEXARIUM_FIGURES"
+# Settings that become metadata of the main vocabulary once, with their names there.
+METADATA_SETTINGS = {
+    "title": "title",
+    "licence": "licence",
+    "publisher": "publisher",
+    "language": "languages",
+    "base": "base",
+}
 # Variables of workers, tests and benchmarks that are not settings.
 _OTHER_PREFIXES = (NODE_STATE_VARIABLE, METRICS_DIR_VARIABLE, "LEXARIUM_REAL_CATALOGUE", "LEXARIUM_TEST_")
 
@@ -121,13 +129,13 @@ class Settings:
     heavy_seconds: int = _integer(
         30, (1, 3_600), "How many seconds a heavy request waits for its turn before it is refused (503)"
     )
-    title: str = _text("Lexarium", "What the catalogue is called")
-    licence: str = _text("", "Under which terms it may be used: an IRI or a short text")
-    publisher: str = _text("", "Who publishes it")
-    language: str = _text("en", "The language of its names and definitions, as a BCP 47 tag")
-    base: str = _text(
-        "http://localhost:8000/", "What the IRIs of its records begin with: where it is served; they end in id/ID"
+    title: str = _text(
+        "Lexarium", "Title of a new main vocabulary; once it has one, lexarium vocabulary set changes it"
     )
+    licence: str = _text("", "Likewise its licence: an IRI or a short text")
+    publisher: str = _text("", "Likewise its publisher")
+    language: str = _text("en", "Likewise the language of its names and definitions, as a BCP 47 tag")
+    base: str = _text(DEFAULT_BASE, "Likewise the start of the IRIs of its records, which end in id/ID")
     trusted_proxies: str = _text(
         "",
         "Which proxies tell the client's address and scheme (X-Forwarded-For, X-Forwarded-Proto): addresses and"
@@ -154,16 +162,13 @@ class Settings:
         return self.webhooks_private == "yes"
 
     @property
-    def vocabulary(self) -> Vocabulary:
-        """Return the description of the catalogue itself."""
-        base = self.base if self.base.endswith(("/", "#")) else f"{self.base}/"
-        return Vocabulary(
-            title=self.title,
-            licence=self.licence,
-            publisher=self.publisher,
-            languages=(self.language,),
-            base=base,
-        )
+    def metadata_values(self) -> dict[str, Any]:
+        """Return the metadata of the main vocabulary that were set."""
+        values = {key: getattr(self, name) for name, key in METADATA_SETTINGS.items()}
+        defaults = {key: getattr(Settings, name) for name, key in METADATA_SETTINGS.items()}
+        return {
+            key: [value] if key == "languages" else value for key, value in values.items() if value != defaults[key]
+        }
 
     @property
     def proxy_networks(self) -> tuple[Network, ...]:
@@ -214,11 +219,16 @@ class Settings:
 
 def variable_name(setting: "Field[Any]") -> str:
     """Return the name of the variable that a setting is read from."""
-    return PREFIX + setting.name.upper()
+    return format_variable(setting.name)
+
+
+def format_variable(name: str) -> str:
+    """Return the name of the variable of a setting, given its name."""
+    return PREFIX + name.upper()
 
 
 def _format_name(name: str) -> str:
-    return f"The setting {name} ({PREFIX}{name.upper()})"
+    return f"The setting {name} ({format_variable(name)})"
 
 
 def _reject_unknown(names: Iterable[str]) -> None:

@@ -102,7 +102,7 @@ ROLE_RANKS = {"nobody": 0, **{str(role): role.rank + 1 for role in Role}}
 
 
 def test_the_roles_are_one_above_the_other() -> None:
-    assert REQUIRED_RANK == {READ: 0, SIGNED_IN: 1, PROPOSE: 1, PUBLISH: 2, ADMINISTER: 3}
+    assert REQUIRED_RANK == {READ: 0, SIGNED_IN: 1, PROPOSE: 3, PUBLISH: 4, ADMINISTER: 5}
 
 
 def generalize_path(path: str) -> str:

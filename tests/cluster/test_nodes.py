@@ -17,7 +17,7 @@ from tests.support.databases import DatabaseUrlFactory
 from tests.support.old_databases import copy_old_database, create_old_database
 from tests.support.polling import wait_until
 from tests.support.postgres_proxy import PostgresProxy
-from tests.support.server import HttpResponse, Server
+from tests.support.server import HttpResponse, Server, run_cli
 from tests.support.webhook_receiver import WEBHOOKS_PATH, WebhookReceiver
 from tests.support.write_load import TASK_LIST_PATH, RetryingClient
 
@@ -184,16 +184,19 @@ def test_a_node_that_joins_makes_its_index_from_the_log_and_is_ready_then(
         assert [hit["name"] for hit in response.json["hits"][:1]] == [name]
 
 
-def test_nodes_that_start_at_once_upgrade_the_database_once(blank_url: DatabaseUrlFactory, tmp_path: Path) -> None:
+def test_commands_that_upgrade_a_database_at_once_do_it_once(blank_url: DatabaseUrlFactory, tmp_path: Path) -> None:
     url = blank_url("postgres")
     copy_old_database(create_old_database("0005", tmp_path / "old.db"), url)
     with psycopg.connect(url) as connection:
         before = connection.execute("SELECT revision FROM catalogue").fetchone()
-    with ExitStack() as ending, ThreadPoolExecutor(3) as pool:
-        for node in pool.map(Server.__enter__, [Server(url) for _ in range(3)]):
-            ending.callback(node.stop)
-            node.wait_until_ready()
-            assert node.get("/api/v1/concept").json["items"]
+    with ThreadPoolExecutor(3) as pool:
+        files = [tmp_path / f"backup-{number}.db" for number in range(3)]
+        commands = pool.map(lambda file: run_cli("migrate", "--backup", file, "--database", url), files)
+        assert [command.returncode for command in commands] == [0, 0, 0]
+    assert len(list(tmp_path.glob("backup-*"))) == 1
+    with Server(url) as node:
+        node.wait_until_ready()
+        assert node.get("/api/v1/concept").json["items"]
         with psycopg.connect(url) as connection:
             assert connection.execute("SELECT revision, writes FROM catalogue").fetchall() == [(*(before or ()), 1)]
             assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [

@@ -229,6 +229,7 @@ def test_an_upgrade_knows_the_sessions_there_were_and_leaves_other_tokens_unknow
             "INSERT INTO token (id, account, label, role, hash, created, expires)"
             " SELECT 'tok_session', id, 'signed in', role, 'x', 1, 2 FROM account LIMIT 1"
         )
+    assert run_cli("migrate", "--database", url).returncode == 0
     entries = json.loads(run_cli("token", "list", "--json", "--database", url).stdout)
     assert [(token["id"] == "tok_session", token["origin"]) for token in entries] == [
         (True, "sign-in"),

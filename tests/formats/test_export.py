@@ -41,7 +41,13 @@ from tests.support.record_editor import RecordEditor
 from tests.support.server import Server, run_cli
 from tests.support.terminal import run_in_terminal
 
-VOCABULARY = Vocabulary("Ours", "CC0-1.0", "A <library>", "de", "https://example.org/terms/")
+VOCABULARY = Vocabulary(
+    title="Ours",
+    licence="CC0-1.0",
+    publisher="A <library>",
+    languages=("de",),
+    base="https://example.org/terms/",
+)
 STREAMED_FORMATS = ("v-alpha", "jsonl")
 DECOMPRESSORS: dict[str, Callable[[bytes], bytes]] = {
     ".gz": gzip.decompress,
@@ -179,7 +185,7 @@ def test_an_export_over_http_is_what_the_command_writes(sample_server: Server, f
         assert response.body.decode().splitlines() == output.splitlines()
         assert response.headers["content-type"].partition(";")[0] == file_format.media_type
         name = response.headers["content-disposition"].partition("filename=")[2].strip('"')
-        assert name == f"ours-theirs-r455{file_format.extensions[0]}"
+        assert name == f"ours-theirs-r456{file_format.extensions[0]}"
 
 
 @pytest.mark.parametrize("file_format", WRITABLE_FORMATS, ids=attrgetter("name"))
@@ -187,7 +193,7 @@ def test_a_release_and_a_collection_of_it_can_be_had(sample_server: Server, file
     response = sample_server.get(f"{EXPORT_PATH}?format={file_format.name}&release=2026.1&collection=task")
     assert response.status == 200
     assert f"ours-theirs-task-2026.1{file_format.extensions[0]}" in response.headers["content-disposition"]
-    assert response.body == sample_server.get(f"{EXPORT_PATH}?format={file_format.name}&as_of=454&collection=task").body
+    assert response.body == sample_server.get(f"{EXPORT_PATH}?format={file_format.name}&as_of=455&collection=task").body
     assert b"Stroop" in response.body
     assert b"dso_" not in response.body
 
@@ -202,13 +208,13 @@ def test_an_export_is_known_again_and_compressed(sample_server: Server) -> None:
     assert gzip.decompress(sample_server.get(EXPORT_PATH, Accept_Encoding="gzip").body) == response.body
     zstd = sample_server.get(EXPORT_PATH, Accept_Encoding="zstd")
     assert zstandard.ZstdDecompressor().decompressobj().decompress(zstd.body) == response.body
-    other_queries = ("?format=csv", "?collection=task", "?as_of=454", "?release=2026.1")
+    other_queries = ("?format=csv", "?collection=task", "?as_of=455", "?release=2026.1")
     etags = {
         etag,
         zstd.headers["etag"],
         *(sample_server.get(EXPORT_PATH + other).headers["etag"] for other in other_queries),
     }
-    assert len(etags) == len(other_queries) + 1  # the release has the revision 454
+    assert len(etags) == len(other_queries) + 1  # the release has the revision 455
     assert response.headers["vary"] == "Accept, Accept-Encoding"
     assert response.headers["access-control-allow-origin"] == "*"
 
@@ -221,7 +227,7 @@ def test_an_export_is_known_again_and_compressed(sample_server: Server) -> None:
         ("?collection=animal", "", 422, "concept_class"),
         ("?fromat=csv", "", 422, "fromat"),
         ("?release=2026.1&as_of=1", "", 422, "as_of"),
-        ("?as_of=99999", "", 422, "455"),
+        ("?as_of=99999", "", 422, "456"),
         ("?release=none", "", 404, "none"),
         ("", "image/png", 406, "skos (text/turtle)"),
     ],

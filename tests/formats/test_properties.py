@@ -31,7 +31,10 @@ collections = st.sampled_from(list(COLLECTIONS.values()))
 def records(draw: st.DrawFn) -> tuple[Any, dict[str, Any]]:
     collection = draw(collections)
     integers = st.integers(-(2**63), 2**63 - 1)
-    fields = {name: draw(storable_texts if kind is str else integers) for name, kind in collection.field_types.items()}
+    fields: dict[str, Any] = {
+        name: draw(storable_texts if kind is str else integers) for name, kind in collection.field_types.items()
+    }
+    fields["id"] = fields["id"].replace("\x1f", "")
     return collection, fields
 
 

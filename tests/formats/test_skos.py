@@ -30,7 +30,10 @@ from tests.support.records import make_record, to_views
 
 SYNTAXES = ("skos", "rdfxml", "ntriples", "jsonld")
 VOCABULARY = Vocabulary(
-    "Terms & “conditions”", "https://example.org/licence", "A <publisher>", "en", "https://terms.example/"
+    title="Terms & “conditions”",
+    licence="https://example.org/licence",
+    publisher="A <publisher>",
+    base="https://terms.example/",
 )
 IMPORTED_AT = 1_700_000_000_123
 

@@ -76,7 +76,6 @@ def test_a_thousand_slow_clients_stop_nobody_and_are_dropped(new_url: DatabaseUr
         wait_until(lambda: server.get("/api/v1/search?q=among+the+slow").json["total"] == 1)
         slow = [client for kind, client in clients if kind != "idle"]
         wait_until(lambda: all(map(is_dropped, slow)))
-        assert not any(is_dropped(client) for kind, client in clients if kind == "idle")  # idle clients cost nothing
         assert len(server.get("/api/v-alpha/concept").json) == 151
     assert "Traceback" not in server.log
 

@@ -50,7 +50,8 @@ def test_the_readme_opens_with_the_two_commands_and_a_first_curl() -> None:
 def test_every_command_is_in_the_readme_and_nothing_else() -> None:
     documented = set(
         re.findall(
-            r"^\| `lexarium ([a-z]+(?: (?:add|check|create|list|password|remove|revoke|role|show))?)",
+            r"^\| `lexarium ([a-z]+(?: (?:add|apply|check|create|default|list|password|purge|remove|restore|revoke|role"
+            r"|set|show|valpha))?)",
             README,
             re.MULTILINE,
         )

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
 
-import jsonschema_rs
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -14,13 +13,14 @@ from hypothesis import strategies as st
 from lexarium.domain.schema.collections import COLLECTIONS, RELATION_TYPES
 from lexarium.domain.vocabulary import Vocabulary
 from lexarium.search.ranking import Tier
-from lexarium.services.search.properties import PROPERTIES
+from lexarium.services.search.properties import list_properties
 from lexarium.services.search.reconciliation import MAX_BATCH_QUERIES, SCORES
 from tests.support.databases import ENGINES, DatabaseUrlFactory
+from tests.support.reconciliation_schemas import SpecificationSchemas
 from tests.support.server import HttpResponse, Server
 from tests.support.v1_client import V1Client
 
-SCHEMAS = Path(__file__).parents[2] / ".." / "shared" / "reconciliation-0.2"
+PROPERTIES = list_properties(tuple(COLLECTIONS.values()))
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
@@ -60,29 +60,6 @@ class ReconcileClient:
 def catalogue(request: pytest.FixtureRequest, new_url: DatabaseUrlFactory) -> Iterator[ReconcileClient]:
     with Server(new_url(request.param), "--sample") as server:
         yield ReconcileClient(server)
-
-
-class SpecificationSchemas:
-    """JSON schemas of the specification."""
-
-    def __init__(self, folder: Path) -> None:
-        self._schemas = {path.stem: json.loads(path.read_text()) for path in folder.glob("*.json")}
-        # The schema refers to OpenAPI's security schemes on another host; they are not needed here.
-        self._schemas["manifest"]["properties"].pop("authentication")
-        self._registry = jsonschema_rs.Registry(
-            [(schema["$id"], schema) for schema in self._schemas.values()], draft=jsonschema_rs.Draft202012
-        )
-
-    def check(self, name: str, value: object) -> None:
-        validator = jsonschema_rs.validator_for(self._schemas[name], registry=self._registry)
-        assert [error.message for error in validator.iter_errors(value)] == []
-
-
-@pytest.fixture(scope="session")
-def schemas() -> SpecificationSchemas:
-    if not SCHEMAS.is_dir():
-        pytest.skip("no schemas of the specification: they are looked for in ../shared/reconciliation-0.2")
-    return SpecificationSchemas(SCHEMAS)
 
 
 # Manifest

@@ -135,7 +135,7 @@ def test_an_identifier_may_be_written_with_the_code_of_its_vocabulary(catalogue:
     identifier = catalogue.ids["Parkinson disease"]
     curie = f"DOID:{identifier.partition('_')[2]}"
     hit = catalogue.get_first_hit(curie.lower())
-    assert (hit["id"], hit["matched"]) == (identifier, {"field": "id", "text": curie, "kind": "id"})
+    assert (hit["id"], hit["matched"]) == (identifier, {"field": "id", "text": curie, "language": None, "kind": "id"})
 
 
 def test_what_is_in_other_collections_or_retired_is_not_found_by_a_typing_mistake_either(
@@ -218,7 +218,7 @@ def test_an_identifier_finds_its_record(catalogue: SearchCatalogue) -> None:
 def test_a_name_goes_before_an_alias_and_an_alias_before_words(catalogue: SearchCatalogue) -> None:
     hits = catalogue.search("wm")["hits"]
     assert [(hit["name"], hit["matched"]["kind"]) for hit in hits] == [("WM", "name"), ("working memory", "alias")]
-    assert hits[1]["matched"] == {"field": "alias", "text": "WM", "kind": "alias"}
+    assert hits[1]["matched"] == {"field": "alias", "text": "WM", "language": "en", "kind": "alias"}
 
 
 def test_words_that_stand_in_order_go_first(catalogue: SearchCatalogue) -> None:
@@ -334,7 +334,7 @@ def test_did_you_mean_is_told_where_no_name_has_the_words(catalogue: SearchCatal
     assert catalogue.search("qqqqqqqq") == {
         "hits": [],
         "total": 0,
-        "facets": {"collection": {}, "class": {}, "state": {}},
+        "facets": {"vocabulary": {}, "collection": {}, "class": {}, "state": {}},
         "class_names": {},
         "did_you_mean": None,
     }

@@ -31,6 +31,7 @@ from lexarium.store.schema import (
     import_base_table,
     label_table,
     lease_table,
+    membership_table,
     metadata,
     proposal_table,
     record_table,
@@ -52,6 +53,9 @@ TABLES = [table for table in metadata.sorted_tables if table is not lease_table]
 # Tables other than record, relation and change.
 OTHER_ROWS: dict[Table, list[dict[str, Any]]] = {
     account_table: [{"id": "usr_1", "name": "Ada", "role": "admin", "created": 1}],
+    membership_table: [{"account": "usr_1", "vocabulary": "main", "role": "curator"}],
+    alternative_id_table: [{"name": "old:1", "record": "trm_one"}],
+    label_table: [{"record": "trm_one", "language": "de", "name": "eins"}],
     token_table: [{"id": "tok_1", "account": "usr_1", "label": "", "role": "admin", "hash": "x", "created": 1}],
     proposal_table: [
         {
@@ -261,6 +265,10 @@ CORRUPTIONS: list[tuple[Corruption, str]] = [
     (set_first_row(delivery_table, webhook="whk_9"), "delivery 1: webhook 'whk_9' is not there"),
     (set_first_row(delivery_table, seq=5), "delivery 1: seq 5 is not in the log"),
     (set_first_row(import_base_table, record="trm_9"), "upstream trm_9: record 'trm_9' is not there"),
+    (set_first_row(membership_table, account="usr_9"), "membership usr_9 main: account 'usr_9' is not there"),
+    (set_first_row(membership_table, role="boss"), "membership usr_1 main: role 'boss' is none that there is"),
+    (set_first_row(alternative_id_table, record="uat\x1f1"), "alternative_id old:1 1 in uat: record '1 in uat' is not"),
+    (set_first_row(label_table, record="trm_9"), "label trm_9 de: record 'trm_9' is not there"),
     (set_first_row(import_base_table, untaken=b""), "upstream trm_one: untaken cannot be read"),
 ]
 

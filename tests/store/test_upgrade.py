@@ -2,31 +2,39 @@
 
 import json
 import signal
+import sqlite3
 import subprocess
 import sys
+from collections import namedtuple
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
+from lexarium.domain.errors import DiskFull
+from lexarium.services.maintenance.backup import create_upgrade_backup
 from lexarium.services.maintenance.database_check import check_database
 from lexarium.store import migrations
 from lexarium.store.database import Database
 from lexarium.store.migrations import SCHEMA_VERSION
 from lexarium.store.schema import metadata
-from lexarium.store.upgrade import upgrade_schema
+from lexarium.store.upgrade import read_schema_version, upgrade_schema
 from tests.support.databases import DatabaseUrlFactory
 from tests.support.old_databases import UPGRADES_FOLDER, copy_old_database, create_old_database
 from tests.support.postgres import open_sqlalchemy
 from tests.support.server import Server, run_cli
 
+DiskUsage = namedtuple("DiskUsage", "total used free")
 VERSIONS = sorted(path.stem for path in UPGRADES_FOLDER.glob("*.sql"))
 # Upgrades a database and exits without cleanup after a step.
 KILL_AT_STEP_SCRIPT = """
 import os, signal, sys
 from sqlalchemy import Engine, event
-from lexarium.store.upgrade import open_database
+from lexarium.store.database import Database
+from lexarium.store.upgrade import upgrade_schema
 
 url, step = sys.argv[1:]
 
@@ -35,7 +43,7 @@ def kill(connection, cursor, statement, parameters, context, many):
     if f"SET version_num='{step}'" in statement:
         os.kill(os.getpid(), signal.SIGKILL)
 
-open_database(url)
+upgrade_schema(Database(url), lambda connection: None)
 """
 
 
@@ -79,7 +87,7 @@ def test_an_upgrade_that_is_killed_midway_has_changed_nothing_and_can_be_done_ag
 def check_upgrade(old_url: str, version: str) -> None:
     """Upgrade a database; check that it serves the same responses and accepts writes."""
     database = Database(old_url)
-    assert upgrade_schema(database) == (version, SCHEMA_VERSION)
+    assert upgrade_schema(database, lambda _: None) == (version, SCHEMA_VERSION)
     report = check_database(database)
     assert report.problems == []
     assert not any("digest" in remark for remark in report.remarks)
@@ -104,14 +112,77 @@ def check_upgrade(old_url: str, version: str) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS[-2:-1])
-def test_a_command_that_upgrades_a_database_says_so_once(version: str, old_url: str) -> None:
-    result = run_cli("user", "list", "--database", old_url)
-    assert result.returncode == 0
-    assert f"from schema {version} to {SCHEMA_VERSION}." in " ".join(result.stderr.split())
-    assert run_cli("user", "list", "--database", old_url).stderr == ""
+@pytest.mark.parametrize(
+    "command", [("serve", "--port", "0"), ("user", "list"), ("import", "x.csv"), ("vocabulary", "list"), ("check",)]
+)
+def test_a_command_other_than_migrate_leaves_an_old_database_as_it_is_and_says_what_to_do(
+    version: str, old_url: str, command: tuple[str, ...]
+) -> None:
+    result = run_cli(*command, "--database", old_url)
+    assert result.returncode == 1
+    assert f"its schema is {version}): `lexarium migrate` backs it up and upgrades it." in unwrap(result.stderr)
+    assert read_version(old_url) == version
 
 
 @pytest.mark.parametrize("version", VERSIONS[-2:-1])
-def test_a_server_that_upgrades_a_database_logs_it(version: str, old_url: str) -> None:
-    with Server(old_url) as server:
-        assert server.log.count(f"is upgraded from schema {version} to {SCHEMA_VERSION}.") == 1
+def test_migrate_backs_an_old_database_up_before_it_upgrades_it(
+    version: str, old_url: str, tmp_path: Path, blank_url: DatabaseUrlFactory
+) -> None:
+    file = tmp_path / "kept.db"
+    result = run_cli("migrate", "--backup", file, "--database", old_url)
+    assert result.returncode == 0, result.stderr
+    assert f"{file} (" in result.stdout
+    assert "To go back: stop the servers, " in result.stdout
+    assert f"is upgraded from schema {version} to {SCHEMA_VERSION}." in result.stdout
+    assert (read_version(old_url), read_version(f"sqlite:///{file}")) == (SCHEMA_VERSION, version)
+    with closing(sqlite3.connect(file)) as copy, closing(sqlite3.connect(":memory:")) as expected:
+        expected.executescript((UPGRADES_FOLDER / f"{version}.sql").read_text())
+        assert read_tables(copy) == read_tables(expected)
+    again = run_cli("migrate", "--database", old_url)
+    assert (again.returncode, "has schema" in again.stdout) == (0, True)
+    restored = blank_url("sqlite")
+    assert run_cli("restore", file, "--database", restored).returncode == 0
+    assert read_version(restored) == SCHEMA_VERSION
+
+
+@pytest.mark.parametrize("version", VERSIONS[-2:-1])
+def test_migrate_changes_nothing_where_the_backup_cannot_be_made(version: str, old_url: str, tmp_path: Path) -> None:
+    file = tmp_path / "kept.db"
+    file.touch()
+    result = run_cli("migrate", "--backup", file, "--database", old_url)
+    assert (result.returncode, read_version(old_url)) == (1, version)
+    assert f"{file} is there already." in unwrap(result.stderr)
+    result = run_cli("migrate", "--backup", tmp_path / "missing" / "kept.db", "--database", old_url)
+    assert (result.returncode, read_version(old_url)) == (1, version)
+
+
+@pytest.mark.parametrize("version", VERSIONS[-2:-1])
+def test_migrate_needs_room_for_the_backup(version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    database = Database(create_old_database(version, tmp_path / "old.db"))
+    monkeypatch.setattr("shutil.disk_usage", lambda _: DiskUsage(1, 1, 0))
+    with pytest.raises(DiskFull, match=r"no room for the backup .*old\.db\.before-0013: .* Nothing was changed"):
+        upgrade_schema(database, lambda connection: create_upgrade_backup(database, connection))
+    database.close()
+    assert read_version(f"sqlite:///{tmp_path}/old.db") == version
+    assert not list(tmp_path.glob("*before*"))
+
+
+def unwrap(text: str) -> str:
+    return " ".join(text.split())
+
+
+def read_version(url: str) -> str:
+    with open_sqlalchemy(url) as connection:
+        version = read_schema_version(connection)
+    assert version is not None
+    return version
+
+
+def read_tables(database: sqlite3.Connection) -> dict[str, list[Any]]:
+    """Return the rows of all tables, as sets of columns and values."""
+    database.row_factory = sqlite3.Row
+    names = [row["name"] for row in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+    return {
+        name: sorted(repr(sorted(dict(row).items())) for row in database.execute(f'SELECT * FROM "{name}"'))
+        for name in names
+    }

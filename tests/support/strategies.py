@@ -11,7 +11,10 @@ from lexarium.domain.vocabulary import Vocabulary
 from tests.support.records import make_record
 
 VOCABULARY = Vocabulary(
-    "A “title”\nof [things]", "https://example.org/by/4.0", "Who, of {where} !", "en", "https://example.org/"
+    title="A “title”\nof [things]",
+    licence="https://example.org/by/4.0",
+    publisher="Who, of {where} !",
+    base="https://example.org/",
 )
 
 _SNIPPETS = st.sampled_from(

@@ -7,12 +7,14 @@ import subprocess
 import sys
 
 
-def run_in_terminal(*arguments: object) -> str:
-    """Run a command in a terminal of 80 columns; return its output. The command must succeed."""
+def run_in_terminal(*arguments: object, answer: str = "") -> str:
+    """Run a command in a terminal of 80 columns, and type an answer; return its output. The command must succeed."""
     main, side = pty.openpty()
     command = [sys.executable, "-m", "lexarium", *map(str, arguments)]
-    process = subprocess.Popen(command, stderr=side, stdout=side, env={**os.environ, "TERM": "xterm-256color"})
+    environment = {**os.environ, "TERM": "xterm-256color"}
+    process = subprocess.Popen(command, stdin=side if answer else None, stderr=side, stdout=side, env=environment)
     os.close(side)
+    os.write(main, answer.encode())
     output = b""
     while select.select([main], [], [], 30)[0]:
         try:

@@ -12,7 +12,6 @@ import pytest
 
 from lexarium.domain.account import Account, Role
 from lexarium.domain.errors import Conflict, DatabaseUnavailable, NotFound, PermissionDenied, StoreError
-from lexarium.domain.vocabulary import Vocabulary
 from lexarium.services.access.permissions import Caller
 from lexarium.services.transfer.import_report import ImportReport
 from lexarium.services.transfer.imports import import_files
@@ -34,7 +33,7 @@ def build_caller(name: str, role: Role = Role.CURATOR) -> Caller:
 @pytest.fixture
 def uploads(database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> UploadManager:
     monkeypatch.setattr("lexarium.services.transfer.uploads.gettempdir", lambda: str(tmp_path))
-    return UploadManager(database, Vocabulary())
+    return UploadManager(database)
 
 
 def test_an_upload_is_found_by_its_sender_and_ticket_alone(uploads: UploadManager) -> None:

@@ -15,19 +15,27 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from lexarium.cli.support.options import CollectionsOption, DatabaseOption, open_database
+from lexarium.cli.support.options import (
+    DatabaseOption,
+    LocalCollectionsOption,
+    VocabulariesOption,
+    open_database,
+    open_scope,
+)
 from lexarium.cli.support.output import OutputOption, write_output
 from lexarium.cli.support.terminal import err, out, progress_bar
 from lexarium.domain.errors import FieldProblem, InvalidInput
+from lexarium.domain.identifiers import get_local_id
 from lexarium.domain.progress import ProgressCallback
 from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.formats.tables.cells import format_csv
 from lexarium.search.annotator import Annotator, DictionaryTerm, Mention
 from lexarium.services.search.annotator_cache import AnnotatorCache
 from lexarium.services.serializers import iter_annotations
+from lexarium.services.vocabularies.access import resolve_collections
 
 _CHUNK_BYTES = 1 << 16
-_COLUMNS = ("document", "id", "name", "collection", "count")
+_COLUMNS = ("document", "id", "name", "collection", "count", "vocabulary")
 
 # Name of a document, and its mentions in batches as they are found.
 AnnotatedDocument = tuple[str, Iterator[list[Mention]]]
@@ -40,18 +48,22 @@ def run(
     ] = False,
     csv_output: Annotated[bool, typer.Option("--csv", help="Print CSV also on a terminal.")] = False,
     output: OutputOption = None,
-    collection: CollectionsOption = None,
+    collection: LocalCollectionsOption = None,
+    vocabulary: VocabulariesOption = None,
     database: DatabaseOption = None,
 ) -> None:
     """Count the terms that texts mention by name or alias: CSV, a row a document and term.
 
-    Terms are concepts, tasks and disorders, unless a collection is named. On a terminal a table is printed.
+    Terms are those of all collections that are not auxiliary, such as concepts, tasks and disorders, unless one is
+    named. On a terminal a table is printed.
     """
     _require_readable(files)
-    annotator = AnnotatorCache(open_database(database, must_exist=True)).get_current().result()
+    store = open_database(database, must_exist=True)
+    scope = open_scope(store, vocabulary)
+    collections = resolve_collections(scope, collection or ()) or scope.searched_collections
+    annotator = AnnotatorCache(store).get_current().result()
     # A bar on the terminal that shows the output would get between its lines.
     bar = progress_bar() if output is not None or not out.is_terminal else nullcontext(lambda step, done, total: None)
-    collections = [selected.name for selected in collection or ()] or COLLECTIONS.searched
     documents = _iter_documents(annotator, files, collections, bar)
     if json_output:
         write_output(output, _iter_json_lines(documents))
@@ -126,7 +138,11 @@ def _count_terms(mentions: Iterator[list[Mention]]) -> list[tuple[DictionaryTerm
 def _iter_csv(documents: Iterator[AnnotatedDocument]) -> Iterator[bytes]:
     yield format_csv([_COLUMNS]).encode()
     for name, mentions in documents:
-        rows = ([name, term.id, term.name, term.collection, count] for term, count in _count_terms(mentions))
+        rows = (
+            [name, get_local_id(term.id), term.name, COLLECTIONS[term.collection].local_name, count, vocabulary]
+            for term, count in _count_terms(mentions)
+            for vocabulary in (COLLECTIONS[term.collection].vocabulary,)
+        )
         yield format_csv(rows).encode(errors="surrogateescape")
 
 
@@ -144,9 +160,10 @@ def _iter_json_lines(documents: Iterator[AnnotatedDocument]) -> Iterator[bytes]:
 
 def _print_tables(documents: Iterator[AnnotatedDocument]) -> None:
     for name, mentions in documents:
-        table = Table("count", "term", "collection", "id", box=None, pad_edge=False)
+        table = Table("count", "term", "vocabulary", "collection", "id", box=None, pad_edge=False)
         table.columns[0].justify = "right"
         for term, count in _count_terms(mentions):
-            table.add_row(f"{count:,}", Text(term.name), term.collection, term.id)
+            owner = COLLECTIONS[term.collection]
+            table.add_row(f"{count:,}", Text(term.name), owner.vocabulary, owner.local_name, get_local_id(term.id))
         out.print(Text(name, "bold"))
         out.print(table if table.row_count else "No terms were found.")

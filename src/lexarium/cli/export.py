@@ -5,14 +5,22 @@ from typing import Annotated
 
 import typer
 
-from lexarium.cli.support.options import CollectionOption, DatabaseOption, choice_option, open_database, relax_gc
+from lexarium.cli.support.options import (
+    CollectionOption,
+    DatabaseOption,
+    apply_metadata_settings,
+    choice_option,
+    open_database,
+    relax_gc,
+)
 from lexarium.cli.support.output import OutputOption, write_output
 from lexarium.cli.support.terminal import progress_bar
 from lexarium.compression import get_compressor, strip_compression_suffix
 from lexarium.domain.errors import LexariumError
-from lexarium.domain.schema.collections import COLLECTIONS
+from lexarium.domain.vocabulary import get_default_vocabulary
 from lexarium.formats.registry import FORMATS, Format
 from lexarium.services.transfer.export import export_records
+from lexarium.services.vocabularies.head_records import get_vocabulary
 from lexarium.settings import Settings
 
 _DEFAULT_FORMAT = FORMATS["v-alpha"]
@@ -22,6 +30,9 @@ _FORMAT_HELP = f"One of {_NAMES}; else as FILE ends, else {_DEFAULT_FORMAT.name}
 
 def run(
     format: Annotated[Format | None, choice_option("--format", FORMATS, _NAMES, "FORMAT", _FORMAT_HELP)] = None,
+    vocabulary: Annotated[
+        str | None, typer.Option("--vocabulary", metavar="SLUG", help="Vocabulary to export, else the default one.")
+    ] = None,
     collection: CollectionOption = None,
     output: OutputOption = None,
     release: Annotated[str | None, typer.Option(metavar="NAME", help="The catalogue as it was at a release.")] = None,
@@ -30,21 +41,22 @@ def run(
     ] = None,
     database: DatabaseOption = None,
 ) -> None:
-    """Export the catalogue: every collection, unless one is named.
+    """Export a vocabulary: every collection, unless one is named.
 
     A FILE that ends in .gz, .bz2, .xz or .zst is compressed.
     """
     if release is not None and as_of is not None:
         raise LexariumError("Give --release or --as-of, not both.")
-    collections = [collection] if collection else list(COLLECTIONS.values())
     file_format = format or _detect_format(output)
-    vocabulary = Settings.from_environment().vocabulary
     store = open_database(database, must_exist=True)
+    apply_metadata_settings(store, Settings.from_environment(database=database))
+    chosen = get_default_vocabulary() if vocabulary is None else get_vocabulary(vocabulary)
+    collections = chosen.collections if collection is None else [chosen.get_collection(collection.local_name)]
     relax_gc()
     with progress_bar() as bar:
         progress = None if output is None else bar
         chunks = export_records(
-            store, vocabulary, file_format, collections, release=release, as_of=as_of, progress=progress
+            store, chosen, file_format, collections, release=release, as_of=as_of, progress=progress
         )
         write_output(output, chunks)
 

@@ -20,14 +20,16 @@ from lexarium.cli.support.options import (
 )
 from lexarium.cli.support.terminal import err, out, print_list, progress_bar
 from lexarium.domain.errors import ImportRejected, LexariumError
+from lexarium.domain.identifiers import MAIN_VOCABULARY
 from lexarium.domain.import_merge import ConflictPreference
 from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.domain.text.numbers import format_count
+from lexarium.domain.vocabulary import VOCABULARIES, get_default_vocabulary
 from lexarium.formats.column_mapping import parse_mapping_options
 from lexarium.formats.registry import FORMATS, Format
 from lexarium.services.transfer.import_report import ImportConflict, ImportReport, serialize_problems, serialize_report
 from lexarium.services.transfer.imports import import_files
-from lexarium.settings import Settings
+from lexarium.services.transfer.resource_import import import_resource_files
 
 _NAMES = ", ".join(FORMATS)
 
@@ -35,6 +37,10 @@ _NAMES = ", ".join(FORMATS)
 def run(
     files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Files, in any order; compressed ones too.")],
     format: Annotated[Format | None, choice_option("--format", FORMATS, _NAMES, "NAME", f"One of {_NAMES}.")] = None,
+    vocabulary: Annotated[
+        str | None,
+        typer.Option("--vocabulary", metavar="SLUG", help="Vocabulary to import into; created if it is not there."),
+    ] = None,
     collection: CollectionOption = None,
     map: Annotated[
         list[str] | None,
@@ -59,21 +65,32 @@ def run(
     """
     preference = parse_preference(theirs, ours)
     column_mapping = parse_mapping_options(map or [])
-    vocabulary = Settings.from_environment(database=database).vocabulary
     store = open_database(database)
     relax_gc()
     with print_rejection(json_output), progress_bar() as progress:
-        report = import_files(
-            store,
-            files,
-            vocabulary=vocabulary,
-            format=format,
-            collection=collection,
-            column_mapping=column_mapping,
-            prefer=preference,
-            dry_run=dry_run,
-            progress=progress,
-        )
+        target = None if vocabulary is None else VOCABULARIES.get(vocabulary)
+        if vocabulary in (None, MAIN_VOCABULARY) or (target and format and not format.resource_module):
+            report = import_files(
+                store,
+                files,
+                vocabulary=target or get_default_vocabulary(),
+                format=format,
+                collection=collection,
+                column_mapping=column_mapping,
+                prefer=preference,
+                dry_run=dry_run,
+                progress=progress,
+            )
+        else:
+            report = import_resource_files(
+                store,
+                files,
+                vocabulary=vocabulary,
+                format=format,
+                prefer=preference,
+                dry_run=dry_run,
+                progress=progress,
+            )
     if json_output:
         print(json.dumps(serialize_report(report)))
     else:
@@ -115,7 +132,9 @@ def print_report(report: ImportReport) -> None:
     table = Table("collection", "created", "updated", "retired", "unchanged", box=None, pad_edge=False)
     for column in table.columns[1:]:
         column.justify = "right"
-    for name in COLLECTIONS:
+    if report.created_vocabulary:
+        out.print(f"The vocabulary {report.created_vocabulary} is created.")
+    for name in dict.fromkeys((*COLLECTIONS, *report.created, *report.updated, *report.retired, *report.unchanged)):
         counts = [n[name] for n in (report.created, report.updated, report.retired, report.unchanged)]
         if any(counts):
             table.add_row(name, *(f"{count:,}" for count in counts))

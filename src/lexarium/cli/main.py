@@ -18,7 +18,7 @@ from lexarium.domain.errors import LexariumError
 
 _NAMES = (
     *("serve", "import", "export", "mirror", "search", "show", "annotate", "user", "token"),
-    *("schema", "migrate", "check", "copy", "backup", "restore", "reindex"),
+    *("vocabulary", "schema", "migrate", "check", "copy", "backup", "restore", "reindex"),
 )
 # Modules by command, in the order of the help; `import` is a keyword.
 COMMANDS = {name: f"lexarium.cli.{'import_command' if name == 'import' else name}" for name in _NAMES}

@@ -7,26 +7,30 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from lexarium.cli.support.options import JsonOption
+from lexarium.cli.support.options import DatabaseOption, JsonOption, open_database
+from lexarium.cli.support.schema_files import read_schema_file
 from lexarium.cli.support.terminal import err, out, print_list, print_table
-from lexarium.domain.errors import InvalidSchema, LexariumError, LineProblem, NotFound
+from lexarium.domain.errors import InvalidSchema, LineProblem, NotFound
+from lexarium.domain.identifiers import SYSTEM_USER_ID
 from lexarium.domain.schema.json_schema import to_json_schema
 from lexarium.domain.schema.linkml import (
     BUILTIN_NAMES,
-    MAX_SCHEMA_BYTES,
     load_builtin_schema,
     load_schema,
     read_builtin_source,
 )
 from lexarium.domain.schema.model import Schema
 from lexarium.domain.text.numbers import format_count
+from lexarium.domain.vocabulary import VOCABULARIES, Vocabulary, resolve_schema
+from lexarium.services.vocabularies import head_records
+from lexarium.services.vocabularies.conformance import check_conformance
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
 
 
 @app.callback()
 def schema() -> None:
-    """Check and show the schemas of vocabularies, which are written in LinkML."""
+    """Check, show and apply the schemas of vocabularies, which are written in LinkML."""
 
 
 @app.command()
@@ -35,16 +39,7 @@ def check(
     json_output: JsonOption = False,
 ) -> None:
     """Check a schema, and list every problem with its line. Exit code 1 where there is one."""
-    try:
-        loaded = load_schema(_read_text(file))
-    except InvalidSchema as error:
-        if json_output:
-            print(json.dumps(_describe_check(file, error.lines, error.warnings)))
-        else:
-            _print_warnings(error.warnings)
-            err.print(f"{format_count(len(error.lines), 'problem')} in {file}:", style="bold red")
-            _print_lines(error.lines, "red")
-        raise typer.Exit(1) from None
+    loaded = _load_or_exit(file, json_output)
     if json_output:
         print(json.dumps(_describe_check(file, (), loaded.warnings, list(loaded.collections))))
         return
@@ -55,37 +50,70 @@ def check(
 @app.command()
 def show(
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help=f"One of {', '.join(BUILTIN_NAMES)}; without it, list them.")
+        str | None,
+        typer.Argument(
+            metavar="[NAME]", help=f"A vocabulary, or one of {', '.join(BUILTIN_NAMES)}; without it, list these."
+        ),
     ] = None,
     json_output: Annotated[
         bool, typer.Option("--json", help="Print JSON Schema, for scripts; without NAME, the list as JSON.")
     ] = False,
+    database: DatabaseOption = None,
 ) -> None:
-    """Show a built-in schema as LinkML, or list them."""
+    """Show the schema of a vocabulary, or a built-in one, as LinkML; or list the built-in ones."""
     if name is None:
         _list_builtin(json_output)
-    elif name not in BUILTIN_NAMES:
-        raise NotFound(f"There is no built-in schema {name!r}. There are {', '.join(BUILTIN_NAMES)}.")
-    elif json_output:
-        print(json.dumps(to_json_schema(load_builtin_schema(name)), indent=2, ensure_ascii=False))
+        return
+    source = name if name in BUILTIN_NAMES else _find_vocabulary(name, database).schema_source
+    if json_output:
+        print(json.dumps(to_json_schema(resolve_schema(source)), indent=2, ensure_ascii=False))
     else:
-        print(read_builtin_source(name), end="")
+        print(read_builtin_source(source) if source in BUILTIN_NAMES else source, end="")
 
 
-def _read_text(path: Path) -> str:
-    """Return the text of a file, no more of it than a schema may have."""
+@app.command()
+def apply(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A LinkML schema in YAML.")],
+    vocabulary: Annotated[str, typer.Option(metavar="SLUG", help="The vocabulary that gets it.")],
+    database: DatabaseOption = None,
+) -> None:
+    """Give a vocabulary a schema, and list the records that do not conform to it. A wrong schema changes nothing."""
+    loaded = _load_or_exit(file)
+    _print_warnings(loaded.warnings)
+    store = open_database(database)
+    values = {"schema": loaded.source}
+    store.run_write(lambda txn: head_records.update_vocabulary(txn, SYSTEM_USER_ID, vocabulary, values))
+    with store.read() as snapshot:
+        report = check_conformance(snapshot, head_records.get_vocabulary(vocabulary), list(VOCABULARIES))
+    findings = report.groups["invalid_value"]
+    if findings.total:
+        verb = "does" if findings.total == 1 else "do"
+        err.print(f"{format_count(findings.total, 'value')} of {vocabulary} {verb} not conform to it:", style="yellow")
+        print_list([f"{finding.id}: {finding.detail}" for finding in findings.examples], "yellow", findings.total)
+    out.print(f"{vocabulary} has the schema {loaded.name} now, with {_summarize_collections(loaded)}.")
+
+
+def _find_vocabulary(name: str, database: str | None) -> Vocabulary:
+    known = f"There is no built-in schema {name!r}. There are {', '.join(BUILTIN_NAMES)}."
     try:
-        with path.open("rb") as file:
-            content = file.read(MAX_SCHEMA_BYTES + 1)
-    except OSError as error:
-        raise LexariumError(f"Cannot read {path}: {error.strerror or error}.") from None
+        open_database(database, must_exist=True)
+        return head_records.get_vocabulary(name)
+    except NotFound:
+        raise NotFound(f"{known} Nor is there such a vocabulary: `lexarium vocabulary list` shows them.") from None
+
+
+def _load_or_exit(file: Path, json_output: bool = False) -> Schema:
+    """Return the schema in a file; print every problem, and exit with 1, where there is one."""
     try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        if len(content) > MAX_SCHEMA_BYTES:  # It may be cut within a character.
-            return content.decode("utf-8-sig", errors="replace")
-        line = content.count(b"\n", 0, error.start) + 1
-        raise InvalidSchema([LineProblem(line, "This is not UTF-8 text.")]) from None
+        return load_schema(read_schema_file(file))
+    except InvalidSchema as error:
+        if json_output:
+            print(json.dumps(_describe_check(file, error.lines, error.warnings)))
+        else:
+            _print_warnings(error.warnings)
+            err.print(f"{format_count(len(error.lines), 'problem')} in {file}:", style="bold red")
+            _print_lines(error.lines, "red")
+        raise typer.Exit(1) from None
 
 
 def _describe_check(

@@ -7,18 +7,34 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from lexarium.cli.support.options import CollectionsOption, DatabaseOption, JsonOption, open_database
+from lexarium.cli.support.options import (
+    DatabaseOption,
+    JsonOption,
+    LocalCollectionsOption,
+    VocabulariesOption,
+    open_database,
+    open_scope,
+)
 from lexarium.cli.support.terminal import err, out, print_table
+from lexarium.domain.identifiers import get_local_id
+from lexarium.domain.languages import canonicalize_tag
 from lexarium.domain.record import RecordState
+from lexarium.domain.schema.collections import COLLECTIONS
+from lexarium.domain.vocabulary import VOCABULARIES
 from lexarium.services.search.indexer import Indexer
 from lexarium.services.search.record_search import RecordHit, RecordSearch, SearchQuery
 from lexarium.services.serializers import serialize_search_result
+from lexarium.services.vocabularies.access import resolve_collections
 from lexarium.settings import Settings
 
 
 def run(
     query: Annotated[list[str], typer.Argument(metavar="QUERY", help='Words, "phrases", an identifier or a CURIE.')],
-    collection: CollectionsOption = None,
+    collection: LocalCollectionsOption = None,
+    vocabulary: VocabulariesOption = None,
+    lang: Annotated[
+        str, typer.Option(metavar="TAG", help="Show names in this language, and first what matches in it.")
+    ] = "",
     state: Annotated[
         list[RecordState] | None,
         typer.Option(help="Only in this state; may be given several times. [default: published]"),
@@ -31,26 +47,36 @@ def run(
     store = open_database(database, must_exist=True)
     indexer = Indexer(store, Settings.from_environment().index)
     indexer.catch_up()
-    collections, states = tuple(item.name for item in collection or ()), tuple(state or (RecordState.PUBLISHED,))
-    search_query = SearchQuery(" ".join(query), collections, states=states, limit=limit)
+    scope = open_scope(store, vocabulary)
+    search_query = SearchQuery(
+        " ".join(query),
+        resolve_collections(scope, collection or ()),
+        states=tuple(state or (RecordState.PUBLISHED,)),
+        limit=limit,
+        scope=scope,
+        languages=(canonicalize_tag(lang),) if lang else (),
+    )
     result = RecordSearch(store, indexer).search(search_query)
     indexer.stop()
     if json_output:
         print(orjson.dumps(serialize_search_result(result)).decode())
         return
     if result.hits:
-        print_table(_build_table(result.hits))
+        print_table(_build_table(result.hits, show_vocabulary=len(VOCABULARIES) > 1))
     if result.did_you_mean:
         err.print(f"Did you mean {result.did_you_mean!r}?")
     err.print(f"{result.total:,} found.")
 
 
-def _build_table(hits: list[RecordHit]) -> Table:
-    table = Table("id", "name", "collection", box=None, pad_edge=False)
+def _build_table(hits: list[RecordHit], *, show_vocabulary: bool) -> Table:
+    columns = ("id", "name", "vocabulary", "collection") if show_vocabulary else ("id", "name", "collection")
+    table = Table(*columns, box=None, pad_edge=False)
     # One line per hit on a terminal; elsewhere nothing is cut off.
     table.add_column("matched", no_wrap=True, overflow="ellipsis" if out.is_terminal else "fold")
     for hit in hits:
-        table.add_row(hit.id, _format_name(hit), hit.collection, _format_match(hit))
+        vocabulary = [hit.vocabulary] if show_vocabulary else []
+        collection = COLLECTIONS[hit.collection].local_name
+        table.add_row(hit.local_id, _format_name(hit), *vocabulary, collection, _format_match(hit))
     return table
 
 
@@ -60,7 +86,8 @@ def _format_name(hit: RecordHit) -> Text:
         name.stylize("underline", span.start, span.end)
     if hit.state == RecordState.PUBLISHED:
         return name
-    return name.append(f" ({hit.state}{f', see {hit.replaced_by}' if hit.replaced_by else ''})", "not bold yellow")
+    replacement = f", see {get_local_id(hit.replaced_by)}" if hit.replaced_by else ""
+    return name.append(f" ({hit.state}{replacement})", "not bold yellow")
 
 
 def _format_match(hit: RecordHit) -> Text:

@@ -21,6 +21,7 @@ from lexarium.cli.support.options import HELP, DatabaseOption
 from lexarium.cli.support.terminal import err
 from lexarium.domain.errors import LexariumError
 from lexarium.services.transfer.sample import load_sample
+from lexarium.services.vocabularies.metadata_settings import carry_settings_over
 from lexarium.settings import METRICS_DIR_VARIABLE, NODE_STATE_VARIABLE, Settings
 from lexarium.store.database import Database
 from lexarium.store.upgrade import open_database
@@ -70,6 +71,8 @@ def _serve(settings: Settings, *, sample: bool) -> None:
     if sample:
         loaded = load_sample(store)
         logger.info("The sample catalogue is loaded." if loaded else "The catalogue has records; no sample was loaded.")
+    if message := carry_settings_over(store, settings):
+        logger.warning(message)
     store.close()
     os.environ.update(settings.to_environment())
     with ExitStack() as exit_stack:

@@ -8,56 +8,67 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from lexarium.cli.support.options import DatabaseOption, JsonOption, open_database
+from lexarium.cli.support.options import DatabaseOption, JsonOption, VocabulariesOption, open_database, open_scope
 from lexarium.cli.support.terminal import print_table
 from lexarium.domain.errors import NotFound
-from lexarium.domain.schema.collections import COLLECTIONS
-from lexarium.domain.timestamps import format_timestamp
-from lexarium.services.records.valpha_queries import open_valpha_reader
+from lexarium.domain.identifiers import get_local_id
+from lexarium.domain.schema.collections import RELATION_TYPES
+from lexarium.services.records.lookup import get_record
 from lexarium.services.search.properties import Entity, load_entities
-
-_TIMESTAMP_FIELDS = ("creation_time", "last_updated")
+from lexarium.services.serializers import serialize_record
+from lexarium.services.vocabularies.access import find_record_id
 
 
 def run(
-    id: Annotated[str, typer.Argument(metavar="ID", help="The identifier of a record, of any collection.")],
+    id: Annotated[str, typer.Argument(metavar="ID", help="The id, IRI or alternative id of a record.")],
+    vocabulary: VocabulariesOption = None,
     json_output: JsonOption = False,
     database: DatabaseOption = None,
 ) -> None:
-    """Show one record with its relations."""
+    """Show one record of any vocabulary with its relations."""
     store = open_database(database, must_exist=True)
-    with open_valpha_reader(store) as reader:
+    scope = open_scope(store, vocabulary)
+    with store.read() as snapshot:
         try:
-            record_row = reader.get_row(id)
+            record_id = find_record_id(snapshot, id, scope)
         except NotFound as error:
             raise NotFound(f"{error} `lexarium search` finds records by name.") from None
-        body = reader.render(COLLECTIONS[record_row.collection], record_row)
+        entity = load_entities(snapshot, [record_id], with_related=True)[record_id]
+        content = serialize_record(get_record(snapshot, record_id).change, entity.record)
     if json_output:
-        print(body.decode())
+        print(orjson.dumps(content).decode())
         return
-    with store.read() as snapshot:
-        entity = load_entities(snapshot, [id], with_related=False)[id]
     table = Table("field", "value", show_header=False, box=None, pad_edge=False)
-    for name, value in _iter_rows(entity, orjson.loads(body)):
+    for name, value in _iter_rows(entity, content):
         table.add_row(Text(name, "bold"), Text(value))
     print_table(table)
 
 
-def _iter_rows(entity: Entity, fields: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield labels and values for people: names and dates instead of numbers."""
+def _iter_rows(entity: Entity, content: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield labels and values for people: names of related records, and what is not empty."""
     record = entity.record
-    yield "collection", ", ".join(item.name for item in (record.collection, *record.further_collections))
-    yield "state", f"{record.state}, see {record.replaced_by}" if record.replaced_by else record.state
-    for name, value in fields.items():
-        if name == "id_concept_class" and value:
-            yield "class", f"{entity.class_name} ({value})" if entity.class_name else str(value)
-        elif name in _TIMESTAMP_FIELDS and isinstance(value, int):
-            yield name, format_timestamp(value)
-        elif name != "type":
+    yield "vocabulary", record.collection.vocabulary
+    yield "collection", ", ".join(item.local_name for item in (record.collection, *record.further_collections))
+    yield "state", f"{record.state}, see {get_local_id(record.replaced_by)}" if record.replaced_by else record.state
+    if entity.class_name:
+        yield "class", entity.class_name
+    for name, value in content.items():
+        if name not in ("vocabulary", "collection", "state", "replaced_by", "relations") and value not in ("", [], {}):
             yield name, _format_value(value)
+    lines = []
+    for related in entity.related:
+        relation_type = RELATION_TYPES[related.type_name]
+        label = relation_type.label if related.side == "source" else relation_type.inverse_label
+        lines.append(f"{label}  {get_local_id(related.id)}  {related.name or ''}".rstrip())
+    if lines:
+        yield "relations", "\n".join(lines)
 
 
 def _format_value(value: Any) -> str:
+    if isinstance(value, dict):
+        return "\n".join(f"{name}  {_format_value(item)}" for name, item in value.items())
     if isinstance(value, list):
-        return "\n".join("  ".join(str(part) for part in entry.values()) for entry in value)
+        return "\n".join(
+            "  ".join(map(_format_value, item.values())) if isinstance(item, dict) else str(item) for item in value
+        )
     return str(value)

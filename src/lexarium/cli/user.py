@@ -9,10 +9,11 @@ from rich.table import Table
 from rich.text import Text
 
 from lexarium.cli.support.options import DatabaseOption, JsonOption, open_database
-from lexarium.cli.support.terminal import err, out
+from lexarium.cli.support.terminal import err, out, print_table
 from lexarium.domain.account import Role
 from lexarium.services.access import accounts
 from lexarium.services.access.passwords import set_password
+from lexarium.services.vocabularies.head_records import get_vocabulary
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
 AccountArgument = Annotated[str, typer.Argument(metavar="NAME", help="The account.")]
@@ -40,27 +41,37 @@ def list_command(json_output: JsonOption = False, database: DatabaseOption = Non
     """List every account, by name."""
     listed = accounts.list_accounts(open_database(database, must_exist=True))
     if json_output:
-        print(json.dumps([accounts.serialize_account(account) for account in listed]))
+        entries = [{**accounts.serialize_account(item), "vocabularies": item.vocabulary_roles} for item in listed]
+        print(json.dumps(entries))
         return
-    table = Table("id", "name", "role", box=None, pad_edge=False)
+    table = Table("id", "name", "role", "in vocabularies", box=None, pad_edge=False)
     table.columns[0].no_wrap = True
     for account in listed:
         name, role = ("(erased)", "") if account.is_erased else (account.name, account.role)
-        table.add_row(account.id, Text(name), role)
-    out.print(table)
+        table.add_row(account.id, Text(name), role, ", ".join(map(": ".join, account.vocabulary_roles.items())))
+    print_table(table)
 
 
 @app.command()
 def role(
     name: AccountArgument,
-    role: Annotated[Role, typer.Argument(metavar="ROLE", help="contributor, curator or admin.")],
+    role: Annotated[Role, typer.Argument(metavar="ROLE", help=f"{', '.join(Role)}.")],
+    vocabulary: Annotated[
+        str | None,
+        typer.Option(metavar="SLUG", help="Only in this vocabulary, beside the role in all; none takes it away."),
+    ] = None,
     database: DatabaseOption = None,
 ) -> None:
     """Give an account another role; its tokens may do no more than that, from now on."""
     store = open_database(database)
     account_id = accounts.get_account_by_name(store, name).id
-    store.run_write(lambda transaction: accounts.update_account(transaction, account_id, role))
-    out.print(f"{name} has the role {role} now.")
+    if vocabulary is None:
+        store.run_write(lambda transaction: accounts.update_account(transaction, account_id, role))
+        out.print(f"{name} has the role {role} now.")
+        return
+    slug = get_vocabulary(vocabulary).slug
+    store.run_write(lambda transaction: accounts.set_vocabulary_role(transaction, account_id, slug, role))
+    out.print(f"{name} has {'no role of its own' if role is Role.NONE else f'the role {role}'} in {slug} now.")
 
 
 @app.command()

@@ -384,6 +384,8 @@ class Match(TypedDict):
 
     field: str
     text: str
+    language: str | None
+    """The language of `text`; none of an identifier."""
     kind: str
     """How well it matched."""
 
@@ -393,6 +395,7 @@ class Hit(TypedDict):
 
     id: str
     name: str
+    vocabulary: str
     collection: str
     state: State
     replaced_by: str | None
@@ -410,7 +413,7 @@ class SearchResults(TypedDict):
     hits: list[Hit]
     total: int
     facets: dict[str, dict[str, int]]
-    """How many there are of each collection, class and state."""
+    """How many there are of each vocabulary, collection, class and state."""
     class_names: dict[str, str]
     """The names of the classes among the facets, by id."""
     did_you_mean: str | None
@@ -421,9 +424,12 @@ class Suggestion(TypedDict):
 
     id: str
     name: str
+    vocabulary: str
     collection: str
     text: str
     """The name or other name that begins so."""
+    language: str | None
+    """The language of `text`."""
     highlight: list[Span]
     """The parts of `text` that were typed."""
 
@@ -444,6 +450,7 @@ class Annotation(TypedDict):
     """The text of the mention."""
     id: str
     name: str
+    vocabulary: str
     collection: str
 
 

@@ -12,7 +12,12 @@ _SEPARATOR = "\x1f"
 
 
 def qualify_id(vocabulary: str, local_id: str) -> str:
-    """Return the id of a record that is unique in the database, given its id in its vocabulary."""
+    """Return the id of a record that is unique in the database, given its id in its vocabulary.
+
+    Whatever a client sends as an id, this is never that of a record in another vocabulary.
+    """
+    if _SEPARATOR in local_id:
+        local_id = local_id.replace(_SEPARATOR, "\ufffd")
     return local_id if vocabulary == MAIN_VOCABULARY else f"{vocabulary}{_SEPARATOR}{local_id}"
 
 
@@ -25,6 +30,14 @@ def split_id(record_id: str) -> tuple[str, str]:
 def get_local_id(record_id: str) -> str:
     """Return the id of a record in its vocabulary, as its owner gave it."""
     return record_id.rpartition(_SEPARATOR)[2]
+
+
+def format_record_id(record_id: str) -> str:
+    """Return the id of a record for messages, with its vocabulary unless that is the main one."""
+    vocabulary, local_id = split_id(record_id)
+    if vocabulary == MAIN_VOCABULARY:
+        return local_id
+    return f"{local_id} in {vocabulary}" if vocabulary else f"the vocabulary {local_id}"
 
 
 # Fits into an index of every engine, together with other columns.

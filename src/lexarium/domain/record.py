@@ -33,6 +33,8 @@ ALTERNATIVE_ID = "oboInOwl:hasAlternativeId"
 TYPE = "rdf:type"
 # Predicates of references that are no relations.
 _OTHER_REFERENCES = frozenset({SOURCE, TYPE})
+# Mappings that are written as texts.
+_TEXT_MAPPINGS = frozenset({"oboInOwl:hasDbXref"})
 ALIAS_PREDICATES: dict[AliasScope, str] = {
     "exact": "skos:altLabel",
     "narrow": "oboInOwl:hasNarrowSynonym",
@@ -40,9 +42,16 @@ ALIAS_PREDICATES: dict[AliasScope, str] = {
     "related": "oboInOwl:hasRelatedSynonym",
     "hidden": "skos:hiddenLabel",
 }
-ALIAS_SCOPES: dict[str, AliasScope] = {predicate: scope for scope, predicate in ALIAS_PREDICATES.items()} | {
-    "oboInOwl:hasExactSynonym": "exact"
+# Scopes of all predicates that hold aliases.
+ALIAS_SCOPES: dict[str, AliasScope] = {
+    **{predicate: scope for scope, predicate in ALIAS_PREDICATES.items()},
+    "oboInOwl:hasExactSynonym": "exact",
+    "IAO:0000118": "exact",
+    "skosxl:altLabel": "exact",
+    "skosxl:hiddenLabel": "hidden",
 }
+# Predicates of the text of a label or note that is a node of its own.
+_NODE_TEXTS = ("skosxl:literalForm", "rdf:value")
 
 
 class Relation(NamedTuple):
@@ -187,21 +196,19 @@ class Record:
     @cached_property
     def stored_aliases(self) -> tuple[Alias, ...]:
         """Aliases with statements of their own."""
-        return tuple(
-            self._to_alias(predicate, value)
-            for predicate, value, _ in self.own_statements
-            if predicate in ALIAS_SCOPES and isinstance(value, Text)
-        )
+        return tuple(alias for statement in self.own_statements if (alias := self._to_alias(statement)) is not None)
 
-    def _to_alias(self, predicate: str, value: Text) -> Alias:
-        lang = value.lang or self.collection.language
-        return Alias.model_construct(text=value.text, lang=lang, scope=ALIAS_SCOPES[predicate])
+    def _to_alias(self, statement: Statement) -> Alias | None:
+        scope, text = ALIAS_SCOPES.get(statement.predicate), get_text(statement.value)
+        if scope is None or text is None:
+            return None
+        return Alias.model_construct(text=text.text, lang=text.lang or self.collection.language, scope=scope)
 
     @cached_property
     def aliases(self) -> tuple[Alias, ...]:
         """All aliases. The field `alias` has those in the default language, unless they have their own statements."""
         stored = self.stored_aliases
-        if any(alias.lang == DEFAULT_LANGUAGE for alias in stored):
+        if any(alias.lang == self.collection.language for alias in stored):
             return stored
         return parse_aliases(self.fields.get(self.collection.alias_field or "", "")) + stored
 
@@ -218,8 +225,9 @@ class Record:
         names: dict[str, str] = {}
         for predicate, value, _ in self.own_statements:
             if predicate in self.collection.name_predicates and not self._is_in_default_language(value):
-                assert isinstance(value, Text)
-                names.setdefault(value.lang, value.text)
+                text = get_text(value)
+                if text is not None:
+                    names.setdefault(text.lang, text.text)
         return names
 
     def list_translations(self, field: str) -> list[Statement]:
@@ -254,10 +262,10 @@ class Record:
         for collection in self.further_collections:
             names = collection.relation_names | names
         return frozenset(
-            Relation(self.id, name, value.target if RELATION_TYPES[name].is_mapping else self._qualify(value.target))
-            for predicate, value, _ in self.own_statements
-            if isinstance(value, Reference) and self._is_relation_predicate(predicate)
-            for name in (names.get(predicate, predicate),)
+            Relation(self.id, name, target if RELATION_TYPES[name].is_mapping else self._qualify(target))
+            for statement in self.own_statements
+            if (target := self._find_target(statement)) is not None
+            for name in (names.get(statement.predicate, statement.predicate),)
         )
 
     def _qualify(self, local_id: str) -> str:
@@ -280,15 +288,20 @@ class Record:
                 others.append(statement)
         return tuple(others)
 
+    def _find_target(self, statement: Statement) -> str | None:
+        """Return the target of a relation: a reference, or a cross-reference that is written as a text."""
+        predicate, value, _ = statement
+        is_target = isinstance(value, Reference) or (isinstance(value, Text) and predicate in _TEXT_MAPPINGS)
+        is_other = predicate in self.collection.id_predicates or predicate in _OTHER_REFERENCES
+        if isinstance(value, Node) or not is_target or is_other or _has_class(statement):
+            return None
+        return value[0]
+
     def _is_relation(self, statement: Statement) -> bool:
-        is_reference = isinstance(statement.value, Reference) and self._is_relation_predicate(statement.predicate)
-        return is_reference and not _has_class(statement)
+        return self._find_target(statement) is not None
 
     def _is_mapping(self, predicate: str) -> bool:
         return RELATION_TYPES[self.collection.relation_names.get(predicate, predicate)].is_mapping
-
-    def _is_relation_predicate(self, predicate: str) -> bool:
-        return predicate not in self.collection.id_predicates and predicate not in _OTHER_REFERENCES
 
     @property
     def relation_targets(self) -> dict[str, list[str]]:
@@ -337,7 +350,8 @@ class Record:
         return next(in_default_language, statements[0])
 
     def _is_in_default_language(self, value: Value) -> bool:
-        return not isinstance(value, Text) or value.lang in ("", self.collection.language)
+        text = get_text(value)
+        return text is None or text.lang in ("", self.collection.language)
 
     def drop_fields(self, names: Iterable[str]) -> "Record":
         """Return the record without statements or assigned values of these fields."""
@@ -360,8 +374,8 @@ class Record:
         """Return the record with other aliases. Statements of those that stay are kept. The field `alias` stays."""
         existing: dict[Alias, list[Statement]] = {}
         for statement in self.own_statements:
-            if statement.predicate in ALIAS_SCOPES and isinstance(statement.value, Text):
-                existing.setdefault(self._to_alias(statement.predicate, statement.value), []).append(statement)
+            if (alias := self._to_alias(statement)) is not None:
+                existing.setdefault(alias, []).append(statement)
         statements: list[Statement] = []
         for alias in dict.fromkeys(aliases):
             added = Statement(self._get_alias_predicate(alias.scope), Text(alias.text, alias.lang))
@@ -399,12 +413,15 @@ class Record:
         for collection in self.further_collections:
             predicates = collection.relation_predicates | predicates
 
-        def to_pair(relation: Relation) -> tuple[str, Value]:
-            return predicates.get(relation.relation, relation.relation), Reference(get_local_id(relation.target))
+        def to_pair(relation: Relation) -> tuple[str, str]:
+            return predicates.get(relation.relation, relation.relation), get_local_id(relation.target)
 
         dropped = set(map(to_pair, self.relations - wanted))
-        added = [Statement(*to_pair(relation)) for relation in sorted(wanted - self.relations)]
-        return self._replace(lambda item: self._is_relation(item) and item[:2] in dropped, added)
+        added = [
+            Statement(predicate, Text(target) if predicate in _TEXT_MAPPINGS else Reference(target))
+            for predicate, target in map(to_pair, sorted(wanted - self.relations))
+        ]
+        return self._replace(lambda item: (item.predicate, self._find_target(item)) in dropped, added)
 
     def redirect_references(self, targets: Mapping[str, str]) -> "Record":
         """Return the record with other targets of its references; relations to itself are dropped."""
@@ -545,10 +562,19 @@ def _to_statement(predicate: str, value: str | int, collection: Collection) -> S
     return Statement(predicate, Reference(value) if predicate in collection.id_predicates else Text(value))
 
 
-def _to_field(value: Value, field_type: type) -> Any:
-    """Return the value of a field. Nodes count as nothing, and so does what is no integer where one belongs."""
+def get_text(value: Value) -> Text | None:
+    """Return a text, or that of a label or note that is a node of its own; None for anything else."""
     if isinstance(value, Node):
-        return field_type()
+        texts = (item.value for item in value.statements if item.predicate in _NODE_TEXTS)
+        return next((text for text in texts if isinstance(text, Text)), None)
+    return value if isinstance(value, Text) else None
+
+
+def _to_field(value: Value, field_type: type) -> Any:
+    """Return the value of a field. What is no text or no integer where one belongs counts as nothing."""
+    if isinstance(value, Node):
+        text = get_text(value)
+        return field_type() if text is None or field_type is not str else text.text
     if field_type is str:
         return value[0]
     try:
@@ -614,16 +640,19 @@ def _parse_field_document(collection: Collection, data: dict[str, Any]) -> Recor
 
 
 def parse_labels(collection: str, document: bytes) -> list[str]:
-    """Return the name and aliases in a document of the log, without building the record."""
+    """Return the names and aliases in a document of the log, the shown name first, without building the record."""
     data = orjson.loads(document)
     if "record" in data:
         fields, aliases = data["record"], data.get("aliases")
-        name, alias = fields["name"], fields.get("alias", "")
+        name, alias, further_names = fields["name"], fields.get("alias", ""), list[str]()
         labels = [] if aliases is None else [(item["text"], item["lang"]) for item in aliases]
     else:
         statements, owner = data["statements"], get_collection(collection)
         stated_names = (statements[predicate] for predicate in owner.name_predicates if predicate in statements)
-        name = next((text for values in stated_names for text, _ in _iter_texts(values)), "")
+        names = [item for values in stated_names for item in _iter_texts(values)]
+        in_default_language = (text for text, lang in names if lang in ("", owner.language))
+        name = next(in_default_language, names[0][0] if names else "")
+        further_names = [text for text, _ in names if text != name]
         alias_texts = _iter_texts(statements.get(owner.field_predicates.get(owner.alias_field or "", ""), ""))
         alias = next((text for text, _ in alias_texts), "")
         labels = [
@@ -634,7 +663,7 @@ def parse_labels(collection: str, document: bytes) -> list[str]:
         ]
     if any(lang in ("", DEFAULT_LANGUAGE) for _, lang in labels):
         alias = ""
-    return [name, *split_alias_texts(alias), *(text for text, _ in labels)]
+    return [name, *further_names, *split_alias_texts(alias), *(text for text, _ in labels)]
 
 
 def _iter_texts(values: Any) -> Iterator[tuple[str, str]]:

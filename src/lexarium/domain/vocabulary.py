@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import quote, unquote
 
-from lexarium.domain.errors import FieldProblem, InvalidInput, InvalidSchema
+from lexarium.domain.errors import FieldProblem, InvalidInput, InvalidSchema, NotFound
 from lexarium.domain.identifiers import MAIN_VOCABULARY, get_local_id, is_id_too_long, qualify_id, split_id
 from lexarium.domain.labels import DEFAULT_LANGUAGE
 from lexarium.domain.languages import canonicalize_tag, find_tag_problem
@@ -17,6 +17,7 @@ from lexarium.domain.record import Record, RecordState
 from lexarium.domain.schema.collections import COLLECTIONS, VOCABULARY, Collection, Registry, register_schemas
 from lexarium.domain.schema.linkml import BUILTIN_NAMES, load_builtin_schema, load_schema
 from lexarium.domain.schema.model import Schema
+from lexarium.domain.schema.relation_types import qualify_name
 from lexarium.domain.statement import Statement, Text
 from lexarium.domain.text.characters import find_unstorable_char
 
@@ -25,10 +26,11 @@ DEFAULT_TITLE = "Lexarium"
 DEFAULT_BASE = "http://localhost:8000/"
 _SLUG = re.compile(r"[a-z][a-z0-9-]{0,49}")
 _TRUE = "true"
+TITLE = "dcterms:title"
 
 # Keys of `to_values`, with the predicate of the statements that hold each.
 _PREDICATES = {
-    "title": "dcterms:title",
+    "title": TITLE,
     "description": "dcterms:description",
     "licence": "dcterms:license",
     "publisher": "dcterms:publisher",
@@ -38,6 +40,7 @@ _PREDICATES = {
     "prefixes": "lexarium:prefix",
     "defines": "lexarium:defines",
     "minting": "lexarium:minting",
+    "sources": "lexarium:source",
     "private": "lexarium:private",
     "default": "lexarium:default",
     "valpha": "lexarium:valpha",
@@ -66,6 +69,8 @@ class Vocabulary:
     defines: tuple[str, ...] = ()
     # Rule for new ids; empty for random ones with the prefix of their class.
     minting: str = ""
+    # IRIs of the ontologies or concept schemes that it was imported from; the first is its own.
+    sources: tuple[str, ...] = ()
     # Only accounts with a role in it may read it.
     is_private: bool = False
     is_removed: bool = False
@@ -92,6 +97,14 @@ class Vocabulary:
     def collections(self) -> list[Collection]:
         """Collections, unless it is removed."""
         return [COLLECTIONS[name] for name in COLLECTIONS.list_names(self.slug)]
+
+    def get_collection(self, local_name: str) -> Collection:
+        """Return a collection by its name in the schema; raise NotFound."""
+        collection = COLLECTIONS.get(qualify_name(self.slug, local_name))
+        if collection is None:
+            known = ", ".join(item.local_name for item in self.collections)
+            raise NotFound(f"The vocabulary {self.slug} has no collection {local_name!r}; it has {known}.")
+        return collection
 
     @property
     def minting_rule(self) -> MintingRule | None:
@@ -121,6 +134,7 @@ class Vocabulary:
             "prefixes": dict(self.prefixes),
             "defines": list(self.defines),
             "minting": self.minting,
+            "sources": list(self.sources),
             "private": self.is_private,
             "default": self.is_default,
             "valpha": self.is_valpha,
@@ -151,6 +165,7 @@ def parse_head_record(record: Record) -> Vocabulary:
         prefixes=dict(text.split("=", 1) for text in texts["prefixes"] if "=" in text),
         defines=tuple(texts["defines"]),
         minting=_first(texts["minting"]),
+        sources=tuple(texts["sources"]),
         is_private=texts["private"] == [_TRUE],
         is_removed=record.state != RecordState.PUBLISHED,
         is_default=texts["default"] == [_TRUE],

@@ -9,7 +9,7 @@ from lexarium.domain.change import Action
 from lexarium.domain.errors import LexariumError
 from lexarium.domain.labels import Alias
 from lexarium.domain.record import ProposalOrigin, Record, RecordState, Relation
-from lexarium.domain.schema.collections import MAIN_COLLECTIONS, Collection, Fields
+from lexarium.domain.schema.collections import Collection, Fields
 from lexarium.domain.schema.relation_types import Side
 from lexarium.domain.vocabulary import Vocabulary
 from lexarium.formats.registry import Format
@@ -97,15 +97,17 @@ class ReadOptions:
         """Return the overriding, stated or default collection; raise ParseError if there is none."""
         collection = self.collection or stated or self.default_collection
         if collection is None:
-            hint = f"name it with --collection, or in the file's name, as in {next(iter(MAIN_COLLECTIONS))}.json"
+            first = self.vocabulary.collections[0].local_name
+            hint = f"name it with --collection, or in the file's name, as in {first}.json"
             raise ParseError(f"nothing tells which collection the records belong to: {hint}", line, 1)
         return collection
 
     def parse_collection(self, key: str, stated: object, record: ParsedRecord) -> Collection | None:
         """Return the collection of a record; if the stated one is unknown, add a problem and return None."""
-        collection = MAIN_COLLECTIONS.get(stated) if isinstance(stated, str) else None
+        known = {collection.local_name: collection for collection in self.vocabulary.collections}
+        collection = known.get(stated) if isinstance(stated, str) else None
         if self.collection is None and collection is None and stated is not None:
-            record.problems.append(f"its {key} is {stated!r}, which is none of {', '.join(MAIN_COLLECTIONS)}")
+            record.problems.append(f"its {key} is {stated!r}, which is none of {', '.join(known)}")
             return None
         return self.choose_collection(collection, record.line)
 

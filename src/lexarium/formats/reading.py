@@ -195,8 +195,14 @@ class _LimitedStream(io.RawIOBase):
 
 @contextmanager
 def open_seekable(stream: BinaryIO) -> Iterator[IO[bytes]]:
-    """Copy a stream to a seekable file: in memory, or on disk if it has more than a few megabytes."""
-    with tempfile.SpooledTemporaryFile(_MAX_MEMORY_BYTES) as file:
-        shutil.copyfileobj(stream, file, _COPY_CHUNK_BYTES)
-        file.seek(0)
+    """Copy a stream to a seekable file, which is closed afterwards."""
+    with copy_seekable(stream) as file:
         yield file
+
+
+def copy_seekable(stream: BinaryIO) -> IO[bytes]:
+    """Copy a stream to a seekable file: in memory, or on disk if it has more than a few megabytes."""
+    file = tempfile.SpooledTemporaryFile(_MAX_MEMORY_BYTES)  # noqa: SIM115 (closed by the caller)
+    shutil.copyfileobj(stream, file, _COPY_CHUNK_BYTES)
+    file.seek(0)
+    return file

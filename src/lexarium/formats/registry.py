@@ -7,7 +7,11 @@ bytes. Several formats may share one.
 
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Literal
+from io import BufferedReader
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from lexarium.formats.resources import ResourceDocument
 
 
 @dataclass(frozen=True)
@@ -24,11 +28,19 @@ class Format:
     # changes (None: pause), or rendered v-alpha documents.
     items: Literal["records", "members", "changes", "documents"] = "records"
     can_write: bool = True
+    # The module that reads the resources of a file as statements, if there is one: `open_document(stream)`.
+    resource_module: str = ""
 
     @property
     def codec(self) -> Any:
         """The codec module, imported now."""
         return import_module(f"lexarium.formats.{self.codec_module}")
+
+    def open_document(self, stream: "BufferedReader[Any]") -> "ResourceDocument":
+        """Read a file whose resources are statements; raise ParseError."""
+        module = import_module(f"lexarium.formats.{self.resource_module}")
+        document: ResourceDocument = module.open_document(stream)
+        return document
 
 
 # fmt: off
@@ -43,12 +55,17 @@ FORMATS: dict[str, Format] = {
                "json.jsonl", "changes"),
         Format("csv", "Comma-separated values", "text/csv", (".csv",), "tables.codec"),
         Format("tsv", "Tab-separated values", "text/tab-separated-values", (".tsv", ".tab"), "tables.codec"),
-        Format("skos", "SKOS in Turtle", "text/turtle", (".ttl",), "rdf.codec"),
-        Format("rdfxml", "SKOS in RDF/XML", "application/rdf+xml", (".rdf",), "rdf.codec"),
-        Format("ntriples", "SKOS in N-Triples", "application/n-triples", (".nt",), "rdf.codec"),
-        Format("jsonld", "SKOS in JSON-LD", "application/ld+json", (".jsonld",), "rdf.codec"),
-        Format("obo", "OBO 1.4", "text/obo", (".obo",), "obo.codec"),
+        Format("skos", "SKOS in Turtle", "text/turtle", (".ttl",), "rdf.codec",
+               resource_module="rdf.resources"),
+        Format("rdfxml", "SKOS in RDF/XML", "application/rdf+xml", (".rdf",), "rdf.codec",
+               resource_module="rdf.resources"),
+        Format("ntriples", "SKOS in N-Triples", "application/n-triples", (".nt",), "rdf.codec",
+               resource_module="rdf.resources"),
+        Format("jsonld", "SKOS in JSON-LD", "application/ld+json", (".jsonld",), "rdf.codec",
+               resource_module="rdf.resources"),
+        Format("obo", "OBO 1.4", "text/obo", (".obo",), "obo.codec",
+               resource_module="obo.resources"),
         Format("owl", "OWL in RDF/XML, Turtle or any other RDF", "application/rdf+xml", (".owl",), "rdf.codec",
-               can_write=False),
+               can_write=False, resource_module="rdf.resources"),
     )
 }

@@ -4,24 +4,30 @@ The order of hits depends only on the query, never on the size of the page: a fi
 by how they match; the others follow in the order of their queries.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 from tantivy import DocAddress, Document, Order, Query
 
+from lexarium.domain.identifiers import MAIN_VOCABULARY, get_local_id, qualify_id
+from lexarium.domain.labels import DEFAULT_LANGUAGE
+from lexarium.domain.languages import choose_language
 from lexarium.domain.schema.collections import COLLECTIONS
-from lexarium.search.documents import LABEL_SEPARATOR
-from lexarium.search.index import IndexSnapshot, translated_errors
+from lexarium.search.documents import GROUP_SEPARATOR, Label
+from lexarium.search.index import IndexSnapshot, read_labels, translated_errors
 from lexarium.search.queries import QueryBuilder, SearchFilter, any_of
 from lexarium.search.query_parser import ParsedQuery, max_edits, parse_query
-from lexarium.search.ranking import MatchGrade, MatchSource, Tier, add_best_label, grade_match
+from lexarium.search.ranking import MatchGrade, MatchSource, Tier, add_best_label, grade_identifier, grade_match
 
 # Hits that are ranked by how they match. The queries themselves give most of the order.
 _MAX_RANKED = 30
 # If fewer hits in labels are expected, one query finds all of them.
 _FEW_HITS = 100
 _MAX_FACET_VALUES = 100
+# Collections and classes together.
+_MAX_GROUPS = 10_000
 # In longer queries typing mistakes are not allowed for: a fuzzy word takes milliseconds.
 _MAX_FUZZY_WORDS = 8
 
@@ -32,15 +38,21 @@ class IndexHit(NamedTuple):
     record_id: str
     collection: str
     state: str
-    labels: tuple[str, ...]
+    labels: Sequence[Label]
     grade: MatchGrade
     score: float
 
     @property
     def sort_key(self) -> tuple[float, int, str, str]:
         """Best first; of equal hits the shorter name."""
-        name = self.labels[0]
+        name = self.labels[0].text
         return -self.score, len(name), name.casefold(), self.record_id
+
+    def choose_name(self, languages: Sequence[str]) -> str:
+        """Return the name in the first of these languages that it has one in, else the one that is shown by default."""
+        names = {label.language: label.text for label in reversed(self.labels) if label.is_name}
+        default = self.labels[0]
+        return names[choose_language(names, languages, default.language) or default.language]
 
     def grade_with_label(self, parsed_query: ParsedQuery) -> MatchGrade:
         """Return the grade with the label that matches best."""
@@ -48,7 +60,7 @@ class IndexHit(NamedTuple):
 
 
 class FacetCounts(NamedTuple):
-    """The number of hits, in total and by facet (collection, class, state) and value."""
+    """The number of hits, in total and by facet (vocabulary, collection, class, state) and value."""
 
     total: int
     counts: dict[str, dict[str, int]]
@@ -85,20 +97,34 @@ class QueryExecutor:
     """Run one search in one snapshot of the index."""
 
     def __init__(
-        self, snapshot: IndexSnapshot, text: str, search_filter: SearchFilter, *, search_definitions: bool = True
+        self,
+        snapshot: IndexSnapshot,
+        text: str,
+        search_filter: SearchFilter,
+        *,
+        search_definitions: bool = True,
+        language: str | None = None,
     ) -> None:
+        """Prepare a search. Within a tier, hits whose matching text is in `language` come first."""
         self._searcher = snapshot.searcher
+        self._collection_sizes = snapshot.get_collection_sizes()
         self.parsed_query: ParsedQuery = parse_query(text)
         self._filter = search_filter
-        self._builder = QueryBuilder(snapshot.schema, snapshot.searcher, self.parsed_query, search_filter)
+        self._builder = QueryBuilder(
+            snapshot.schema, snapshot.searcher, self.parsed_query, search_filter, self._collection_sizes
+        )
         self._search_definitions = search_definitions
+        self._language = language
 
     @cached_property
     def ranked_hits(self) -> list[IndexHit]:
         """The first hits, ranked by how their names and aliases match."""
         _, fuzzy_hits = self._fuzzy
         new_hits = [raw_hit for doc_key, raw_hit in fuzzy_hits.items() if doc_key not in self._label_matches]
-        return sorted([*self._label_hits, *map(self._build_hit, new_hits)], key=lambda hit: hit.sort_key)
+        hits = [*self._label_hits, *map(self._build_hit, new_hits)]
+        if self._language is not None:
+            hits = _prefer_language(hits, self._language)
+        return sorted(hits, key=lambda hit: hit.sort_key)
 
     @property
     def did_you_mean(self) -> str | None:
@@ -128,34 +154,32 @@ class QueryExecutor:
             yield hit.record_id if isinstance(hit, IndexHit) else str(self._get_document(hit).get_first("record"))
 
     def count_facets(self) -> FacetCounts:
-        """Count the hits, in total and by collection, class and state."""
+        """Count the hits, in total and by vocabulary, collection, class and state."""
+        fields = {"group": _MAX_GROUPS}
         # A facet with only one possible value is not counted: counting is most of the cost of a search.
-        possible_values = {"collection": self._list_indexed_collections(), "class": (), "state": self._filter.states}
-        aggregations = {
-            name: {"terms": {"field": name, "size": _MAX_FACET_VALUES}}
-            for name, values in possible_values.items()
-            if len(values) != 1
-        }
+        if len(self._filter.states) > 1:
+            fields["state"] = _MAX_FACET_VALUES
         fuzzy_steps, _ = self._fuzzy
         steps = (*self._exact_steps, *self._all_words_steps, *fuzzy_steps, *self._definition_steps)
+        aggregations = {name: {"terms": {"field": name, "size": size}} for name, size in fields.items()}
         with translated_errors:
             aggregated = self._searcher.aggregate(any_of([step.query for step in steps]), aggregations)
-        counts = {
+        buckets = {
             name: {str(bucket["key"]): int(bucket["doc_count"]) for bucket in aggregated[name]["buckets"]}
             for name in aggregations
         }
-        # Every record has one class, which may be empty.
-        total = sum(counts["class"].values()) + int(aggregated["class"]["sum_other_doc_count"])
-        counts |= {name: {values[0]: total} for name, values in possible_values.items() if len(values) == 1}
-        return FacetCounts(total, {name: _drop_empty(counts[name]) for name in possible_values})
-
-    def _list_indexed_collections(self) -> tuple[str, ...]:
-        """Return the searched collections that the index has records of; in a large catalogue mostly one."""
-        best = next(iter(self._label_matches.values()), None)
-        by_identifier = best is not None and best.step.source is MatchSource.ID
-        collections = self._filter.collections or (tuple(COLLECTIONS) if by_identifier else COLLECTIONS.searched)
-        with translated_errors:
-            return tuple(name for name in collections if self._searcher.doc_freq("collection", name))
+        total = sum(buckets["group"].values()) + int(aggregated["group"]["sum_other_doc_count"])
+        counts: dict[str, Counter[str]] = {"vocabulary": Counter(), "collection": Counter(), "class": Counter()}
+        for group, count in buckets["group"].items():
+            collection, _, class_id = group.partition(GROUP_SEPARATOR)
+            vocabulary = collection.rpartition("/")[0] or MAIN_VOCABULARY
+            counts["vocabulary"][vocabulary] += count
+            counts["collection"][collection] += count
+            if class_id:
+                counts["class"][qualify_id(vocabulary, class_id)] += count
+        counts["state"] = Counter(buckets.get("state", {str(self._filter.states[0]): total} if total else {}))
+        facets = {name: dict(counter.most_common(_MAX_FACET_VALUES)) for name, counter in counts.items()}
+        return FacetCounts(total, facets)
 
     @cached_property
     def _hits_above_definitions(self) -> list[IndexHit]:
@@ -283,14 +307,17 @@ class QueryExecutor:
     def _build_hit(self, raw_hit: _RawHit, max_score: float | None = None) -> IndexHit:
         """Build a hit; with `max_score`, an unranked one that scores no more than that."""
         document = self._get_document(raw_hit)
-        labels = tuple(str(document.get_first("labels")).split(LABEL_SEPARATOR))
-        record_id = str(document.get_first("record"))
+        record_id, collection = (str(document.get_first(name)) for name in ("record", "collection"))
+        registered = COLLECTIONS.get(collection)
+        labels = read_labels(document).parse(registered.language if registered else DEFAULT_LANGUAGE)
         source = raw_hit.step.source
-        texts = (record_id,) if source is MatchSource.ID else labels
-        grade = grade_match(self.parsed_query, texts, raw_hit.weight, source)
+        if source is MatchSource.ID:
+            grade = grade_identifier(get_local_id(record_id))
+        else:
+            grade = grade_match(self.parsed_query, labels, raw_hit.weight, source)
         return IndexHit(
             record_id=record_id,
-            collection=str(document.get_first("collection")),
+            collection=collection,
             state=str(document.get_first("state")),
             labels=labels,
             grade=grade,
@@ -302,5 +329,22 @@ class QueryExecutor:
             return self._searcher.doc(raw_hit.address)
 
 
-def _drop_empty(counts: dict[str, int]) -> dict[str, int]:
-    return {str(value): count for value, count in counts.items() if value and count}
+def _prefer_language(hits: list[IndexHit], language: str) -> list[IndexHit]:
+    """Return the hits with scores that put those in a language first within each tier, if there are any."""
+
+    def is_preferred(hit: IndexHit) -> bool:
+        return hit.grade.language is None or matches_language(hit.grade.language, language)
+
+    preferred = [is_preferred(hit) for hit in hits]
+    if all(preferred) or not any(preferred):
+        return hits
+    graded = []
+    for hit, is_first in zip(hits, preferred, strict=True):
+        grade = hit.grade._replace(quality=(hit.grade.quality + is_first) / 2)
+        graded.append(hit._replace(grade=grade, score=grade.score))
+    return graded
+
+
+def matches_language(tag: str, language: str) -> bool:
+    """Return whether a text is in a language, or in a kind of it."""
+    return tag.partition("-")[0].lower() == language.partition("-")[0].lower()

@@ -4,9 +4,10 @@ One process writes at a time; the others read, and see a commit once they reload
 """
 
 import fcntl
+import json
 import os
 import shutil
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
@@ -51,10 +52,19 @@ class IndexLocked(Exception):
 
 
 class IndexPosition(NamedTuple):
-    """The epoch and revision that an index has reached."""
+    """The epoch, the revision and the number of changes to vocabularies that an index has reached."""
 
     epoch: str
     revision: int
+    vocabularies: int = 0
+
+
+class IndexedVocabulary(NamedTuple):
+    """The state of a vocabulary that its documents were built from."""
+
+    # Another value means that its documents must be built anew.
+    version: str
+    collections: tuple[str, ...]
 
 
 class IndexedRecord(NamedTuple):
@@ -63,14 +73,19 @@ class IndexedRecord(NamedTuple):
     version: int
     collection: str
     state: str
-    labels: str
+    labels: documents.StoredLabels
 
     @classmethod
     def from_change(cls, change: Change) -> Self:
         """Return the fields that the document of a changed record should have."""
         record = change.to_record()
-        labels = documents.join_labels(documents.list_labels(record))
-        return cls(change.version, change.collection, record.state, labels)
+        return cls(change.version, change.collection, record.state, documents.store_labels(record))
+
+
+def read_labels(document: Document) -> documents.StoredLabels:
+    """Return the labels of a document."""
+    languages = document.get_first("languages")
+    return documents.StoredLabels(str(document.get_first("labels")), str(languages or ""))
 
 
 class IndexSnapshot(NamedTuple):
@@ -79,6 +94,10 @@ class IndexSnapshot(NamedTuple):
     schema: Schema
     searcher: Searcher
     position: IndexPosition
+    # By slug. The index has no documents of others.
+    vocabularies: Mapping[str, IndexedVocabulary]
+    # Number of documents by collection, deleted ones included; filled on first use.
+    collection_sizes: dict[str, int]
     result_cache: dict[Hashable, Any]
     # Names of concept classes by id; None if there is no such class.
     class_name_cache: dict[str, str | None]
@@ -91,6 +110,15 @@ class IndexSnapshot(NamedTuple):
                 self.result_cache.clear()
             result = self.result_cache[key] = compute()
         return result
+
+    def get_collection_sizes(self) -> dict[str, int]:
+        """Return the approximate number of documents of each collection that has any."""
+        if not self.collection_sizes:
+            names = [name for item in self.vocabularies.values() for name in item.collections]
+            with translated_errors:
+                sizes = {name: self.searcher.doc_freq("collection", name) for name in names}
+            self.collection_sizes.update({name: size for name, size in sizes.items() if size})
+        return self.collection_sizes
 
     @property
     def record_count(self) -> int:
@@ -105,8 +133,9 @@ class IndexSnapshot(NamedTuple):
         with translated_errors:
             for _, address in self.searcher.search(query, _MAX_DUPLICATES * len(record_ids), count=False).hits:
                 document = self.searcher.doc(address)
-                texts = (str(document.get_first(name)) for name in ("collection", "state", "labels"))
-                indexed_record = IndexedRecord(int(document.get_first("version") or 0), *texts)
+                collection, state = (str(document.get_first(name)) for name in ("collection", "state"))
+                version = int(document.get_first("version") or 0)
+                indexed_record = IndexedRecord(version, collection, state, read_labels(document))
                 indexed.setdefault(str(document.get_first("record")), []).append(indexed_record)
         return indexed
 
@@ -131,8 +160,8 @@ class SearchIndex:
         with translated_errors:
             self._index.reload()
             searcher = self._index.searcher()
-            position = _read_position(searcher, self._index.schema)
-            self.snapshot = IndexSnapshot(self._index.schema, searcher, position, {}, {})
+            position, vocabularies = _read_position(searcher, self._index.schema)
+            self.snapshot = IndexSnapshot(self._index.schema, searcher, position, vocabularies, {}, {}, {})
             self._hold_files()
 
     def _hold_files(self) -> None:
@@ -155,13 +184,17 @@ class SearchIndex:
 
     def open_writer(self) -> "SearchIndexWriter":
         """Open the writer; raise IndexLocked if another process has it."""
-        return SearchIndexWriter(self._index, _UPDATE_HEAP_BYTES)
+        return SearchIndexWriter(self._index, _UPDATE_HEAP_BYTES, self.snapshot.vocabularies)
 
 
 class SearchIndexWriter:
     """The only writer of an index, until it is closed."""
 
-    def __init__(self, index: Index, heap_bytes: int) -> None:
+    def __init__(
+        self, index: Index, heap_bytes: int, vocabularies: Mapping[str, IndexedVocabulary] | None = None
+    ) -> None:
+        # What the next commit says of them.
+        self.vocabularies = vocabularies or {}
         try:
             with translated_errors:
                 self._writer: Any = index.writer(heap_bytes, 1)  # None once closed
@@ -186,6 +219,12 @@ class SearchIndexWriter:
         with translated_errors:
             self._writer.add_document(documents.build_document(change.to_record(), change.version))
 
+    def delete_collections(self, names: Iterable[str]) -> None:
+        """Delete the documents of collections."""
+        with translated_errors:
+            for name in names:
+                self._writer.delete_documents_by_term("collection", name)
+
     def clear(self) -> None:
         """Delete all documents."""
         with translated_errors:
@@ -195,7 +234,7 @@ class SearchIndexWriter:
         """Commit all documents together with the position of the index."""
         document = Document()
         document.add_text("position", _POSITION_TERM)
-        document.add_text("labels", f"{position.epoch} {position.revision}")
+        document.add_text("labels", json.dumps([*position, self.vocabularies]))
         with translated_errors:
             self._writer.delete_documents_by_term("position", _POSITION_TERM)
             self._writer.add_document(document)
@@ -277,12 +316,13 @@ def _create_index(path: Path) -> Index:
     return index
 
 
-def _read_position(searcher: Searcher, schema: Schema) -> IndexPosition:
+def _read_position(searcher: Searcher, schema: Schema) -> tuple[IndexPosition, dict[str, IndexedVocabulary]]:
     hits = searcher.search(Query.term_query(schema, "position", _POSITION_TERM, "basic"), 1).hits
     if not hits:
         raise IndexCorrupt("The index does not say where it stands.")
-    epoch, _, revision = str(searcher.doc(hits[0][1]).get_first("labels")).partition(" ")
-    return IndexPosition(epoch, int(revision))
+    *position, vocabularies = json.loads(str(searcher.doc(hits[0][1]).get_first("labels")))
+    indexed = {slug: IndexedVocabulary(version, tuple(names)) for slug, (version, names) in vocabularies.items()}
+    return IndexPosition(*position), indexed
 
 
 def _close_all(held_files: dict[str, int], removed_files: Iterable[int]) -> None:

@@ -1,6 +1,6 @@
 """Build the index queries for a parsed query: one for each way to match."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations
@@ -28,25 +28,39 @@ class SearchFilter:
     # If empty: the default collections, and all of them for an identifier.
     collections: tuple[str, ...] = ()
     states: tuple[RecordState, ...] = (RecordState.PUBLISHED,)
-    class_id: str | None = None
+    # Records of one of these classes; None: of any or none.
+    class_ids: tuple[str, ...] | None = None
+    # Records of these alone; None: of all.
+    vocabularies: tuple[str, ...] | None = None
 
     @property
     def effective_collections(self) -> tuple[str, ...]:
         """The collections that are searched for words."""
-        return self.collections or COLLECTIONS.searched
+        return self._limit(self.collections or COLLECTIONS.searched)
 
     @property
-    def collections_by_partition(self) -> dict[str, set[str]]:
-        """The partitions to search, and the collections whose records they hold."""
-        default_collections, all_collections = set(COLLECTIONS.searched), set(COLLECTIONS)
-        wanted = set(self.effective_collections)
+    def identified_collections(self) -> tuple[str, ...]:
+        """The collections that are searched for an identifier."""
+        return self._limit(self.collections or tuple(COLLECTIONS))
+
+    def _limit(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        slugs = self.vocabularies
+        return names if slugs is None else tuple(name for name in names if COLLECTIONS[name].vocabulary in slugs)
+
+    def list_partitions(self, indexed: Iterable[str]) -> dict[str, set[str]]:
+        """Return the partitions to search, and the indexed collections whose records they may hold.
+
+        A collection that is not registered any more may be in any.
+        """
+        default_collections, wanted = set(COLLECTIONS.searched), set(self.effective_collections)
+        other_collections = set(COLLECTIONS) - default_collections
         partitions: dict[str, set[str]] = {}
         if RecordState.PUBLISHED in self.states and wanted & default_collections:
-            partitions[documents.DEFAULT_PARTITION] = default_collections
-        if RecordState.PUBLISHED in self.states and wanted - default_collections:
-            partitions[documents.OTHER_PARTITION] = all_collections - default_collections
+            partitions[documents.DEFAULT_PARTITION] = set(indexed) - other_collections
+        if RecordState.PUBLISHED in self.states and wanted & other_collections:
+            partitions[documents.OTHER_PARTITION] = set(indexed) - default_collections
         if set(self.states) - {RecordState.PUBLISHED}:
-            partitions[documents.UNPUBLISHED_PARTITION] = all_collections
+            partitions[documents.UNPUBLISHED_PARTITION] = set(indexed)
         return partitions
 
 
@@ -54,18 +68,27 @@ class QueryBuilder:
     """Build the index queries for one parsed query."""
 
     def __init__(
-        self, schema: Schema, searcher: Searcher, parsed_query: ParsedQuery, search_filter: SearchFilter
+        self,
+        schema: Schema,
+        searcher: Searcher,
+        parsed_query: ParsedQuery,
+        search_filter: SearchFilter,
+        collection_sizes: Mapping[str, int],
     ) -> None:
         self._schema = schema
         self._searcher = searcher
         self._parsed_query = parsed_query
         self._filter = search_filter
-        self._partitions = search_filter.collections_by_partition
+        # Approximate number of documents of each collection in the index.
+        self._collection_sizes = collection_sizes
+        self._partitions = search_filter.list_partitions(collection_sizes)
 
     def match_identifier(self) -> Query:
         """Match records with this identifier, or a mapping to it."""
-        all_collections = replace(self._filter, collections=self._filter.collections or tuple(COLLECTIONS))
-        builder = QueryBuilder(self._schema, self._searcher, self._parsed_query, all_collections)
+        all_collections = replace(self._filter, collections=self._filter.identified_collections)
+        builder = QueryBuilder(
+            self._schema, self._searcher, self._parsed_query, all_collections, self._collection_sizes
+        )
         return builder._apply_filter(builder._any_term("ids", [self._parsed_query.identifier]))
 
     def match_key(self, field: str) -> Query:
@@ -199,14 +222,30 @@ class QueryBuilder:
         """
         search_filter = self._filter
         filters = [] if exact else [self._any_term("scope", [WORD_END])]
-        if not set(search_filter.effective_collections) >= set[str]().union(*self._partitions.values()):
-            names = search_filter.effective_collections
-            filters.append(any_of([self._term_query("collection", name) for name in names]))
+        excluded: list[Query] = []
+        searched = set[str]().union(*self._partitions.values())
+        wanted = searched.intersection(search_filter.effective_collections)
+        unwanted = searched - wanted
+        if unwanted:
+            # Whichever goes through fewer documents.
+            is_smaller = self._count_documents(unwanted) < self._count_documents(wanted)
+            queries = [self._term_query("collection", name) for name in (unwanted if is_smaller else wanted)]
+            if is_smaller:
+                excluded = queries
+            else:
+                filters.append(any_of(queries))
         if documents.UNPUBLISHED_PARTITION in self._partitions:
             filters.append(any_of([self._term_query("state", state) for state in search_filter.states]))
-        if search_filter.class_id is not None:
-            filters.append(self._term_query("class", search_filter.class_id))
-        return all_of([query, *(Query.const_score_query(filter_query, 0.0) for filter_query in filters)])
+        if search_filter.class_ids is not None:
+            filters.append(any_of([self._term_query("class", class_id) for class_id in search_filter.class_ids]))
+        required = [query, *(Query.const_score_query(filter_query, 0.0) for filter_query in filters)]
+        if not excluded:
+            return all_of(required)
+        clauses = [(Occur.Must, item) for item in required]
+        return Query.boolean_query(clauses + [(Occur.MustNot, item) for item in excluded])
+
+    def _count_documents(self, collections: Iterable[str]) -> int:
+        return sum(self._collection_sizes[name] for name in collections)
 
 
 def any_of(queries: Sequence[Query]) -> Query:

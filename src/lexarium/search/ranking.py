@@ -9,7 +9,7 @@ from typing import NamedTuple
 from lexarium.domain.text.characters import name_key
 from lexarium.search.analysis.folding import FoldedText, find_words, fold
 from lexarium.search.analysis.plurals import singularize
-from lexarium.search.documents import STOP_WORDS
+from lexarium.search.documents import STOP_WORDS, Label
 from lexarium.search.query_parser import ParsedQuery, QueryWord, max_edits
 
 
@@ -89,6 +89,8 @@ class MatchGrade(NamedTuple):
     explanation_parts: tuple[str, *tuple[object, ...]]
     # Whether one label has all words. If not, `add_best_label` finds the one that has most.
     is_single_label: bool = True
+    # The language of the text; none of an identifier, and of a definition before it is loaded.
+    language: str | None = None
 
     @property
     def explanation(self) -> str:
@@ -115,6 +117,7 @@ class FoldedLabel(NamedTuple):
     """A name or alias of a record, folded."""
 
     text: str
+    language: str
     is_name: bool
     folded: FoldedText
 
@@ -134,14 +137,18 @@ class _WordMatch(NamedTuple):
     whole_words: float
 
 
-def grade_match(parsed_query: ParsedQuery, labels: Sequence[str], weight: float, source: MatchSource) -> MatchGrade:
-    """Grade a record by its labels (the name first) or its id, and by the kind of query that found it."""
-    if source is MatchSource.ID:
-        return MatchGrade(Tier.ID, 1.0, "id", labels[0], None, ("the identifier itself",))
+def grade_identifier(text: str) -> MatchGrade:
+    """Grade a record that has the query as an identifier."""
+    return MatchGrade(Tier.ID, 1.0, "id", text, None, ("the identifier itself",))
+
+
+def grade_match(parsed_query: ParsedQuery, labels: Sequence[Label], weight: float, source: MatchSource) -> MatchGrade:
+    """Grade a record by its labels (the name first), and by the kind of query that found it."""
+    name = labels[0].text
     if source is MatchSource.DEFINITION:
         reasons = "all words, definition included; BM25 {:.2f}", weight
         quality = weight / (weight + _BM25_HALF_SCORE)
-        return MatchGrade(Tier.DEFINITION_WORDS, quality, "definition", labels[0], (), reasons, is_single_label=False)
+        return MatchGrade(Tier.DEFINITION_WORDS, quality, "definition", name, (), reasons, is_single_label=False)
     if source is MatchSource.FUZZY:
         return _grade_fuzzy(parsed_query, [*_fold_labels(labels)])
     grade = _grade_exact(parsed_query, _fold_labels(labels)) if source is MatchSource.EXACT else None
@@ -150,13 +157,14 @@ def grade_match(parsed_query: ParsedQuery, labels: Sequence[str], weight: float,
         return grade
     # Name and aliases together have all words.
     explanation = ("all words, in name and aliases together",)
-    return MatchGrade(Tier.ALIAS_WORDS, _MIN_QUALITY, "name", labels[0], (), explanation, is_single_label=False)
+    language = labels[0].language
+    return MatchGrade(Tier.ALIAS_WORDS, _MIN_QUALITY, "name", name, (), explanation, False, language)
 
 
-def add_best_label(grade: MatchGrade, parsed_query: ParsedQuery, labels: Sequence[str]) -> MatchGrade:
+def add_best_label(grade: MatchGrade, parsed_query: ParsedQuery, labels: Sequence[Label]) -> MatchGrade:
     """Return the grade with the label that has most of the words."""
     label, positions = _find_best_label(parsed_query, [*_fold_labels(labels)])
-    return grade._replace(field=label.field, text=label.text, word_positions=positions)
+    return grade._replace(field=label.field, text=label.text, word_positions=positions, language=label.language)
 
 
 def merge_spans(spans: Iterable[TextSpan]) -> tuple[TextSpan, ...]:
@@ -170,8 +178,8 @@ def merge_spans(spans: Iterable[TextSpan]) -> tuple[TextSpan, ...]:
     return tuple(merged)
 
 
-def _fold_labels(labels: Iterable[str]) -> Iterator[FoldedLabel]:
-    return (FoldedLabel(text, not index, fold(text)) for index, text in enumerate(labels))
+def _fold_labels(labels: Iterable[Label]) -> Iterator[FoldedLabel]:
+    return (FoldedLabel(text, language, is_name, fold(text)) for text, language, is_name in labels)
 
 
 def _grade_exact(parsed_query: ParsedQuery, labels: Iterable[FoldedLabel]) -> MatchGrade | None:
@@ -180,10 +188,20 @@ def _grade_exact(parsed_query: ParsedQuery, labels: Iterable[FoldedLabel]) -> Ma
     if not key or label is None:
         return None
     if not label.is_name:
-        return MatchGrade(Tier.ALIAS, 1.0, "alias", label.text, None, ("an alias, folded",))
+        return _build_grade(Tier.ALIAS, 1.0, label, None, ("an alias, folded",))
     if name_key(label.text.strip()) == name_key(parsed_query.text):
-        return MatchGrade(Tier.NAME, 1.0, "name", label.text, None, ("the name, ignoring case",))
-    return MatchGrade(Tier.FOLDED, 1.0, "name", label.text, None, ("the name, folded",))
+        return _build_grade(Tier.NAME, 1.0, label, None, ("the name, ignoring case",))
+    return _build_grade(Tier.FOLDED, 1.0, label, None, ("the name, folded",))
+
+
+def _build_grade(
+    tier: Tier,
+    quality: float,
+    label: FoldedLabel,
+    positions: tuple[int, ...] | None,
+    reason: tuple[str, *tuple[object, ...]],
+) -> MatchGrade:
+    return MatchGrade(tier, quality, label.field, label.text, positions, reason, language=label.language)
 
 
 def _grade_words(parsed_query: ParsedQuery, labels: Iterable[FoldedLabel]) -> MatchGrade | None:
@@ -213,7 +231,7 @@ def _build_word_grade(
     quality = quality / 2 if lacks_stop_words else quality
     order = "from the beginning" if is_start else "in order" if in_order else "in another order"
     reason = "words {}, {:g} of {} whole, {:.0%} of its length", order, match.whole_words, count, coverage
-    return MatchGrade(tier, min(quality, 1.0), label.field, label.text, tuple(positions), reason)
+    return _build_grade(tier, min(quality, 1.0), label, tuple(positions), reason)
 
 
 def _is_label_start(positions: Sequence[int], words: Sequence[str]) -> bool:
@@ -310,7 +328,7 @@ def _grade_fuzzy(parsed_query: ParsedQuery, labels: Sequence[FoldedLabel]) -> Ma
             if edit_distance(key, label_key, edits) <= edits:
                 quality = 0.6 / edits + 0.3 * (label_key[:1] == key[:1]) + 0.1 * label.is_name
                 typo_reason = "a whole label but for {} letter{}", edits, "s" if edits > 1 else ""
-                return MatchGrade(Tier.TYPO, quality, label.field, label.text, None, typo_reason)
+                return _build_grade(Tier.TYPO, quality, label, None, typo_reason)
     for label in labels:
         positions = _find_fuzzy_positions(parsed_query, label.folded.words)
         if positions is not None:
@@ -318,10 +336,10 @@ def _grade_fuzzy(parsed_query: ParsedQuery, labels: Sequence[FoldedLabel]) -> Ma
             reason = (f"all words but for some letters{', from the beginning' if is_start else ''}",)
             coverage = min(1.0, len(key) / max(1, len(label.folded.key)))
             quality = 0.4 * label.is_name + 0.4 * is_start + 0.2 * coverage
-            return MatchGrade(Tier.TYPO_WORDS, quality, label.field, label.text, tuple(positions), reason)
+            return _build_grade(Tier.TYPO_WORDS, quality, label, tuple(positions), reason)
     label, best_positions = _find_best_label(parsed_query, labels)
     reason = ("all words but for some letters, in name and aliases together",)
-    return MatchGrade(Tier.TYPO_WORDS, 0.0, label.field, label.text, best_positions, reason)
+    return _build_grade(Tier.TYPO_WORDS, 0.0, label, best_positions, reason)
 
 
 def _find_fuzzy_positions(parsed_query: ParsedQuery, words: Sequence[str]) -> list[int] | None:

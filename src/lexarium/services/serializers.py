@@ -1,12 +1,13 @@
 """JSON of records, changes, proposals and search results (v1, webhooks, CLI)."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import orjson
 
 from lexarium.domain.change import Change
 from lexarium.domain.edit import FieldDiff, nest_fields
+from lexarium.domain.identifiers import get_local_id, split_id
 from lexarium.domain.proposal import Proposal
 from lexarium.domain.record import Record
 from lexarium.domain.schema.collections import COLLECTIONS, Collection
@@ -83,10 +84,22 @@ def serialize_difference(diff: FieldDiff) -> dict[str, Any]:
 def iter_annotations(mentions: Iterable[Mention]) -> Iterator[dict[str, Any]]:
     """Serialize mentions lazily, one item for each term that a mention may mean."""
     return (
-        {"start": start, "end": end, "text": text, "id": term.id, "name": term.name, "collection": term.collection}
+        {
+            "start": start,
+            "end": end,
+            "text": text,
+            "id": get_local_id(term.id),
+            "name": term.name,
+            "vocabulary": split_id(term.id)[0],
+            "collection": _get_local_name(term.collection),
+        }
         for start, end, text, terms in mentions
         for term in terms
     )
+
+
+def _get_local_name(collection: str) -> str:
+    return collection.rpartition("/")[2]
 
 
 def serialize_proposal(proposal: Proposal) -> dict[str, Any]:
@@ -111,22 +124,37 @@ def serialize_search_result(result: SearchResult) -> dict[str, Any]:
     return {
         "hits": [serialize_hit(hit) for hit in result.hits],
         "total": result.total,
-        "facets": result.facets,
-        "class_names": result.class_names,
+        "facets": {
+            "vocabulary": result.facets["vocabulary"],
+            "collection": _add_counts(result.facets["collection"], _get_local_name),
+            "class": _add_counts(result.facets["class"], get_local_id),
+            "state": result.facets["state"],
+        },
+        "class_names": {get_local_id(class_id): name for class_id, name in result.class_names.items()},
         "did_you_mean": result.did_you_mean,
     }
+
+
+def _add_counts(counts: Mapping[str, int], localize: Callable[[str], str]) -> dict[str, int]:
+    """Return counts by local names, those of several vocabularies together."""
+    local_counts: dict[str, int] = {}
+    for name, count in counts.items():
+        local_name = localize(name)
+        local_counts[local_name] = local_counts.get(local_name, 0) + count
+    return local_counts
 
 
 def serialize_hit(hit: RecordHit) -> dict[str, Any]:
     """Serialize a hit of a search."""
     content = {
-        "id": hit.id,
+        "id": hit.local_id,
         "name": hit.name,
-        "collection": hit.collection,
+        "vocabulary": hit.vocabulary,
+        "collection": _get_local_name(hit.collection),
         "state": hit.state,
-        "replaced_by": hit.replaced_by,
+        "replaced_by": None if hit.replaced_by is None else get_local_id(hit.replaced_by),
         "score": hit.score,
-        "matched": {"field": hit.field, "text": hit.text, "kind": hit.tier.api_name},
+        "matched": {"field": hit.field, "text": hit.text, "language": hit.language, "kind": hit.tier.api_name},
         "highlight": [span._asdict() for span in hit.highlight],
     }
     return content if hit.explanation is None else {**content, "explanation": hit.explanation}
@@ -134,4 +162,13 @@ def serialize_hit(hit: RecordHit) -> dict[str, Any]:
 
 def serialize_suggestion(suggestion: LabelSuggestion) -> dict[str, Any]:
     """Serialize a suggested completion."""
-    return {**vars(suggestion), "highlight": [span._asdict() for span in suggestion.highlight]}
+    vocabulary, local_id = split_id(suggestion.id)
+    return {
+        "id": local_id,
+        "name": suggestion.name,
+        "vocabulary": vocabulary,
+        "collection": _get_local_name(suggestion.collection),
+        "text": suggestion.text,
+        "language": suggestion.language,
+        "highlight": [span._asdict() for span in suggestion.highlight],
+    }

@@ -56,8 +56,12 @@ def set_vocabulary_role(transaction: Transaction, account_id: str, vocabulary: s
 
 
 def list_all_accounts(connection: Connection) -> list[Account]:
-    """Return all accounts by name."""
-    return [_to_account(row) for row in connection.execute(select(account_table).order_by(_account.name))]
+    """Return all accounts by name, with their roles in single vocabularies."""
+    roles: dict[str, dict[str, Role]] = {}
+    for row in connection.execute(select(membership_table).order_by(_membership.vocabulary)):
+        roles.setdefault(row.account, {})[row.vocabulary] = Role(row.role)
+    rows = connection.execute(select(account_table).order_by(_account.name))
+    return [replace(_to_account(row), vocabulary_roles=roles.get(row.id, {})) for row in rows]
 
 
 def has_other_admin(connection: Connection, account_id: str) -> bool:

@@ -181,12 +181,20 @@ def _write(
 
 
 def _to_record_row(write: RecordWrite) -> dict[str, Any]:
-    record, rendered = write.record, write.record.rendered
+    record = write.record
     return {
         "id": record.id,
         "collection": record.collection.name,
         "state": record.state,
         "version": write.version,
+        **to_record_columns(record),
+    }
+
+
+def to_record_columns(record: Record) -> dict[str, Any]:
+    """Return the columns of a record that depend on the schema."""
+    rendered = record.rendered
+    return {
         "name": record.fields["name"],
         "order_key": rendered.order_key,
         "name_key": rendered.name_key,

@@ -243,7 +243,8 @@ class Database:
             return RevisionChange(since, after, invalidated_tags)
         with self.read() as snapshot:
             after = read_position(snapshot)
-            if after.epoch != since.epoch or after.revision < since.revision:
+            is_same = after.epoch == since.epoch and after.vocabularies == since.vocabularies
+            if not is_same or after.revision < since.revision:
                 return RevisionChange(since, after, None)
             tags = revisions.find_invalidated_tags(snapshot, since.revision, MAX_TRACKED_CHANGES)
             return RevisionChange(since, after, tags)

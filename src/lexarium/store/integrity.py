@@ -9,10 +9,10 @@ from sqlalchemy import Column, Connection, Row, Select, Table, func, literal, se
 
 from lexarium.domain.account import Origin, Role
 from lexarium.domain.change import Action, Change, compute_digest
-from lexarium.domain.identifiers import MAIN_VOCABULARY, get_local_id
+from lexarium.domain.identifiers import MAIN_VOCABULARY, format_record_id, qualify_id
 from lexarium.domain.proposal import ProposalState
 from lexarium.domain.rendering import RenderedRecord
-from lexarium.domain.schema.collections import RELATION_TYPES, VOCABULARY, list_stored_collections
+from lexarium.domain.schema.collections import RELATION_TYPES, list_stored_collections
 from lexarium.store import schema
 from lexarium.store.change_log import find_latest, to_change_row
 from lexarium.store.records import BATCH_SIZE, IS_PUBLISHED, STREAM_OPTIONS, RecordRow, to_record_row
@@ -43,10 +43,10 @@ def find_log_extent(connection: Connection) -> LogExtent:
     return LogExtent(*connection.execute(select(func.count(), func.coalesce(func.max(_change.seq), 0))).one())
 
 
-def count_head_changes(connection: Connection) -> int:
-    """Return the number of changes of vocabularies in the log."""
-    query = select(func.count()).select_from(change_table).where(_change.collection == VOCABULARY.name)
-    count: int = connection.execute(query).scalar_one()
+def count_vocabulary_changes(connection: Connection) -> int:
+    """Return the number of changes of vocabularies that are in the log."""
+    is_head = _change.record.startswith(qualify_id("", ""), autoescape=True)
+    count: int = connection.execute(select(func.count()).select_from(change_table).where(is_head)).scalar_one()
     return count
 
 
@@ -154,7 +154,7 @@ def count_dangling_relations(connection: Connection) -> int:
         .outerjoin(source, source.c.id == relation_table.c.source)
         .outerjoin(target, target.c.id == relation_table.c.target)
         .where(source.c.id.is_(None) | target.c.id.is_(None))
-        .where(relation_table.c.relation.not_in([item.name for item in RELATION_TYPES.values() if item.is_mapping]))
+        .where(relation_table.c.relation.not_in([name for name, item in RELATION_TYPES.items() if item.is_mapping]))
     )
     count: int = connection.execute(query).scalar_one()
     return count
@@ -188,6 +188,7 @@ def group_relations(connection: Connection, relation_types: Sequence[str]) -> li
 # Columns and the columns they refer to. Engines enforce some of these, unless the file was altered from outside.
 _FOREIGN_KEYS: tuple[tuple[Column[Any], Column[Any]], ...] = (
     (schema.token_table.c.account, schema.account_table.c.id),
+    (schema.membership_table.c.account, schema.account_table.c.id),
     (_proposal.author, schema.account_table.c.id),
     (_proposal.decider, schema.account_table.c.id),
     (_proposal.record, _record.id),
@@ -195,6 +196,8 @@ _FOREIGN_KEYS: tuple[tuple[Column[Any], Column[Any]], ...] = (
     (schema.idempotency_table.c.account, schema.account_table.c.id),
     (schema.delivery_table.c.webhook, schema.webhook_table.c.id),
     (schema.import_base_table.c.record, _record.id),
+    (schema.alternative_id_table.c.record, _record.id),
+    (schema.label_table.c.record, _record.id),
 )
 _ENUM_COLUMNS: tuple[tuple[Column[Any], Callable[[], Collection[str]]], ...] = (
     (schema.account_table.c.role, lambda: list(Role)),
@@ -218,7 +221,8 @@ def iter_invalid_rows(connection: Connection, revision: int) -> Iterator[str]:
     """Describe the rows that refer to something that does not exist, or hold an impossible value."""
     for column, query, reason in _build_checks(revision):
         for row in connection.execute(query):
-            yield _describe(column, row, reason.format(value=row.value))
+            value: Any = format_record_id(row.value) if isinstance(row.value, str) else row.value
+            yield _describe(column, row, reason.format(value=value))
     yield from _check_enum_lists(connection)
     yield from _check_json(connection)
 
@@ -269,5 +273,5 @@ def _select_column(column: Column[Any]) -> Select[Any]:
 
 
 def _describe(column: Column[Any], row: Row[Any], reason: str) -> str:
-    key = " ".join(map(get_local_id, map(str, row[1:])))
+    key = " ".join(map(format_record_id, map(str, row[1:])))
     return f"{column.table.name} {key}: {column.name} {reason}"

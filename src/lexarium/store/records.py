@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from sqlalchemy import ColumnElement, Connection, FromClause, Select, func, literal, select, tuple_
 
 from lexarium.domain.record import RecordState
-from lexarium.domain.schema.collections import Collection
+from lexarium.domain.schema.collections import VOCABULARY, Collection
 from lexarium.domain.schema.relation_types import RelationType
 from lexarium.domain.text.characters import name_key
 from lexarium.store.schema import record_table, relation_table
@@ -104,9 +104,11 @@ def iter_bodies(connection: Connection, collection: Collection) -> Iterator[Sequ
     return _stream_batches(connection, select(_record.body).where(_record.collection == collection.name))
 
 
-def iter_search_hits(connection: Connection) -> Iterator[Sequence[bytes]]:
-    """Yield batches of all search hits by name, rendered but without the closing brace."""
-    return _stream_batches(connection, select(_SEARCH_HIT).where(_record.hit_length > 0))
+def iter_search_hits(connection: Connection, collections: Sequence[str]) -> Iterator[Sequence[bytes]]:
+    """Yield batches of the search hits of collections by name, rendered but without the closing brace."""
+    # An expression, so that the index of all search hits is read, which is sorted.
+    is_listed = (_record.collection + literal("")).in_(collections)
+    return _stream_batches(connection, select(_SEARCH_HIT).where(_record.hit_length > 0, is_listed))
 
 
 def find_search_hits(connection: Connection, record_ids: Sequence[str]) -> dict[str, bytes]:
@@ -130,6 +132,12 @@ def iter_bodies_by_target(
 def count(connection: Connection) -> int:
     """Return the number of records in all collections and states."""
     return count_rows(connection, record_table)
+
+
+def has_any(connection: Connection) -> bool:
+    """Return whether there are records of any vocabulary, in any state."""
+    query = select(_record.id).where(_record.collection != VOCABULARY.name).limit(1)
+    return connection.execute(query).first() is not None
 
 
 def count_in_collection(connection: Connection, collection: str) -> int:

@@ -67,10 +67,14 @@ def find_many_at(connection: Connection, record_ids: Sequence[str], revision: in
 
 
 def find_changed_ids(connection: Connection, seq: int, limit: int) -> tuple[int, set[str]]:
-    """Return the ids of the records of the next changes after a seq, and the seq of the last one."""
+    """Return the ids of the records of the next changes after a seq, and the seq of the last one.
+
+    After the last change it is the revision, since changes may have been deleted with their vocabulary.
+    """
     query = select(_change.seq, _change.record).where(_change.seq > seq).order_by(_change.seq).limit(limit)
     rows = connection.execute(query).all()
-    return rows[-1].seq, {row.record for row in rows}
+    last_seq = rows[-1].seq if len(rows) == limit else read_position(connection).revision
+    return last_seq, {row.record for row in rows}
 
 
 def find_version(connection: Connection, record_id: str, version: int) -> Change | None:

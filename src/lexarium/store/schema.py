@@ -229,6 +229,16 @@ lease_table = Table(
     Column("until", BigInteger, nullable=False),
 )
 
+# What a source last stated about a record, where the record itself does not show it.
+import_statement_table = Table(
+    "import_statement",
+    metadata,
+    Column("record", CodePointText, primary_key=True),
+    Column("source", CodePointText, primary_key=True),
+    Column("statements", LargeBinary, nullable=False, comment="as JSON"),
+    sqlite_with_rowid=False,
+)
+
 import_base_table = Table(
     "upstream",
     metadata,

@@ -69,6 +69,11 @@ class Transaction:
         """Seq of the last change."""
         return self._position.revision
 
+    @property
+    def position(self) -> Position:
+        """Position that the transaction would have if it ended now."""
+        return self._position
+
     def add_logged(self, records: Sequence[Record]) -> None:
         """Take note of records that were logged."""
         self._position = self._position._replace(revision=self.revision + len(records))
@@ -117,7 +122,10 @@ class Transaction:
         self._write_deferred(len(self._deferred))
         if self._is_dirty or self._is_write_dirty or self._position != self._start_position:
             self._position = self._position._replace(writes=self._start_position.writes + 1)
-        is_tracked = self.revision - self._start_position.revision <= MAX_TRACKED_CHANGES and not self._has_bulk_load
+        has_other_vocabularies = self._position.vocabularies != self._start_position.vocabularies
+        is_tracked = self.revision - self._start_position.revision <= MAX_TRACKED_CHANGES and not (
+            self._has_bulk_load or has_other_vocabularies
+        )
         return RevisionChange(self._start_position, self._position, self._invalidated_tags if is_tracked else None)
 
     def _write_deferred(self, count: int) -> None:

@@ -1,6 +1,7 @@
 """Create databases and upgrade them to the present schema."""
 
 import logging
+from collections.abc import Callable
 from pathlib import Path
 
 from sqlalchemy import Connection, inspect, text, update
@@ -14,8 +15,13 @@ from lexarium.store.schema import catalogue_table, metadata
 
 logger = logging.getLogger(__name__)
 
+# Databases of earlier versions are upgraded only after a backup.
+BACKUP_VERSION = "0013"
+# Called before an upgrade, in its transaction. Nobody else can write then.
+BackUp = Callable[[Connection], object]
 
-def _run_migrations(database: Database) -> str | None:
+
+def _run_migrations(database: Database, back_up: BackUp | None) -> str | None:
     """Run the missing migrations in one transaction; return the previous version, None for a new database.
 
     Raises InvalidDatabase if the database is not one of Lexarium's, SchemaTooNew if a newer Lexarium wrote it. If
@@ -45,6 +51,8 @@ def _run_migrations(database: Database) -> str | None:
             connection.execute(catalogue_table.insert().values(id=1, epoch=create_epoch(), revision=0))
         elif before != SCHEMA_VERSION:
             database.backend.lock_out_writers(connection)
+            if back_up is not None and before < BACKUP_VERSION:
+                back_up(connection)
             command.upgrade(config, "head")
             # Counts as a write, so that standbys without it are not read.
             connection.execute(update(catalogue_table).values(writes=catalogue_table.c.writes + 1))
@@ -63,21 +71,27 @@ def create_tables(connection: Connection) -> None:
 
 
 def open_database(url: str) -> Database:
-    """Open a database; create or upgrade it if needed."""
+    """Open a database; create or upgrade it if needed. Raises StoreError if that needs a backup first."""
     database = Database(url)
     upgrade_schema(database)
     return database
 
 
-def upgrade_schema(database: Database) -> tuple[str | None, str]:
+def upgrade_schema(database: Database, back_up: BackUp | None = None) -> tuple[str | None, str]:
     """Create or upgrade a database; return its schema version before (None for a new one) and after.
 
-    Raises InvalidDatabase if the database is not one of Lexarium's, SchemaTooNew if a newer Lexarium wrote it.
+    Databases older than BACKUP_VERSION are upgraded only with `back_up`; otherwise this raises StoreError. Raises
+    InvalidDatabase if the database is not one of Lexarium's, SchemaTooNew if a newer Lexarium wrote it.
     """
     with database.read(from_primary=True) as connection:
         before = read_schema_version(connection)
+    if before is not None and before < BACKUP_VERSION and back_up is None:
+        raise StoreError(
+            f"{database.location} was written by an older Lexarium (its schema is {before}): `lexarium migrate` backs"
+            " it up and upgrades it."
+        )
     if before != SCHEMA_VERSION:
-        before = _run_migrations(database)
+        before = _run_migrations(database, back_up)
     with database.translate_errors():
         database.backend.configure()
     with database.read() as connection:

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable, Sequence
 
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import Connection, delete, func, insert, select
 
+from lexarium.domain.identifiers import get_local_id
 from lexarium.domain.record import Record, parse_record
 from lexarium.domain.schema.collections import VOCABULARY
 from lexarium.domain.vocabulary import Vocabulary, parse_head_record
-from lexarium.store.records import batched
+from lexarium.store.records import IS_PUBLISHED, batched
 from lexarium.store.revisions import IS_CURRENT_CHANGE
 from lexarium.store.schema import alternative_id_table, change_table, label_table, record_table
 from lexarium.store.transaction import Transaction
@@ -25,6 +26,19 @@ def list_vocabularies(connection: Connection) -> list[Vocabulary]:
     """Return the vocabularies that have a head record, by slug."""
     documents = connection.execute(_SELECT_HEADS).scalars()
     return [parse_head_record(parse_record(VOCABULARY.name, document)) for document in documents]
+
+
+def count_records(connection: Connection) -> dict[str, int]:
+    """Return the number of published records of each collection that has any, by its name."""
+    query = select(record_table.c.collection, func.count()).where(IS_PUBLISHED).group_by(record_table.c.collection)
+    return dict(connection.execute(query).all())
+
+
+def find_creation_seqs(connection: Connection) -> dict[str, int]:
+    """Return the seq of the change that created each vocabulary, by slug."""
+    is_first = (change_table.c.collection == VOCABULARY.name) & (change_table.c.version == 1)
+    rows = connection.execute(select(change_table.c.record, change_table.c.seq).where(is_first))
+    return {get_local_id(record_id): seq for record_id, seq in rows}
 
 
 def find_by_alternative_ids(connection: Connection, names: Sequence[str]) -> dict[str, list[str]]:
@@ -62,6 +76,14 @@ def update_derived_rows(transaction: Transaction, before: Iterable[Record], afte
         if added:
             names = [column.name for column in columns]
             transaction.execute(insert(table), [dict(zip(names, row, strict=True)) for row in sorted(added)])
+
+
+def replace_derived_rows(transaction: Transaction, records: Sequence[Record]) -> None:
+    """Write the alternative ids and translated names of records anew."""
+    for batch in batched([record.id for record in records]):
+        for table, column in ((alternative_id_table, _alternative.record), (label_table, _label.record)):
+            transaction.execute(delete(table).where(column.in_(batch)))
+    update_derived_rows(transaction, (), records)
 
 
 def list_derived_rows(records: Iterable[Record]) -> tuple[set[tuple[str, ...]], set[tuple[str, ...]]]:

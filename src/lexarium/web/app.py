@@ -103,7 +103,7 @@ def create_app(settings: Settings, database: Database, metrics_dir: Path | None 
     metrics = MetricsEndpoint(database, indexer, response_cache, event_streams, request_stats, *limiters, metrics_dir)
     watchdog = Watchdog(database, settings.integrity_minutes * 60, metrics_dir)
     annotator_cache = AnnotatorCache(database)
-    uploads = UploadManager(database, settings.vocabulary)
+    uploads = UploadManager(database)
     site = Site(
         database=database,
         record_search=record_search,
@@ -111,7 +111,6 @@ def create_app(settings: Settings, database: Database, metrics_dir: Path | None 
         statistics_cache=StatisticsCache(database),
         class_cache=ClassCache(),
         limits=limits,
-        vocabulary=settings.vocabulary,
         authenticator=authenticator,
         response_cache=response_cache,
         uploads=uploads,
@@ -123,7 +122,7 @@ def create_app(settings: Settings, database: Database, metrics_dir: Path | None 
             # In the order of how often they are requested.
             *(Route(path, v1) for path in ("/api/v1/{rest:path}", "/api/v1", "/openapi.json", "/docs")),
             *endpoint.routes(site),
-            *reconcile.routes(settings.vocabulary, Reconciler(database, record_search), limits),
+            *reconcile.routes(Reconciler(database, record_search), authenticator, limits),
             metrics.route(),
             *health.build_routes(database, indexer),
             *routes.build_routes(site),

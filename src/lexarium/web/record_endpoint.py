@@ -11,6 +11,7 @@ from starlette.routing import Route
 
 from lexarium.domain.errors import NotFound, RecordMerged
 from lexarium.domain.schema.collections import COLLECTIONS
+from lexarium.domain.vocabulary import Vocabulary
 from lexarium.formats.rdf.predicates import lexarium_namespace, list_lexarium_terms
 from lexarium.formats.registry import FORMATS
 from lexarium.services.records import queries
@@ -45,7 +46,10 @@ class RecordEndpoint:
     def __init__(self, site: Site) -> None:
         self._site = site
         self._database = site.database
-        self._vocabulary = site.vocabulary
+
+    @property
+    def _vocabulary(self) -> Vocabulary:
+        return self._site.vocabulary
 
     def routes(self) -> list[Route]:
         """Return the routes of records, of the URLs that published papers use, and of concept schemes."""

@@ -2,7 +2,7 @@
 
 import atexit
 import gc
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Annotated, Any
 
@@ -10,6 +10,8 @@ import typer
 
 from lexarium.cli.support.terminal import err
 from lexarium.domain.schema.collections import COLLECTIONS, Collection
+from lexarium.services.vocabularies.access import ReadScope, get_full_scope
+from lexarium.services.vocabularies.metadata_settings import carry_settings_over
 from lexarium.settings import Settings
 from lexarium.store.database import Database
 from lexarium.store.upgrade import require_catalogue, upgrade_schema
@@ -44,13 +46,29 @@ CollectionsOption = Annotated[
     choice_option("--collection", COLLECTIONS, _NAMES, "NAME", f"Of {_NAMES}; may be given several times."),
 ]
 
+LocalCollectionsOption = Annotated[
+    list[str] | None,
+    typer.Option("--collection", metavar="NAME", help="Only this collection; may be given several times."),
+]
+VocabulariesOption = Annotated[
+    list[str] | None,
+    typer.Option("--vocabulary", metavar="SLUG", help="Only this vocabulary; may be given several times."),
+]
+
+
+def open_scope(store: Database, chosen: Sequence[str] | None) -> ReadScope:
+    """Return the vocabularies of a database, or those that are chosen; raise NotFound."""
+    store.run_read(store.follow_vocabularies)
+    return get_full_scope(chosen or ())
+
 
 def open_database(url: str | None, *, must_exist: bool = False) -> Database:
     """Open and upgrade the database that the option or the environment names; it is closed at exit.
 
     With `must_exist`, for commands that only read, raise instead of creating one: its name was mistyped.
     """
-    store = Database(Settings.from_environment(database=url).database)
+    settings = Settings.from_environment(database=url)
+    store = Database(settings.database)
     if must_exist:
         require_catalogue(store)
     # SQLite merges its write-ahead log into the database file only when it is closed.
@@ -60,7 +78,16 @@ def open_database(url: str | None, *, must_exist: bool = False) -> Database:
         err.print(f"Made a new catalogue: {store.location}")
     elif previous_schema != current_schema:
         err.print(f"Upgraded {store.location} from schema {previous_schema} to {current_schema}.")
+    if not must_exist:
+        apply_metadata_settings(store, settings)
     return store
+
+
+def apply_metadata_settings(store: Database, settings: Settings) -> None:
+    """Carry settings that describe the catalogue over into the main vocabulary, and print what became of them."""
+    message = carry_settings_over(store, settings)
+    if message:
+        err.print(message, style="yellow")
 
 
 def relax_gc() -> None:

@@ -1,7 +1,6 @@
 """Collections: the classes of the vocabularies' schemas, with their fields, id prefixes and relation types."""
 
 from collections.abc import Container, Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -36,17 +35,21 @@ _SEARCH_HIT_LENGTH = 4
 SEARCH_HIT_NUMBER_KEY = "ID(c)"
 
 
-# Compared by identity, as classes are.
-@dataclass(frozen=True, eq=False)
 class Collection:
-    """Kind of record: a class of the schema of a vocabulary."""
+    """Kind of record: a class of the schema of a vocabulary. Compared by identity, as classes are."""
 
-    # Slug.
-    vocabulary: str
-    schema: Schema = field(repr=False)
-    schema_class: SchemaClass = field(repr=False)
-    # Language of texts without a tag.
-    language: str = DEFAULT_LANGUAGE
+    def __init__(
+        self, vocabulary: str, schema: Schema, schema_class: SchemaClass, language: str = DEFAULT_LANGUAGE
+    ) -> None:
+        # Slug.
+        self.vocabulary = vocabulary
+        self.schema = schema
+        self.schema_class = schema_class
+        # That of texts without a tag.
+        self.language = language
+
+    def __repr__(self) -> str:
+        return f"Collection({self.name!r})"
 
     @cached_property
     def name(self) -> str:
@@ -146,6 +149,11 @@ class Collection:
     def name_predicates(self) -> tuple[str, ...]:
         """Predicates of names. The first that a record has is its name."""
         return tuple(slot.predicate for slot in self.schema_class.slots_by_role.get(SlotRole.NAME, ()))
+
+    @cached_property
+    def alias_predicates(self) -> frozenset[str]:
+        """Predicates of aliases that the class declares."""
+        return frozenset(slot.predicate for slot in self.schema_class.slots_by_role.get(SlotRole.ALIAS, ()))
 
     @cached_property
     def translated_fields(self) -> tuple[str, ...]:

@@ -1,18 +1,19 @@
 """JSON Lines: every version of every record with all its metadata, in the order of the change log."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any, BinaryIO, get_args
 
 import orjson
 
 from lexarium.domain.change import Action, Change
-from lexarium.domain.identifiers import MAX_TARGET_BYTES, is_id_too_long
+from lexarium.domain.identifiers import MAX_TARGET_BYTES, get_local_id, is_id_too_long, qualify_id
 from lexarium.domain.labels import DEFAULT_LANGUAGE, Alias, AliasScope, is_language_tag
 from lexarium.domain.record import ProposalOrigin, Record, RecordState, Relation
-from lexarium.domain.schema.collections import Collection
+from lexarium.domain.schema.collections import Collection, get_collection
 from lexarium.domain.statement import normalize, parse_statements
 from lexarium.domain.text.characters import find_unstorable_char
+from lexarium.domain.vocabulary import Vocabulary
 from lexarium.formats.json import valpha
 from lexarium.formats.parsed import ParsedRecord, ParsedVersion, ParseError, ReadOptions, WriteOptions
 
@@ -24,9 +25,19 @@ _MAX_INT64 = 2**63 - 1
 _ALIAS_SCOPES: tuple[str, ...] = get_args(AliasScope)
 
 
+def _describe(vocabulary: Vocabulary) -> dict[str, str]:
+    names = ("title", "licence", "publisher", "language", "base")
+    return {name: getattr(vocabulary, name) for name in names}
+
+
 def write(changes: Iterable[Change | None], options: WriteOptions) -> Iterator[bytes]:
     """Yield a header line, then a line per change; for None, an empty chunk, so that the caller can pause."""
-    header = {"lexarium": "jsonl", "format": FORMAT_VERSION, **asdict(options.vocabulary), "revision": options.revision}
+    header = {
+        "lexarium": "jsonl",
+        "format": FORMAT_VERSION,
+        **_describe(options.vocabulary),
+        "revision": options.revision,
+    }
     yield orjson.dumps(header) + b"\n"
     last_write_id = write_number = 0
     for change in changes:
@@ -36,8 +47,8 @@ def write(changes: Iterable[Change | None], options: WriteOptions) -> Iterator[b
         if change.write_id != last_write_id:
             last_write_id, write_number = change.write_id, write_number + 1
         metadata = {
-            "collection": change.collection,
-            "id": change.record_id,
+            "collection": get_collection(change.collection).local_name,
+            "id": get_local_id(change.record_id),
             "version": change.version,
             "write": write_number,
             "at": change.at,
@@ -119,7 +130,11 @@ def _parse_statements(collection: Collection, document: dict[str, Any], record: 
     except ValueError as error:
         record.problems.append(f"statements of {record_id} {error}")
         return
-    stated = Record(collection, record_id, statements, assigned=assigned)
+    iri = document.get("iri")
+    if iri is not None and not isinstance(iri, str):
+        record.problems.append(f"the iri of {record_id} is not a text")
+        return
+    stated = Record(collection, qualify_id(collection.vocabulary, record_id), statements, iri=iri, assigned=assigned)
     targets = [relation.target for relation in stated.relations]
     if not all(targets) or any(len(target.encode()) > MAX_TARGET_BYTES for target in targets):
         record.problems.append(f"relations of {record_id} have a target that is empty or too long")
@@ -147,7 +162,8 @@ class _VersionParser:
             record.state = RecordState(state)
         else:
             self._add_problem("state", f"is none of {', '.join(RecordState)}")
-        record.replaced_by = self._get_text("replaced_by", None)
+        replaced_by = self._get_text("replaced_by", None)
+        record.replaced_by = None if replaced_by is None else qualify_id(self._collection.vocabulary, replaced_by)
         if record.record is None:
             record.aliases = self._parse_aliases()
             record.sources = tuple(self._get_texts("sources", self._document.get("sources", [])))

@@ -3,12 +3,13 @@
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from operator import itemgetter
 from typing import Any, BinaryIO
 
 import orjson
 
-from lexarium.domain.identifiers import MAX_ID_BYTES, has_prefix, is_id_too_long
+from lexarium.domain.identifiers import MAX_ID_BYTES, get_local_id, has_prefix, is_id_too_long
 from lexarium.domain.record import RelatedRecord, Relation
 from lexarium.domain.schema.collections import MAIN_COLLECTIONS, SEARCH_HIT_NUMBER_KEY, Collection, Fields
 from lexarium.domain.schema.relation_types import RelationList
@@ -75,11 +76,11 @@ def parse_object(line: int, document: dict[str, Any], options: ReadOptions) -> P
 
 def render_detail(collection: Collection, body: bytes, related: Sequence[RelatedRecord]) -> bytes:
     """Return the `?id=` shape: a rendered record, its type and its relations."""
-    return body[:-1] + (_render_relations(collection, related) if related else _EMPTY_RELATIONS[collection.name])
+    return body[:-1] + (_render_relations(collection, related) if related else _render_no_relations(collection))
 
 
 def _render_relations(collection: Collection, related: Sequence[RelatedRecord]) -> bytes:
-    suffix: dict[str, Any] = {"type": collection.name}
+    suffix: dict[str, Any] = {"type": collection.local_name}
     for relation_list in collection.relation_lists.values():
         suffix[relation_list.key] = [
             _build_entry(relation_list, target)
@@ -90,7 +91,9 @@ def _render_relations(collection: Collection, related: Sequence[RelatedRecord]) 
     return b"," + orjson.dumps(suffix)[1:]
 
 
-_EMPTY_RELATIONS = {name: _render_relations(collection, ()) for name, collection in MAIN_COLLECTIONS.items()}
+@lru_cache(1_000)
+def _render_no_relations(collection: Collection) -> bytes:
+    return _render_relations(collection, ())
 
 
 def write(documents: Iterable[bytes], options: WriteOptions) -> Iterator[bytes]:
@@ -103,7 +106,7 @@ def write(documents: Iterable[bytes], options: WriteOptions) -> Iterator[bytes]:
 
 
 def _build_entry(relation_list: RelationList, related_record: RelatedRecord) -> dict[str, str]:
-    entry = {relation_list.id_key: related_record.id, "name": related_record.name or ""}
+    entry = {relation_list.id_key: get_local_id(related_record.id), "name": related_record.name or ""}
     if relation_list.shows_relationship:
         entry["relationship"] = related_record.type_name
     if relation_list.directions:

@@ -5,14 +5,14 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import IO, BinaryIO
 
-from lexarium.domain.identifiers import has_prefix
+from lexarium.domain.identifiers import MAIN_VOCABULARY, has_prefix
 from lexarium.domain.labels import Alias
 from lexarium.domain.record import Record, RecordState
 from lexarium.domain.schema.collections import MAPPING_TYPES
 from lexarium.domain.timestamps import is_timestamp
 from lexarium.domain.vocabulary import Vocabulary
 from lexarium.formats.foreign_ids import format_id
-from lexarium.formats.obo import syntax, term_parser
+from lexarium.formats.obo import statements, syntax, term_parser
 from lexarium.formats.obo.syntax import Clause
 from lexarium.formats.obo.term_parser import MAPPING_NAMES, PROPERTY_FIELDS, RELATIONSHIP_TYPES, OboContext, parse_term
 from lexarium.formats.parsed import ParsedRecord, ParseError, ReadOptions, WriteOptions
@@ -93,6 +93,10 @@ def _parse_header_clause(context: OboContext, clause: Clause) -> None:
 
 def write(records: Iterable[Record], options: WriteOptions) -> Iterator[bytes]:
     """Yield an OBO document of the records."""
+    if options.vocabulary.slug != MAIN_VOCABULARY:
+        yield _encode_stanza(statements.format_header(options.vocabulary))
+        yield from (_encode_stanza(lines) for record in records if (lines := statements.format_record(record)))
+        return
     yield _encode_stanza(_format_header(options.vocabulary))
     for record in records:
         yield _encode_stanza(_format_term(record, options.vocabulary))

@@ -6,10 +6,11 @@ The output follows version 1.4.
 
 import io
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import IO
 
+from lexarium.domain.statement import Statement, Text
 from lexarium.formats.parsed import ParsedRecord, ParseError
 
 MAX_LINE_CHARS = 16 << 20
@@ -122,12 +123,29 @@ def _strip_unescaped(text: str) -> str:
 
 def parse_unquoted(clause: Clause) -> str:
     """Return a value without quotes, comment and qualifiers."""
+    return unescape(split_qualifiers(clause)[0])
+
+
+def split_qualifiers(clause: Clause) -> tuple[str, tuple[Statement, ...]]:
+    """Return a value without its comment, still escaped, and the qualifiers in braces at its end."""
     value = clause.value
     if "!" in value:
         value = _strip_unescaped(_COMMENT.sub("", value))
     content = value[:-1].rstrip() if value.endswith("}") else ""
     opening = _QUALIFIER_START.search(content, 0, len(content) - 1) if content.endswith('"') else None
-    return unescape(value if opening is None else value[: opening.start()].rstrip())
+    if opening is None:
+        return value, ()
+    return value[: opening.start()].rstrip(), parse_qualifiers(value[opening.start() :])
+
+
+def parse_qualifiers(text: str) -> tuple[Statement, ...]:
+    """Return the qualifiers in braces in a text, before any comment."""
+    return state_qualifiers(_parse_qualifiers(_COMMENT.sub("", text)))
+
+
+def state_qualifiers(qualifiers: Mapping[str, str]) -> tuple[Statement, ...]:
+    """Return qualifiers as statements."""
+    return tuple(Statement(f"oboInOwl:{name}", Text(value)) for name, value in qualifiers.items())
 
 
 def parse_identifier(clause: Clause) -> tuple[str, str]:

@@ -112,7 +112,7 @@ def _list_defaults(collection: Collection, complete_fields: Container[str]) -> t
     complete_relations: list[tuple[str, Side]] = [
         (relation_type.name, "source")
         for relation_type in collection.relation_types.values()
-        if relation_type is collection.hierarchy_type or relation_type.name in complete_fields
+        if relation_type == collection.hierarchy_type or relation_type.name in complete_fields
     ]
     return fields, complete_relations
 

@@ -3,12 +3,14 @@
 from collections.abc import Iterable, Iterator, Sequence
 from io import BufferedReader
 
+from lexarium.domain.identifiers import MAIN_VOCABULARY
 from lexarium.domain.record import Record, RelatedRecord
 from lexarium.domain.vocabulary import Vocabulary
 from lexarium.formats.parsed import ParsedRecord, ReadOptions, WriteOptions
 from lexarium.formats.rdf import exporter
 from lexarium.formats.rdf.importer import OWL_PROFILE, SKOS_PROFILE, import_records
 from lexarium.formats.rdf.predicates import list_lexarium_terms
+from lexarium.formats.rdf.statements import write_statements
 from lexarium.formats.rdf.writers import WRITERS
 from lexarium.formats.registry import Format
 
@@ -20,6 +22,8 @@ def read(stream: BufferedReader, options: ReadOptions) -> Iterator[ParsedRecord]
 
 def write(records: Iterable[Record], options: WriteOptions) -> Iterator[bytes]:
     """Yield the records as concepts, each collection as a scheme before its first record, in constant memory."""
+    if options.vocabulary.slug != MAIN_VOCABULARY:
+        return write_statements(records, options.format.name, options.vocabulary)
     return _serialize(options.format, options.vocabulary, _describe(options.vocabulary, records))
 
 

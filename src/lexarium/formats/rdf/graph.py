@@ -56,6 +56,10 @@ class TripleStore:
         """Iterate over the subjects in the order of their first triples."""
         return iter(self._last_offset)
 
+    def __contains__(self, subject: str) -> bool:
+        """Return whether there are triples of a subject."""
+        return subject in self._last_offset
+
     def get_subject(self, subject: str) -> SubjectTriples:
         """Return the triples of a subject, perhaps none."""
         line, chunks = 0, []
@@ -65,7 +69,7 @@ class TripleStore:
             offset, line, properties = orjson.loads(self._file.readline())
             chunks.append(properties)
         values = [
-            (self._predicates[number], RdfLiteral(*value) if len(value) == 2 else value[0])
+            (self._predicates[number], value[0] if len(value) == 1 else RdfLiteral(*value))
             for properties in reversed(chunks)
             for number, *value in properties
         ]

@@ -87,12 +87,12 @@ def import_records(stream: BufferedReader, options: ReadOptions, profile: RdfPro
         closing(TripleStore()) as graph,
     ):
         if syntax == RdfFormat.JSON_LD:
-            syntax = RdfFormat.STREAMING_JSON_LD if _is_streamable_jsonld(file) else RdfFormat.JSON_LD
+            syntax = RdfFormat.STREAMING_JSON_LD if is_streamable_jsonld(file) else RdfFormat.JSON_LD
             file.seek(0)
         yield from _RdfImporter(graph, options, profile).run(parse_triples(file, syntax))
 
 
-def _is_streamable_jsonld(file: IO[bytes]) -> bool:
+def is_streamable_jsonld(file: IO[bytes]) -> bool:
     """Return whether a JSON-LD document can be parsed without keeping all of it in memory."""
     try:
         deque(parse_triples(file, RdfFormat.STREAMING_JSON_LD), maxlen=0)
@@ -389,7 +389,7 @@ class _RdfImporter:
             )
             if is_own or is_stated:
                 complete_relations.append((relation.name, "source"))
-                if relation is RELATED and not is_own:
+                if relation == RELATED and not is_own:
                     complete_relations.append((relation.name, "target"))
         return complete_relations
 

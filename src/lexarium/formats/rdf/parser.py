@@ -26,14 +26,17 @@ _MAX_TURTLE_DEPTH = 1_000
 _MAX_TRIPLE_TERMS = 100
 # After so many lines without a triple, read whole blocks: the parser scans a long text from its start with each read.
 _MAX_LINES_WITHOUT_TRIPLE = 50
+_MAX_LIST_CELLS = 2_000_000
 _LIST_PREDICATES = expand_curies("rdf:first rdf:rest")
 
 
 class RdfLiteral(NamedTuple):
-    """A literal with a language, or none."""
+    """A literal with a language or a datatype, or with neither."""
 
     text: str
     language: str = ""
+    # IRI; empty for a string.
+    datatype: str = ""
 
 
 class ParsedTriple(NamedTuple):
@@ -56,21 +59,26 @@ def detect_syntax(head: bytes) -> RdfFormat:
     return RdfFormat.TURTLE
 
 
-def parse_triples(stream: IO[bytes], syntax: RdfFormat) -> Iterator[ParsedTriple]:
-    """Yield the triples of a document while it is read, without the cells of lists; raise ParseError.
+def parse_triples(stream: IO[bytes], syntax: RdfFormat, *, lists: bool = False) -> Iterator[ParsedTriple]:
+    """Yield the triples of a document while it is read, with the cells of lists only on request; raise ParseError.
 
     JSON-LD that is not streamable is read completely before the first triple, and has no line numbers.
     """
     has_line_numbers = syntax != RdfFormat.JSON_LD
     reader = _LineTrackingReader(_GUARDS[syntax](iter(partial(stream.read, _BLOCK_BYTES), b"")))
+    cells = 0
     try:
         for quad in pyoxigraph.parse(reader, syntax, lenient=True):  # type: ignore[arg-type]
             triple_line = reader.mark_triple()
             line = triple_line if has_line_numbers else 0
             subject, predicate = _convert_node(quad.subject, line), _convert_node(quad.predicate, line)
-            # Lists are not imported, and a small file with a long list would fill the disk with its cells.
             if predicate in _LIST_PREDICATES and isinstance(quad.subject, BlankNode):
-                continue
+                # A small file with a long list would fill the disk with its cells.
+                cells += 1
+                if not lists:
+                    continue
+                if cells > _MAX_LIST_CELLS:
+                    raise ParseError(f"its lists have more than {_MAX_LIST_CELLS // 2:,} members", max(line, 1), 1)
             value = _convert_node(quad.object, line)
             if isinstance(subject, str) and isinstance(predicate, str) and value is not None:
                 yield ParsedTriple(line, subject, predicate, value)
@@ -211,10 +219,13 @@ _GUARDS: dict[RdfFormat, Callable[[Iterable[bytes]], Iterator[bytes]]] = {
 }
 
 
+_STRINGS = [NamedNode(iri) for iri in expand_curies("xsd:string rdf:langString")]
+
+
 def _convert_node(node: object, line: int) -> str | RdfLiteral | None:
     """Convert a node; return None for a triple term."""
     if isinstance(node, Literal):
-        return RdfLiteral(node.value, node.language or "")
+        return RdfLiteral(node.value, node.language or "", "" if node.datatype in _STRINGS else node.datatype.value)
     if not isinstance(node, NamedNode):
         return f"_:{node.value}" if isinstance(node, BlankNode) else None
     iri = node.value

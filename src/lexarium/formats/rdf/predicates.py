@@ -140,7 +140,7 @@ def _to_camel_case(label: str) -> str:
 LEXARIUM_RELATIONS: dict[str, str] = {
     name: _to_camel_case(relation.label)
     for name, relation in MAIN_RELATION_TYPES.items()
-    if not relation.is_hierarchical and relation is not RELATED and relation not in MAPPING_TYPES
+    if not relation.is_hierarchical and relation != RELATED and relation not in MAPPING_TYPES
 }
 
 _STANDARD_FIELDS = ("id", "name", *ALIAS_FIELDS, *DEFINITION_FIELDS)

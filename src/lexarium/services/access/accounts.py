@@ -108,7 +108,10 @@ def update_account(
 
 
 def set_vocabulary_role(transaction: Transaction, account_id: str, vocabulary: str, role: Role) -> None:
-    """Set the role of an account in one vocabulary; none takes it away. Raise Conflict if the account is erased."""
+    """Give an account a role in one vocabulary, beside that in all; `Role.NONE` takes it away.
+
+    Raise Conflict if the account is erased.
+    """
     _get_active_account(transaction, account_id)
     accounts.set_vocabulary_role(transaction, account_id, vocabulary, role)
 

@@ -40,6 +40,11 @@ class Caller:
         """Return the role in a vocabulary."""
         return max(self.role, self.vocabulary_roles.get(vocabulary, Role.NONE), key=lambda role: role.rank)
 
+    @property
+    def highest_role(self) -> Role:
+        """Highest of the roles in any vocabulary."""
+        return max((self.role, *self.vocabulary_roles.values()), key=lambda role: role.rank)
+
     def has_permission(self, permission: Permission, vocabulary: str | None = None) -> bool:
         """Return True if the role in a vocabulary, or else in all of them, allows an action."""
         role = self.role if vocabulary is None else self.get_role(vocabulary)

@@ -3,10 +3,13 @@
 import errno
 import os
 import shutil
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
+from typing import TypeVar
 
 from lexarium.domain.errors import Conflict, DiskFull, InvalidDatabase, NotFound, StoreError
 from lexarium.domain.progress import ProgressCallback
@@ -15,7 +18,11 @@ from lexarium.services.maintenance.database_check import CheckReport, check_data
 from lexarium.store.copy import CopyResult, copy_tables
 from lexarium.store.database import Database
 from lexarium.store.engine.sqlite import build_url
-from lexarium.store.upgrade import open_database, require_catalogue, upgrade_schema
+from lexarium.store.position import Snapshot
+from lexarium.store.upgrade import BACKUP_VERSION, open_database, require_catalogue, upgrade_schema
+from lexarium.store.upgrade_backup import copy_old_database, measure_size
+
+T = TypeVar("T")
 
 _DISK_FULL_ERRNOS = (errno.ENOSPC, errno.EDQUOT)
 # Errors of file systems without hard links.
@@ -27,9 +34,42 @@ def create_backup(database: Database, file: Path, progress: ProgressCallback) ->
 
     The file appears complete or not at all. Others may go on writing to the database.
     """
+    _require_missing(file)
+    return _write_file(file, lambda temporary: _copy_to_file(database, temporary, progress))
+
+
+@dataclass(frozen=True)
+class UpgradeBackup:
+    """Backup that was made before an upgrade."""
+
+    file: Path
+    rows: dict[str, int]
+    size: int
+    seconds: float
+
+
+def create_upgrade_backup(database: Database, snapshot: Snapshot, file: Path | None = None) -> UpgradeBackup:
+    """Write a database, as it is before its upgrade, to a new file; by default beside it or in the current folder.
+
+    Raises Conflict if the file exists, DiskFull if there is no room, StoreError if the copy differs.
+    """
+    default = database.backend.path or Path(database.location.partition(" ")[0] or "lexarium")
+    file = file or default.with_name(f"{default.name}.before-{BACKUP_VERSION}")
+    _require_missing(file)
+    needed, start = measure_size(database, snapshot), time.monotonic()
+    free = shutil.disk_usage(file.resolve().parent).free
+    if free < needed:
+        raise DiskFull(
+            f"There is no room for the backup {file}: it may take {needed / 1e6:,.0f} MB, and {free / 1e6:,.0f} MB are"
+            " free. Nothing was changed; --backup names another place."
+        )
+    rows = _write_file(file, lambda temporary: copy_old_database(database, snapshot, temporary))
+    return UpgradeBackup(file, rows, file.stat().st_size, time.monotonic() - start)
+
+
+def _require_missing(file: Path) -> None:
     if file.exists():
         raise Conflict(f"{file} is there already. Name another file, or remove it first.")
-    return _write_file(database, file, progress)
 
 
 @contextmanager
@@ -53,7 +93,7 @@ def open_backup(file: Path) -> Iterator[Database]:
         stack.enter_context(_translate_paths(copy, file))
         try:
             require_catalogue(source)
-            upgrade_schema(source)
+            upgrade_schema(source, lambda _: None)  # It is a copy.
             _require_consistent(source, source.location)
         except NotFound:
             raise InvalidDatabase(f"{source.location} is empty, and no backup.") from None
@@ -69,7 +109,7 @@ def restore_backup(source: Database, database: Database, progress: ProgressCallb
     """
     file = database.backend.path
     if file is not None and not database.backend.exists():
-        return _write_file(source, file, progress, new_epoch=True)
+        return _write_file(file, lambda temporary: _copy_to_file(source, temporary, progress, new_epoch=True))
     return copy_tables(source, database, progress, new_epoch=True)
 
 
@@ -82,8 +122,8 @@ def copy_database(source: Database, target: Database, progress: ProgressCallback
     return result, check_database(target)
 
 
-def _write_file(source: Database, file: Path, progress: ProgressCallback, *, new_epoch: bool = False) -> CopyResult:
-    """Copy a database to a file that is missing or empty. A symbolic link is followed."""
+def _write_file(file: Path, write: Callable[[Path], T]) -> T:
+    """Write a database to a file that is missing or empty, given a temporary path. A symbolic link is followed."""
     file = file.resolve()
     replaces_empty = file.exists()
     for journal in (Path(f"{file}-wal"), Path(f"{file}-journal")):
@@ -94,7 +134,7 @@ def _write_file(source: Database, file: Path, progress: ProgressCallback, *, new
         with _staging_directory(file) as folder:
             temporary = folder / file.name
             with _translate_paths(temporary, file):
-                result = _copy_to_file(source, build_url(temporary), progress, new_epoch=new_epoch)
+                result = write(temporary)
             temporary.chmod(0o600)  # It holds password hashes.
             _fsync(temporary)
             if replaces_empty:
@@ -109,7 +149,8 @@ def _write_file(source: Database, file: Path, progress: ProgressCallback, *, new
     return result
 
 
-def _copy_to_file(source: Database, url: str, progress: ProgressCallback, *, new_epoch: bool) -> CopyResult:
+def _copy_to_file(source: Database, file: Path, progress: ProgressCallback, *, new_epoch: bool = False) -> CopyResult:
+    url = build_url(file)
     with closing(open_database(url)) as target:
         result = copy_tables(source, target, progress, new_epoch=new_epoch)
     # If the disk is full, SQLite cannot move the journal into the file on closing.

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 
 from lexarium.domain.change import Change
 from lexarium.domain.hierarchy import find_cycles, format_cycle
-from lexarium.domain.identifiers import MAIN_VOCABULARY, split_id
+from lexarium.domain.identifiers import format_record_id
 from lexarium.domain.merge import resolve_merge_chains
 from lexarium.domain.record import RecordState, Relation
 from lexarium.domain.rendering import RenderedRecord, parse_body, render_fields
-from lexarium.domain.schema.collections import COLLECTIONS, get_collection, list_stored_collections
+from lexarium.domain.schema.collections import COLLECTIONS, VOCABULARY, get_collection, list_stored_collections
 from lexarium.store import change_log, integrity, relations
 from lexarium.store.database import Database
 from lexarium.store.engine.position_queries import read_position
@@ -43,27 +43,27 @@ def check_database(database: Database) -> CheckReport:
 
 
 def _check_log(snapshot: Snapshot, report: CheckReport) -> Iterator[str]:
-    position = read_position(snapshot)
+    position, extent = read_position(snapshot), integrity.find_log_extent(snapshot)
     revision = position.revision
-    extent = integrity.find_log_extent(snapshot)
     report.changes = extent.count
-    # A purged vocabulary leaves gaps. Its removal is counted, and its own changes are no longer in the log.
-    has_purged = position.vocabularies > integrity.count_head_changes(snapshot)
-    is_complete = (extent.count, extent.last_seq) == (revision, revision)
-    if extent.last_seq > revision or not (is_complete or has_purged):
+    # A purge counts as a change of the vocabularies, but is not logged.
+    was_purged = position.vocabularies > integrity.count_vocabulary_changes(snapshot)
+    if was_purged and extent.count <= extent.last_seq <= revision:
+        report.remarks.append(f"{revision - extent.count:,} changes of purged vocabularies are not in the log")
+    elif (extent.count, extent.last_seq) != (revision, revision):
         log = f"its log has {extent.count} changes up to {extent.last_seq}"
         yield f"the catalogue stands at revision {revision}, {log}"
     for record_id in integrity.list_records_with_gaps(snapshot):
-        yield f"the log lacks a version of {_describe(record_id)}"
+        yield f"the log lacks a version of {format_record_id(record_id)}"
     for change in integrity.iter_corrupt_changes(snapshot):
-        version = f"version {change.version} of {_describe(change.record_id)}"
+        version = f"version {change.version} of {format_record_id(change.record_id)}"
         yield f"change {change.seq} in the log is not as it should be: {version}"
 
 
 def _check_records(snapshot: Snapshot, report: CheckReport) -> Iterator[str]:
     merge_targets: dict[str, str] = {}
     for batch in integrity.iter_record_rows(snapshot):
-        report.records += len(batch)
+        report.records += sum(row.collection != VOCABULARY.name for row, _, _ in batch)
         record_ids = [row.id for row, _, _ in batch]
         relations_by_source = relations.find_by_sources(snapshot, record_ids)
         changes = change_log.find_latest(snapshot, record_ids)
@@ -73,52 +73,44 @@ def _check_records(snapshot: Snapshot, report: CheckReport) -> Iterator[str]:
             if row.state == RecordState.MERGED and row.id in changes:
                 merge_targets[row.id] = changes[row.id].to_record().replaced_by or row.id
     for record_id in sorted(merge_targets.keys() - resolve_merge_chains(merge_targets).keys()):
-        yield f"{_describe(record_id)} is merged into no other record"
+        yield f"{format_record_id(record_id)} is merged into no other record"
     for record_id in integrity.iter_wrong_derived_rows(snapshot):
-        yield f"{_describe(record_id)} has other alternative ids or translated names than the log says"
-
-
-def _describe(record_id: str) -> str:
-    """Return the id of a record, with its vocabulary unless that is the main one."""
-    vocabulary, local_id = split_id(record_id)
-    if not vocabulary:
-        return f"the head record of {local_id}"
-    return local_id if vocabulary == MAIN_VOCABULARY else f"{local_id} in {vocabulary}"
+        yield f"{format_record_id(record_id)} has other alternative ids or translated names than the log says"
 
 
 def _check_rendering(row: RecordRow, rendered: RenderedRecord, name: str) -> Iterator[str]:
-    record_id = _describe(row.id)
+    record = format_record_id(row.id)
     if row.collection not in list_stored_collections():
-        yield f"{record_id} is in a collection that there is not: {row.collection}"
+        yield f"{record} is in a collection that there is not: {row.collection}"
         return
-    collection = get_collection(row.collection)
     try:
         fields = parse_body(row.body)
-        actual = render_fields(collection, fields), fields["name"]
+        actual = render_fields(get_collection(row.collection), fields), fields["name"]
     except _DECODE_ERRORS:
-        yield f"{record_id} cannot be read"
+        yield f"{record} cannot be read"
         return
     if actual != (rendered, name):
-        yield f"{record_id} is not rendered as it should be"
+        yield f"{record} is not rendered as it should be"
 
 
 def _check_against_log(row: RecordRow, own_relations: frozenset[Relation], change: Change | None) -> Iterator[str]:
+    version = f"version {row.version} of {format_record_id(row.id)}"
     if change is None:
-        yield f"version {row.version} of {_describe(row.id)} is not in the log"
+        yield f"{version} is not in the log"
         return
     try:
         record = change.to_record()
         logged = record.rendered.body, record.relations, record.state
     except _DECODE_ERRORS:
-        yield f"version {row.version} of {_describe(row.id)} cannot be read in the log"
+        yield f"{version} cannot be read in the log"
         return
     if logged != (row.body, own_relations, row.state):
-        yield f"{_describe(row.id)} is not what the log says it is"
+        yield f"{format_record_id(row.id)} is not what the log says it is"
 
 
 def _check_references(snapshot: Snapshot) -> Iterator[str]:
     for record_id in integrity.list_ids_only_in_log(snapshot):
-        yield f"{_describe(record_id)} is in the log but not in the catalogue"
+        yield f"{format_record_id(record_id)} is in the log but not in the catalogue"
     yield from integrity.iter_invalid_rows(snapshot, read_position(snapshot).revision)
 
 
@@ -128,4 +120,4 @@ def _list_remarks(snapshot: Snapshot) -> Iterator[str]:
         yield f"{dangling_count} relations name a record that is not in the catalogue"
     for relation_types in dict.fromkeys(COLLECTIONS.hierarchies.values()):
         for cycle in find_cycles(relations.iter_inner_relations(snapshot, relation_types)):
-            yield format_cycle(relation_types, [_describe(record_id) for record_id in cycle])
+            yield format_cycle(relation_types, [format_record_id(record_id) for record_id in cycle])

@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from lexarium.domain.change import Change
+from lexarium.domain.identifiers import format_record_id
+from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.search.index import IndexCorrupt, IndexDirectory, IndexedRecord, IndexSnapshot, SearchIndex
 from lexarium.services.maintenance.database_check import CheckReport
 from lexarium.store import revisions
@@ -35,14 +37,18 @@ def _compare(database: Database, index_snapshot: IndexSnapshot) -> CheckReport:
         position = read_position(snapshot)
         if index_snapshot.position.epoch != position.epoch:
             return CheckReport(remarks=["the search index is of another catalogue: a server makes it anew"])
-        while batch := revisions.list_current(snapshot, after, BATCH_SIZE):
+        database.follow_vocabularies(snapshot)
+        if index_snapshot.position.vocabularies != position.vocabularies:
+            return CheckReport(remarks=["the search index is older than its vocabularies: a server brings it there"])
+        while current := revisions.list_current(snapshot, after, BATCH_SIZE):
+            after = current[-1].record_id
+            batch = [change for change in current if change.collection in COLLECTIONS]
             documents = index_snapshot.find_records([change.record_id for change in batch])
             indexed_count += sum(map(len, documents.values()))
             newer_ids = [change.record_id for change in batch if change.seq > index_revision]
             indexed_changes = revisions.find_many_at(snapshot, newer_ids, index_revision)
             indexed_versions = {change.record_id: change.version for change in indexed_changes}
             report.problems += _iter_problems(index_revision, batch, indexed_versions, documents)
-            after = batch[-1].record_id
     if index_revision != position.revision:
         message = f"the search index stands at revision {index_revision}, the catalogue at {position.revision}"
         report.remarks.append(f"{message}: a server brings it there")
@@ -71,4 +77,5 @@ def _iter_problems(
             is_correct = len(indexed) == 1 and oldest <= indexed[0].version <= change.version
         if not is_correct:
             contents = ", ".join(f"version {item.version}, {item.state}" for item in indexed) or "nothing"
-            yield f"{change.record_id} is not in the search index as the log has it, but {contents}; {_REBUILD_HINT}"
+            record = format_record_id(change.record_id)
+            yield f"{record} is not in the search index as the log has it, but {contents}; {_REBUILD_HINT}"

@@ -119,7 +119,9 @@ def _resume_listing(
     if key != _hash_listing(listing) or not (is_current or revision == listing.revision):
         reason = "is of another list: send it with the parameters that the page before was asked for with."
         raise _build_cursor_error(reason)
-    [last_change] = revisions.list_since(snapshot, seq - 1, 1)
+    last_change = next(iter(revisions.list_since(snapshot, seq - 1, 1)), None)
+    if last_change is None or last_change.seq != seq:
+        raise _build_cursor_error("is of a record that was deleted with its vocabulary. Begin the list again.")
     sort_keys: dict[str, str | int] = {
         "name": last_change.to_record().rendered.name_key,
         "id": last_change.record_id,

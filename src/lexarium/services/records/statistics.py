@@ -241,11 +241,13 @@ class StatisticsCache:
         with self._database.read() as snapshot:
             limit = min(_BATCH_SIZE, revision - self._position.revision)
             changes = revisions.list_since(snapshot, self._position.revision, limit)
+            # Changes may have been deleted with their vocabulary: later ones wait.
+            changes = [change for change in changes if change.seq <= revision]
             previous = _load_previous(snapshot, changes)
         for change in changes:
             self._running_counts.apply(change, previous.get(change.record_id))
             previous[change.record_id] = change
-        self._position = self._position._replace(revision=changes[-1].seq)
+        self._position = self._position._replace(revision=changes[-1].seq if len(changes) == limit else revision)
 
     def _load_hierarchy(self) -> HierarchyStatistics:
         started_at = time.monotonic()

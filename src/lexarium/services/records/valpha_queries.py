@@ -11,9 +11,12 @@ import orjson
 from lexarium.domain import cache_tags
 from lexarium.domain.cache_tags import CacheTag
 from lexarium.domain.errors import NotFound
+from lexarium.domain.identifiers import qualify_id
 from lexarium.domain.record import ListQuery, RecordState, RelatedRecord
 from lexarium.domain.schema.collections import COLLECTIONS, CONCEPT, MEASUREDBY, SEARCH_HIT_NUMBER_KEY, Collection
+from lexarium.domain.schema.relation_types import qualify_name
 from lexarium.domain.text.characters import find_unstorable_char, name_key
+from lexarium.domain.vocabulary import find_valpha_vocabulary
 from lexarium.formats.json import valpha
 from lexarium.services.not_found import find_or_raise
 from lexarium.services.records.lookup import get_published
@@ -24,8 +27,22 @@ from lexarium.store.position import Position, Snapshot
 from lexarium.store.records import BATCH_SIZE, RecordRow
 from lexarium.store.revisions import PageKey, RenderedRow
 
-_SEARCHED_COLLECTIONS = [collection for collection in COLLECTIONS.values() if collection.search_hit_prefix]
-_SEARCH_HIT_TAGS = {cache_tags.collection_tag(collection.name) for collection in _SEARCHED_COLLECTIONS}
+
+def find_valpha_collection(local_name: str) -> Collection | None:
+    """Return a collection of the vocabulary that v-alpha serves, or None if it has no such collection."""
+    vocabulary = find_valpha_vocabulary()
+    collection = None if vocabulary is None else COLLECTIONS.get(qualify_name(vocabulary.slug, local_name))
+    return collection if collection is not None and collection.in_valpha else None
+
+
+def list_searched_collections() -> list[Collection]:
+    """Return the collections whose records v-alpha's search collection has."""
+    vocabulary = find_valpha_vocabulary()
+    return [] if vocabulary is None else [item for item in vocabulary.collections if item.search_hit_prefix]
+
+
+def _list_search_tags() -> set[CacheTag]:
+    return {cache_tags.collection_tag(collection.name) for collection in list_searched_collections()}
 
 
 class ValphaRecord(NamedTuple):
@@ -51,12 +68,13 @@ class ValphaReader:
 
     def iter_search_hits(self) -> Iterator[bytes]:
         """Yield the JSON array of all search hits, by name, in chunks."""
-        self.cache_tags |= _SEARCH_HIT_TAGS
-        return _join_json_array(_number_hits(records.iter_search_hits(self._snapshot)))
+        self.cache_tags |= _list_search_tags()
+        names = [collection.name for collection in list_searched_collections()]
+        return _join_json_array(_number_hits(records.iter_search_hits(self._snapshot, names)))
 
     def iter_hits_for(self, record_ids: Iterable[str], revision: int) -> Iterator[bytes]:
         """Yield the JSON array of the search hits among these records at a revision, in their order, in chunks."""
-        self.cache_tags |= _SEARCH_HIT_TAGS
+        self.cache_tags |= _list_search_tags()
         return _join_json_array(_number_hits(filter(None, self._load_hits(iter(record_ids), revision))))
 
     def _load_hits(self, record_ids: Iterator[str], revision: int) -> Iterator[Sequence[bytes]]:
@@ -67,16 +85,18 @@ class ValphaReader:
     def render_by_name(self, collection: Collection, name: str) -> bytes:
         """Return the published record with a name and its relations; raise NotFound."""
         self.cache_tags.add(cache_tags.name_tag(collection.name, name_key(name)))
-        message = f"There is no {collection.name} with the name {name!r}."
+        message = f"There is no {collection.local_name} with the name {name!r}."
         row = find_or_raise(lambda: records.find_by_name(self._snapshot, collection, name), name, message)
         return self.render(collection, row)
 
-    def iter_measured_concepts(self, contrast_id: str) -> Iterator[bytes]:
+    def iter_measured_concepts(self, local_contrast_id: str) -> Iterator[bytes]:
         """Yield the JSON array of the concepts that a contrast measures, in chunks."""
-        self.cache_tags |= {cache_tags.record_tag(contrast_id), cache_tags.collection_tag(CONCEPT.name)}
-        if find_unstorable_char(contrast_id):
+        concepts = find_valpha_collection(CONCEPT.local_name)
+        if concepts is None or find_unstorable_char(local_contrast_id):
             return _join_json_array(iter(()))
-        return _join_json_array(records.iter_bodies_by_target(self._snapshot, CONCEPT, MEASUREDBY, contrast_id))
+        contrast_id = qualify_id(concepts.vocabulary, local_contrast_id)
+        self.cache_tags |= {cache_tags.record_tag(contrast_id), cache_tags.collection_tag(concepts.name)}
+        return _join_json_array(records.iter_bodies_by_target(self._snapshot, concepts, MEASUREDBY, contrast_id))
 
     def get_row(self, record_id: str) -> RecordRow:
         """Return a record of any collection and state; raise NotFound."""
@@ -98,20 +118,21 @@ def open_valpha_reader(database: Database) -> Iterator[ValphaReader]:
         yield ValphaReader(snapshot)
 
 
-def read_record(database: Database, collection: Collection, record_id: str) -> ValphaRecord:
+def read_record(database: Database, collection: Collection, local_id: str) -> ValphaRecord:
     """Return a published record with its relations, read by one statement; raise if not found or unpublished."""
     result = None
-    if not find_unstorable_char(record_id):
+    record_id = qualify_id(collection.vocabulary, local_id)
+    if not find_unstorable_char(local_id):
         position, result = database.read_with_position(
             lambda connection: relations.find_with_related(connection, record_id)
         )
     if result is None or result.row.collection != collection.name:
-        raise NotFound(f"There is no {collection.name} with the id {record_id!r}.")
+        raise NotFound(f"There is no {collection.local_name} with the id {local_id!r}.")
     if result.row.state == RecordState.PUBLISHED:
         return ValphaRecord(position, _render(collection, *result), _build_cache_tags(*result))
     with database.read() as snapshot:
         get_published(snapshot, collection, record_id)
-    return read_record(database, collection, record_id)  # published meanwhile
+    return read_record(database, collection, local_id)  # published meanwhile
 
 
 def _render(collection: Collection, row: RecordRow, related: Sequence[RelatedRecord]) -> bytes:
@@ -136,7 +157,7 @@ def stream_search_hits(database: Database, position: Position) -> Iterator[bytes
     """Yield the JSON array of all search hits at a position, in chunks, as `stream_collection`."""
     streams = (
         chain.from_iterable(iter_rendered(database, collection, position.revision))
-        for collection in _SEARCHED_COLLECTIONS
+        for collection in list_searched_collections()
     )
     rows = heapq.merge(*streams, key=lambda row: (row.key, row.record_id))
     hits = (row.body[: row.search_hit_length] for row in rows if row.search_hit_length)

@@ -6,7 +6,9 @@ from concurrent.futures import Future
 from sys import intern
 
 from lexarium.search.annotator import Annotator, DictionaryTerm
+from lexarium.search.index import IndexedVocabulary
 from lexarium.services.daemon_executor import DaemonExecutor
+from lexarium.services.search.indexer import describe_vocabularies
 from lexarium.store import revisions
 from lexarium.store.database import Database
 from lexarium.store.engine.position_queries import read_position
@@ -25,6 +27,8 @@ class AnnotatorCache:
         self._database = database
         self._annotator = Annotator()
         self._position = Position("", 0, 0, 0)
+        # Those whose labels it may have. Those of removed ones stay until it is rebuilt, and are not looked for.
+        self._vocabularies: dict[str, IndexedVocabulary] = {}
         self._changes_applied = 0
         self._is_frozen = False
         self._executor = DaemonExecutor("lexarium-annotator", self._catch_up)
@@ -34,9 +38,17 @@ class AnnotatorCache:
         return self._executor.submit()
 
     def _catch_up(self) -> Annotator:
-        current = self._database.run_read(read_position)
+        with self._database.read() as snapshot:
+            self._database.follow_vocabularies(snapshot)
+            current = read_position(snapshot)
+            vocabularies = describe_vocabularies(snapshot)
         self._changes_applied += current.revision - self._position.revision
         needs_rebuild = self._changes_applied > max(_MIN_REBUILD_CHANGES, len(self._annotator))
+        # A schema says which statements are names. One that was purged may have been created again.
+        needs_rebuild |= any(
+            slug in self._vocabularies and self._vocabularies[slug] != item for slug, item in vocabularies.items()
+        )
+        self._vocabularies |= vocabularies
         if self._position.epoch != current.epoch or needs_rebuild:
             self._annotator, self._position, self._changes_applied = Annotator(), current._replace(revision=0), 0
             self._is_frozen = False

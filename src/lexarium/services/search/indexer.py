@@ -4,24 +4,30 @@ One process per node holds the index writer; the others reload what it commits.
 """
 
 import errno
+import hashlib
 import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 
+from lexarium.domain.change import Change
 from lexarium.domain.errors import IndexNotReady, LexariumError, StoreError
+from lexarium.domain.identifiers import MAIN_VOCABULARY, qualify_id, split_id
 from lexarium.domain.progress import ProgressCallback, ignore_progress
+from lexarium.domain.schema.collections import COLLECTIONS
+from lexarium.domain.vocabulary import VOCABULARIES
 from lexarium.search import index as search_index
+from lexarium.search.index import IndexedVocabulary
 from lexarium.services.files import sidecar_path
-from lexarium.store import records, revisions
+from lexarium.store import records, revisions, vocabularies
 from lexarium.store.database import Database
 from lexarium.store.engine.base import PositionWatcher
 from lexarium.store.engine.position_queries import read_position
-from lexarium.store.position import Position
+from lexarium.store.position import Position, Snapshot
 
 logger = logging.getLogger(__name__)
 
@@ -110,7 +116,7 @@ class Indexer:
         must_rebuild = self._is_broken or self._folder.current_path() is None
         if index is None or must_rebuild or index.snapshot.position.epoch != position.epoch:
             self._rebuild_unless_busy()
-        elif index.snapshot.position.revision < position.revision:
+        elif _is_behind(index.snapshot, position):
             return self._apply_log(index)
         return 0
 
@@ -151,19 +157,26 @@ class Indexer:
 
     def _index_all(self, writer: search_index.SearchIndexWriter, progress: ProgressCallback) -> int:
         with self._database.read() as snapshot:
+            self._database.follow_vocabularies(snapshot)
             position = read_position(snapshot)
+            writer.vocabularies = describe_vocabularies(snapshot)
             total = records.count(snapshot)
-        done, after = 0, ""
+        done, seen = 0, 0
         # Short transactions: changes made meanwhile are applied from the log afterwards.
+        for batch in self._iter_current(""):
+            done += sum(_add(writer, change) for change in batch)
+            seen += len(batch)
+            progress("Indexing", seen, max(seen, total))
+        writer.commit(search_index.IndexPosition(position.epoch, position.revision, position.vocabularies))
+        return done
+
+    def _iter_current(self, after: str) -> Iterator[list[Change]]:
+        """Yield the last changes of all records from an id on in batches, until the server stops."""
         while batch := self._database.run_read(revisions.list_current, after, _BATCH_SIZE):
-            for change in batch:
-                writer.add(change)
-            done, after = done + len(batch), batch[-1].record_id
-            progress("Indexing", done, max(done, total))
+            yield batch
+            after = batch[-1].record_id
             if self._stopping.is_set():
                 raise IndexNotReady("The search index was being built when the server stopped.")
-        writer.commit(search_index.IndexPosition(position.epoch, position.revision))
-        return done
 
     def _run(self) -> None:
         lower_priority()
@@ -207,16 +220,26 @@ class Indexer:
         try:
             self._writer = self._writer or index.open_writer()
             index.reload()  # Another process may have written before.
-            while batch := self._database.run_read(revisions.list_since, index.snapshot.position.revision, _BATCH_SIZE):
+            is_complete = False
+            while not is_complete and not self._stopping.is_set():
+                with self._database.read() as snapshot:
+                    self._database.follow_vocabularies(snapshot)
+                    position, current = read_position(snapshot), describe_vocabularies(snapshot)
+                    batch = revisions.list_since(snapshot, index.snapshot.position.revision, _BATCH_SIZE)
+                if not _is_behind(index.snapshot, position):
+                    break
+                self._update_vocabularies(self._writer, index.snapshot.vocabularies, current)
                 for change in {change.record_id: change for change in batch}.values():
-                    self._writer.replace(change)
-                self._writer.commit(search_index.IndexPosition(index.snapshot.position.epoch, batch[-1].seq))
+                    if change.collection in COLLECTIONS:
+                        self._writer.replace(change)
+                # Leave newer changes to the next round: under steady writes this one would not end.
+                is_complete = len(batch) < _BATCH_SIZE
+                # The last changes may have been deleted with their vocabulary.
+                revision = position.revision if is_complete else batch[-1].seq
+                self._writer.commit(search_index.IndexPosition(position.epoch, revision, position.vocabularies))
                 index.reload()
                 self._notify_waiters()
                 done += len(batch)
-                # Leave newer changes to the next round: under steady writes this one would not end.
-                if len(batch) < _BATCH_SIZE or self._stopping.is_set():
-                    break
                 index.close_removed_files()
         except search_index.IndexLocked:
             index.reload()
@@ -231,6 +254,32 @@ class Indexer:
         else:
             self._failures = 0
         return done
+
+    def _update_vocabularies(
+        self,
+        writer: search_index.SearchIndexWriter,
+        indexed: Mapping[str, IndexedVocabulary],
+        current: dict[str, IndexedVocabulary],
+    ) -> None:
+        """Delete the documents of vocabularies that are removed, and build those anew whose schema has changed."""
+        for slug in indexed.keys() | current.keys():
+            if indexed.get(slug) == current.get(slug):
+                continue
+            if slug in indexed:
+                writer.delete_collections(indexed[slug].collections)
+            if slug in current:
+                self._index_vocabulary(writer, slug)
+        writer.vocabularies = current
+
+    def _index_vocabulary(self, writer: search_index.SearchIndexWriter, slug: str) -> None:
+        # Records of other vocabularies than the main one stand together.
+        is_main = slug == MAIN_VOCABULARY
+        for batch in self._iter_current("" if is_main else qualify_id(slug, "")):
+            own_changes = [change for change in batch if split_id(change.record_id)[0] == slug]
+            for change in own_changes:
+                _add(writer, change)
+            if len(own_changes) < len(batch) and not is_main:
+                break
 
     def _rebuild_unless_busy(self) -> None:
         with suppress(IndexNotReady):  # Another process does it.
@@ -274,6 +323,34 @@ class Indexer:
         if self._writer is not None:
             self._writer.close()
             self._writer = None
+
+
+def describe_vocabularies(snapshot: Snapshot) -> dict[str, IndexedVocabulary]:
+    """Return the vocabularies to index, each with what its documents depend on."""
+    # One that was purged and created again has other records.
+    created = vocabularies.find_creation_seqs(snapshot)
+    described = {}
+    for slug, vocabulary in VOCABULARIES.items():
+        if not vocabulary.is_removed:
+            # The main vocabulary is there before its head record.
+            seq = 0 if slug == MAIN_VOCABULARY else created.get(slug)
+            parts = f"{seq}\n{vocabulary.language}\n{vocabulary.schema_source}"
+            version = hashlib.sha256(parts.encode()).hexdigest()[:16]
+            described[slug] = IndexedVocabulary(version, tuple(COLLECTIONS.list_names(slug)))
+    return described
+
+
+def _add(writer: search_index.SearchIndexWriter, change: Change) -> bool:
+    """Add a record, unless it describes a vocabulary, or belongs to a removed one; return whether it was added."""
+    if change.collection not in COLLECTIONS:
+        return False
+    writer.add(change)
+    return True
+
+
+def _is_behind(index_snapshot: search_index.IndexSnapshot, position: Position) -> bool:
+    indexed = index_snapshot.position
+    return indexed.revision < position.revision or indexed.vocabularies < position.vocabularies
 
 
 def lower_priority() -> None:

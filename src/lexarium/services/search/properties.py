@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import chain
 
+from lexarium.domain.identifiers import qualify_id, split_id
 from lexarium.domain.record import ListQuery, Record, RelatedRecord
-from lexarium.domain.schema.collections import COLLECTIONS, CONCEPT_CLASS, DEFINITION_FIELDS, RELATION_TYPES
+from lexarium.domain.schema.collections import COLLECTIONS, RELATION_TYPES, Collection
 from lexarium.domain.schema.relation_types import RelationType, Side
 from lexarium.search.analysis.folding import fold
 from lexarium.search.documents import STOP_WORDS
@@ -27,6 +28,11 @@ class Entity:
     class_name: str = ""
     # Published related records, if they were loaded.
     related: Sequence[RelatedRecord] = ()
+
+    @property
+    def class_id(self) -> str:
+        """Id of the class, unique in the database; empty if it has none."""
+        return get_class_id(self.record)
 
     @property
     def name(self) -> str:
@@ -70,13 +76,18 @@ def load_entities(snapshot: Snapshot, record_ids: Sequence[str], *, with_related
     entities_by_id: dict[str, Entity] = {}
     for batch in records.batched(record_ids):
         loaded_records = [change.to_record() for change in change_log.find_latest(snapshot, batch).values()]
-        class_ids = {record.fields[_CLASS_FIELD] for record in loaded_records if _CLASS_FIELD in record.fields}
-        names = records.find_names(snapshot, sorted(class_ids))
+        names = records.find_names(snapshot, sorted(set(map(get_class_id, loaded_records))))
         related_by_id = relations.find_related(snapshot, batch) if with_related else {}
         for record in loaded_records:
-            class_name = names.get(record.fields.get(_CLASS_FIELD, ""), "")
+            class_name = names.get(get_class_id(record), "")
             entities_by_id[record.id] = Entity(record, class_name, related_by_id.get(record.id, ()))
     return entities_by_id
+
+
+def get_class_id(record: Record) -> str:
+    """Return the id of the class of a record, unique in the database; an empty text if it has none."""
+    class_id = record.fields.get(_CLASS_FIELD)
+    return qualify_id(record.collection.vocabulary, class_id) if class_id else ""
 
 
 def _list_aliases(entity: Entity) -> list[PropertyValue]:
@@ -90,30 +101,27 @@ def _list_definition(entity: Entity) -> list[PropertyValue]:
 
 def _list_class(entity: Entity) -> list[PropertyValue]:
     class_id = entity.record.fields.get(_CLASS_FIELD)
-    return [PropertyValue(entity.class_name or class_id, class_id)] if class_id else []
+    return [PropertyValue(entity.class_name or class_id, entity.class_id)] if class_id else []
 
 
 def _find_class_members(snapshot: Snapshot, class_ids: Sequence[str]) -> list[str]:
     revision = read_position(snapshot).revision
     pages = (
         revisions.list_page(snapshot, ListQuery(name, revision, class_id=class_id), None, _MAX_HOLDERS)
-        for name in _CLASSIFIED
         for class_id in class_ids
+        for name in COLLECTIONS.list_names(split_id(class_id)[0])
+        if _CLASS_FIELD in COLLECTIONS[name].fields
     )
     return [change.record_id for change in chain.from_iterable(pages)][:_MAX_HOLDERS]
 
 
-def _collections_with(*fields: str) -> tuple[str, ...]:
-    return tuple(name for name, collection in COLLECTIONS.items() if not collection.fields.keys().isdisjoint(fields))
-
-
-def _build_mapping_property(relation_type: RelationType) -> Property:
+def _build_mapping_property(relation_type: RelationType, collections: tuple[str, ...]) -> Property:
     def list_mappings(entity: Entity) -> list[PropertyValue]:
         own_relations = sorted(entity.record.relations)
         return [PropertyValue(item.target) for item in own_relations if item.relation == relation_type.name]
 
     description = "What it is mapped to in another vocabulary, as SKOS has it."
-    return Property(relation_type.name, relation_type.label, description, _ALL, list_mappings)
+    return Property(relation_type.name, relation_type.label, description, collections, list_mappings)
 
 
 def _build_relation_property(
@@ -123,7 +131,7 @@ def _build_relation_property(
 
     def list_related(entity: Entity) -> list[PropertyValue]:
         return [
-            PropertyValue(related.name or related.id, related.id)
+            PropertyValue(related.name or split_id(related.id)[1], related.id)
             for related in entity.related
             if (related.type_name, related.side) == (type_name, side)
         ]
@@ -134,38 +142,55 @@ def _build_relation_property(
         return holders[:_MAX_HOLDERS]
 
     values = dict.fromkeys(chain.from_iterable(ends.values()))
-    description = f"Of a {' or '.join(ends)}; its values are {' or '.join(values)} records."
+    holder_names, value_names = (
+        " or ".join(dict.fromkeys(COLLECTIONS[name].local_name for name in names)) for names in (ends, values)
+    )
+    description = f"Of a {holder_names}; its values are {value_names} records."
     return Property(property_id, label, description, tuple(ends), list_related, tuple(values), find_holders)
 
 
-def _iter_relation_properties() -> Iterator[Property]:
+def _iter_relation_properties(names: tuple[str, ...]) -> Iterator[Property]:
     for item in RELATION_TYPES.values():
+        targets = {name: ends for name, ends in item.targets.items() if name in names}
+        sources = {name: ends for name, ends in item.sources.items() if name in names}
+        if not targets:
+            continue
         if item.is_mapping:
-            yield _build_mapping_property(item)
-        else:
+            yield _build_mapping_property(item, names)
+        elif sources:
             inverse_id = f"{item.name}-inverse"
-            yield _build_relation_property(item.name, "source", item.name, item.label, item.targets)
-            yield _build_relation_property(item.name, "target", inverse_id, item.inverse_label, item.sources)
+            yield _build_relation_property(item.name, "source", item.name, item.label, targets)
+            yield _build_relation_property(item.name, "target", inverse_id, item.inverse_label, sources)
 
 
-_ALL = tuple(COLLECTIONS)
-_CLASSIFIED = _collections_with(_CLASS_FIELD)
-ID = Property("id", "identifier", "Its own identifier.", _ALL, lambda entity: [PropertyValue(entity.record.id)])
-NAME = Property("name", "name", "Its name.", _ALL, lambda entity: [PropertyValue(entity.name)])
-ALIAS = Property("alias", "alias", "Its other names.", _ALL, _list_aliases)
-DEFINITION = Property(
-    "definition", "definition", "What it is, in words.", _collections_with(*DEFINITION_FIELDS), _list_definition
-)
-CLASS = Property(
-    "class",
-    "class",
-    "The class it is sorted into.",
-    _CLASSIFIED,
-    _list_class,
-    (CONCEPT_CLASS.name,),
-    _find_class_members,
-)
+def _list_id(entity: Entity) -> list[PropertyValue]:
+    return [PropertyValue(entity.record.local_id)]
 
-PROPERTIES: dict[str, Property] = {
-    item.id: item for item in (ID, NAME, ALIAS, DEFINITION, CLASS, *_iter_relation_properties())
-}
+
+def _list_name(entity: Entity) -> list[PropertyValue]:
+    return [PropertyValue(entity.name)]
+
+
+# Names of properties that every vocabulary has.
+ID, NAME, ALIAS, DEFINITION, CLASS = "id", "name", "alias", "definition", "class"
+
+
+@lru_cache(100)
+def list_properties(collections: tuple[Collection, ...]) -> dict[str, Property]:
+    """Return the properties that records of collections can have, by id."""
+    names = tuple(collection.name for collection in collections)
+    defined = tuple(collection.name for collection in collections if collection.definition_field)
+    classified = tuple(collection.name for collection in collections if _CLASS_FIELD in collection.fields)
+    classes = tuple(
+        dict.fromkeys(item.class_fields[_CLASS_FIELD] for item in collections if _CLASS_FIELD in item.class_fields)
+    )
+    properties = [
+        Property(ID, "identifier", "Its own identifier.", names, _list_id),
+        Property(NAME, "name", "Its name.", names, _list_name),
+        Property(ALIAS, "alias", "Its other names.", names, _list_aliases),
+        Property(DEFINITION, "definition", "What it is, in words.", defined, _list_definition),
+    ]
+    if classes:
+        description = "The class it is sorted into."
+        properties.append(Property(CLASS, "class", description, classified, _list_class, classes, _find_class_members))
+    return {item.id: item for item in (*properties, *_iter_relation_properties(names))}

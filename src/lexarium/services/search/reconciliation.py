@@ -1,23 +1,25 @@
 """Match names and properties to records (W3C Reconciliation API)."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 from typing import NamedTuple, TypeGuard
 
+from lexarium.domain.errors import NotFound
+from lexarium.domain.identifiers import MAIN_VOCABULARY, qualify_id, split_id
 from lexarium.domain.labels import parse_aliases
 from lexarium.domain.record import RecordState
-from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.domain.text.characters import find_unstorable_char
 from lexarium.search.analysis.folding import MAX_FOLDED_KEY_CHARS, fold
 from lexarium.search.documents import STOP_WORDS
 from lexarium.search.ranking import Tier
-from lexarium.services.not_found import find_or_raise
 from lexarium.services.records.lookup import require_unmerged, resolve_survivors
 from lexarium.services.search import record_search as search
 from lexarium.services.search.properties import ALIAS, DEFINITION, ID, Entity, Property, PropertyValue, load_entities
+from lexarium.services.vocabularies.access import ReadScope
+from lexarium.store import change_log, records, vocabularies
 from lexarium.store.database import Database
-from lexarium.store.position import Snapshot
+from lexarium.store.position import Position, Snapshot
 from lexarium.store.records import BATCH_SIZE
 
 MAX_BATCH_QUERIES = 50
@@ -52,7 +54,7 @@ class PropertyConstraint:
 
     def __init__(self, constrained_property: Property, texts: Sequence[str]) -> None:
         self.property = constrained_property
-        if constrained_property is ALIAS:  # Several are often written in one cell.
+        if constrained_property.id == ALIAS:  # Several are often written in one cell.
             texts = [*texts, *(alias.text for text in texts for alias in parse_aliases(text))]
         self.texts = [text for text in dict.fromkeys(text.strip()[: search.MAX_QUERY_CHARS] for text in texts) if text]
         folded_texts = [fold(text) for text in self.texts]
@@ -61,17 +63,23 @@ class PropertyConstraint:
 
     def score(self, entity: Entity) -> float:
         """Return MATCH, MISMATCH, or UNKNOWN if a record has no value; the similarity in between for a definition."""
-        if self.property is DEFINITION:
+        if self.property.id == DEFINITION:
             words = entity.definition_words
             if not words or not self._words:
                 return UNKNOWN
             # The square root of the Dice coefficient, since definitions often differ in their words.
             return round(sqrt(2 * len(words & self._words) / (len(words) + len(self._words))), 4)
         values = self.property.values(entity)
-        labels = [*values, PropertyValue(entity.name)] if self.property is ALIAS else values
-        if any(value.id in self.texts or fold(value.text).key in self._keys for value in labels):
+        labels = [*values, PropertyValue(entity.name)] if self.property.id == ALIAS else values
+        if any(self._has_id(value) or fold(value.text).key in self._keys for value in labels):
             return MATCH
         return MISMATCH if values else UNKNOWN
+
+    def _has_id(self, value: PropertyValue) -> bool:
+        if value.id is None:
+            return False
+        vocabulary, local_id = split_id(value.id)
+        return local_id in self.texts or f"{vocabulary}:{local_id}" in self.texts
 
 
 @dataclass(frozen=True)
@@ -79,7 +87,8 @@ class ReconcileQuery:
     """A name to match, or constraints, or both."""
 
     text: str = ""
-    collections: tuple[str, ...] = COLLECTIONS.searched
+    # Unique names.
+    collections: tuple[str, ...] = ()
     limit: int = 10
     constraints: tuple[PropertyConstraint, ...] = ()
 
@@ -113,6 +122,52 @@ class _LabelMatch(NamedTuple):
     is_unique: bool = False
 
 
+@dataclass(frozen=True)
+class EntityIds:
+    """Identifiers of records for clients of a service.
+
+    A service of one vocabulary has the ids of that. One of all has those of the main vocabulary as they are, and of
+    other records the IRI, or `vocabulary:id` if they have none.
+    """
+
+    scope: ReadScope
+    # The vocabulary of a service of one.
+    vocabulary: str | None = None
+
+    def format(self, record_id: str, iri: str | None = None) -> str:
+        """Return the identifier of a record, which has this IRI of its own."""
+        vocabulary, local_id = split_id(record_id)
+        if vocabulary in (MAIN_VOCABULARY, self.vocabulary):
+            return local_id
+        return iri or f"{vocabulary}:{local_id}"
+
+    def resolve(self, snapshot: Snapshot, identifiers: Sequence[str]) -> dict[str, str]:
+        """Return the ids of the records that exist in the scope, by the identifiers of clients."""
+        storable = [identifier for identifier in identifiers if not find_unstorable_char(identifier)]
+        candidates = {identifier: list(self._iter_candidates(identifier)) for identifier in storable}
+        record_ids = sorted({record_id for group in candidates.values() for record_id in group})
+        existing = records.find_existing_ids(snapshot, record_ids)
+        alternatives = vocabularies.find_by_alternative_ids(snapshot, storable)
+        resolved = {}
+        for identifier, group in candidates.items():
+            found = [record_id for record_id in group if record_id in existing]
+            # An identifier may be written like the id of another vocabulary.
+            in_scope = filter(self.scope.includes, (*found, *alternatives.get(identifier, ())))
+            if (record_id := next(in_scope, None)) is not None:
+                resolved[identifier] = record_id
+        return resolved
+
+    def _iter_candidates(self, identifier: str) -> Iterator[str]:
+        if self.vocabulary is not None:
+            yield qualify_id(self.vocabulary, identifier)
+            return
+        if MAIN_VOCABULARY in self.scope.slugs:
+            yield identifier
+        vocabulary, _, local_id = identifier.partition(":")
+        if vocabulary in self.scope.slugs and local_id:
+            yield qualify_id(vocabulary, local_id)
+
+
 class Reconciler:
     """Reconciliation with one catalogue."""
 
@@ -120,9 +175,13 @@ class Reconciler:
         self._database = database
         self._record_search = record_search
 
-    def find_candidates(self, queries: Sequence[ReconcileQuery]) -> list[list[ReconcileCandidate]]:
+    def get_position(self) -> Position:
+        """Return the current position of the catalogue. Call it from the serving thread only."""
+        return self._database.get_position()
+
+    def find_candidates(self, queries: Sequence[ReconcileQuery], scope: ReadScope) -> list[list[ReconcileCandidate]]:
         """Return the candidates of each query, best first."""
-        plans = [list(_plan_searches(query)) for query in queries]
+        plans = [list(_plan_searches(query, scope)) for query in queries]
         results = iter(self._record_search.search_many([planned.query for plan in plans for planned in plan]))
         with self._database.read() as snapshot:
             labels = [
@@ -135,40 +194,59 @@ class Reconciler:
         return [_rank(query, group, entities_by_id) for query, group in zip(queries, labels, strict=True)]
 
     def suggest_entities(
-        self, prefix: str, collections: Sequence[str], offset: int, limit: int
+        self, prefix: str, collections: Sequence[str], offset: int, limit: int, scope: ReadScope
     ) -> list[tuple[search.LabelSuggestion, Entity]]:
         """Return the labels that complete a prefix, with their records, best first, from an offset on."""
-        suggestions = self._record_search.suggest(prefix[: search.MAX_QUERY_CHARS], collections, offset + limit)
-        suggestions = suggestions[offset:]
+        prefix = prefix[: search.MAX_QUERY_CHARS]
+        suggestions = self._record_search.suggest(prefix, collections, offset + limit, scope=scope)[offset:]
         record_ids = [item.id for item in suggestions]
         entities_by_id = self._database.run_read(load_entities, record_ids, with_related=False)
         return [(item, entities_by_id[item.id]) for item in suggestions if item.id in entities_by_id]
 
     def extend(
-        self, record_ids: Sequence[str], properties: Sequence[Property]
+        self, identifiers: Sequence[str], properties: Sequence[Property], entity_ids: EntityIds
     ) -> dict[str, dict[str, list[PropertyValue]]]:
-        """Return values by record and property. A merged record has those of its survivor, a retired one none."""
-        storable_ids = [record_id for record_id in record_ids if not find_unstorable_char(record_id)]
+        """Return values by identifier and property. A merged record has those of its survivor, a retired one none."""
         with_related = any(item.targets for item in properties)
         with self._database.read() as snapshot:
-            survivors = resolve_survivors(snapshot, storable_ids)
-            current_ids = {survivors.get(record_id, record_id) for record_id in storable_ids}
+            resolved = entity_ids.resolve(snapshot, identifiers)
+            survivors = resolve_survivors(snapshot, resolved.values())
+            current_ids = {survivors.get(record_id, record_id) for record_id in resolved.values()}
             entities = load_entities(snapshot, sorted(current_ids), with_related=with_related)
-        rows: dict[str, dict[str, list[PropertyValue]]] = {}
-        for record_id in record_ids:
-            entity = entities.get(survivors.get(record_id, record_id))
-            rows[record_id] = {item.id: item.values(entity) if _is_published(entity) else [] for item in properties}
-        return rows
+            rows: dict[str, dict[str, list[PropertyValue]]] = {}
+            for identifier in identifiers:
+                record_id = resolved.get(identifier, "")
+                entity = entities.get(survivors.get(record_id, record_id))
+                rows[identifier] = {
+                    item.id: item.values(entity) if _is_published(entity) else [] for item in properties
+                }
+            return _format_ids(snapshot, rows, entity_ids)
 
-    def get_entity(self, record_id: str) -> Entity:
+    def get_entity(self, identifier: str, entity_ids: EntityIds) -> Entity:
         """Return a published or retired record with its related records; raise NotFound or RecordMerged."""
         with self._database.read() as snapshot:
-            message = f"There is no record with the id {record_id!r}."
-            entities = find_or_raise(
-                lambda: load_entities(snapshot, [record_id], with_related=True), record_id, message
-            )
-        require_unmerged(entities[record_id].record)
-        return entities[record_id]
+            record_id = entity_ids.resolve(snapshot, [identifier]).get(identifier)
+            if record_id is None:
+                raise NotFound(f"There is no record with the id {identifier!r}.")
+            entity = load_entities(snapshot, [record_id], with_related=True)[record_id]
+        require_unmerged(entity.record)
+        return entity
+
+
+def _format_ids(
+    snapshot: Snapshot, rows: dict[str, dict[str, list[PropertyValue]]], entity_ids: EntityIds
+) -> dict[str, dict[str, list[PropertyValue]]]:
+    """Return the values with the identifiers of records for clients."""
+    values = (value for row in rows.values() for column in row.values() for value in column)
+    record_ids = {value.id for value in values if value.id is not None}
+    shown_with_iri = [item for item in record_ids if entity_ids.format(item) != split_id(item)[1]]
+    changes = change_log.find_latest(snapshot, shown_with_iri)
+    iris = {record_id: change.to_record().iri for record_id, change in changes.items()}
+
+    def format_value(value: PropertyValue) -> PropertyValue:
+        return value if value.id is None else replace(value, id=entity_ids.format(value.id, iris.get(value.id)))
+
+    return {key: {name: [*map(format_value, column)] for name, column in row.items()} for key, row in rows.items()}
 
 
 def format_description(entity: Entity, matched_alias: str = "", max_chars: int = 200) -> str:
@@ -179,17 +257,17 @@ def format_description(entity: Entity, matched_alias: str = "", max_chars: int =
     return f"Also called {matched_alias}. {text}".strip() if matched_alias else text
 
 
-def _plan_searches(query: ReconcileQuery) -> Iterator[_PlannedSearch]:
+def _plan_searches(query: ReconcileQuery, scope: ReadScope) -> Iterator[_PlannedSearch]:
     """Search for the name and identifier; or else for other texts; or else for related records."""
     values = [(item.property, text[: search.MAX_QUERY_CHARS]) for item in query.constraints for text in item.texts]
     texts = [query.text[: search.MAX_QUERY_CHARS]] if query.text.strip() else []
-    texts += [text for prop, text in values if prop is ID]
+    texts += [text for prop, text in values if prop.id == ID]
     texts = texts or [text for prop, text in values if not prop.targets]
     limit = max(query.limit, _MIN_CANDIDATES) if query.constraints else query.limit
     for text in texts[:_MAX_SEARCHES]:
-        yield _PlannedSearch(search.SearchQuery(text, query.collections, limit=limit))
+        yield _PlannedSearch(search.SearchQuery(text, query.collections, limit=limit, scope=scope))
     for prop, text in () if texts else values[:_MAX_SEARCHES]:
-        yield _PlannedSearch(search.SearchQuery(text, prop.targets), prop)
+        yield _PlannedSearch(search.SearchQuery(text, prop.targets, scope=scope), prop)
 
 
 def _score_labels(
@@ -260,7 +338,8 @@ def _adjust_score(score: float, property_scores: dict[str, float]) -> float:
 def _is_exact_label(query: ReconcileQuery, hit: search.RecordHit, entity: Entity) -> bool:
     """Return whether the query is the name, an exact synonym or the identifier."""
     if hit.tier is Tier.ID:
-        return hit.id.casefold() == query.text.strip().casefold()
+        own_ids = (hit.local_id, *entity.record.alternative_ids)
+        return query.text.strip().casefold() in map(str.casefold, own_ids)
     key = fold(query.text[: search.MAX_QUERY_CHARS]).key
     if len(key) >= MAX_FOLDED_KEY_CHARS:
         return False  # The keys of very long names are cut: equal ones prove nothing.

@@ -2,22 +2,25 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import NamedTuple
 
 from lexarium.domain.errors import FieldProblem, IndexNotReady, InvalidInput
-from lexarium.domain.identifiers import has_prefix
+from lexarium.domain.identifiers import get_local_id, has_prefix, qualify_id, split_id
 from lexarium.domain.record import Record, RecordState
 from lexarium.domain.schema.collections import COLLECTIONS, CONCEPT_CLASS
+from lexarium.domain.schema.relation_types import qualify_name
 from lexarium.domain.text.characters import find_unstorable_char
-from lexarium.search.documents import list_identifiers
-from lexarium.search.executor import IndexHit, QueryExecutor
+from lexarium.search.documents import list_definitions, list_identifiers
+from lexarium.search.executor import IndexHit, QueryExecutor, matches_language
 from lexarium.search.index import IndexCorrupt, IndexPosition, IndexSnapshot
 from lexarium.search.queries import SearchFilter
 from lexarium.search.query_parser import ParsedQuery
 from lexarium.search.ranking import EXACT_TIERS, TextSpan, Tier
 from lexarium.search.snippets import build_snippet
 from lexarium.services.search.indexer import Indexer
+from lexarium.services.vocabularies.access import ReadScope, get_read_scope
 from lexarium.store import change_log, records
 from lexarium.store.database import Database
 from lexarium.store.engine.position_queries import read_position
@@ -32,7 +35,7 @@ _SIMILAR_CANDIDATES = 50
 _SIMILAR_TIERS = EXACT_TIERS - {Tier.ID} | {Tier.TYPO}
 
 Facets = dict[str, dict[str, int]]
-"""Hits per value of `collection`, `class` and `state`."""
+"""Hits per value of `vocabulary`, `collection`, `class` and `state`. Collections and classes have unique names."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,7 @@ class SearchQuery:
     """Text to search for, filters and page."""
 
     text: str
-    # Empty: concept, task and disorder; all collections if the text is an identifier.
+    # Unique names. Empty: those that are not auxiliary; all collections if the text is an identifier.
     collections: tuple[str, ...] = ()
     # Identifier or name of a concept class.
     class_ref: str | None = None
@@ -48,12 +51,17 @@ class SearchQuery:
     limit: int = 10
     offset: int = 0
     explain: bool = False
+    # Vocabularies to search. None: all that everyone may read.
+    scope: ReadScope | None = None
+    # Languages of the reader, best first. Hits in the first one come first, and names are shown in these.
+    languages: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class RecordHit:
     """A record that matches, and the text that matched."""
 
+    # Unique in the database, as are the names of collections.
     id: str
     name: str
     collection: str
@@ -67,7 +75,19 @@ class RecordHit:
     # The identifier or label, or a snippet of the definition.
     text: str
     highlight: tuple[TextSpan, ...]
+    # Language of the text; None for an identifier.
+    language: str | None = None
     explanation: str | None = None
+
+    @property
+    def vocabulary(self) -> str:
+        """Slug of its vocabulary."""
+        return split_id(self.id)[0]
+
+    @property
+    def local_id(self) -> str:
+        """Id in its vocabulary."""
+        return get_local_id(self.id)
 
     @property
     def is_exact(self) -> bool:
@@ -97,6 +117,7 @@ class LabelSuggestion:
     name: str
     collection: str
     text: str
+    language: str | None
     highlight: tuple[TextSpan, ...] = ()
 
 
@@ -117,6 +138,7 @@ class RecordSearch:
 
     def search_many(self, queries: Sequence[SearchQuery], position: Position | None = None) -> list[SearchResult]:
         """Run several searches in one snapshot of the index; raise InvalidInput."""
+        queries = [_resolve_scope(query) for query in queries]
         for query in queries:
             _require_valid(query)
         with self._handle_broken_index():
@@ -125,6 +147,7 @@ class RecordSearch:
 
     def count_facets(self, queries: Sequence[SearchQuery]) -> list[Facets]:
         """Count the hits of queries per facet, which costs less than the hits; raise InvalidInput."""
+        queries = [_resolve_scope(query) for query in queries]
         for query in queries:
             _require_valid(query)
         if not queries:
@@ -137,9 +160,13 @@ class RecordSearch:
             ]
 
     def find_similar_names(self, names: Sequence[str], collection: str, exclude: str | None = None) -> list[RecordHit]:
-        """Return records with one of these names, ignoring case, accents and a typo; none while there is no index."""
+        """Return records with one of these names, ignoring case, accents and a typo; none while there is no index.
+
+        Only those of a collection are searched, which the caller has to be allowed to read.
+        """
+        scope = ReadScope((COLLECTIONS[collection].vocabulary,))
         queries = [
-            SearchQuery(name, (collection,), limit=_SIMILAR_CANDIDATES)
+            SearchQuery(name, (collection,), limit=_SIMILAR_CANDIDATES, scope=scope)
             for name in names
             if 0 < len(name) <= MAX_QUERY_CHARS
         ]
@@ -154,22 +181,28 @@ class RecordSearch:
         """Return the number of changes that are not indexed; None without an index."""
         return self._indexer.lag(position)
 
-    def suggest(
-        self, prefix: str, collections: Sequence[str] = (), limit: int = 10, position: Position | None = None
+    def suggest(  # noqa: PLR0913, PLR0917 (a query, and when it is answered)
+        self,
+        prefix: str,
+        collections: Sequence[str] = (),
+        limit: int = 10,
+        position: Position | None = None,
+        scope: ReadScope | None = None,
+        languages: tuple[str, ...] = (),
     ) -> list[LabelSuggestion]:
-        """Return the best completions of a prefix in some collections, or all; raise InvalidInput."""
-        _require_valid(SearchQuery(prefix, tuple(collections)), "prefix")
-        search_filter = SearchFilter(tuple(collections) or tuple(COLLECTIONS))
+        """Return the best completions of a prefix in some collections, or all of a scope; raise InvalidInput."""
+        query = _resolve_scope(SearchQuery(prefix, tuple(collections), limit=limit, scope=scope, languages=languages))
+        _require_valid(query, "prefix")
         with self._handle_broken_index():
             index_snapshot = self._get_snapshot(position)
-            return index_snapshot.get_cached(
-                (prefix, search_filter, limit), lambda: _complete(index_snapshot, prefix, search_filter, limit)
-            )
+            return index_snapshot.get_cached(("suggest", query), lambda: _complete(index_snapshot, query))
 
     def search_ids(self, text: str, collections: Sequence[str]) -> tuple[IndexPosition, Iterator[str]]:
         """Return the ids of all hits, best first, and the position of the index, which may lag behind."""
         index_snapshot = self._get_snapshot(None)
-        search = QueryExecutor(index_snapshot, text[:MAX_QUERY_CHARS], SearchFilter(tuple(collections)))
+        slugs = tuple({COLLECTIONS[name].vocabulary for name in collections})
+        search_filter = SearchFilter(tuple(collections), vocabularies=slugs)
+        search = QueryExecutor(index_snapshot, text[:MAX_QUERY_CHARS], search_filter)
         return index_snapshot.position, self._guard_iterator(search.iter_record_ids())
 
     def _guard_iterator(self, record_ids: Iterator[str]) -> Iterator[str]:
@@ -190,8 +223,10 @@ class RecordSearch:
         return self._indexer.get_snapshot(position)
 
     def _build_search(self, index_snapshot: IndexSnapshot, query: SearchQuery) -> QueryExecutor:
-        search_filter = SearchFilter(query.collections, query.states, self._resolve_class(query.class_ref))
-        return QueryExecutor(index_snapshot, query.text, search_filter)
+        assert query.scope is not None
+        class_ids = None if query.class_ref is None else self._resolve_class(query.class_ref, query.scope)
+        search_filter = SearchFilter(query.collections, query.states, class_ids, query.scope.slugs)
+        return QueryExecutor(index_snapshot, query.text, search_filter, language=_get_first_language(query))
 
     def _load_facets(self, index_snapshot: IndexSnapshot, query: SearchQuery) -> Facets:
         return self._build_search(index_snapshot, query).count_facets().counts
@@ -208,7 +243,7 @@ class RecordSearch:
         ]
         loaded = self._load_records(ids_to_load) if ids_to_load else {}
         return SearchResult(
-            hits=[_to_hit(hit, loaded.get(hit.record_id), search.parsed_query, explain=query.explain) for hit in hits],
+            hits=[_to_hit(hit, loaded.get(hit.record_id), search.parsed_query, query) for hit in hits],
             total=facets.total,
             facets=facets.counts,
             class_names=self._load_class_names(index_snapshot, facets.counts["class"]),
@@ -228,25 +263,43 @@ class RecordSearch:
                 cache.update({**dict.fromkeys(unknown), **records.find_names(snapshot, unknown)})
         return {class_id: name for class_id in sorted(class_ids) if (name := cache[class_id]) is not None}
 
-    def _resolve_class(self, class_ref: str | None) -> str | None:
-        if class_ref is None or has_prefix(class_ref, CONCEPT_CLASS.id_prefixes):
-            return class_ref
+    def _resolve_class(self, class_ref: str, scope: ReadScope) -> tuple[str, ...]:
+        """Return the ids of the classes with an id or a name in the vocabularies of a scope."""
+        names = [qualify_name(slug, CONCEPT_CLASS.local_name) for slug in scope.slugs]
+        collections = [COLLECTIONS[name] for name in names if name in COLLECTIONS]
+        if has_prefix(class_ref, CONCEPT_CLASS.id_prefixes):
+            return tuple(qualify_id(collection.vocabulary, class_ref) for collection in collections)
         with self._database.read() as snapshot:
-            row = None if find_unstorable_char(class_ref) else records.find_by_name(snapshot, CONCEPT_CLASS, class_ref)
-        if row is None:
+            is_storable = not find_unstorable_char(class_ref)
+            rows = [records.find_by_name(snapshot, item, class_ref) for item in collections if is_storable]
+        class_ids = tuple(row.id for row in rows if row is not None)
+        if not class_ids:
             problem = FieldProblem("class", "should be the identifier or the name of a class.")
             raise InvalidInput("This cannot be looked for.", [problem])
-        return row.id
+        return class_ids
 
 
-def _complete(
-    index_snapshot: IndexSnapshot, prefix: str, search_filter: SearchFilter, limit: int
-) -> list[LabelSuggestion]:
-    search = QueryExecutor(index_snapshot, prefix, search_filter, search_definitions=False)
+def _resolve_scope(query: SearchQuery) -> SearchQuery:
+    """Return the query with the vocabularies that it is about now, which caches have to know."""
+    return query if query.scope is not None else replace(query, scope=get_read_scope(None))
+
+
+def _get_first_language(query: SearchQuery) -> str | None:
+    return query.languages[0] if query.languages else None
+
+
+def _complete(index_snapshot: IndexSnapshot, query: SearchQuery) -> list[LabelSuggestion]:
+    assert query.scope is not None
+    search_filter = SearchFilter(query.collections or query.scope.collections, vocabularies=query.scope.slugs)
+    language = _get_first_language(query)
+    search = QueryExecutor(index_snapshot, query.text, search_filter, search_definitions=False, language=language)
     suggestions = []
-    for hit in search.get_completions(limit):
+    for hit in search.get_completions(query.limit):
         grade = hit.grade_with_label(search.parsed_query)
-        suggestions.append(LabelSuggestion(hit.record_id, hit.labels[0], hit.collection, grade.text, grade.highlight))
+        name = hit.choose_name(query.languages)
+        suggestions.append(
+            LabelSuggestion(hit.record_id, name, hit.collection, grade.text, grade.language, grade.highlight)
+        )
     return suggestions
 
 
@@ -256,9 +309,11 @@ def _require_valid(query: SearchQuery, parameter: str = "q") -> None:
     if len(query.text) > MAX_QUERY_CHARS:
         message = f"should have at most {MAX_QUERY_CHARS} characters, not {len(query.text)}."
         problems.append(FieldProblem(parameter, message))
-    unknown = [name for name in query.collections if name not in COLLECTIONS]
+    assert query.scope is not None
+    known = query.scope.collections if query.collections else ()
+    unknown = [name for name in query.collections if name not in known]
     if unknown:
-        message = f"should be among {', '.join(COLLECTIONS)}, not {', '.join(unknown)}."
+        message = f"should be among {', '.join(known)}, not {', '.join(unknown)}."
         problems.append(FieldProblem("collection", message))
     if query.offset + query.limit > MAX_DEPTH:
         message = f"should lead to no further than the {MAX_DEPTH:,}th hit, limit included."
@@ -267,34 +322,53 @@ def _require_valid(query: SearchQuery, parameter: str = "q") -> None:
         raise InvalidInput("This cannot be looked for.", problems)
 
 
-def _to_hit(hit: IndexHit, record: Record | None, parsed_query: ParsedQuery, *, explain: bool) -> RecordHit:
-    matched_field, text, highlight = _find_matched_text(hit, record, parsed_query)
+def _to_hit(hit: IndexHit, record: Record | None, parsed_query: ParsedQuery, query: SearchQuery) -> RecordHit:
+    matched = _find_matched_text(hit, record, parsed_query, query.languages)
     return RecordHit(
         id=hit.record_id,
-        name=hit.labels[0],
+        name=hit.choose_name(query.languages),
         collection=hit.collection,
         state=RecordState(hit.state),
         replaced_by=record.replaced_by if record else None,
         score=round(hit.score, 4),
         tier=hit.grade.tier,
-        field=matched_field,
-        text=text,
-        highlight=highlight,
-        explanation=f"{hit.grade.tier.api_name}: {hit.grade.explanation}" if explain else None,
+        field=matched.field,
+        text=matched.text,
+        highlight=matched.highlight,
+        language=matched.language,
+        explanation=f"{hit.grade.tier.api_name}: {hit.grade.explanation}" if query.explain else None,
     )
 
 
+class _MatchedText(NamedTuple):
+    """The field that matched, its text or a snippet, the parts to highlight, and the language."""
+
+    field: str
+    text: str
+    highlight: tuple[TextSpan, ...]
+    language: str | None
+
+
 def _find_matched_text(
-    hit: IndexHit, record: Record | None, parsed_query: ParsedQuery
-) -> tuple[str, str, tuple[TextSpan, ...]]:
-    """Return the field that matched, its text or a snippet, and the parts to highlight."""
+    hit: IndexHit, record: Record | None, parsed_query: ParsedQuery, languages: Sequence[str]
+) -> _MatchedText:
     if hit.grade.field == "id":
-        own_ids = [hit.record_id] if record is None else list_identifiers(record)
-        text = next((own_id for own_id in own_ids if own_id.casefold() == parsed_query.identifier), hit.record_id)
-        return "id", text, (TextSpan(0, len(text)),)
-    if hit.grade.field == "definition":
-        text, highlight = build_snippet(record.definition if record is not None else "", parsed_query)
-        if highlight:
-            return "definition", text, highlight
+        local_id = get_local_id(hit.record_id)
+        own_ids = [local_id] if record is None else list_identifiers(record)
+        text = next((own_id for own_id in own_ids if own_id.casefold() == parsed_query.identifier), local_id)
+        return _MatchedText("id", text, (TextSpan(0, len(text)),), None)
+    if hit.grade.field == "definition" and record is not None:
+        snippets = [
+            _MatchedText("definition", *build_snippet(definition.text, parsed_query), definition.lang)
+            for definition in list_definitions(record)
+        ]
+        best = max(snippets, key=lambda item: _rate_snippet(item, languages), default=None)
+        if best is not None and best.highlight:
+            return best
     grade = hit.grade_with_label(parsed_query)
-    return grade.field, grade.text, grade.highlight
+    return _MatchedText(grade.field, grade.text, grade.highlight, grade.language)
+
+
+def _rate_snippet(snippet: _MatchedText, languages: Sequence[str]) -> tuple[bool, bool, int]:
+    is_preferred = bool(languages) and snippet.language is not None and matches_language(snippet.language, languages[0])
+    return bool(snippet.highlight), is_preferred, len(snippet.highlight)

@@ -125,10 +125,11 @@ class _ExportReader:
         names = {collection.name for collection in self.collections}
         seq = 0
         while seq < self.revision:
-            batch = self.database.run_read(revisions.list_since, seq, min(BATCH_SIZE, self.revision - seq))
-            yield from (change for change in batch if change.collection in names)
+            batch = self.database.run_read(revisions.list_since, seq, BATCH_SIZE)
+            yield from (change for change in batch if change.collection in names and change.seq <= self.revision)
             yield None
-            seq = batch[-1].seq
+            # Changes may have been deleted with their vocabulary.
+            seq = batch[-1].seq if len(batch) == BATCH_SIZE else self.revision
             self.progress("writing", seq, self.revision)
 
 

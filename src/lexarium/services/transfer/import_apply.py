@@ -33,6 +33,7 @@ from lexarium.store.imports.history_stage import StagedMerge
 from lexarium.store.imports.stage import ImportStage, StagedRecord
 from lexarium.store.records import BATCH_SIZE
 from lexarium.store.transaction import Transaction
+from lexarium.store.vocabularies import replace_derived_rows
 
 _PUBLISHED = RecordState.PUBLISHED.value
 _CLASS_COLLECTIONS = {name for collection in COLLECTIONS.values() for name in collection.class_fields.values()}
@@ -239,6 +240,7 @@ class ImportApplier:
         change_log.bulk_insert(self.transaction, new_rows, actor=SYSTEM_USER_ID, at=self._at)
         change_log.save_records(self.transaction, writes, actor=SYSTEM_USER_ID, at=self._at)
         change_log.update_relations(self.transaction, added, removed)
+        replace_derived_rows(self.transaction, [write.record for write in writes])
         self.report.add_relations(added, removed)
         unapplied = {record_id: base.unapplied for record_id, base in bases.items()}
         base_values.save_unapplied(self._connection, unapplied)

@@ -24,6 +24,7 @@ from lexarium.store.imports.history_stage import MissingVersion, StagedMerge, St
 from lexarium.store.imports.stage import ImportStage
 from lexarium.store.position import Snapshot
 from lexarium.store.transaction import Transaction
+from lexarium.store.vocabularies import replace_derived_rows
 
 CYCLE_REASON = "comes back to itself"
 
@@ -188,6 +189,7 @@ def _write_current(
         elif not version.is_new_record:
             unapplied[record.id] = {}
     change_log.update_relations(transaction, added, removed)
+    replace_derived_rows(transaction, [version.record for version in versions])
     report.add_relations(added, removed)
     base_values.save_unapplied(transaction.flush(), unapplied)
 

@@ -71,6 +71,8 @@ class ImportReport:
     """Result of an import or a dry run. The changes after `base_revision`, up to `last_revision`, are the import's."""
 
     dry_run: bool
+    # Slug of the vocabulary that the import creates, if it does.
+    created_vocabulary: str | None = None
     base_revision: int = 0
     last_revision: int = 0
     created: Counter[str] = field(default_factory=Counter)
@@ -123,6 +125,7 @@ def serialize_report(report: ImportReport) -> dict[str, object]:
     """Return the JSON of a report."""
     return {
         "dry_run": report.dry_run,
+        "created_vocabulary": report.created_vocabulary,
         "changed": report.has_changes,
         "since": report.base_revision,
         "until": report.last_revision,

@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 
 from lexarium.domain import labels
-from lexarium.domain.identifiers import MAX_ID_BYTES, find_target_problem, is_id_too_long
+from lexarium.domain.identifiers import MAX_ID_BYTES, find_target_problem, is_id_too_long, qualify_id
 from lexarium.domain.record import RecordState, Relation
 from lexarium.domain.rendering import get_filter_columns
 from lexarium.domain.schema.collections import COLLECTIONS, RELATION_TYPES, Fields
@@ -57,9 +57,7 @@ class RecordStager:
             if not is_complete:
                 self._drop_unknown_fields(parsed)
             _retire_without_target(parsed)
-            key = fields.get("id") or parsed.foreign_id
-            if not key and fields.get("name"):
-                key = build_name_reference(parsed.collection, fields["name"])
+            key = _build_key(parsed)
             data = _to_json(fields, problems)
             extras = _extras_to_json(parsed, problems)
             if is_complete and not extras:
@@ -126,6 +124,16 @@ class RecordStager:
         self._stage.add_relations(key, resolved, parsed.complete_relations)
 
 
+def _build_key(parsed: ParsedRecord) -> str:
+    """Return the id of a record, its foreign id, or a reference by its name; empty if it has none of them."""
+    fields = parsed.fields
+    if fields.get("id"):
+        return qualify_id(COLLECTIONS[parsed.collection].vocabulary, fields["id"])
+    if parsed.foreign_id or not fields.get("name"):
+        return parsed.foreign_id
+    return build_name_reference(parsed.collection, fields["name"])
+
+
 def _is_complete(parsed: ParsedRecord) -> bool:
     """Return whether a record has all fields of v-alpha in order, and no others."""
     names = COLLECTIONS[parsed.collection].valpha_field_names
@@ -149,6 +157,8 @@ def _validate_key(record_id: str | None, foreign_id: str, key: str, problems: li
     elif record_id is not None:
         if is_id_too_long(record_id):
             problems.append(f"its id has more than {MAX_ID_BYTES} bytes")
+        if "\x1f" in record_id:
+            problems.append("its id holds the character U+001F, which no id may have")
     elif foreign_id and (reason := find_target_problem(foreign_id)):
         problems.append(f"what the file calls it, {foreign_id!r}, {reason}")
 

@@ -26,7 +26,7 @@ from pydantic import TypeAdapter
 from lexarium.domain.errors import Conflict, ImportRejected, LexariumError, NotFound, StoreError, VersionConflict
 from lexarium.domain.import_merge import ConflictPreference
 from lexarium.domain.schema.collections import COLLECTIONS
-from lexarium.domain.vocabulary import Vocabulary
+from lexarium.domain.vocabulary import get_default_vocabulary
 from lexarium.formats.registry import FORMATS
 from lexarium.services.access.permissions import Caller, Permission
 from lexarium.services.files import lock_file
@@ -97,9 +97,8 @@ _UPLOAD_ADAPTER = TypeAdapter(Upload)
 class UploadManager:
     """Uploads of one catalogue. Each process imports one at a time."""
 
-    def __init__(self, database: Database, vocabulary: Vocabulary) -> None:
+    def __init__(self, database: Database) -> None:
         self._database = database
-        self._vocabulary = vocabulary
         self._import_lock = threading.Lock()
 
     def receive(
@@ -220,7 +219,7 @@ class UploadManager:
         report = import_files(
             self._database,
             [folder / _FILES_DIRECTORY / str(index) / name for index, name in enumerate(upload.names)],
-            vocabulary=self._vocabulary,
+            vocabulary=get_default_vocabulary(),
             format=FORMATS.get(upload.how.format),
             collection=COLLECTIONS.get(upload.how.collection),
             column_mapping=upload.how.map,

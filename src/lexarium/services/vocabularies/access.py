@@ -56,7 +56,16 @@ class ReadScope:
 
 def get_read_scope(caller: Caller | None, chosen: Sequence[str] = ()) -> ReadScope:
     """Return the vocabularies that a caller may read, or those of them that are chosen; raise NotFound."""
-    readable = tuple(slug for slug, item in VOCABULARIES.items() if not item.is_removed and _can_read(caller, item))
+    return _choose([item for item in VOCABULARIES.values() if not item.is_removed and _can_read(caller, item)], chosen)
+
+
+def get_full_scope(chosen: Sequence[str] = ()) -> ReadScope:
+    """Return all vocabularies, private ones too, or those that are chosen: for who has the database itself."""
+    return _choose([item for item in VOCABULARIES.values() if not item.is_removed], chosen)
+
+
+def _choose(vocabularies: Sequence[Vocabulary], chosen: Sequence[str]) -> ReadScope:
+    readable = tuple(item.slug for item in vocabularies)
     unknown = [slug for slug in chosen if slug not in readable]
     if unknown:
         raise NotFound(f"There is no vocabulary {unknown[0]!r}; there are {', '.join(readable)}.")
@@ -80,7 +89,8 @@ def find_record_id(snapshot: Snapshot, local_id: str, scope: ReadScope) -> str:
     found = [record_id for record_id in candidates if record_id in existing]
     if not found and candidates:
         found = vocabularies.find_by_alternative_ids(snapshot, [local_id]).get(local_id, [])
-        found = [record_id for record_id in found if scope.includes(record_id)]
+    # An id may be written like that of another vocabulary.
+    found = [record_id for record_id in found if scope.includes(record_id)]
     if not found:
         raise NotFound(f"There is no record with the id {local_id!r}.")
     if len(found) > 1:
@@ -134,3 +144,10 @@ def find_collection(scope: ReadScope, local_name: str, parameter: str = "collect
 def list_collections(scope: ReadScope, local_names: Sequence[str]) -> tuple[str, ...]:
     """Return the unique names of collections with these names in all vocabularies of a scope."""
     return tuple(name for name in scope.collections if COLLECTIONS[name].local_name in local_names)
+
+
+def resolve_collections(scope: ReadScope, local_names: Sequence[str]) -> tuple[str, ...]:
+    """Return the same, but raise InvalidInput for a name that no vocabulary of the scope has."""
+    for local_name in local_names:
+        find_collection(scope, local_name)
+    return list_collections(scope, local_names)

@@ -1,6 +1,7 @@
 """Create, change, remove, restore and purge vocabularies. Each is a logged change of its head record."""
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -8,20 +9,26 @@ from lexarium.domain.change import Action, Change
 from lexarium.domain.errors import Conflict, FieldProblem, InvalidInput, NotFound
 from lexarium.domain.identifiers import MAIN_VOCABULARY, qualify_id
 from lexarium.domain.record import Record, RecordState
+from lexarium.domain.schema.collections import COLLECTIONS, get_collection
 from lexarium.domain.schema.model import Schema, SchemaClass
+from lexarium.domain.schema.relation_types import qualify_name
+from lexarium.domain.statement import Statement, Text
 from lexarium.domain.timestamps import now_ms
 from lexarium.domain.vocabulary import (
+    TITLE,
     VOCABULARIES,
     Vocabulary,
     check_values,
     get_default_vocabulary,
     parse_head_record,
+    register_vocabularies,
     resolve_schema,
     update_head_record,
 )
-from lexarium.store import change_log, purge, records
+from lexarium.store import change_log, purge, records, vocabularies
 from lexarium.store.change_log import RecordWrite
 from lexarium.store.position import Snapshot
+from lexarium.store.rerendering import rerender_records
 from lexarium.store.transaction import Transaction
 
 
@@ -40,13 +47,25 @@ def get_version(snapshot: Snapshot, slug: str) -> int:
     return 0 if change is None else change.version
 
 
-def create_vocabulary(transaction: Transaction, actor: str, slug: str, values: Mapping[str, Any]) -> Vocabulary:
-    """Create a vocabulary; raise Conflict if there is one, removed or not, and InvalidInput."""
+def create_vocabulary(
+    transaction: Transaction, actor: str, slug: str, values: Mapping[str, Any], statements: Iterable[Statement] = ()
+) -> Vocabulary:
+    """Create a vocabulary, with further statements; raise Conflict if there is one, removed or not, and InvalidInput.
+
+    Statements of its title take the place of the one among the values.
+    """
     if slug in VOCABULARIES:
         reason = "is removed; restore or purge it" if VOCABULARIES[slug].is_removed else "is there already"
         raise Conflict(f"The vocabulary {slug} {reason}.")
     checked = check_values(slug, {"title": slug, **values}, VOCABULARIES.values())
-    return _save(transaction, actor, slug, checked)
+    vocabulary = _save(transaction, actor, slug, checked)
+    further = list(statements)
+    return add_head_statements(transaction, actor, slug, further) if further else vocabulary
+
+
+def add_head_statements(transaction: Transaction, actor: str, slug: str, statements: Iterable[Statement]) -> Vocabulary:
+    """Add statements to a head record. Titles take the place of one that is only the slug."""
+    return _save(transaction, actor, slug, {}, statements=statements)
 
 
 def update_vocabulary(transaction: Transaction, actor: str, slug: str, values: Mapping[str, Any]) -> Vocabulary:
@@ -62,16 +81,19 @@ def update_vocabulary(transaction: Transaction, actor: str, slug: str, values: M
                     _save(transaction, actor, other.slug, {flag: False})
     if checked.get("valpha"):
         _require_valpha_classes(vocabulary)
-    return _save(transaction, actor, slug, checked)
+    after = _save(transaction, actor, slug, checked)
+    if (after.schema_source, after.language) != (vocabulary.schema_source, vocabulary.language):
+        _rerender_records(transaction, slug)
+    return after
 
 
 def remove_vocabulary(transaction: Transaction, actor: str, slug: str) -> Vocabulary:
     """Hide a vocabulary and its records until it is restored; raise NotFound, and Conflict for the default one."""
-    vocabulary = get_vocabulary(slug)
+    get_vocabulary(slug)
     others = [item for item in VOCABULARIES.values() if not item.is_removed and item.slug != slug]
     if others and get_default_vocabulary().slug == slug:
         raise Conflict(f"{slug} is the default vocabulary. Make another one the default first.")
-    return _save(transaction, actor, slug, _describe(vocabulary), RecordState.RETIRED, Action.RETIRE)
+    return _save(transaction, actor, slug, {}, RecordState.RETIRED, Action.RETIRE)
 
 
 def restore_vocabulary(transaction: Transaction, actor: str, slug: str) -> Vocabulary:
@@ -83,17 +105,31 @@ def restore_vocabulary(transaction: Transaction, actor: str, slug: str) -> Vocab
 
 def purge_vocabulary(transaction: Transaction, slug: str) -> int:
     """Delete a removed vocabulary with the history of its records for good; return the number of its records."""
-    vocabulary = get_vocabulary(slug, removed=True)
-    if not vocabulary.is_removed:
-        raise Conflict(f"The vocabulary {slug} is not removed. Remove it first: that can be undone.")
+    require_removed(slug)
     count = purge.delete_vocabulary(transaction, slug)
     transaction.bump_vocabularies_revision()
     return count
 
 
-def _describe(vocabulary: Vocabulary) -> dict[str, Any]:
-    """Return the values of a vocabulary that has no head record yet, so that the first one is complete."""
-    return {"title": vocabulary.title} if vocabulary.slug == MAIN_VOCABULARY else {}
+def require_removed(slug: str) -> None:
+    """Raise NotFound unless there is such a vocabulary, and Conflict unless it is removed."""
+    if not get_vocabulary(slug, removed=True).is_removed:
+        raise Conflict(f"The vocabulary {slug} is not removed. Remove it first: that can be undone.")
+
+
+def count_records(snapshot: Snapshot) -> Counter[str]:
+    """Return the number of published records of each vocabulary, by slug."""
+    counts: Counter[str] = Counter()
+    for name, count in vocabularies.count_records(snapshot).items():
+        counts[get_collection(name).vocabulary] += count
+    return counts
+
+
+def count_by_collection(snapshot: Snapshot, slug: str) -> dict[str, int]:
+    """Return the number of published records of each collection of a vocabulary, by its name there."""
+    counts = vocabularies.count_records(snapshot)
+    names = VOCABULARIES[slug].schema.collections
+    return {name: counts.get(qualify_name(slug, name), 0) for name in names}
 
 
 def _find_head(snapshot: Snapshot, slug: str) -> Change | None:
@@ -108,15 +144,32 @@ def _save(  # noqa: PLR0913, PLR0917 (a change, and what it does)
     values: Mapping[str, Any],
     state: RecordState = RecordState.PUBLISHED,
     action: Action = Action.UPDATE,
+    statements: Iterable[Statement] = (),
 ) -> Vocabulary:
     before = _find_head(transaction.flush(), slug)
     current: Record | None = None if before is None else before.to_record()
-    after = replace(update_head_record(current, slug, values), state=state)
+    if before is None and slug == MAIN_VOCABULARY:
+        values = {"title": VOCABULARIES[slug].title, **values}
+    after = replace(update_head_record(current, slug, values), state=state).add_statements(statements)
+    if len({item for item in after.statements if item.predicate == TITLE}) > 1:
+        placeholder = Statement(TITLE, Text(slug))
+        after = replace(after, statements=tuple(item for item in after.statements if item != placeholder))
     if after != current:
         write = RecordWrite(after, before.version + 1 if before else 1, action if before else Action.CREATE)
         change_log.save_records(transaction, [write], actor=actor, at=now_ms())
         transaction.bump_vocabularies_revision()
     return parse_head_record(after)
+
+
+def _rerender_records(transaction: Transaction, slug: str) -> None:
+    """Store what the new schema or language makes of the records. The past is shown by the present schema too."""
+    before = list(VOCABULARIES.values())
+    register_vocabularies(vocabularies.list_vocabularies(transaction.flush()))
+    try:
+        rerender_records(transaction, COLLECTIONS.list_names(slug))
+    except BaseException:
+        register_vocabularies(before)
+        raise
 
 
 def _require_fitting_schema(snapshot: Snapshot, vocabulary: Vocabulary, schema: Schema) -> None:

@@ -110,21 +110,23 @@ class DeliveryWorker:
         """Deliver the pending changes of a webhook, in order, until there are no more or one fails."""
         while self._can_continue():
             with self._database.read(from_primary=True) as snapshot:
-                epoch = read_position(snapshot).epoch
+                position = read_position(snapshot)
                 changes = revisions.list_since(snapshot, webhook.seq, _BATCH_SIZE)
             for change in filter(webhook.matches, changes):
                 if not self._can_continue():
                     return
                 # The same at each attempt. The epoch keeps it unique after a restore, which reuses sequence numbers.
-                message_id = f"msg_{epoch}_{change.seq}"
+                message_id = f"msg_{position.epoch}_{change.seq}"
                 payload = serialize_change(change)
                 delivery = _send(webhook, change.seq, message_id, payload, allow_private=self._allow_private)
                 updated = self._database.run_write(partial(_record_delivery, webhook=webhook, delivery=delivery))
                 if delivery.error or updated is None or updated.disabled is not None:
                     return
                 webhook = updated
-            if changes and changes[-1].seq > webhook.seq:
-                updated = self._database.run_write(partial(_advance, webhook=webhook, seq=changes[-1].seq))
+            # The last changes may have been deleted with their vocabulary.
+            last_seq = changes[-1].seq if len(changes) == _BATCH_SIZE else position.revision
+            if last_seq > webhook.seq:
+                updated = self._database.run_write(partial(_advance, webhook=webhook, seq=last_seq))
                 if updated is None or updated.disabled is not None:
                     return
                 webhook = updated

@@ -8,14 +8,15 @@ from sqlalchemy import Connection, delete, func, insert, select
 
 from lexarium.domain.change import Change
 from lexarium.domain.identifiers import SYSTEM_USER_ID
+from lexarium.domain.statement import Statement, load_statements, pack_statements
 from lexarium.store.records import batched
 from lexarium.store.revisions import to_change
-from lexarium.store.schema import change_table, import_base_table
+from lexarium.store.schema import change_table, import_base_table, import_statement_table
 
 # Key among the unapplied values: the version that an import of history brought.
 IMPORTED_VERSION_KEY = "version"
 
-_base, _change = import_base_table.c, change_table.c
+_base, _change, _statement = import_base_table.c, change_table.c, import_statement_table.c
 
 
 def find_unapplied(connection: Connection, record_ids: Sequence[str]) -> dict[str, dict[str, Any]]:
@@ -40,6 +41,33 @@ def find_last_imports(connection: Connection, record_ids: Sequence[str]) -> dict
         rows = connection.execute(select(change_table).join(last, is_last))
         changes |= {row.record: to_change(row) for row in rows}
     return changes
+
+
+def find_statements(connection: Connection, record_ids: Sequence[str], source: str) -> dict[str, tuple[Statement, ...]]:
+    """Return what a source last stated about records, of those that have a row for it."""
+    query = select(_statement.record, _statement.statements)
+    statements: dict[str, tuple[Statement, ...]] = {}
+    for batch in batched(record_ids):
+        rows = connection.execute(query.where(_statement.record.in_(batch), _statement.source == source))
+        statements |= {record_id: load_statements(orjson.loads(data)) for record_id, data in rows}
+    return statements
+
+
+def save_statements(
+    connection: Connection, source: str, statements: Mapping[str, tuple[Statement, ...] | None]
+) -> None:
+    """Set what a source last stated about records; None if that is what an import made of them."""
+    for batch in batched(list(statements)):
+        connection.execute(
+            delete(import_statement_table).where(_statement.record.in_(batch), _statement.source == source)
+        )
+    rows = [
+        {"record": record_id, "source": source, "statements": orjson.dumps(pack_statements(stated))}
+        for record_id, stated in statements.items()
+        if stated is not None
+    ]
+    if rows:
+        connection.execute(insert(import_statement_table), rows)
 
 
 def save_unapplied(connection: Connection, unapplied: Mapping[str, Mapping[str, Any]]) -> None:

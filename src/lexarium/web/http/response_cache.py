@@ -150,7 +150,13 @@ class ResponseCache:
 
     def _apply_change(self, change: RevisionChange) -> None:
         cached_position = self._position
-        if cached_position is None or change.invalidated_tags is None or change.after.epoch != cached_position.epoch:
+        if (
+            cached_position is None
+            or change.invalidated_tags is None
+            or change.after.epoch != cached_position.epoch
+            # Another vocabulary may be the one that is served, or everyone may no longer read it.
+            or change.after.vocabularies != cached_position.vocabularies
+        ):
             self._reset(change.after)
         elif change.after.revision > cached_position.revision:
             for tag in change.invalidated_tags & self._keys_by_tag.keys():

@@ -8,7 +8,7 @@ from lexarium.domain.identifiers import MAIN_VOCABULARY, split_id
 from lexarium.domain.record import Record
 from lexarium.domain.schema.collections import get_collection
 from lexarium.domain.timestamps import format_timestamp, parse_timestamp
-from lexarium.domain.vocabulary import VOCABULARIES, get_default_vocabulary
+from lexarium.domain.vocabulary import VOCABULARIES, find_valpha_vocabulary, get_default_vocabulary
 
 _ACTION_LABELS = {
     Action.CREATE: "added",
@@ -111,8 +111,7 @@ def record_page(record_id: str, name: str) -> str:
     An id with a slash is a parameter: servers and proxies do not keep `%2F` apart from `/`.
     """
     slug, local_id = split_id(record_id)
-    # Several vocabularies may have the id.
-    vocabulary = _name_vocabulary(slug, local_id) or (slug if len(VOCABULARIES) > 1 else None)
+    vocabulary = _name_vocabulary(slug, local_id)
     if "/" in local_id or local_id in (".", ".."):
         return add_query(f"/{name}", id=local_id, vocabulary=vocabulary)
     return add_query(_RECORD_PAGES[name].format(id=quote(local_id, safe="")), vocabulary=vocabulary)
@@ -171,8 +170,9 @@ def local_name(collection: str) -> str:
 def api_path(record: Record, name: str = "") -> str:
     """Return the path of a record in v1, or of something about it, such as `history`."""
     collection, local_id = record.collection, record.local_id
-    is_only = collection.vocabulary == MAIN_VOCABULARY and len(VOCABULARIES) == 1
-    path = f"/api/v1/{collection.local_name}" if is_only else f"/api/v1/vocabularies/{collection.vocabulary}/records"
+    valpha = find_valpha_vocabulary()
+    has_alias = valpha is not None and valpha.slug == collection.vocabulary
+    path = f"/api/v1/{collection.local_name}" if has_alias else f"/api/v1/vocabularies/{collection.vocabulary}/records"
     if name and "/" in local_id:
         return add_query(f"{path}/{name}", id=local_id)
     return f"{path}/{quote(local_id, safe='')}" + (f"/{name}" if name else "")

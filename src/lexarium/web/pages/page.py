@@ -23,7 +23,13 @@ from lexarium.domain.identifiers import split_id
 from lexarium.domain.languages import find_tag_problem, format_tag, parse_accept_language
 from lexarium.domain.schema.collections import Collection
 from lexarium.services.access.permissions import REQUIRED_ROLE, Caller, Permission
-from lexarium.services.vocabularies.access import ReadScope, find_collection, find_record_id, get_read_scope
+from lexarium.services.vocabularies.access import (
+    AmbiguousId,
+    ReadScope,
+    find_collection,
+    find_record_id,
+    get_read_scope,
+)
 from lexarium.store.position import Snapshot
 from lexarium.store.transaction import Transaction
 from lexarium.web.http.problems import HTTPProblem
@@ -82,8 +88,16 @@ class Page:
             raise NotFound(f"{error} {known}") from None
 
     def find_record(self, snapshot: Snapshot) -> str:
-        """Return the record that the id in the path or in the query means; raise NotFound or AmbiguousId."""
-        return find_record_id(snapshot, self.id, self.scope)
+        """Return the record that the id in the path or in the query means; raise NotFound or AmbiguousId.
+
+        Paths that name no vocabulary are those of the main one, if several have the id.
+        """
+        try:
+            return find_record_id(snapshot, self.id, self.scope)
+        except AmbiguousId as error:
+            if self.id in error.record_ids:
+                return self.id
+            raise
 
     def require(self, permission: Permission, record_id: str) -> None:
         """Raise a 403 unless the caller may do something in the vocabulary of a record."""

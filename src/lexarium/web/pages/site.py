@@ -12,11 +12,11 @@ from starlette.responses import Response
 from lexarium import __version__
 from lexarium.domain.change import Action
 from lexarium.domain.errors import StoreError, Unauthenticated
-from lexarium.domain.identifiers import MAIN_VOCABULARY, get_local_id
+from lexarium.domain.identifiers import get_local_id
 from lexarium.domain.schema.collections import COLLECTIONS, CONCEPT_CLASS
 from lexarium.domain.text.nouns import add_article
 from lexarium.domain.text.numbers import format_count
-from lexarium.domain.vocabulary import VOCABULARIES, Vocabulary
+from lexarium.domain.vocabulary import Vocabulary, get_default_vocabulary
 from lexarium.services.access.authentication import Authenticator
 from lexarium.services.access.passwords import MIN_LENGTH
 from lexarium.services.access.permissions import Caller, Permission
@@ -127,11 +127,15 @@ class Site:
     statistics_cache: StatisticsCache
     class_cache: ClassCache
     limits: Limits
-    vocabulary: Vocabulary
     authenticator: Authenticator
     response_cache: ResponseCache
     uploads: UploadManager
     settings: Settings
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The vocabulary that pages show first."""
+        return get_default_vocabulary()
 
     def get_caller(self, request: Request) -> Caller | None:
         """Return the signed-in caller, or None. This reads the database: call it in a thread."""
@@ -157,16 +161,9 @@ class Site:
         return sorted(classes, key=lambda item: item.name.casefold())
 
     def list_described(self, slugs: Iterable[str]) -> list[Vocabulary]:
-        """Return vocabularies, the default one first, then by title.
-
-        The settings describe the main one as long as it has no description of its own.
-        """
-        is_plain = VOCABULARIES[MAIN_VOCABULARY] == Vocabulary()
-        return [
-            self.vocabulary if is_plain and item.slug == MAIN_VOCABULARY else item
-            for item in list_vocabularies()
-            if item.slug in slugs
-        ]
+        """Return vocabularies, the default one first, then by title."""
+        chosen = set(slugs)
+        return [item for item in list_vocabularies() if item.slug in chosen]
 
     def render(
         self,
@@ -184,7 +181,8 @@ class Site:
             "current_url": get_path_and_query(request),
             "readable": readable,
             "has_several": len(readable) > 1,
-            **({"vocabulary": readable[0]} if len(readable) == 1 else {}),
+            # The default one may be private.
+            "vocabulary": readable[0] if readable else Vocabulary(),
             "chosen_vocabulary": _find_chosen(request, readable),
             "collection_choices": _list_collection_choices(readable),
             **context,

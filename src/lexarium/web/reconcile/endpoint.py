@@ -1,6 +1,7 @@
 """Routes and handlers of reconciliation. Pages of any origin may call them."""
 
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any
 from urllib.parse import quote
@@ -12,17 +13,18 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from lexarium.domain.errors import LexariumError, NotFound, RecordMerged
-from lexarium.domain.schema.collections import COLLECTIONS
-from lexarium.domain.vocabulary import Vocabulary
-from lexarium.services.search.properties import PROPERTIES
+from lexarium.domain.errors import LexariumError, NotFound, RecordMerged, Unauthenticated
+from lexarium.domain.vocabulary import VOCABULARIES, get_default_vocabulary
+from lexarium.services.access.authentication import Authenticator
 from lexarium.services.search.reconciliation import Reconciler, format_description
+from lexarium.services.vocabularies.access import get_read_scope
 from lexarium.web.http.limits import Limits
 from lexarium.web.http.problems import HTTPProblem, problem_response, redirect_merged
 from lexarium.web.http.request_body import read_fields
+from lexarium.web.http.write_requests import authenticate_request
 from lexarium.web.reconcile import previews, responses
 from lexarium.web.reconcile.requests import MAX_OFFSET, ReconcileParameters, parse_extension, parse_queries
-from lexarium.web.reconcile.responses import RECONCILE_PATH
+from lexarium.web.reconcile.responses import RECONCILE_PATH, ReconcileService
 
 _PAGE_SIZE = 10
 _CORS_HEADERS = {"access-control-allow-origin": "*", "cache-control": "no-cache"}
@@ -33,24 +35,30 @@ _UNSUPPORTED_PARAMETERS = {
 }
 
 Handler = Callable[[Request], Awaitable[Response]]
+ServiceHandler = Callable[[Request, ReconcileService], Awaitable[Response]]
 
 
-def routes(vocabulary: Vocabulary, reconciler: Reconciler, limits: Limits) -> list[Route]:
-    """Return the routes of reconciliation."""
-    handlers = ReconcileHandlers(vocabulary, reconciler, limits)
-    query_endpoint = CorsEndpoint(handlers.get_manifest_or_query, handlers.post_query)
+def routes(reconciler: Reconciler, authenticator: Authenticator, limits: Limits) -> list[Route]:
+    """Return the routes of reconciliation with all vocabularies that everyone may read, and with single ones."""
+    handlers = ReconcileHandlers(reconciler, authenticator, limits)
+
+    def build(get: ServiceHandler, post: ServiceHandler | None = None) -> CorsEndpoint:
+        return CorsEndpoint(handlers.with_service(get), None if post is None else handlers.with_service(post))
+
+    query_endpoint = build(handlers.get_manifest_or_query, handlers.post_query)
     endpoints = {
         "": query_endpoint,
         "/": query_endpoint,
-        "/preview": CorsEndpoint(handlers.get_preview),
-        "/properties": CorsEndpoint(handlers.list_properties),
-        "/suggest/entity": CorsEndpoint(handlers.suggest_entities),
-        "/flyout/entity": CorsEndpoint(handlers.get_flyout),
+        "/preview": build(handlers.get_preview),
+        "/properties": build(list_properties),
+        "/suggest/entity": build(handlers.suggest_entities),
+        "/flyout/entity": build(handlers.get_flyout),
     }
-    for noun, items in (("type", responses.TYPES), ("property", responses.PROPERTIES)):
-        endpoints[f"/suggest/{noun}"] = CorsEndpoint(partial(_suggest_items, items))
-        endpoints[f"/flyout/{noun}"] = CorsEndpoint(partial(_get_item_flyout, noun, items))
-    return [Route(RECONCILE_PATH + path, endpoint) for path, endpoint in endpoints.items()]
+    for noun in ("type", "property"):
+        endpoints[f"/suggest/{noun}"] = build(partial(_suggest_items, noun))
+        endpoints[f"/flyout/{noun}"] = build(partial(_get_item_flyout, noun))
+    paths = (RECONCILE_PATH, f"/vocabularies/{{vocabulary}}{RECONCILE_PATH}")
+    return [Route(start + path, endpoint) for start in paths for path, endpoint in endpoints.items()]
 
 
 class CorsEndpoint:
@@ -91,19 +99,40 @@ class CorsEndpoint:
 class ReconcileHandlers:
     """Handlers of all URLs."""
 
-    def __init__(self, vocabulary: Vocabulary, reconciler: Reconciler, limits: Limits) -> None:
-        self._vocabulary = vocabulary
+    def __init__(self, reconciler: Reconciler, authenticator: Authenticator, limits: Limits) -> None:
         self._reconciler = reconciler
+        self._authenticator = authenticator
         self._limits = limits
 
-    async def get_manifest_or_query(self, request: Request) -> Response:
+    def with_service(self, handler: ServiceHandler) -> Handler:
+        """Return a handler that is given the service which a request is for."""
+
+        async def handle(request: Request) -> Response:
+            return await handler(request, await self._open_service(request))
+
+        return handle
+
+    async def _open_service(self, request: Request) -> ReconcileService:
+        """Return the service of all vocabularies that everyone may read, or of the one in the path; raise NotFound."""
+        self._reconciler.get_position()  # which makes vocabularies known
+        slug = request.path_params.get("vocabulary")
+        if slug is None:
+            return ReconcileService(RECONCILE_PATH, get_read_scope(None), get_default_vocabulary())
+        caller = None
+        if "authorization" in request.headers:
+            with suppress(Unauthenticated):
+                caller = await authenticate_request(request, self._authenticator)
+        scope = get_read_scope(caller, [slug])
+        return ReconcileService(f"/vocabularies/{slug}{RECONCILE_PATH}", scope, VOCABULARIES[slug], is_local=True)
+
+    async def get_manifest_or_query(self, request: Request, service: ReconcileService) -> Response:
         """Return the manifest, or the result of a query in the URL."""
         query = request.query_params
         if "queries" not in query and "extend" not in query:
-            return _json_response(responses.build_manifest(self._vocabulary, str(request.base_url).rstrip("/")))
-        return await self._run_query_limited(dict(query))
+            return _json_response(responses.build_manifest(service, str(request.base_url).rstrip("/")))
+        return await self._run_query_limited(service, dict(query))
 
-    async def post_query(self, request: Request) -> Response:
+    async def post_query(self, request: Request, service: ReconcileService) -> Response:
         """Return the result of a query in a form."""
         fields, is_form = await read_fields(request, self._limits)
         if not is_form or not ("queries" in fields or "extend" in fields):
@@ -111,78 +140,91 @@ class ReconcileHandlers:
                 415 if not is_form else 400,
                 "Send a form (application/x-www-form-urlencoded) with a field `queries` or `extend`, which holds JSON.",
             )
-        return await self._run_query_limited(fields)
+        return await self._run_query_limited(service, fields)
 
-    async def get_preview(self, request: Request) -> Response:
+    async def get_preview(self, request: Request, service: ReconcileService) -> Response:
         """Return the preview of a record; redirect to the survivor of a merged one."""
-        record_id = _parse_id(request)
+        identifier = _parse_id(request, service)
         try:
-            page = await run_in_threadpool(lambda: previews.render_preview(self._reconciler.get_entity(record_id)))
+            entity = await run_in_threadpool(self._reconciler.get_entity, identifier, service.entity_ids)
         except RecordMerged as error:
-            return redirect_merged(error, f"{RECONCILE_PATH}/preview?id={quote(error.survivor_id, safe='')}")
+            survivor = service.entity_ids.format(error.survivor_id)
+            return redirect_merged(error, f"{service.path}/preview?id={quote(survivor, safe='')}")
+        page = await run_in_threadpool(previews.render_preview, service, entity)
         return HTMLResponse(page, headers=previews.HEADERS)
 
-    async def suggest_entities(self, request: Request) -> Response:
+    async def suggest_entities(self, request: Request, service: ReconcileService) -> Response:
         """Suggest records for a prefix."""
-        parameters = ReconcileParameters(request.query_params)
+        parameters = ReconcileParameters(service, request.query_params)
         prefix, skip = parameters.text("prefix"), parameters.integer("cursor", 0, MAX_OFFSET, 0)
-        types = parameters.types(COLLECTIONS.searched)
+        types = parameters.types(service.scope.searched_collections)
         parameters.raise_problems()
-        completions = await run_in_threadpool(self._reconciler.suggest_entities, prefix, types, skip, _PAGE_SIZE)
-        return _json_response({"result": [responses.serialize_completion(*completion) for completion in completions]})
+        completions = await run_in_threadpool(
+            self._reconciler.suggest_entities, prefix, types, skip, _PAGE_SIZE, service.scope
+        )
+        results = [responses.serialize_completion(service, *completion) for completion in completions]
+        return _json_response({"result": results})
 
-    async def list_properties(self, request: Request) -> Response:
-        """List the properties that records of a type can have."""
-        parameters = ReconcileParameters(request.query_params)
-        types = parameters.types(tuple(COLLECTIONS))
-        limit = parameters.integer("limit", 1, 1_000, len(PROPERTIES))
-        parameters.raise_problems()
-        properties = [prop for prop in PROPERTIES.values() if set(prop.collections) & set(types)]
-        serialized = [responses.PROPERTIES[prop.id] for prop in properties[:limit]]
-        type_field = {"type": types[0]} if len(types) == 1 else {}
-        return _json_response({**type_field, "properties": serialized, "limit": limit})
-
-    async def get_flyout(self, request: Request) -> Response:
+    async def get_flyout(self, request: Request, service: ReconcileService) -> Response:
         """Return a small view of a suggested record."""
-        entity = await run_in_threadpool(self._reconciler.get_entity, _parse_id(request))
+        identifier = _parse_id(request, service)
+        entity = await run_in_threadpool(self._reconciler.get_entity, identifier, service.entity_ids)
         return _flyout_response(request, entity.name, format_description(entity))
 
-    async def _run_query_limited(self, fields: Any) -> Response:
+    async def _run_query_limited(self, service: ReconcileService, fields: Any) -> Response:
         async with self._limits.heavy_work.acquire_slot():
-            return await run_in_threadpool(self._run_query, fields)
+            return await run_in_threadpool(self._run_query, service, fields)
 
-    def _run_query(self, fields: Any) -> Response:
+    def _run_query(self, service: ReconcileService, fields: Any) -> Response:
         if "queries" in fields:
-            queries = parse_queries(fields["queries"])
-            candidate_lists = self._reconciler.find_candidates(list(queries.values()))
+            queries = parse_queries(service, fields["queries"])
+            candidate_lists = self._reconciler.find_candidates(list(queries.values()), service.scope)
+            serialize = partial(responses.serialize_candidate, service)
             results = zip(queries, candidate_lists, strict=True)
-            return _json_response(
-                {key: {"result": [*map(responses.serialize_candidate, candidates)]} for key, candidates in results}
-            )
-        record_ids, properties = parse_extension(fields["extend"])
-        rows = self._reconciler.extend(record_ids, properties)
-        return _json_response(responses.serialize_extension(rows, properties))
+            return _json_response({key: {"result": [*map(serialize, candidates)]} for key, candidates in results})
+        identifiers, properties = parse_extension(service, fields["extend"])
+        rows = self._reconciler.extend(identifiers, properties, service.entity_ids)
+        return _json_response(responses.serialize_extension(service, rows, properties))
 
 
-def _parse_id(request: Request) -> str:
-    parameters = ReconcileParameters(request.query_params)
+def _parse_id(request: Request, service: ReconcileService) -> str:
+    parameters = ReconcileParameters(service, request.query_params)
     identifier = parameters.text("id")
     parameters.raise_problems()
     return identifier
 
 
-async def _suggest_items(items: Mapping[str, dict[str, str]], request: Request) -> Response:
-    """Return the items with a word, or an identifier, that begins with the prefix."""
-    parameters = ReconcileParameters(request.query_params)
+async def list_properties(request: Request, service: ReconcileService) -> Response:
+    """List the properties that records of a type can have."""
+    parameters = ReconcileParameters(service, request.query_params)
+    types = parameters.types(service.scope.collections)
+    limit = parameters.integer("limit", 1, 1_000, len(service.properties))
+    parameters.raise_problems()
+    properties = [prop for prop in service.properties.values() if set(prop.collections) & set(types)]
+    serialized = service.serialize_properties()
+    type_field = {"type": request.query_params["type"]} if request.query_params.get("type") else {}
+    return _json_response(
+        {**type_field, "properties": [serialized[prop.id] for prop in properties[:limit]], "limit": limit}
+    )
+
+
+def _list_items(noun: str, service: ReconcileService) -> Mapping[str, dict[str, str]]:
+    return service.serialize_types() if noun == "type" else service.serialize_properties()
+
+
+async def _suggest_items(noun: str, request: Request, service: ReconcileService) -> Response:
+    """Return the types or properties with a word, or an identifier, that begins with the prefix."""
+    parameters = ReconcileParameters(service, request.query_params)
     prefix, skip = parameters.text("prefix"), parameters.integer("cursor", 0, MAX_OFFSET, 0)
     parameters.raise_problems()
     word_prefix = f" {prefix.strip().casefold()}"
-    matching_items = [item for item in items.values() if word_prefix in f" {item['name']} {item['id']}".casefold()]
+    items = _list_items(noun, service).values()
+    matching_items = [item for item in items if word_prefix in f" {item['name']} {item['id']}".casefold()]
     return _json_response({"result": matching_items[skip:]})
 
 
-async def _get_item_flyout(noun: str, items: Mapping[str, dict[str, str]], request: Request) -> Response:
-    identifier = _parse_id(request)
+async def _get_item_flyout(noun: str, request: Request, service: ReconcileService) -> Response:
+    identifier, items = _parse_id(request, service), _list_items(noun, service)
     if identifier not in items:
         raise NotFound(f"There is no {noun} with the id {identifier!r}.")
     return _flyout_response(request, items[identifier]["name"], items[identifier]["description"])

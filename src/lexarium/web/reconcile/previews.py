@@ -7,9 +7,9 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader
 from markupsafe import Markup
 
-from lexarium.services.search.properties import PROPERTIES, Entity
+from lexarium.services.search.properties import Entity
 from lexarium.services.search.reconciliation import format_description
-from lexarium.web.reconcile.responses import RECONCILE_PATH
+from lexarium.web.reconcile.responses import ReconcileService
 
 _TEMPLATES_DIR = Path(__file__).parents[1] / "templates"
 _MAX_VALUES = 8
@@ -26,21 +26,21 @@ HEADERS = {
 }
 
 
-def render_preview(entity: Entity) -> str:
+def render_preview(service: ReconcileService, entity: Entity) -> str:
     """Render a record as a page."""
-    record = entity.record
-    related = {prop.name: prop.values(entity) for prop in PROPERTIES.values() if prop.targets}
+    record, entity_ids = entity.record, service.entity_ids
+    related = {prop.name: prop.values(entity) for prop in service.properties.values() if prop.targets}
     return _templates.get_template(
         "preview.html"
     ).render(
         style=Markup(_STYLE),  # noqa: S704 - our own file
-        preview=f"{RECONCILE_PATH}/preview",
+        preview=f"{service.path}/preview",
         lists={name: (values[:_MAX_VALUES], len(values) > _MAX_VALUES) for name, values in related.items() if values},
-        id=record.id,
+        id=entity_ids.format(record.id, record.iri),
         name=entity.name,
-        collection=record.collection.name.replace("_", " "),
+        collection=service.serialize_type(record.collection)["name"],
         state=record.state,
-        replaced_by=record.replaced_by,
+        replaced_by=None if record.replaced_by is None else entity_ids.format(record.replaced_by),
         aliases=[alias.text for alias in record.aliases],
         description=format_description(entity, max_chars=_MAX_DESCRIPTION_CHARS),
     )

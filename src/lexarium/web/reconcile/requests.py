@@ -6,16 +6,14 @@ from typing import Any
 import orjson
 
 from lexarium.domain.errors import FieldProblem, InvalidInput
-from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.services.search import reconciliation
-from lexarium.services.search.properties import PROPERTIES, Property
+from lexarium.services.search.properties import Property
 from lexarium.services.search.reconciliation import MAX_EXTENDED_RECORDS, PropertyConstraint, ReconcileQuery
 from lexarium.web.http.problems import HTTPProblem
+from lexarium.web.reconcile.responses import ReconcileService
 
 _QUERY_FIELDS = ("query", "type", "limit", "properties", "type_strict")
 _TYPE_STRICT_VALUES = ("any", "should", "all")
-_TYPE_MESSAGE = f"should be among the types {', '.join(COLLECTIONS)}."
-_PROPERTY_MESSAGE = f"should be among the properties {', '.join(PROPERTIES)}."
 _MAX_PROPERTIES = 100
 _MAX_VALUES = 100
 MAX_OFFSET = 1_000
@@ -30,19 +28,27 @@ class _Problems(list[FieldProblem]):
             raise InvalidInput(message, self)
 
 
-def parse_queries(text: str) -> dict[str, ReconcileQuery]:
+def _describe_types(service: ReconcileService) -> str:
+    return f"should be among the types {', '.join(map(service.get_type_id, service.collections))}."
+
+
+def _describe_properties(service: ReconcileService) -> str:
+    return f"should be among the properties {', '.join(service.properties)}."
+
+
+def parse_queries(service: ReconcileService, text: str) -> dict[str, ReconcileQuery]:
     """Return the queries of a batch by their keys; raise for every problem in them."""
     data = _parse_object("queries", text)
     limit = reconciliation.MAX_BATCH_QUERIES
     if len(data) > limit:
         raise HTTPProblem(413, f"A batch has at most {limit} queries, not {len(data)}: send several batches.")
     problems = _Problems()
-    queries = {key: _parse_query(key, value, problems) for key, value in data.items()}
+    queries = {key: _parse_query(service, key, value, problems) for key, value in data.items()}
     problems.raise_if_any("These queries cannot be answered.")
     return queries
 
 
-def parse_extension(text: str) -> tuple[list[str], list[Property]]:
+def parse_extension(service: ReconcileService, text: str) -> tuple[list[str], list[Property]]:
     """Return the ids of the records to extend, and the properties; raise for every problem."""
     data = _parse_object("extend", text)
     problems = _Problems()
@@ -59,10 +65,10 @@ def parse_extension(text: str) -> tuple[list[str], list[Property]]:
     properties: dict[str, Property] = {}
     for index, item in enumerate(items):
         property_id = item.get("id") if isinstance(item, dict) else None
-        if isinstance(property_id, str) and property_id in PROPERTIES:
-            properties[property_id] = PROPERTIES[property_id]
+        if isinstance(property_id, str) and property_id in service.properties:
+            properties[property_id] = service.properties[property_id]
         else:
-            problems.add(f"properties/{index}/id", _PROPERTY_MESSAGE)
+            problems.add(f"properties/{index}/id", _describe_properties(service))
     problems.raise_if_any("This cannot be extended.")
     return ids, list(properties.values())
 
@@ -70,7 +76,8 @@ def parse_extension(text: str) -> tuple[list[str], list[Property]]:
 class ReconcileParameters:
     """Parameters of a URL. Unknown ones are ignored: clients add their own."""
 
-    def __init__(self, values: Mapping[str, str]) -> None:
+    def __init__(self, service: ReconcileService, values: Mapping[str, str]) -> None:
+        self._service = service
         self._values = values
         self._problems = _Problems()
 
@@ -81,11 +88,12 @@ class ReconcileParameters:
         return self._values.get(name, "")
 
     def types(self, default: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the type, or the default ones."""
+        """Return the collection of the type, or the default ones."""
         requested = self._values.get("type", "")
-        if requested and requested not in COLLECTIONS:
-            self._problems.add("type", _TYPE_MESSAGE)
-        return (requested,) if requested else default
+        types = self._service.find_types(requested)
+        if requested and not types:
+            self._problems.add("type", _describe_types(self._service))
+        return types if requested else default
 
     def integer(self, name: str, minimum: int, maximum: int, default: int) -> int:
         """Return an integer within bounds."""
@@ -110,7 +118,7 @@ def _parse_object(name: str, text: str) -> dict[str, Any]:
     return data
 
 
-def _parse_query(key: str, data: Any, problems: _Problems) -> ReconcileQuery:
+def _parse_query(service: ReconcileService, key: str, data: Any, problems: _Problems) -> ReconcileQuery:
     if not isinstance(data, dict):
         problems.add(key, "should be an object.")
         return ReconcileQuery()
@@ -132,8 +140,10 @@ def _parse_query(key: str, data: Any, problems: _Problems) -> ReconcileQuery:
     strictness = data.get("type_strict", "any")
     if strictness not in _TYPE_STRICT_VALUES:
         problems.add(f"{key}/type_strict", f"should be one of {', '.join(_TYPE_STRICT_VALUES)}.")
-    properties = [_parse_property(f"{key}/properties/{index}", item, problems) for index, item in enumerate(items)]
-    collections = _parse_collections(f"{key}/type", data.get("type", []), problems)
+    properties = [
+        _parse_property(service, f"{key}/properties/{index}", item, problems) for index, item in enumerate(items)
+    ]
+    collections = _parse_collections(service, f"{key}/type", data.get("type", []), problems)
     limit = _parse_limit(f"{key}/limit", data.get("limit", 10), problems)
     # No record is of two types.
     is_impossible = strictness == "all" and len(collections) > 1 and data.get("type")
@@ -142,15 +152,16 @@ def _parse_query(key: str, data: Any, problems: _Problems) -> ReconcileQuery:
     return ReconcileQuery(text, collections, limit, tuple(item for item in properties if item and item.texts))
 
 
-def _parse_collections(pointer: str, value: Any, problems: _Problems) -> tuple[str, ...]:
+def _parse_collections(service: ReconcileService, pointer: str, value: Any, problems: _Problems) -> tuple[str, ...]:
     types = [value] if isinstance(value, str) else value
     if not isinstance(types, list) or not all(isinstance(name, str) for name in types):
         problems.add(pointer, "should be a type or an array of types.")
-        return COLLECTIONS.searched
-    requested = tuple(dict.fromkeys(name for name in types if name))
-    if any(name not in COLLECTIONS for name in requested):
-        problems.add(pointer, _TYPE_MESSAGE)
-    return requested or COLLECTIONS.searched
+        return ()
+    requested = dict.fromkeys(name for name in types if name)
+    collections = [service.find_types(name) for name in requested]
+    if not all(collections):
+        problems.add(pointer, _describe_types(service))
+    return tuple(name for names in collections for name in names) or service.scope.searched_collections
 
 
 def _parse_limit(pointer: str, value: Any, problems: _Problems) -> int:
@@ -160,10 +171,12 @@ def _parse_limit(pointer: str, value: Any, problems: _Problems) -> int:
     return 1
 
 
-def _parse_property(pointer: str, data: Any, problems: _Problems) -> PropertyConstraint | None:
+def _parse_property(
+    service: ReconcileService, pointer: str, data: Any, problems: _Problems
+) -> PropertyConstraint | None:
     pid = data.get("pid") if isinstance(data, dict) else None
-    if not isinstance(pid, str) or pid not in PROPERTIES:
-        problems.add(f"{pointer}/pid", _PROPERTY_MESSAGE)
+    if not isinstance(pid, str) or pid not in service.properties:
+        problems.add(f"{pointer}/pid", _describe_properties(service))
         return None
     values = data.get("v") if isinstance(data.get("v"), list) else [data.get("v")]
     if len(values) > _MAX_VALUES:
@@ -172,7 +185,7 @@ def _parse_property(pointer: str, data: Any, problems: _Problems) -> PropertyCon
     texts = [_value_to_text(value) for value in values]
     if None in texts:
         problems.add(f"{pointer}/v", "should be text, a number, true, false, or an object with an `id`.")
-    return PropertyConstraint(PROPERTIES[pid], [text for text in texts if text is not None])
+    return PropertyConstraint(service.properties[pid], [text for text in texts if text is not None])
 
 
 def _value_to_text(value: Any) -> str | None:

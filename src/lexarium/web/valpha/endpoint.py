@@ -8,12 +8,14 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from lexarium.domain.errors import LexariumError, RecordMerged, RecordRetired
+from lexarium.domain.errors import LexariumError, NotFound, RecordMerged, RecordRetired
+from lexarium.domain.identifiers import get_local_id
 from lexarium.domain.proposal import Proposal
 from lexarium.domain.schema.collections import Collection
 from lexarium.services.curation import submissions
 from lexarium.services.idempotency import WriteResponse, make_idempotent
 from lexarium.services.records.lookup import VersionedRecord
+from lexarium.services.records.valpha_queries import find_valpha_collection
 from lexarium.store.transaction import Transaction
 from lexarium.web.http.problems import HTTPProblem, problem_response, redirect_merged
 from lexarium.web.http.request_body import read_fields
@@ -50,7 +52,8 @@ class ValphaEndpoint:
 
     def _build_error(self, error: LexariumError | HTTPProblem, headers: dict[str, str]) -> Response:
         if isinstance(error, RecordMerged):
-            return redirect_merged(error, f"{VALPHA_PATH}/{self.resource.name}?id={error.survivor_id}", headers)
+            url = f"{VALPHA_PATH}/{self.resource.name}?id={get_local_id(error.survivor_id)}"
+            return redirect_merged(error, url, headers)
         return problem_response(HTTPProblem(404, str(error)) if isinstance(error, RecordRetired) else error, headers)
 
     async def _respond(self, request: Request) -> ASGIApp:
@@ -64,7 +67,10 @@ class ValphaEndpoint:
         if request.method == "OPTIONS":
             return self._options(request)
         if request.method == "POST" and self.resource.collection:
-            return await self._post(request, self.resource.collection)
+            collection = find_valpha_collection(self.resource.name)
+            if collection is None:
+                raise NotFound(f"There is no vocabulary with the collection {self.resource.name} here.")
+            return await self._post(request, collection)
         raise HTTPProblem(405, f"{request.method} is not allowed here; {self.resource.allow} are.")
 
     def _options(self, request: Request) -> Response:
@@ -99,5 +105,6 @@ def _to_write_response(result: VersionedRecord | Proposal) -> WriteResponse:
     if isinstance(result, Proposal):
         proposal = {"proposal": result.id, "state": result.state, "change": orjson.Fragment(result.change)}
         return WriteResponse(202, proposal, f"/api/v1/proposals/{result.id}")
-    location = f"{VALPHA_PATH}/{result.record.collection.name}?id={result.record.id}"
+    record = result.record
+    location = f"{VALPHA_PATH}/{record.collection.local_name}?id={record.local_id}"
     return WriteResponse(201, orjson.Fragment(result.record.rendered.body), location)

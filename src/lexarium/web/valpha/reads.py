@@ -9,8 +9,8 @@ from starlette.requests import Request
 from starlette.responses import StreamingResponse
 from starlette.types import ASGIApp
 
-from lexarium.domain.errors import IndexNotReady
-from lexarium.domain.schema.collections import COLLECTIONS
+from lexarium.domain.errors import IndexNotReady, NotFound
+from lexarium.domain.schema.collections import Collection
 from lexarium.services.records import valpha_queries
 from lexarium.services.records.valpha_queries import ValphaReader, open_valpha_reader
 from lexarium.store.position import Position
@@ -83,7 +83,7 @@ class ValphaReads:
             identity_response = self._response_cache.get((request_key, IDENTITY))
             if identity_response is None:
                 self._response_cache.misses += 1
-                rendered = await run_in_threadpool(self._read_response, request_key)
+                rendered = await self._read_current(request_key)
                 if rendered is None:
                     return None
                 identity_response = rendered
@@ -97,19 +97,29 @@ class ValphaReads:
             await self._response_cache.put(key, response)
             return response
 
+    async def _read_current(self, request_key: RequestKey) -> CachedResponse | None:
+        """Return the response by the vocabularies of its position: with those before, it might be of a private one."""
+        while True:
+            known = self._database.get_position().vocabularies
+            response = await run_in_threadpool(self._read_response, request_key)
+            if response is None or response.position.vocabularies <= known:
+                return response
+
     def _read_response(self, request_key: RequestKey) -> CachedResponse | None:
         """Read the current response, not encoded; None where the collection does not fit."""
         _, parameter, value = request_key
         if parameter == "q":
             return self._search(value)
-        collection = self._resource.collection
-        if parameter == "id" and collection is not None:
+        collection = self._find_collection()
+        if parameter == "id":
+            if collection is None:
+                raise NotFound(f"There is no {self._resource.name} with the id {value!r}.")
             record = valpha_queries.read_record(self._database, collection, value)
             return CachedResponse(record.position, record.body, self._headers, IDENTITY, frozenset(record.cache_tags))
         chunks: list[bytes] = []
         size = 0
         with open_valpha_reader(self._database) as reader:
-            for chunk in self._iter_chunks(reader, parameter, value):
+            for chunk in self._iter_chunks(reader, collection, parameter, value):
                 chunks.append(chunk)
                 size += len(chunk)
                 if parameter == WHOLE_COLLECTION and not self._response_cache.can_store(size):
@@ -121,7 +131,7 @@ class ValphaReads:
             return CachedResponse(reader.position, body, self._headers, IDENTITY, frozenset(reader.cache_tags))
 
     def _search(self, query: str) -> CachedResponse:
-        collections = [name for name, collection in COLLECTIONS.items() if collection.search_hit_prefix]
+        collections = [collection.name for collection in valpha_queries.list_searched_collections()]
         index_position, record_ids = self._record_search.search_ids(query, collections)
         # Opened after the search, so that all hits exist; read as of the index position, which the ETag names.
         with open_valpha_reader(self._database) as reader:
@@ -131,10 +141,19 @@ class ValphaReads:
             position = reader.position._replace(revision=index_position.revision)
             return CachedResponse(position, body, self._headers, IDENTITY, frozenset(reader.cache_tags))
 
-    def _iter_chunks(self, reader: ValphaReader, parameter: str, value: str) -> Iterator[bytes]:
-        collection = self._resource.collection
-        if collection is None:
+    def _find_collection(self) -> Collection | None:
+        """Return the collection of the resource; None for the search, and where no vocabulary has it."""
+        return valpha_queries.find_valpha_collection(self._resource.name) if self._resource.collection else None
+
+    def _iter_chunks(
+        self, reader: ValphaReader, collection: Collection | None, parameter: str, value: str
+    ) -> Iterator[bytes]:
+        if self._resource.collection is None:
             return reader.iter_search_hits()
+        if collection is None:
+            if parameter == "name":
+                raise NotFound(f"There is no {self._resource.name} with the name {value!r}.")
+            return iter([b"[]"])
         if parameter == "name":
             return iter([reader.render_by_name(collection, value)])
         if parameter == "contrast_id":
@@ -151,9 +170,11 @@ class ValphaReads:
         headers += encoding_headers(encoding)
         if method == "HEAD":
             return RawResponse(200, headers, b"")
-        collection = self._resource.collection
-        if collection is None:
+        collection = self._find_collection()
+        if self._resource.collection is None:
             chunks = valpha_queries.stream_search_hits(self._database, position)
+        elif collection is None:
+            chunks = iter([b"[]"])
         else:
             chunks = valpha_queries.stream_collection(self._database, collection, position)
         response = StreamingResponse(filter(None, encode_chunks(encoding, self._count_bytes(chunks))))

@@ -1,11 +1,11 @@
-"""Resources of v-alpha, derived from the registry of collections."""
+"""Resources of v-alpha, derived from the collections of its own schema."""
 
 from dataclasses import dataclass
 from typing import Any
 
 from lexarium.domain.schema.collections import (
-    COLLECTIONS,
     CONCEPT,
+    MAIN_COLLECTIONS,
     SEARCH_HIT_FIELDS,
     SEARCH_HIT_NUMBER_KEY,
     Collection,
@@ -47,7 +47,7 @@ class ResourceSpec:
 
 def _build_resources() -> dict[str, ResourceSpec]:
     resources = {}
-    for collection in COLLECTIONS.values():
+    for collection in MAIN_COLLECTIONS.values():
         if collection.in_valpha:
             parameters = {
                 "id": f"Answers the one {collection.name} with this identifier, and its relations.",

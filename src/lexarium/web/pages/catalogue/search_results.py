@@ -60,7 +60,9 @@ def show_results(page: Page) -> Response:
         "offset": offset,
     }
     if text:
-        query = SearchQuery(text, limit=_PAGE_SIZE, offset=min(offset, MAX_DEPTH - _PAGE_SIZE), class_ref=class_id)
+        query = SearchQuery(
+            text, limit=_PAGE_SIZE, offset=min(offset, MAX_DEPTH - _PAGE_SIZE), class_ref=class_id, scope=scope
+        )
         query = replace(query, states=tuple(RecordState)) if include_unpublished else query
         query = replace(query, collections=collections or _limit_collections(scope))
         result, facets = _search_with_facets(page.site.record_search, query, _limit_collections(scope))

@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from lexarium.domain.errors import IndexNotReady, InvalidInput
 from lexarium.domain.identifiers import get_local_id
 from lexarium.domain.record import RecordState
+from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.domain.text.characters import find_unstorable_char
 from lexarium.services.records.lookup import find_latest_changes
 from lexarium.services.search.record_search import SearchQuery
+from lexarium.services.vocabularies.access import ReadScope
 from lexarium.store.position import Snapshot
 from lexarium.web.pages.site import Site
 
@@ -29,11 +31,17 @@ def find_choices(site: Site, text: str, collections: tuple[str, ...], exclude_id
     if not text.strip():
         return []
     try:
-        hits = site.record_search.search(SearchQuery(text, collections, limit=_MAX_CHOICES + 1)).hits
+        hits = site.record_search.search(
+            SearchQuery(text, collections, limit=_MAX_CHOICES + 1, scope=_get_scope(collections))
+        ).hits
     except (InvalidInput, IndexNotReady):
         return []
     choices = [RecordChoice(hit.id, hit.name or get_local_id(hit.id), hit.collection) for hit in hits]
     return [choice for choice in choices if choice.id != exclude_id][:_MAX_CHOICES]
+
+
+def _get_scope(collections: tuple[str, ...]) -> ReadScope:
+    return ReadScope(tuple({COLLECTIONS[name].vocabulary for name in collections}))
 
 
 def prepend_selected(snapshot: Snapshot, selected_id: str, choices: list[RecordChoice]) -> list[RecordChoice]:

@@ -12,9 +12,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from lexarium.client.models import Annotations
-from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.search.annotator import Mention
 from lexarium.services.serializers import iter_annotations
+from lexarium.services.vocabularies.access import resolve_collections
 from lexarium.web.annotator import get_annotator
 from lexarium.web.http.limits import Limits
 from lexarium.web.http.problems import HTTPProblem
@@ -22,7 +22,13 @@ from lexarium.web.http.request_body import get_media_type, parse_json_object
 from lexarium.web.http.streaming import stream_chunks
 from lexarium.web.request_models import parse_model
 from lexarium.web.v1.operation import INVALID_BODY, JSON, Body, Operation, Parameters, RequestContext, returns
-from lexarium.web.v1.operations.search import DEFAULT_COLLECTIONS_TEXT, CollectionsParam
+from lexarium.web.v1.operations.search import (
+    DEFAULT_COLLECTIONS_TEXT,
+    VOCABULARIES_TEXT,
+    CollectionsParam,
+    VocabulariesParam,
+    find_scope,
+)
 
 MAX_TEXT_BYTES = 10 << 20
 _MAX_BYTES_IN_MEMORY = 1 << 20
@@ -36,6 +42,7 @@ class _AnnotateParameters(Parameters):
     collection: CollectionsParam = Field(
         (), description=f"Whose terms, separated by commas or given each; {DEFAULT_COLLECTIONS_TEXT}"
     )
+    vocabulary: VocabulariesParam = Field((), description=VOCABULARIES_TEXT)
 
 
 class TextRequest(BaseModel, defer_build=True):
@@ -56,7 +63,10 @@ async def annotate(context: RequestContext, query: _AnnotateParameters) -> Respo
     limits = context.site.limits
     text = await _read_text(context.request, limits)
     annotator = await get_annotator(context.site.annotator_cache)
-    chunks = render_annotations(annotator.find_mentions(text, query.collection or COLLECTIONS.searched))
+    # Only now: reading a long text takes a while.
+    scope = await find_scope(context, query.vocabulary)
+    collections = resolve_collections(scope, query.collection) or scope.searched_collections
+    chunks = render_annotations(annotator.find_mentions(text, frozenset(collections)))
     headers = {"access-control-allow-origin": "*", "cache-control": "no-store"}
     return await stream_chunks(chunks, limits, JSON, headers)
 

@@ -11,6 +11,7 @@ from starlette.responses import Response, StreamingResponse
 from lexarium import __version__
 from lexarium.domain import rendering
 from lexarium.domain.schema.collections import COLLECTIONS
+from lexarium.domain.vocabulary import get_default_vocabulary
 from lexarium.formats.registry import FORMATS, Format
 from lexarium.services.records.catalogue_state import get_position
 from lexarium.services.records.queries import resolve_revision
@@ -61,7 +62,7 @@ async def export(context: RequestContext, query: ExportParameters) -> Response:
     """
     request, database, limits = context.request, context.site.database, context.site.limits
     chosen_format = EXPORT_FORMATS[query.format or choose_format(request, _MEDIA_TYPES, "The catalogue", _VARY)]
-    about = context.site.settings.vocabulary
+    about = get_default_vocabulary()
     position = await run_in_threadpool(database.run_read, _find_position, query.release, query.as_of)
     encoding = choose_encoding(read_conditional_headers(request.scope)[0])
     fingerprint = repr((about, chosen_format.name, query.collection, __version__, rendering.RENDERING_VERSION))

@@ -1,0 +1,213 @@
+"""`lexarium vocabulary`: vocabularies are listed, added, changed, removed, restored and purged."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.databases import DatabaseUrlFactory
+from tests.support.server import Server, run_cli
+from tests.support.terminal import run_in_terminal
+
+ADD_UAT = (
+    *("vocabulary", "add", "uat", "--schema", "skos", "--title", "Unified Astronomy Thesaurus", "--licence", "CC0-1.0"),
+    *("--language", "EN", "--language", "de-at", "--prefix", "uat=http://astrothesaurus.org/uat/", "--defines", "uat"),
+    *("--minting", "uat:{n}", "--base", "https://example.org/uat"),
+)
+
+
+@pytest.fixture
+def uat_url(new_url: DatabaseUrlFactory) -> str:
+    """URL of a catalogue that has a second vocabulary."""
+    url = new_url("sqlite")
+    result = run_cli(*ADD_UAT, "--database", url)
+    assert result.returncode == 0, result.stderr
+    return url
+
+
+def list_vocabularies(url: str) -> dict[str, Any]:
+    listed = json.loads(run_cli("vocabulary", "list", "--json", "--database", url).stdout)
+    return {item["slug"]: item for item in listed}
+
+
+def fail(*arguments: object, url: str) -> str:
+    """Run a command that must fail and change nothing; return its message in one line."""
+    before = list_vocabularies(url)
+    result = run_cli(*arguments, "--database", url)
+    assert (result.returncode, result.stdout) == (1, "")
+    assert list_vocabularies(url) == before
+    return " ".join(result.stderr.split())
+
+
+def test_a_vocabulary_is_added_with_its_metadata_and_rules(uat_url: str) -> None:
+    listed = list_vocabularies(uat_url)
+    assert list(listed) == ["main", "uat"]
+    assert listed["uat"] == {
+        "slug": "uat",
+        "title": "Unified Astronomy Thesaurus",
+        "description": "",
+        "licence": "CC0-1.0",
+        "publisher": "",
+        "base": "https://example.org/uat/",
+        "languages": ["en", "de-AT"],
+        "schema": "skos",
+        "prefixes": {"uat": "http://astrothesaurus.org/uat/"},
+        "defines": ["uat"],
+        "minting": "uat:{n}",
+        "private": False,
+        "default": False,
+        "valpha": False,
+        "removed": False,
+        "records": 0,
+    }
+    table = run_cli("vocabulary", "list", "--database", uat_url).stdout.splitlines()
+    assert table[0].split() == ["vocabulary", "title", "schema", "languages", "records"]
+    assert table[2].split() == ["uat", "Unified", "Astronomy", "Thesaurus", "skos", "en,", "de-AT", "0"]
+    shown = run_cli("vocabulary", "show", "uat", "--database", uat_url).stdout
+    assert "concept_scheme" in shown
+    assert "https://example.org/uat/" in shown
+
+
+def test_values_are_changed_and_cleared(uat_url: str) -> None:
+    assignments = ("title=UAT=5", "licence=", "languages=fr,en", "prefixes=a=http://a.org/,b=http://b.org/", "base=")
+    assert run_cli("vocabulary", "set", "uat", *assignments, "private=yes", "--database", uat_url).returncode == 0
+    changed = list_vocabularies(uat_url)["uat"]
+    assert [changed[key] for key in ("title", "licence", "languages", "private")] == ["UAT=5", "", ["fr", "en"], True]
+    assert changed["prefixes"] == {"a": "http://a.org/", "b": "http://b.org/"}
+    assert changed["base"] == "http://localhost:8000/"
+    assert changed["minting"] == "uat:{n}"
+
+
+def test_every_mistake_is_told_at_once_and_nothing_is_changed(uat_url: str) -> None:
+    wrong = ("title=", "languages=en_GB,?", "minting=uat:{x}", "prefixes=uat", "colour=red", "default=yes", "private=x")
+    message = fail("vocabulary", "set", "uat", *wrong, url=uat_url)
+    for key in ("title", "languages", "minting", "prefixes", "colour", "default", "private"):
+        assert f"\u2022 {key}: " in message, key
+    assert "Write en-GB." in message
+    options = ("--schema", "skos", "--title", "Other", "--defines", "uat", "--language", "xx_", "--prefix", "p")
+    message = fail("vocabulary", "add", "Other!", *options, url=uat_url)
+    assert "defined by the vocabulary uat" in message
+    for key in ("slug", "languages", "prefixes"):
+        assert f"\u2022 {key}: " in message, key
+
+
+def test_an_unknown_vocabulary_is_told_with_the_known_ones(uat_url: str) -> None:
+    for command in (("show",), ("set", "title=x"), ("default",), ("valpha",), ("remove",), ("restore",), ("purge",)):
+        message = fail("vocabulary", command[0], "animals", *command[1:], url=uat_url)
+        assert "There is no vocabulary 'animals'; there are main, uat." in message
+    assert "is there already" in fail(*ADD_UAT, url=uat_url)
+
+
+def test_a_schema_is_built_in_or_a_file_without_problems(uat_url: str, tmp_path: Path) -> None:
+    add = ("vocabulary", "add", "animals", "--title", "Animals", "--schema")
+    assert "There is no file nothing.yaml" in fail(*add, "nothing.yaml", url=uat_url)
+    wrong = tmp_path / "wrong.yaml"
+    wrong.write_text("id: https://example.org/x\nname: x\nclasses:\n  A:\n    slots:\n      - missing\n")
+    assert "schema: line 6: " in fail(*add, wrong, url=uat_url)
+    animals = Path(__file__).parents[1] / "schema" / "animals.yaml"
+    assert run_cli(*add, animals, "--database", uat_url).returncode == 0
+    assert list_vocabularies(uat_url)["animals"]["schema"] == "animals"
+
+
+def test_the_default_and_the_v_alpha_vocabulary_are_chosen(uat_url: str) -> None:
+    assert "no class that v-alpha serves" in fail("vocabulary", "valpha", "uat", url=uat_url)
+    assert run_cli("vocabulary", "valpha", "main", "--database", uat_url).returncode == 0
+    assert run_cli("vocabulary", "default", "uat", "--database", uat_url).returncode == 0
+    listed = list_vocabularies(uat_url)
+    assert [(slug, item["default"], item["valpha"]) for slug, item in listed.items()] == [
+        ("uat", True, False),
+        ("main", False, True),
+    ]
+    assert "is the default vocabulary" in fail("vocabulary", "remove", "uat", "--yes", url=uat_url)
+
+
+def test_a_removed_vocabulary_is_restored_or_purged_and_the_catalogue_agrees_with_itself(
+    uat_url: str, tmp_path: Path
+) -> None:
+    assert "it needs --yes" in fail("vocabulary", "remove", "uat", url=uat_url)
+    assert "Remove it first" in fail("vocabulary", "purge", "uat", "--yes", url=uat_url)
+    removed = run_cli("vocabulary", "remove", "uat", "--yes", "--database", uat_url)
+    assert "`lexarium vocabulary restore uat` brings it back" in removed.stdout
+    assert list_vocabularies(uat_url)["uat"]["removed"]
+    assert run_cli("vocabulary", "restore", "uat", "--database", uat_url).returncode == 0
+    assert "not removed" in fail("vocabulary", "restore", "uat", url=uat_url)
+    shown = run_in_terminal("vocabulary", "remove", "uat", "--database", uat_url, answer="y\n")
+    assert "It can be restored." in " ".join(shown.split())
+    assert "it needs --yes" in fail("vocabulary", "purge", "uat", url=uat_url)
+    shown = run_in_terminal("vocabulary", "purge", "uat", "--database", uat_url, answer="y\n")
+    assert "This cannot be undone." in " ".join(shown.split())
+    assert list(list_vocabularies(uat_url)) == ["main"]
+    checked = run_cli("check", "--database", uat_url)
+    assert checked.returncode == 0, checked.stderr
+    assert "4 changes of purged vocabularies are not in the log" in checked.stderr
+    assert run_cli("backup", tmp_path / "backup.db", "--database", uat_url).returncode == 0
+    assert run_cli(*ADD_UAT, "--database", uat_url).returncode == 0
+
+
+METADATA = {
+    "LEXARIUM_TITLE": "Ours",
+    "LEXARIUM_LANGUAGE": "de",
+    "LEXARIUM_BASE": "https://example.org/terms",
+    "LEXARIUM_LICENCE": "CC0-1.0",
+}
+
+
+def test_metadata_settings_are_carried_over_once_and_no_longer_count_after_that(new_url: DatabaseUrlFactory) -> None:
+    url = new_url("sqlite")
+    carried = run_cli("user", "add", "Ada", "--role", "admin", "--database", url, **METADATA)
+    assert "LEXARIUM_TITLE, LEXARIUM_LICENCE, LEXARIUM_LANGUAGE, LEXARIUM_BASE" in " ".join(carried.stderr.split())
+    main = list_vocabularies(url)["main"]
+    assert [main[key] for key in ("title", "languages", "base", "licence", "publisher")] == [
+        *("Ours", ["de"], "https://example.org/terms/", "CC0-1.0", "")
+    ]
+    assert "arried" not in run_cli("user", "add", "Eve", "--role", "admin", "--database", url, **METADATA).stderr
+    assert run_cli("vocabulary", "set", "main", "title=New", "--database", url).returncode == 0
+    with Server(url, **METADATA) as server:
+        assert server.get("/reconcile").json["name"] == "New"
+        log = server.stop()
+    assert log.count("No longer counts, since the vocabulary main has its own: LEXARIUM_TITLE;") == 1
+    assert "`lexarium vocabulary set main title=VALUE`" in log
+
+
+def test_settings_that_are_wrong_are_told_before_anything_is_carried_over(new_url: DatabaseUrlFactory) -> None:
+    url = new_url("sqlite")
+    result = run_cli("user", "add", "Ada", "--role", "admin", "--database", url, LEXARIUM_LANGUAGE="en_GB")
+    assert result.returncode == 1
+    assert "Write en-GB." in " ".join(result.stderr.split())
+
+
+def test_a_server_follows_changes_of_the_title_without_a_restart(new_url: DatabaseUrlFactory) -> None:
+    with Server(new_url("sqlite"), LEXARIUM_TITLE="Before") as server:
+        assert server.get("/reconcile").json["name"] == "Before"
+        assert run_cli("vocabulary", "set", "main", "title=After", "--database", server.url).returncode == 0
+        assert server.get("/api/v-alpha/concept").json == []  # every read of records looks for changes
+        assert server.get("/reconcile").json["name"] == "After"
+
+
+def test_an_account_has_a_role_in_all_vocabularies_and_others_in_single_ones(uat_url: str) -> None:
+    run_cli("user", "add", "Ada", "--role", "none", "--database", uat_url)
+    result = run_cli("user", "role", "Ada", "curator", "--vocabulary", "uat", "--database", uat_url)
+    assert (result.returncode, result.stdout) == (0, "Ada has the role curator in uat now.\n")
+    listed = json.loads(run_cli("user", "list", "--json", "--database", uat_url).stdout)
+    assert [(item["role"], item["vocabularies"]) for item in listed] == [("none", {"uat": "curator"})]
+    assert run_cli("user", "list", "--database", uat_url).stdout.split()[-3:] == ["none", "uat:", "curator"]
+    token = run_cli("token", "create", "Ada", "--database", uat_url)
+    assert "has the role curator" in token.stderr
+    assert run_cli("token", "create", "Ada", "--role", "admin", "--database", uat_url).returncode == 1
+    message = fail("user", "role", "Ada", "reader", "--vocabulary", "animals", url=uat_url)
+    assert "There is no vocabulary 'animals'; there are main, uat." in message
+    result = run_cli("user", "role", "Ada", "none", "--vocabulary", "uat", "--database", uat_url)
+    assert result.stdout == "Ada has no role of its own in uat now.\n"
+    assert json.loads(run_cli("user", "list", "--json", "--database", uat_url).stdout)[0]["vocabularies"] == {}
+
+
+def test_the_roles_none_and_reader_cannot_propose(new_url: DatabaseUrlFactory) -> None:
+    with Server(new_url("sqlite")) as server:
+        for role in ("none", "reader"):
+            token = server.create_token(role)
+            assert server.get("/api/v1/me", Authorization=f"Bearer {token}").json["role"] == role
+            for path in ("/api/v1/concept", "/api/v-alpha/concept"):
+                assert server.post_json(path, {"name": "memory"}, token).status == 403
+            proposal = {"collection": "concept", "change": {"name": "memory"}}
+            assert server.post_json("/api/v1/proposals", proposal, token).status == 403

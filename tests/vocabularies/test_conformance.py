@@ -1,0 +1,39 @@
+"""What does not conform in a vocabulary, over HTTP, on its page and by the command."""
+
+import json
+
+from lexarium.domain.account import Role
+from lexarium.services.access.accounts import add_account
+from lexarium.services.vocabularies.head_records import create_vocabulary
+from lexarium.store.database import Database
+from tests.support.server import Server, run_cli
+from tests.support.v1_client import V1Client
+
+PATH = "/vocabularies/main/conformance"
+
+
+def test_contributors_see_what_does_not_conform(server: Server) -> None:
+    curator, contributor = V1Client(server, "curator"), V1Client(server, "contributor")
+    for _ in range(2):
+        record = curator.create(name="memory")
+    report = contributor.send("GET", PATH[1:]).json
+    assert (report["vocabulary"], report["records"], report["total"]) == ("main", 2, 1)
+    [group] = [item for item in report["items"] if item["total"]]
+    assert group["kind"] == "repeated_name"
+    assert group["examples"][0]["path"] == f"/edit/{group['examples'][0]['id']}?vocabulary=main"
+    assert record["id"].startswith("trm_")
+    assert server.get(f"/api/v1{PATH}").status == 401
+    assert contributor.send("GET", "vocabularies/nothing/conformance").status == 404
+    assert server.get(PATH).status == 303
+
+
+def test_the_command_lists_what_does_not_conform(database: Database, url: str) -> None:
+    account = add_account(database, "Ada", Role.ADMIN)
+    with database.write() as transaction:
+        create_vocabulary(transaction, account.id, "uat", {"schema": "skos"})
+    result = run_cli("check", "--vocabulary", "uat", "--json", "--database", url)
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout)["conformance"]["records"] == 0
+    assert "0 records of uat: all conform." in run_cli("check", "--vocabulary", "uat", "--database", url).stdout
+    wrong = run_cli("check", "--vocabulary", "nothing", "--database", url)
+    assert (wrong.returncode, "There is no vocabulary 'nothing'" in wrong.stderr) == (1, True)
