@@ -6,12 +6,15 @@ from typing import Any
 
 from lexarium.domain.defaults import assign_defaults
 from lexarium.domain.errors import FieldProblem, InvalidInput
-from lexarium.domain.identifiers import mint_id
+from lexarium.domain.identifiers import get_local_id, mint_id, qualify_id
 from lexarium.domain.labels import Alias, format_aliases, parse_aliases
+from lexarium.domain.minting import mint
 from lexarium.domain.record import Record, build_relations
-from lexarium.domain.schema.collections import ALIAS_FIELDS, Collection, Fields
+from lexarium.domain.record_texts import apply_texts
+from lexarium.domain.schema.collections import ALIAS_FIELDS, RELATION_TYPES, Collection, Fields
 from lexarium.domain.statement import dump_statements
 from lexarium.domain.timestamps import format_timestamp
+from lexarium.domain.vocabulary import VOCABULARIES
 
 # Fields that change only because others do.
 DERIVED_FIELDS = ALIAS_FIELDS | {"last_updated", "def_id", "def_id_user", "def_event_stamp"}
@@ -27,8 +30,13 @@ def to_draft(record: Record) -> dict[str, Any]:
         **draft,
         "aliases": [alias.model_dump() for alias in record.aliases],
         "sources": list(record.sources),
-        "relations": record.relation_targets,
+        "relations": list_local_targets(record),
     }
+
+
+def list_local_targets(record: Record) -> dict[str, list[str]]:
+    """Return the targets of the relations of a record by relation type, as ids in its vocabulary."""
+    return {name: [get_local_id(target) for target in targets] for name, targets in record.relation_targets.items()}
 
 
 def nest_fields(collection: Collection, draft: Mapping[str, Any]) -> dict[str, Any]:
@@ -47,11 +55,13 @@ def flatten_fields(collection: Collection, draft: Mapping[str, Any]) -> dict[str
     fields = draft.get("fields") or {}
     core = {name: value for name, value in draft.items() if name != "fields"}
     if not isinstance(fields, dict):
-        raise InvalidInput(f"This is not a valid {collection.name}.", [FieldProblem("fields", "should be an object.")])
+        raise InvalidInput(
+            f"This is not a valid {collection.local_name}.", [FieldProblem("fields", "should be an object.")]
+        )
     others = collection.editable_fields.keys() - collection.core_fields
     problems = [FieldProblem(name, "belongs under `fields`.") for name in core if name in others]
     if problems:
-        raise InvalidInput(f"This is not a valid {collection.name}.", problems)
+        raise InvalidInput(f"This is not a valid {collection.local_name}.", problems)
     # Names that do not belong there keep their place, with which validation refuses them.
     return {**core, **{name if name in others else f"fields/{name}": value for name, value in fields.items()}}
 
@@ -61,10 +71,19 @@ def create_record(
 ) -> Record:
     """Create a record from a validated draft, in the v1 or v-alpha shape."""
     fields = {name: draft[name] for name in collection.editable_fields if name in draft}
-    record = Record(collection, mint_id(collection.id_prefixes[0])).state_fields(fields)
+    record_id = qualify_id(collection.vocabulary, draft.get("id") or _mint_id(collection))
+    record = Record(collection, record_id).state_fields(fields)
     authors = {"id_user": author, "def_id_user": definition_author}
     record = record.assign_fields({name: value for name, value in authors.items() if name in collection.fields})
-    return _apply_lists(assign_defaults(record, at), draft)
+    return apply_texts(_apply_lists(assign_defaults(record, at), draft), draft)
+
+
+def _mint_id(collection: Collection) -> str:
+    """Return a new id by the rule of the vocabulary, else a random one with the prefix of the class."""
+    rule = VOCABULARIES[collection.vocabulary].minting_rule
+    if rule is not None:
+        return mint(rule).id
+    return mint_id(collection.id_prefixes[0] if collection.id_prefixes else collection.local_name)
 
 
 def apply_draft(record: Record, draft: Mapping[str, Any], definition_author: str, at: int) -> Record:
@@ -73,7 +92,7 @@ def apply_draft(record: Record, draft: Mapping[str, Any], definition_author: str
     A changed definition gets a new author.
     """
     fields = {name: draft[name] for name in record.collection.editable_fields if name in draft}
-    edited = _apply_lists(record.state_fields(fields), draft)
+    edited = apply_texts(_apply_lists(record.state_fields(fields), draft), draft)
     return record if edited == record else _update_metadata(record, edited, definition_author, at)
 
 
@@ -83,7 +102,18 @@ def _apply_lists(record: Record, draft: Mapping[str, Any]) -> Record:
     aliases = tuple(Alias.model_construct(**alias) for alias in draft["aliases"])
     if aliases != record.aliases:
         record = replace_aliases(record, aliases)
-    return record.with_sources(draft["sources"]).with_relations(build_relations(record.id, draft["relations"]))
+    targets = {
+        name: [qualify_target(record.collection, name, target) for target in targets]
+        for name, targets in draft["relations"].items()
+    }
+    return record.with_sources(draft["sources"]).with_relations(build_relations(record.id, targets))
+
+
+def qualify_target(collection: Collection, type_name: str, target: str) -> str:
+    """Return the target of a relation of a record of this collection as it is stored, given its id there."""
+    if RELATION_TYPES[type_name].is_mapping:
+        return target
+    return qualify_id(collection.vocabulary, get_local_id(target))
 
 
 def replace_aliases(record: Record, aliases: tuple[Alias, ...], alias: str | None = None) -> Record:
@@ -166,5 +196,5 @@ def _flatten(record: Record) -> dict[str, Any]:
         **to_draft(record),
         "statements": dump_statements(record.other_statements),
         "state": record.state,
-        "replaced_by": record.replaced_by,
+        "replaced_by": None if record.replaced_by is None else get_local_id(record.replaced_by),
     }

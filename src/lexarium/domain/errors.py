@@ -26,6 +26,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from lexarium.domain.identifiers import get_local_id
+
 
 class LexariumError(Exception):
     """Base class of errors that are meant to be read by the person who caused them."""
@@ -75,8 +77,8 @@ class RecordRetired(NotFound):
     """The record is retired, perhaps with a replacement."""
 
     def __init__(self, record_id: str, replaced_by: str | None) -> None:
-        replacement = f" {replaced_by} stands in for it." if replaced_by else ""
-        super().__init__(f"{record_id} is retired.{replacement}")
+        replacement = f" {get_local_id(replaced_by)} stands in for it." if replaced_by else ""
+        super().__init__(f"{get_local_id(record_id)} is retired.{replacement}")
         self.replaced_by = replaced_by
 
 
@@ -84,7 +86,7 @@ class RecordMerged(NotFound):
     """The record is merged into another."""
 
     def __init__(self, record_id: str, survivor_id: str) -> None:
-        super().__init__(f"{record_id} is merged into {survivor_id}.")
+        super().__init__(f"{get_local_id(record_id)} is merged into {get_local_id(survivor_id)}.")
         self.survivor_id = survivor_id
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lexarium.domain.edit import to_draft
+from lexarium.domain.identifiers import qualify_id
 from lexarium.domain.labels import Alias
 from lexarium.domain.record import ALIAS_PREDICATES, Record, RecordState, Relation, group_targets
 from lexarium.domain.text.characters import name_key
@@ -36,7 +37,9 @@ def redirect_merged_targets(record: Record, survivors: Mapping[str, str]) -> Rec
 def list_referenced_ids(record: Record) -> set[str]:
     """Return the ids of the relation targets and classes of a record."""
     return {relation.target for relation in record.relations} | {
-        record.fields[name] for name in record.collection.class_fields if record.fields[name]
+        qualify_id(record.collection.vocabulary, record.fields[name])
+        for name in record.collection.class_fields
+        if record.fields[name]
     }
 
 

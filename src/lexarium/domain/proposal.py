@@ -22,6 +22,11 @@ class ProposalFilter:
     newest_first: bool = False
     state: ProposalState | None = ProposalState.OPEN
     record: str | None = None
+    # Names of the collections that they may be in.
+    collections: tuple[str, ...] | None = None
+    # Account that sees proposals in `curated` collections, and elsewhere its own.
+    reader: str | None = None
+    curated: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,16 @@
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cache, partial
-from typing import Annotated, Any
+from functools import cache, lru_cache, partial
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError, create_model
 
 from lexarium.domain.errors import FieldProblem, InvalidInput
+from lexarium.domain.identifiers import MAIN_VOCABULARY, MAX_ID_BYTES, is_id_too_long
 from lexarium.domain.labels import DEFAULT_LANGUAGE, Alias, format_aliases, split_alias_texts
+from lexarium.domain.languages import find_tag_problem, format_tag
+from lexarium.domain.record_texts import TEXT_ROLES, list_note_types
 from lexarium.domain.schema.collections import COLLECTIONS, Collection, Fields
 from lexarium.domain.schema.model import Slot
 from lexarium.domain.text.characters import reject_control_chars, reject_direction_controls
@@ -18,6 +21,9 @@ from lexarium.domain.text.limits import InputLimits, get_input_limits
 # Fits into a JSON number of every client and an integer column of every engine.
 _MAX_INTEGER = 2**53 - 1
 _MAX_ITEMS = 1_000
+# Of collections, which change with schemas.
+_MAX_MODELS = 1_000
+_OPTIONAL_KEYS = frozenset({"id", *TEXT_ROLES})
 _ListItem = Annotated[str, StringConstraints(min_length=1, max_length=2_000), AfterValidator(reject_control_chars)]
 
 
@@ -45,6 +51,7 @@ def validate_draft(
     Fields that are unchanged from `current` are not checked: an old record may break the rules.
     """
     current = current or {}
+    draft = _align_shown_texts(collection, draft, current)
     # The types too, since True equals 1.
     unchanged = {
         name: value
@@ -59,35 +66,58 @@ def validate_draft(
         validated = model.model_validate({**draft, **placeholders})
     except ValidationError as error:
         raise _to_invalid_input(collection, error) from None
-    return {**validated.model_dump(), **unchanged}
+    values = {**validated.model_dump(), **unchanged}
+    return {name: value for name, value in values.items() if value is not None or name not in _OPTIONAL_KEYS}
+
+
+def _align_shown_texts(
+    collection: Collection, draft: Mapping[str, Any], current: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    """Return a draft whose name and definition are those of its lists, unless they contradict a list."""
+    shown: dict[str, Any] = {}
+    for key, field in (("names", "name"), ("definitions", collection.definition_field)):
+        texts = draft.get(key)
+        if field is None or not isinstance(texts, list) or not all(isinstance(text, dict) for text in texts):
+            continue
+        in_default = (text for text in texts if text.get("lang", collection.language) == collection.language)
+        text = next(in_default, texts[0] if texts else {}).get("text", "")
+        if field in draft and draft[field] not in (current.get(field, text), text):
+            raise InvalidInput(
+                f"This is not a valid {collection.local_name}.",
+                [FieldProblem(field, f"is not the one that is shown of {key}; send one of both.")],
+            )
+        shown[field] = text
+    return {**draft, **shown}
 
 
 def build_valpha_model(name: str) -> type[BaseModel]:
     """Return the pydantic model of a new record in the v-alpha shape."""
-    return _build_valpha_model(name, get_input_limits())
+    return _build_valpha_model(COLLECTIONS[name], get_input_limits())
 
 
 def build_draft_model(name: str) -> type[BaseModel]:
     """Return the pydantic model of a draft in the v1 shape."""
-    return _build_draft_model(name, get_input_limits())
+    return _build_draft_model(COLLECTIONS[name], get_input_limits())
 
 
-@cache
-def _build_valpha_model(name: str, limits: InputLimits) -> type[BaseModel]:
-    fields = _build_field_definitions(COLLECTIONS[name])
-    valpha_names = COLLECTIONS[name].valpha_field_names
-    return _create_model(f"{name}_valpha", {field: fields[field] for field in fields if field in valpha_names})
+@lru_cache(_MAX_MODELS)
+def _build_valpha_model(collection: Collection, limits: InputLimits) -> type[BaseModel]:
+    fields = _build_field_definitions(collection)
+    names = collection.valpha_field_names
+    return _create_model(
+        f"{collection.local_name}_valpha", {field: fields[field] for field in fields if field in names}
+    )
 
 
-@cache
-def _build_draft_model(name: str, limits: InputLimits) -> type[BaseModel]:
-    fields = _build_field_definitions(COLLECTIONS[name])
-    fields.pop(COLLECTIONS[name].alias_field or "", None)
+@lru_cache(_MAX_MODELS)
+def _build_draft_model(collection: Collection, limits: InputLimits) -> type[BaseModel]:
+    fields = _build_field_definitions(collection)
+    fields.pop(collection.alias_field or "", None)
     alias = _build_alias_model(limits)
     fields["aliases"] = (
         Annotated[
             list[alias],  # type: ignore[valid-type]
-            AfterValidator(partial(_check_joined_length, COLLECTIONS[name])),
+            AfterValidator(partial(_check_joined_length, collection)),
         ],
         Field(default_factory=list, max_length=_MAX_ITEMS, description="Other names, with their language and scope."),
     )
@@ -99,7 +129,36 @@ def _build_draft_model(name: str, limits: InputLimits) -> type[BaseModel]:
         dict[str, list[_ListItem]],
         Field(default_factory=dict, description="The targets of its relations, by relation."),
     )
-    return _create_model(f"{name}_draft", fields)
+    if collection.vocabulary != MAIN_VOCABULARY:
+        identifier = Annotated[str, AfterValidator(reject_control_chars), AfterValidator(_check_id)]
+        fields["id"] = (identifier | None, Field(None, min_length=1, description="Left out: a new one is made."))
+    fields |= _build_text_lists(collection, limits)
+    return _create_model(f"{collection.local_name}_draft", fields)
+
+
+def _build_text_lists(collection: Collection, limits: InputLimits) -> dict[str, Any]:
+    """Return the fields that hold texts in all languages. Without them the texts stay."""
+    tag = Annotated[str, AfterValidator(_check_tag)]
+    text = Annotated[str, AfterValidator(reject_control_chars), AfterValidator(_check_not_blank)]
+    note_types = tuple(list_note_types(collection))
+
+    def build_list(name: str, description: str, max_length: int, check: Any, **parts: Any) -> tuple[Any, Any]:
+        languages = {"lang": (tag, Field(collection.language, description="Its language, as a BCP 47 tag."))}
+        texts = {"text": (text, Field(max_length=max_length, description="The text itself."))}
+        model = _create_model(f"{name}_text", {**parts, **texts, **languages})
+        rule = Annotated[list[model], AfterValidator(check)]  # type: ignore[valid-type]
+        return (rule | None, Field(None, max_length=_MAX_ITEMS, description=description))
+
+    type_rule = (Literal[*note_types], Field(description="A kind of note that the class has."))
+    lists = {
+        "names": build_list("name", "Names, one in each language.", limits.name, _check_languages),
+        "definitions": build_list(
+            "definition", "Definitions, one in each language.", limits.definition, _check_languages
+        ),
+        "notes": build_list("note", "Notes of any kind, in any languages.", limits.definition, list, type=type_rule),
+        "notations": (list[text] | None, Field(None, max_length=_MAX_ITEMS, description="Codes of other systems.")),
+    }
+    return lists if collection.definition_field else {key: lists[key] for key in lists if key != "definitions"}
 
 
 @cache
@@ -162,6 +221,30 @@ def _check_alias(alias: str) -> str:
     return alias
 
 
+def _check_languages(texts: list[Any]) -> list[Any]:
+    """Return the texts; raise ValueError if there is none, or two are in one language."""
+    tags = [text.lang.lower() for text in texts]
+    repeated = next((tag for tag in tags if tags.count(tag) > 1), None)
+    if repeated is not None:
+        raise ValueError(f"should have at most one in each language, but has {tags.count(repeated)} in {repeated}.")
+    return texts
+
+
+def _check_tag(tag: str) -> str:
+    problem = find_tag_problem(tag)
+    if problem:
+        raise ValueError(f"is not right: {problem}")
+    return format_tag(tag)
+
+
+def _check_id(record_id: str) -> str:
+    if is_id_too_long(record_id):
+        raise ValueError(f"should have at most {MAX_ID_BYTES} bytes.")
+    if not record_id.strip() or record_id != record_id.strip() or any(char in record_id for char in "\n\r\t"):
+        raise ValueError("should have no spaces at its ends, nor tabs or line breaks.")
+    return record_id
+
+
 def _check_not_blank(text: str) -> str:
     if not text.strip():
         raise ValueError("must not be empty.")
@@ -180,7 +263,7 @@ def _to_invalid_input(collection: Collection, error: ValidationError) -> Invalid
         replace(problem, field=f"fields/{problem.field}") if problem.field in others else problem
         for problem in to_field_problems(error)
     ]
-    return InvalidInput(f"This is not a valid {collection.name}.", problems)
+    return InvalidInput(f"This is not a valid {collection.local_name}.", problems)
 
 
 def to_field_problems(error: ValidationError) -> list[FieldProblem]:

@@ -45,6 +45,11 @@ def list_page(
     for name in ("collection", "author", "record"):
         if (value := getattr(proposal_filter, name)) is not None:
             query = query.where(_proposal[name] == value)
+    if proposal_filter.collections is not None:
+        query = query.where(_proposal.collection.in_(proposal_filter.collections))
+    if proposal_filter.reader is not None:
+        is_own = _proposal.author == proposal_filter.reader
+        query = query.where(is_own | _proposal.collection.in_(proposal_filter.curated))
     newest_first = proposal_filter.newest_first
     if after is not None:
         sort_key = tuple_(_proposal.made, _proposal.id)

@@ -60,7 +60,9 @@ def create_app(settings: Settings, database: Database, metrics_dir: Path | None 
     async def lifespan(app: Starlette) -> AsyncIterator[dict[str, Any]]:
         with suppress(StoreError):  # Without a database, connecting is tried again with each request.
             await run_in_threadpool(database.get_position)  # connects before the first request
-        delivery_worker = DeliveryWorker(database, allow_private=settings.allows_private_webhooks)
+        delivery_worker = DeliveryWorker(
+            database, settings.vocabulary.base, allow_private=settings.allows_private_webhooks
+        )
         await run_in_threadpool(watchdog.start)
         delivery_worker.start()
         indexer.start()

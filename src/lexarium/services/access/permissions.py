@@ -49,6 +49,11 @@ class Caller:
         """Return True if the role in any vocabulary allows an action."""
         return any(self.has_permission(permission, slug) for slug in (None, *self.vocabulary_roles))
 
+    def require_anywhere(self, permission: Permission) -> None:
+        """Raise PermissionDenied unless the role in any vocabulary allows an action."""
+        if not self.has_permission_anywhere(permission):
+            self.require(permission)
+
     def require(self, permission: Permission, vocabulary: str | None = None) -> None:
         """Raise PermissionDenied unless the role allows an action."""
         if not self.has_permission(permission, vocabulary):

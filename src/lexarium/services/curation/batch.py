@@ -8,40 +8,45 @@ from typing import Any
 
 import orjson
 
-from lexarium.domain.edit import flatten_fields
+from lexarium.domain.edit import flatten_fields, qualify_target
 from lexarium.domain.errors import FieldProblem, InvalidInput, LexariumError, VersionConflict
+from lexarium.domain.identifiers import get_local_id, qualify_id
 from lexarium.domain.record import Record
-from lexarium.domain.schema.collections import COLLECTIONS
+from lexarium.domain.schema.collections import MAIN_COLLECTIONS
 from lexarium.domain.text.characters import format_json_error
 from lexarium.services.access.permissions import Caller
 from lexarium.services.curation.record_writer import RecordWriter
 from lexarium.services.records.lookup import VersionedRecord, get_published
+from lexarium.services.vocabularies.access import ReadScope, find_collection
 from lexarium.store.transaction import Transaction
 
 MAX_PROBLEMS = 1_000  # listed; the others are counted
 
 # Required and optional fields of each operation.
 _FIELDS: dict[str, tuple[dict[str, type], dict[str, type]]] = {
-    "create": ({"collection": str, "record": dict}, {"as": str}),
-    "update": ({"id": str, "change": dict}, {"version": int}),
-    "retire": ({"id": str}, {"version": int, "replaced_by": str}),
-    "relate": ({"id": str, "relation": str, "target": str}, {"version": int}),
-    "unrelate": ({"id": str, "relation": str, "target": str}, {"version": int}),
+    "create": ({"collection": str, "record": dict}, {"as": str, "vocabulary": str}),
+    "update": ({"id": str, "change": dict}, {"version": int, "vocabulary": str}),
+    "retire": ({"id": str}, {"version": int, "vocabulary": str, "replaced_by": str}),
+    "relate": ({"id": str, "relation": str, "target": str}, {"version": int, "vocabulary": str}),
+    "unrelate": ({"id": str, "relation": str, "target": str}, {"version": int, "vocabulary": str}),
 }
 _TYPE_NAMES = {str: "text", int: "a whole number", dict: "an object"}
 _ALIAS_PATTERN = re.compile(r"[A-Za-z0-9_-]{1,100}")
 # Fields of a line, and of a draft, that refer to a record.
 _ID_FIELDS = ("id", "target", "replaced_by")
-_CLASS_FIELDS = {name for collection in COLLECTIONS.values() for name in collection.class_fields}
+_CLASS_FIELDS = {name for collection in MAIN_COLLECTIONS.values() for name in collection.class_fields}
 
 
-def run_batch(transaction: Transaction, caller: Caller, lines: Iterable[tuple[int, bytes]]) -> list[VersionedRecord]:
+def run_batch(
+    transaction: Transaction, caller: Caller, lines: Iterable[tuple[int, bytes]], scope: ReadScope, vocabulary: str
+) -> list[VersionedRecord]:
     """Apply numbered lines, each a JSON object; return the written records.
 
     Raise InvalidInput with the problems of all lines; the transaction must then be rolled back. Without a `version` the
-    current one is changed. `$x` refers to the record that an earlier line created with `"as": "x"`.
+    current one is changed. `$x` refers to the record that an earlier line created with `"as": "x"`. Lines that name no
+    vocabulary of the scope are about the one given.
     """
-    batch = _Batch(transaction, caller)
+    batch = _Batch(transaction, caller, scope, vocabulary)
     for number, line in lines:
         batch.apply_line(number, line)
     return batch.finish()
@@ -52,8 +57,10 @@ class _UnresolvedAlias(Exception):
 
 
 class _Batch:
-    def __init__(self, transaction: Transaction, caller: Caller) -> None:
+    def __init__(self, transaction: Transaction, caller: Caller, scope: ReadScope, vocabulary: str) -> None:
         self._transaction = transaction
+        self._scope = scope
+        self._vocabulary = vocabulary
         self._writer = RecordWriter(transaction, caller)
         self._saved: list[VersionedRecord] = []
         # New records are saved together: one statement for each would take most of the time.
@@ -69,7 +76,7 @@ class _Batch:
         try:
             parsed = _parse_line(line)
             _validate_line(parsed)
-            self._execute(self._resolve_aliases(parsed))
+            self._execute(self._resolve_aliases(parsed), self._find_vocabulary(parsed))
         except _UnresolvedAlias:
             pass  # The line that should have created the record has the problem.
         except InvalidInput as error:
@@ -97,24 +104,33 @@ class _Batch:
             location = f"{number}/{field}" if field else str(number)
             self._problems.append(FieldProblem(location, detail, f"Line {number}{subject}"))
 
-    def _execute(self, line: Mapping[str, Any]) -> None:
+    def _find_vocabulary(self, line: Mapping[str, Any]) -> str:
+        slug: str = line.get("vocabulary", self._vocabulary)
+        if slug not in self._scope.slugs:
+            problem = FieldProblem("vocabulary", f"should be one of {', '.join(self._scope.slugs)}.")
+            raise InvalidInput("", [problem])
+        return slug
+
+    def _execute(self, line: Mapping[str, Any], vocabulary: str) -> None:
         if line["op"] == "create":
-            self._create(line)
+            self._create(line, vocabulary)
             return
         self._save_new_records()
-        current = get_published(self._transaction.flush(), None, line["id"], line.get("version"))
+        # An id that a client sends may look like one of the database.
+        record_id = qualify_id(vocabulary, get_local_id(line["id"]))
+        current = get_published(self._transaction.flush(), None, record_id, line.get("version"))
         self._saved.append(_OPERATIONS[line["op"]](self._writer, current, line))
 
-    def _create(self, line: Mapping[str, Any]) -> None:
+    def _create(self, line: Mapping[str, Any], vocabulary: str) -> None:
         alias = line.get("as")
         if alias in self._ids_by_alias:
             raise InvalidInput("", [FieldProblem("as", f"is {alias}, which an earlier line calls its record.")])
+        collection = find_collection(ReadScope((vocabulary,), is_chosen=True), line["collection"])
         with _prefix_problems("record"):
-            collection = COLLECTIONS[line["collection"]]
             record = self._writer.prepare_record(collection, flatten_fields(collection, line["record"]))
         self._new_records.append(record)
         if alias is not None:
-            self._ids_by_alias[alias] = record.id
+            self._ids_by_alias[alias] = record.local_id
 
     def _save_new_records(self) -> None:
         self._saved += self._writer.create_records(self._new_records)
@@ -196,8 +212,6 @@ def _validate_line(line: Mapping[str, Any]) -> None:
         if name in line and type(line[name]) is not expected_type
     ]
     invalid_fields = {problem.field for problem in problems}
-    if op == "create" and "collection" not in invalid_fields and line["collection"] not in COLLECTIONS:
-        problems.append(FieldProblem("collection", f"should be one of {', '.join(COLLECTIONS)}."))
     if "as" in line and "as" not in invalid_fields and not _ALIAS_PATTERN.fullmatch(line["as"]):
         problems.append(FieldProblem("as", "should have from 1 to 100 letters, digits, - and _."))
     if problems:
@@ -209,9 +223,18 @@ def _update(writer: RecordWriter, current: VersionedRecord, line: Mapping[str, A
         return writer.patch(current, flatten_fields(current.record.collection, line["change"]))
 
 
+def _find_replacement(current: VersionedRecord, line: Mapping[str, Any]) -> str | None:
+    local_id = line.get("replaced_by")
+    return None if local_id is None else qualify_id(current.record.collection.vocabulary, get_local_id(local_id))
+
+
 _OPERATIONS: dict[str, Callable[[RecordWriter, VersionedRecord, Mapping[str, Any]], VersionedRecord]] = {
     "update": _update,
-    "retire": lambda writer, current, line: writer.retire(current, line.get("replaced_by")),
-    "relate": lambda writer, current, line: writer.add_relation(current, line["relation"], line["target"]),
-    "unrelate": lambda writer, current, line: writer.remove_relation(current, line["relation"], line["target"]),
+    "retire": lambda writer, current, line: writer.retire(current, _find_replacement(current, line)),
+    "relate": lambda writer, current, line: writer.add_relation(
+        current, line["relation"], qualify_target(current.record.collection, line["relation"], line["target"])
+    ),
+    "unrelate": lambda writer, current, line: writer.remove_relation(
+        current, line["relation"], qualify_target(current.record.collection, line["relation"], line["target"])
+    ),
 }

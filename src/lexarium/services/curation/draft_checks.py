@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from lexarium.domain import validation
-from lexarium.domain.edit import to_draft
+from lexarium.domain.edit import list_local_targets, qualify_target, to_draft
 from lexarium.domain.errors import FieldProblem, InvalidInput
-from lexarium.domain.identifiers import find_target_problem
+from lexarium.domain.identifiers import find_target_problem, get_local_id, qualify_id, split_id
 from lexarium.domain.record import Record, RecordState, Relation
 from lexarium.domain.schema.collections import COLLECTIONS, RELATION_TYPES, Collection, Fields
 from lexarium.domain.schema.relation_types import RelationType
@@ -33,7 +33,8 @@ def list_retirement_warnings(snapshot: Snapshot, record: Record) -> Iterator[str
 
 def require_replacement(snapshot: Snapshot, record_id: str, replaced_by: str | None) -> None:
     """Raise InvalidInput unless `replaced_by` is None or another published record."""
-    if replaced_by is not None and (replaced_by == record_id or not _is_published(snapshot, replaced_by)):
+    collections = COLLECTIONS.list_names(split_id(record_id)[0])
+    if replaced_by is not None and (replaced_by == record_id or not _is_published(snapshot, replaced_by, collections)):
         raise InvalidInput(
             "The record cannot be retired so.", [FieldProblem("replaced_by", "names no other published record.")]
         )
@@ -47,6 +48,10 @@ def check_draft(
     Unchanged fields of the current record are not checked.
     """
     current_draft = to_draft(current) if current else {}
+    if current and draft.get("id", current.local_id) != current.local_id:
+        raise InvalidInput(
+            f"This is not a valid {collection.local_name}.", [FieldProblem("id", "stays as it is: ids do not change.")]
+        )
     return _check(
         collection,
         draft,
@@ -86,7 +91,7 @@ def _check(
     invalid_fields = {problem.field.split("/")[0] for problem in problems}
     problems += find_problems({name: value for name, value in values.items() if name not in invalid_fields})
     if problems:
-        raise InvalidInput(f"This is not a valid {collection.name}.", problems)
+        raise InvalidInput(f"This is not a valid {collection.local_name}.", problems)
     return draft
 
 
@@ -94,11 +99,11 @@ def _find_reference_problems(
     transaction: Transaction, collection: Collection, draft: Mapping[str, Any], current_draft: Mapping[str, Any]
 ) -> list[FieldProblem]:
     return [
-        FieldProblem(name, f"names no {class_collection} that is in the catalogue.")
+        FieldProblem(name, f"names no {COLLECTIONS[class_collection].local_name} that is in the catalogue.")
         for name, class_collection in collection.class_fields.items()
         if isinstance(value := draft.get(name), str)
         and value not in ("", current_draft.get(name))
-        and not _is_published(transaction.flush(), value, [class_collection])
+        and not _is_published(transaction.flush(), qualify_id(collection.vocabulary, value), [class_collection])
     ]
 
 
@@ -113,11 +118,12 @@ def _find_relation_problems(
         relation_type = collection.relation_types.get(type_name)
         if relation_type is None:
             # One of a further class, or one that no slot declares, may stay.
-            if current is not None and set(targets) <= set(current.relation_targets.get(type_name, ())):
+            if current is not None and set(targets) <= set(list_local_targets(current).get(type_name, ())):
                 continue
             problems.append(FieldProblem(f"relations/{type_name}", format_unknown_type(collection)))
             continue
-        for index, target in enumerate(targets):
+        for index, local_target in enumerate(targets):
+            target = qualify_target(collection, type_name, local_target)
             if current is None or Relation(current.id, type_name, target) not in current.relations:
                 source_id = current.id if current else None
                 problem = find_relation_problem(transaction, collection, relation_type, source_id, target)
@@ -128,7 +134,7 @@ def _find_relation_problems(
 
 def format_unknown_type(collection: Collection) -> str:
     """Describe a relation type that the collection does not have."""
-    return f"is no relation of a {collection.name}; there are {', '.join(collection.relation_types)}."
+    return f"is no relation of a {collection.local_name}; there are {', '.join(collection.relation_types)}."
 
 
 def find_relation_problem(
@@ -139,12 +145,13 @@ def find_relation_problem(
         return find_target_problem(target)
     targets = relation_type.targets[collection.name]
     if not _is_published(transaction.flush(), target, targets):
-        kinds = "record" if len(targets) == len(COLLECTIONS) else " or ".join(targets)
+        names = [COLLECTIONS[name].local_name for name in targets]
+        kinds = "record" if len(targets) == len(COLLECTIONS.list_names(collection.vocabulary)) else " or ".join(names)
         return f"names no {kinds} that is in the catalogue."
     if source == target:
         return "is the record itself, which cannot be related to itself."
     if relation_type.is_hierarchical and source is not None and is_ancestor(transaction.flush(), source, target):
-        return f"would close a circle: {target} is below {source} already."
+        return f"would close a circle: {get_local_id(target)} is below {get_local_id(source)} already."
     return None
 
 
@@ -155,6 +162,6 @@ def is_ancestor(snapshot: Snapshot, record_id: str, descendant_id: str) -> bool:
     )
 
 
-def _is_published(snapshot: Snapshot, record_id: str, collections: Sequence[str] = tuple(COLLECTIONS)) -> bool:
+def _is_published(snapshot: Snapshot, record_id: str, collections: Sequence[str]) -> bool:
     row = None if find_unstorable_char(record_id) else records.find(snapshot, record_id)
     return row is not None and row.state == RecordState.PUBLISHED and row.collection in collections

@@ -6,12 +6,13 @@ from typing import Any
 
 import orjson
 
-from lexarium.domain.edit import apply_draft, apply_merge_patch, create_merge_patch, to_draft
+from lexarium.domain.edit import apply_draft, apply_merge_patch, create_merge_patch, list_local_targets, to_draft
 from lexarium.domain.errors import Conflict, FieldProblem, InvalidInput, NotFound, PermissionDenied, QuotaExceeded
-from lexarium.domain.identifiers import mint_id
+from lexarium.domain.identifiers import get_local_id, mint_id, qualify_id
 from lexarium.domain.labels import parse_aliases
 from lexarium.domain.proposal import Proposal, ProposalFilter, ProposalState
 from lexarium.domain.record import RecordState
+from lexarium.domain.record_texts import TEXT_ROLES
 from lexarium.domain.schema.collections import COLLECTIONS, Collection, Fields
 from lexarium.domain.text.limits import get_input_limits
 from lexarium.domain.timestamps import now_ms
@@ -20,6 +21,7 @@ from lexarium.services.curation.draft_checks import check_draft, require_replace
 from lexarium.services.curation.record_writer import RecordWriter
 from lexarium.services.not_found import find_or_raise
 from lexarium.services.records.lookup import VersionedRecord, get_record, require_published
+from lexarium.services.vocabularies.access import ReadScope, get_read_scope
 from lexarium.store import proposals, revisions
 from lexarium.store.engine.position_queries import read_position
 from lexarium.store.position import Snapshot
@@ -30,7 +32,7 @@ class ProposalWriter:
     """Proposes changes on behalf of one caller in one transaction; mirrors `RecordWriter`."""
 
     def __init__(self, transaction: Transaction, caller: Caller) -> None:
-        caller.require(Permission.PROPOSE)
+        caller.require_anywhere(Permission.PROPOSE)
         self._transaction = transaction
         self._caller = caller
 
@@ -50,6 +52,7 @@ class ProposalWriter:
         checked_draft = check_draft(self._transaction, record.collection, draft, record)
         updated = apply_draft(record, checked_draft, self._caller.account.id, now_ms())
         patch = create_merge_patch(to_draft(record), to_draft(updated))
+        patch |= {key: checked_draft[key] for key in TEXT_ROLES if key in checked_draft and updated != record}
         if not patch:
             raise InvalidInput("This changes nothing: the record is so already.")
         return self._add(record.collection, patch, current)
@@ -60,27 +63,31 @@ class ProposalWriter:
 
     def patch_or_retire(self, current: VersionedRecord, patch: Mapping[str, Any]) -> Proposal:
         """Propose a JSON merge patch of a draft, or a retirement if it sets the state."""
-        return self.retire(current, _parse_retirement(patch)) if "state" in patch else self.patch(current, patch)
+        if "state" not in patch:
+            return self.patch(current, patch)
+        return self.retire(current, _qualify(current, _parse_retirement(patch)))
 
     def add_relation(self, current: VersionedRecord, type_name: str, target: str) -> Proposal:
         """Propose another relation."""
-        targets = [*current.record.relation_targets.get(type_name, []), target]
+        targets = [*list_local_targets(current.record).get(type_name, []), get_local_id(target)]
         return self.patch(current, {"relations": {type_name: targets}})
 
     def remove_relation(self, current: VersionedRecord, type_name: str, target: str) -> Proposal:
         """Propose the removal of a relation."""
-        targets = [existing for existing in current.record.relation_targets.get(type_name, []) if existing != target]
+        existing = list_local_targets(current.record).get(type_name, [])
+        targets = [item for item in existing if item != get_local_id(target)]
         return self.patch(current, {"relations": {type_name: targets or None}})
 
     def retire(self, current: VersionedRecord, replaced_by: str | None = None) -> Proposal:
         """Propose to retire a record."""
         require_replacement(self._transaction.flush(), current.record.id, replaced_by)
-        change = {"state": RecordState.RETIRED, "replaced_by": replaced_by}
+        change = {"state": RecordState.RETIRED, "replaced_by": replaced_by and get_local_id(replaced_by)}
         return self._add(current.record.collection, change, current)
 
     def _add(
         self, collection: Collection, change: Mapping[str, Any], current: VersionedRecord | None = None
     ) -> Proposal:
+        self._caller.require(Permission.PROPOSE, collection.vocabulary)
         proposal = Proposal(
             id=mint_id("prp"),
             collection=collection.name,
@@ -90,7 +97,7 @@ class ProposalWriter:
             record=current.record.id if current else None,
             base_version=current.version if current else None,
         )
-        if not self._caller.has_permission(Permission.PUBLISH):
+        if not self._caller.has_permission(Permission.PUBLISH, collection.vocabulary):
             self._require_quota(len(proposal.change))
         proposals.add(self._transaction, proposal)
         return proposal
@@ -123,11 +130,19 @@ def _parse_retirement(change: Mapping[str, Any]) -> str | None:
     return replaced_by
 
 
+def _qualify(current: VersionedRecord, local_id: str | None) -> str | None:
+    """Return the id of another record in the vocabulary of one."""
+    return None if local_id is None else qualify_id(current.record.collection.vocabulary, get_local_id(local_id))
+
+
 def get_visible_proposal(snapshot: Snapshot, caller: Caller, proposal_id: str) -> Proposal:
-    """Return a proposal: any for curators, their own for contributors; raise NotFound."""
+    """Return a proposal: any for curators of its vocabulary, their own for contributors; raise NotFound."""
     message = f"There is no proposal with the id {proposal_id!r}."
     proposal = find_or_raise(lambda: proposals.find(snapshot, proposal_id), proposal_id, message)
-    if not caller.has_permission(Permission.PUBLISH) and proposal.author != caller.account.id:
+    if proposal.collection not in get_read_scope(caller).collections:
+        raise NotFound(message)
+    is_curator = caller.has_permission(Permission.PUBLISH, COLLECTIONS[proposal.collection].vocabulary)
+    if not is_curator and proposal.author != caller.account.id:
         raise NotFound(message)
     return proposal
 
@@ -143,12 +158,26 @@ def get_visible_author(caller: Caller) -> str | None:
     return None if caller.has_permission(Permission.PUBLISH) else caller.account.id
 
 
-def list_proposals(
-    snapshot: Snapshot, caller: Caller, state: ProposalState | None, after: tuple[int, str] | None, limit: int
+def list_proposals(  # noqa: PLR0913, PLR0917 (a filter and a page)
+    snapshot: Snapshot,
+    caller: Caller,
+    scope: ReadScope,
+    state: ProposalState | None,
+    after: tuple[int, str] | None,
+    limit: int,
 ) -> Sequence[Proposal]:
-    """Return the next proposals that the caller may see, the oldest first; `after` is the time and id of the last."""
-    author = get_visible_author(caller)
-    return proposals.list_page(snapshot, ProposalFilter(author=author, state=state), after, limit)
+    """Return the next proposals of a scope that the caller may see, the oldest first.
+
+    `after` is the time and id of the last one.
+    """
+    curated = [slug for slug in scope.slugs if caller.has_permission(Permission.PUBLISH, slug)]
+    visible = ProposalFilter(
+        state=state,
+        collections=scope.collections,
+        reader=caller.account.id,
+        curated=tuple(name for slug in curated for name in COLLECTIONS.list_names(slug)),
+    )
+    return proposals.list_page(snapshot, visible, after, limit)
 
 
 def list_own(snapshot: Snapshot, caller: Caller, before: tuple[int, str] | None, limit: int) -> Sequence[Proposal]:
@@ -174,7 +203,8 @@ def find_conflicts(snapshot: Snapshot, proposal: Proposal) -> list[dict[str, Any
     if current.state != RecordState.PUBLISHED:
         states = {"base": RecordState.PUBLISHED, "current": current.state}
         proposed = change.get("state", RecordState.PUBLISHED)
-        return [{"field": "state", **states, "proposed": proposed, "replaced_by": current.replaced_by}]
+        replaced_by = current.replaced_by and get_local_id(current.replaced_by)
+        return [{"field": "state", **states, "proposed": proposed, "replaced_by": replaced_by}]
     base = revisions.find_version(snapshot, proposal.record, proposal.base_version)
     assert base is not None
     base_draft, current_draft = to_draft(base.to_record()), to_draft(current)
@@ -193,8 +223,7 @@ def accept_proposal(
 
     Raise Conflict if the record is unpublished, or if fields conflict that `change` does not resolve.
     """
-    caller.require(Permission.PUBLISH)
-    proposal = _get_open(transaction, caller, proposal_id)
+    proposal = _get_decidable(transaction, caller, proposal_id)
     saved = _apply(transaction, caller, proposal, change or {})
     _decide(transaction, replace(proposal, record=saved.record.id), caller, ProposalState.ACCEPTED, "")
     return saved
@@ -212,7 +241,7 @@ def _apply(transaction: Transaction, caller: Caller, proposal: Proposal, change:
         conflicts = find_conflicts(transaction.flush(), proposal)
         raise Conflict(f"{error} Bring it back first, or reject the proposal.", conflicts=conflicts) from None
     if "state" in proposed:
-        return writer.retire(current, _parse_retirement(apply_merge_patch(proposed, change)))
+        return writer.retire(current, _qualify(current, _parse_retirement(apply_merge_patch(proposed, change))))
     conflicts = find_conflicts(transaction.flush(), proposal)
     conflicts = [conflict for conflict in conflicts if conflict["field"] not in change]
     if conflicts:
@@ -232,8 +261,8 @@ def _find_resulting_version(snapshot: Snapshot, proposal: Proposal) -> int | Non
 
 def reject_proposal(transaction: Transaction, caller: Caller, proposal_id: str, reason: str) -> Proposal:
     """Reject a proposal with a reason."""
-    caller.require(Permission.PUBLISH)
-    return _decide(transaction, _get_open(transaction, caller, proposal_id), caller, ProposalState.REJECTED, reason)
+    proposal = _get_decidable(transaction, caller, proposal_id)
+    return _decide(transaction, proposal, caller, ProposalState.REJECTED, reason)
 
 
 def withdraw_proposal(transaction: Transaction, caller: Caller, proposal_id: str) -> Proposal:
@@ -242,6 +271,14 @@ def withdraw_proposal(transaction: Transaction, caller: Caller, proposal_id: str
     if proposal.author != caller.account.id:
         raise PermissionDenied("Only who made a proposal may withdraw it.")
     return _decide(transaction, proposal, caller, ProposalState.WITHDRAWN, "")
+
+
+def _get_decidable(transaction: Transaction, caller: Caller, proposal_id: str) -> Proposal:
+    """Return an open proposal that the caller may decide; raise NotFound, PermissionDenied or Conflict."""
+    caller.require_anywhere(Permission.PUBLISH)
+    proposal = _get_open(transaction, caller, proposal_id)
+    caller.require(Permission.PUBLISH, COLLECTIONS[proposal.collection].vocabulary)
+    return proposal
 
 
 def _get_open(transaction: Transaction, caller: Caller, proposal_id: str) -> Proposal:

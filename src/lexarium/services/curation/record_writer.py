@@ -9,6 +9,7 @@ import orjson
 from lexarium.domain.change import Action, Change
 from lexarium.domain.edit import apply_draft, apply_merge_patch, create_record, to_draft
 from lexarium.domain.errors import Conflict, FieldProblem, InvalidInput, NotFound
+from lexarium.domain.identifiers import get_local_id
 from lexarium.domain.merge import build_survivor_draft, list_referenced_ids, mark_merged, redirect_merged_targets
 from lexarium.domain.proposal import Proposal
 from lexarium.domain.record import ProposalOrigin, Record, RecordState, Relation
@@ -19,7 +20,7 @@ from lexarium.services.curation import draft_checks
 from lexarium.services.curation.merges import load_merge_effects, require_undoable
 from lexarium.services.records import lookup
 from lexarium.services.records.lookup import VersionedRecord
-from lexarium.store import change_log, relations, revisions
+from lexarium.store import change_log, relations, revisions, vocabularies
 from lexarium.store.transaction import Transaction
 
 # Latest change of a record (None if new), the new record, and the action.
@@ -36,7 +37,8 @@ class RecordWriter:
     def __init__(
         self, transaction: Transaction, caller: Caller, proposal: Proposal | None = None, actor: str | None = None
     ) -> None:
-        caller.require(Permission.PUBLISH)
+        caller.require_anywhere(Permission.PUBLISH)
+        self._caller = caller
         self._transaction = transaction
         self._actor = actor or caller.account.id
         self._proposal = proposal
@@ -52,7 +54,11 @@ class RecordWriter:
 
     def prepare_record(self, collection: Collection, draft: Mapping[str, Any]) -> Record:
         """Build a new record from a v1 draft, to be saved by `create_records`; raise InvalidInput."""
-        return self._build_record(collection, draft_checks.check_draft(self._transaction, collection, draft))
+        checked_draft = draft_checks.check_draft(self._transaction, collection, draft)
+        record = self._build_record(collection, checked_draft)
+        if "id" in checked_draft and lookup.find_existing_ids(self._transaction.flush(), [record.id]):
+            raise Conflict(f"There is a record with the id {record.local_id!r} already.")
+        return record
 
     def create_records(self, new_records: Sequence[Record]) -> list[VersionedRecord]:
         """Publish new records together, which is faster than one by one."""
@@ -97,7 +103,7 @@ class RecordWriter:
         """Remove a relation; raise NotFound."""
         relation = Relation(current.record.id, type_name, target)
         if relation not in current.record.relations:
-            raise NotFound(f"{relation.source} has no relation {type_name} to {target}.")
+            raise NotFound(f"{current.record.local_id} has no relation {type_name} to {get_local_id(target)}.")
         return self._save_relations(current, current.record.relations - {relation})
 
     def _save_relations(self, current: VersionedRecord, new_relations: frozenset[Relation]) -> VersionedRecord:
@@ -114,7 +120,9 @@ class RecordWriter:
         lookup.require_version(current.change, version)
         restored = past.to_record()
         if restored.state == RecordState.MERGED:
-            raise Conflict(f"{past.record_id} was merged at version {past.version}. To merge it again, merge it.")
+            raise Conflict(
+                f"{get_local_id(past.record_id)} was merged at version {past.version}. To merge it again, merge it."
+            )
         if current.record.state == RecordState.MERGED:
             return self._unmerge(current, restored)
         kept_fields = ("creation_time", "event_stamp", "last_updated")
@@ -211,6 +219,9 @@ class RecordWriter:
 
     def _save_all(self, writes: Sequence[PendingWrite]) -> list[VersionedRecord]:
         entries, added, removed = [], set[Relation](), set[Relation]()
+        for vocabulary in {after.collection.vocabulary for _, after, _ in writes}:
+            self._caller.require(Permission.PUBLISH, vocabulary)
+        before = [previous.to_record() for previous, _, _ in writes if previous]
         for previous, after, action in writes:
             previous_relations: frozenset[Relation] = previous.to_record().relations if previous else frozenset()
             added |= after.relations - previous_relations
@@ -219,6 +230,7 @@ class RecordWriter:
         origin = ProposalOrigin(self._proposal.id, self._proposal.author) if self._proposal else None
         changes = change_log.save_records(self._transaction, entries, actor=self._actor, at=self._at, origin=origin)
         change_log.update_relations(self._transaction, added, removed)
+        vocabularies.update_derived_rows(self._transaction, before, [after for _, after, _ in writes])
         if any(action in (Action.MERGE, Action.REVERT) for _, _, action in writes):
             self._require_acyclic(added)
         return [VersionedRecord(entry.record, change) for entry, change in zip(entries, changes, strict=True)]
@@ -230,4 +242,5 @@ class RecordWriter:
                 relation.source == relation.target
                 or draft_checks.is_ancestor(self._transaction.flush(), relation.source, relation.target)
             ):
-                raise Conflict(f"{relation.source} {relation.relation} {relation.target} would close a circle.")
+                ends = get_local_id(relation.source), relation.relation, get_local_id(relation.target)
+                raise Conflict(f"{' '.join(ends)} would close a circle.")

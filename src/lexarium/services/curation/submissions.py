@@ -13,9 +13,11 @@ from lexarium.services.records.lookup import VersionedRecord
 from lexarium.store.transaction import Transaction
 
 
-def open_writer(transaction: Transaction, caller: Caller) -> RecordWriter | ProposalWriter:
-    """Return the writer that publishes if the caller may, else the one that proposes."""
-    writer = RecordWriter if caller.has_permission(Permission.PUBLISH) else ProposalWriter
+def open_writer(
+    transaction: Transaction, caller: Caller, vocabulary: str | None = None
+) -> RecordWriter | ProposalWriter:
+    """Return the writer that publishes if the caller may, in a vocabulary or in all, else the one that proposes."""
+    writer = RecordWriter if caller.has_permission(Permission.PUBLISH, vocabulary) else ProposalWriter
     return writer(transaction, caller)
 
 
@@ -23,6 +25,6 @@ def submit_valpha_record(
     transaction: Transaction, caller: Caller, collection: Collection, values: Mapping[str, Any], *, from_form: bool
 ) -> VersionedRecord | Proposal:
     """Submit a new record from the values of a v-alpha POST; raise InvalidInput with all problems."""
-    writer = open_writer(transaction, caller)
+    writer = open_writer(transaction, caller, collection.vocabulary)
     draft = check_valpha_draft(transaction, collection, values, from_form=from_form)
     return writer.create_valpha(collection, draft)

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 
 from lexarium.domain.account import Role
 from lexarium.domain.errors import FieldProblem, InvalidInput, LexariumError, NotFound
-from lexarium.domain.identifiers import qualify_id, split_id
+from lexarium.domain.identifiers import get_local_id, qualify_id, split_id
 from lexarium.domain.schema.collections import COLLECTIONS, Collection
 from lexarium.domain.schema.relation_types import qualify_name
-from lexarium.domain.vocabulary import VOCABULARIES, Vocabulary, get_default_vocabulary
+from lexarium.domain.text.characters import find_unstorable_char
+from lexarium.domain.vocabulary import VOCABULARIES, Vocabulary, find_valpha_vocabulary, get_default_vocabulary
 from lexarium.services.access.permissions import Caller
 from lexarium.store import records, vocabularies
 from lexarium.store.position import Snapshot
@@ -65,6 +66,11 @@ def _can_read(caller: Caller | None, vocabulary: Vocabulary) -> bool:
     return not vocabulary.is_private or (caller is not None and caller.get_role(vocabulary.slug) is not Role.NONE)
 
 
+def get_unqualified_vocabulary() -> Vocabulary:
+    """Return the vocabulary of paths of v1 that name none: that of v-alpha, else the default one."""
+    return find_valpha_vocabulary() or get_default_vocabulary()
+
+
 def find_record_id(snapshot: Snapshot, local_id: str, scope: ReadScope) -> str:
     """Return the record that an id, IRI or alternative id means; raise NotFound or AmbiguousId.
 
@@ -72,8 +78,10 @@ def find_record_id(snapshot: Snapshot, local_id: str, scope: ReadScope) -> str:
     gives way to a record of that id.
     """
     candidates = [qualify_id(slug, local_id) for slug in scope.slugs]
-    found = [record_id for record_id in candidates if record_id in records.find_existing_ids(snapshot, candidates)]
-    if not found:
+    existing = set() if find_unstorable_char(local_id) else records.find_existing_ids(snapshot, candidates)
+    # An id that a client sends may look like one of the database.
+    found = [record_id for record_id in candidates if record_id in existing and get_local_id(record_id) == local_id]
+    if not found and not find_unstorable_char(local_id):
         found = vocabularies.find_by_alternative_ids(snapshot, [local_id]).get(local_id, [])
         found = [record_id for record_id in found if scope.includes(record_id)]
     if not found:

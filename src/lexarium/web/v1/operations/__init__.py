@@ -14,16 +14,33 @@ from lexarium.web.v1.operations import (
     releases,
     search,
     service,
+    vocabularies,
     webhooks,
 )
 
 # Routes are tried in this order: the most frequent come first.
-_MODULES = (search, records, service, changes, batch, annotate, proposals, releases, accounts, webhooks, export)
-OPERATIONS = tuple(operation for module in _MODULES for operation in module.OPERATIONS)
+_MODULES = (
+    search,
+    records,
+    service,
+    vocabularies,
+    changes,
+    batch,
+    annotate,
+    proposals,
+    releases,
+    accounts,
+    webhooks,
+    export,
+)
 
 
 def iter_operations() -> Iterator[tuple[str, Operation]]:
     """Yield every operation with its tag."""
     for module in _MODULES:
-        for operation in module.OPERATIONS:
-            yield module.__name__.rpartition(".")[2], operation
+        tag = module.__name__.rpartition(".")[2]
+        yield from ((tag, operation) for operation in module.OPERATIONS)
+        yield from ((tag, operation.in_vocabulary()) for operation in module.OPERATIONS if operation.has_vocabulary)
+
+
+OPERATIONS = tuple(operation for _, operation in iter_operations())
