@@ -36,6 +36,11 @@ class Account:
     vocabulary_roles: Mapping[str, Role] = field(default_factory=dict, compare=False)
 
     @property
+    def highest_role(self) -> Role:
+        """Highest role in any vocabulary."""
+        return max((self.role, *self.vocabulary_roles.values()), key=lambda role: role.rank)
+
+    @property
     def is_erased(self) -> bool:
         """Return whether the name was erased. The id replaces it then, and nobody can use the account."""
         return self.name == self.id

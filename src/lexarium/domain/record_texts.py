@@ -35,8 +35,13 @@ def list_text_statements(record: Record) -> dict[SlotRole, list[Statement]]:
 
 
 def dump_texts(record: Record, statements: Sequence[Statement]) -> list[dict[str, str]]:
-    """Return names or definitions as JSON. A text without a tag has the default language."""
+    """Return texts as JSON. One without a tag has the default language."""
     return [{"text": value.text, "lang": value.lang or record.collection.language} for value in _iter_texts(statements)]
+
+
+def dump_translations(record: Record, statements: Sequence[Statement]) -> list[dict[str, str]]:
+    """Return names or definitions as JSON, those in the default language first."""
+    return sorted(dump_texts(record, statements), key=lambda text: text["lang"] != record.collection.language)
 
 
 def dump_notes(record: Record, statements: Sequence[Statement]) -> list[dict[str, str]]:
@@ -72,7 +77,8 @@ def apply_texts(record: Record, draft: Mapping[str, Any]) -> Record:
         if draft.get(key) is not None:
             existing = list_text_statements(record).get(role, [])
             wanted = list(_iter_statements(record, key, draft[key], existing))
-            if wanted != existing:
+            is_ordered = key in ("notes", "notations")
+            if wanted != existing if is_ordered else set(wanted) != set(existing):
                 record = record.replace_statements(existing, wanted)
     return record
 

@@ -120,6 +120,7 @@ def create_app(settings: Settings, database: Database, metrics_dir: Path | None 
         settings=settings,
     )
     v1 = LazyApp(build_v1)
+    record_endpoint = RecordEndpoint(site)
     app = Starlette(
         routes=[
             # In the order of how often they are requested.
@@ -128,8 +129,9 @@ def create_app(settings: Settings, database: Database, metrics_dir: Path | None 
             *reconcile.routes(settings.vocabulary, Reconciler(database, record_search), limits),
             metrics.route(),
             *health.build_routes(database, indexer),
+            record_endpoint.first_route(),
             *routes.build_routes(site),
-            *RecordEndpoint(site).routes(),
+            *record_endpoint.routes(),
         ],
         exception_handlers=dict.fromkeys([HTTPException, HTTPProblem, LexariumError, Exception], site.handle_error),
         lifespan=lifespan,

@@ -7,7 +7,8 @@ import orjson
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
-from starlette.routing import Route
+from starlette.routing import Match, Route
+from starlette.types import Scope
 
 from lexarium.domain.errors import LexariumError, NotFound, RecordMerged
 from lexarium.domain.identifiers import MAIN_VOCABULARY, get_local_id, qualify_id, split_id
@@ -48,6 +49,14 @@ MEDIA_TYPES = {
 _PREDICATE_MEDIA_TYPES = {name: MEDIA_TYPES[name] for name in (_HTML, "turtle", "jsonld")}
 
 
+class EncodedIdRoute(Route):
+    """Route of paths whose last segment is an id. It may contain slashes, which are encoded."""
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        is_one_segment = scope["raw_path"].removeprefix(b"%b/" % RECORD_PATH.encode()).count(b"/") == 0
+        return super().matches(scope) if is_one_segment else (Match.NONE, {})
+
+
 class RecordEndpoint:
     """Endpoints of records and predicates."""
 
@@ -65,6 +74,10 @@ class RecordEndpoint:
             *(Route(f"/{name}{RECORD_PATH}/{{id:path}}", self.redirect_old_url) for name in old_collections),
             *(Route(f"/{name}", _redirect_to_collection) for name in MAIN_COLLECTIONS),
         ]
+
+    def first_route(self) -> Route:
+        """Return the route that comes before those of pages below a record, whose names may be part of an id."""
+        return EncodedIdRoute(f"{RECORD_PATH}/{{id:path}}", self.get_record)
 
     async def get_record(self, request: Request) -> Response:
         """Return a record in the representation that the client prefers."""

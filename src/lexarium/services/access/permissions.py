@@ -36,6 +36,11 @@ class Caller:
     # Roles in single vocabularies where they are higher, by slug.
     vocabulary_roles: Mapping[str, Role] = field(default_factory=dict)
 
+    @property
+    def highest_role(self) -> Role:
+        """Highest role in any vocabulary."""
+        return max((self.role, *self.vocabulary_roles.values()), key=lambda role: role.rank)
+
     def get_role(self, vocabulary: str) -> Role:
         """Return the role in a vocabulary."""
         return max(self.role, self.vocabulary_roles.get(vocabulary, Role.NONE), key=lambda role: role.rank)

@@ -44,21 +44,21 @@ def create_token(  # noqa: PLR0913 (the options of a token)
         account = find_or_raise(lambda: accounts.find_account_by_name(connection, name), name, message)
         if account.is_erased:
             raise Conflict(f"The account {name} is erased.")
+        account = accounts.load_vocabulary_roles(connection, account)
         if expected_password_hash and accounts.find_password_hash(connection, name) != expected_password_hash:
             raise Unauthenticated("The password was changed just now.")
         if parent is not None:
             parent_token = accounts.find_token_by_id(connection, parent)
             if parent_token is None or parent_token.revoked_at is not None:
                 raise Unauthenticated("The token was revoked just now.")
-        if role is not None and role.rank > account.role.rank:
-            raise PermissionDenied(
-                f"{name} has the role {account.role}; a token of theirs cannot have the role {role}."
-            )
+        highest = account.highest_role
+        if role is not None and role.rank > highest.rank:
+            raise PermissionDenied(f"{name} has the role {highest}; a token of theirs cannot have the role {role}.")
         token = Token(
             id=mint_id("tok"),
             account=account,
             label=label,
-            role=role or account.role,
+            role=role or highest,
             created_at=now_ms(),
             expires_at=expires_at,
             origin=origin,
@@ -94,11 +94,11 @@ def issue_token(  # noqa: PLR0913 (the options of a token)
     if name != caller.account.name:
         caller.require(Permission.ADMINISTER)
     elif role is None:
-        role = caller.role
+        role = caller.highest_role
     if caller.in_session:
         verify_current_password(database, caller, old_password, "The token was not made.")
-    if role is not None and role.rank > caller.role.rank:
-        raise PermissionDenied(f"A token with the role {caller.role} cannot make one with the role {role}.")
+    if role is not None and role.rank > caller.highest_role.rank:
+        raise PermissionDenied(f"A token with the role {caller.highest_role} cannot make one with the role {role}.")
     expires_at = compute_expiry(days)
     latest = None if caller.in_session else caller.token_expires_at
     if latest is not None and expires_at is not None and expires_at > latest:
