@@ -84,7 +84,7 @@ def list_mentions(server: Server, text: str, query: str = "") -> list[str]:
 
 def test_every_mention_is_told_with_its_place_and_record(shared_server: Server, memory: dict[str, Any]) -> None:
     text = "𝕎 Ⱥ: Working\nmemories (WM, not wm) and a short-term store."
-    record_summary = {"id": memory["id"], "name": "working memory", "collection": "concept"}
+    record_summary = {"id": memory["id"], "name": "working memory", "vocabulary": "main", "collection": "concept"}
     spans = [(5, 21), (23, 25), (41, 57)]
     expected = [{"start": start, "end": end, "text": text[start:end], **record_summary} for start, end in spans]
     assert get_annotations(post_text(shared_server, text)) == expected

@@ -23,7 +23,8 @@ _MAX_INTEGER = 2**53 - 1
 _MAX_ITEMS = 1_000
 # Of collections, which change with schemas.
 _MAX_MODELS = 1_000
-_OPTIONAL_KEYS = frozenset({"id", *TEXT_ROLES})
+# Without them, an id is minted and texts in other languages stay.
+OPTIONAL_KEYS = frozenset({"id", *TEXT_ROLES})
 _ListItem = Annotated[str, StringConstraints(min_length=1, max_length=2_000), AfterValidator(reject_control_chars)]
 
 
@@ -67,7 +68,7 @@ def validate_draft(
     except ValidationError as error:
         raise _to_invalid_input(collection, error) from None
     values = {**validated.model_dump(), **unchanged}
-    return {name: value for name, value in values.items() if value is not None or name not in _OPTIONAL_KEYS}
+    return {name: value for name, value in values.items() if value is not None or name not in OPTIONAL_KEYS}
 
 
 def _align_shown_texts(

@@ -47,7 +47,7 @@ DEFAULT_PRESENTATION = Presentation()
 
 def list_record_fields(collection: Collection) -> tuple[str, ...]:
     """Return the keys of a serialized record of a collection, in order."""
-    leading = ("id", "iri", "vocabulary", "collection", "version", "state", "replaced_by")
+    leading = ("id", "collection", "version", "state", "replaced_by", "iri", "vocabulary")
     own_fields = (name for name in collection.core_fields if name != "id")
     texts = ("definition", "names", "definitions", "notes", "notations")
     lists = ("aliases", "sources", "references", "relations", "mappings", "statements")
@@ -62,12 +62,12 @@ def serialize_record(
     collection, texts = record.collection, list_text_statements(record)
     content = {
         "id": record.local_id,
-        "iri": build_iri(record, presentation.base),
-        "vocabulary": collection.vocabulary,
         "collection": collection.local_name,
         "version": change.version,
         "state": record.state,
         "replaced_by": _localize(record.replaced_by),
+        "iri": build_iri(record, presentation.base),
+        "vocabulary": collection.vocabulary,
         **nest_fields(collection, record.fields),
         "definition": record.definition,
         "names": dump_translations(record, texts.get(SlotRole.NAME, ())),

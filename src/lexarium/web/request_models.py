@@ -8,12 +8,25 @@ from pydantic import AfterValidator, BaseModel, Field, ValidationError
 from lexarium.domain.account import Role
 from lexarium.domain.change import Action
 from lexarium.domain.errors import FieldProblem, InvalidInput
+from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.domain.text.characters import reject_control_chars
 from lexarium.domain.validation import to_field_problems
+from lexarium.domain.vocabulary import VOCABULARIES
 from lexarium.services.webhooks import subscriptions
 from lexarium.services.webhooks.subscriptions import WebhookSettings
 
 PlainText = Annotated[str, AfterValidator(reject_control_chars)]
+
+
+def validate_collection(name: str) -> str:
+    """Return the name of a collection; raise `ValueError` if no vocabulary has one of this name."""
+    if not any(collection.local_name == name for collection in COLLECTIONS.values()):
+        known = [item for item in COLLECTIONS.values() if not VOCABULARIES[item.vocabulary].is_private]
+        raise ValueError(f"should be one of {', '.join(dict.fromkeys(item.local_name for item in known))}.")
+    return name
+
+
+CollectionName = Annotated[str, AfterValidator(validate_collection)]
 
 
 class Reject(BaseModel):
@@ -61,7 +74,9 @@ class NewWebhook(BaseModel):
     vocabularies: list[str] = Field(
         [], max_length=100, description="Slugs of those whose changes; left out or empty: of all that are not removed."
     )
-    collections: list[str] = Field([], max_length=100, description="Whose changes; left out or empty: of all.")
+    collections: list[CollectionName] = Field(
+        [], max_length=100, description="Whose changes; left out or empty: of all."
+    )
     actions: list[Action] = Field([], max_length=100, description="Which changes; left out or empty: all.")
 
 

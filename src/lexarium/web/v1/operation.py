@@ -269,8 +269,6 @@ class Operation:
     async def respond(self, context: RequestContext) -> Response:
         """Check the request part by part, run the handler, and return its response."""
         request, limits = context.request, context.site.limits
-        if request.query_params:
-            self._check_names(context)
         if self.returns_secret and "idempotency-key" in request.headers:
             detail = "Idempotency-Key cannot be used here: the answer holds a secret, which is kept nowhere."
             raise HTTPProblem(400, detail)
@@ -279,6 +277,8 @@ class Operation:
         else:
             context.reader = await find_reader(request, context.site.authenticator)
         context.resolve_path(has_default=self.has_vocabulary)
+        if request.query_params:
+            self._check_names(context)
         if self.permission is not None:
             self._require_permission(context)
         if self.if_match:
@@ -311,10 +311,10 @@ class Operation:
         assert self.permission is not None
         if context.path_vocabulary is not None:
             context.caller.require(self.permission, context.path_vocabulary.slug)
-        elif self.permission is Permission.PUBLISH:
-            context.caller.require_anywhere(self.permission)
-        else:
+        elif self.permission is Permission.ADMINISTER:
             context.caller.require(self.permission)
+        else:
+            context.caller.require_anywhere(self.permission)
 
     async def _run(self, context: RequestContext, key: IdempotencyRequest | None, *arguments: Any) -> Response:
         database, handler = context.site.database, partial(self.handler, context, *arguments)

@@ -247,20 +247,19 @@ def _describe_header(name: str) -> dict[str, Any]:
 
 def _add_examples(path: str, operation: dict[str, Any]) -> None:
     """Add examples to an operation's parameters, body and responses."""
-    segments = path.replace("{vocabulary}/", "").split("/")
-    segment = "" if len(segments) < 4 else segments[4] if len(segments) > 4 and "{vocabulary}" in path else segments[3]
+    prefix = f"{V1_PATH}/vocabularies/{{vocabulary}}/"
+    is_qualified = path.startswith(prefix)
+    names = path.removeprefix(prefix).split("/")
+    segment = names[0] if is_qualified else names[3] if len(names) > 3 else ""
     segment = segment.replace("{collection}", "concept").replace("collections", "concept")
     examples = _load_examples()
     by_schema = examples["schemas"]["concept"] | examples["schemas"].get(segment, {})
     identifier = examples["ids"].get(segment)
-    values = {
-        "collection": "concept",
-        "vocabulary": "main",
-        "slug": "old",
-        **examples["parameters"],
-        "id": identifier,
-        "name": identifier,
-    }
+    if is_qualified:
+        identifier = examples["ids"].get(f"{segment} of a vocabulary", identifier)
+    vocabulary = "main" if segment in ("records", "concept") else "uat"
+    values = {"collection": "concept", "vocabulary": vocabulary, "slug": "old", **examples["parameters"]}
+    values |= {"id": identifier, "name": identifier}
     values |= by_schema["Relate"]
     for parameter in operation.get("parameters", ()):
         if parameter.get("required") and values.get(parameter["name"]) is not None:

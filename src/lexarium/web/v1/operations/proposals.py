@@ -19,7 +19,7 @@ from lexarium.services.vocabularies.access import find_collection, get_unqualifi
 from lexarium.store.position import Snapshot
 from lexarium.store.transaction import Transaction
 from lexarium.web.pages.form_fields import parse_page_key, split_page
-from lexarium.web.request_models import Reject
+from lexarium.web.request_models import CollectionName, Reject
 from lexarium.web.v1.operation import (
     VOCABULARIES_TEXT,
     ById,
@@ -45,7 +45,7 @@ class ProposeRequest(BaseModel, defer_build=True):
     """A proposed change."""
 
     vocabulary: str | None = Field(None, description="The slug of a vocabulary; left out: the default one.")
-    collection: str = Field(description="The name of a collection.")
+    collection: CollectionName = Field(description="The name of a collection.")
     record: str | None = Field(None, description="The record to change; left out, a new one is proposed.")
     change: dict[str, Any] = Field(
         description='A whole draft; of a record a merge patch of its draft, or `{"state": "retired"}`.'
@@ -113,12 +113,13 @@ def withdraw(context: RequestContext, path: ById, transaction: Transaction) -> W
 
 
 _AMENDMENT = json_body(AcceptRequest, required=False)
+_propose = partial(Operation, "POST", permission=Permission.PROPOSE)
 _publish = partial(Operation, "POST", permission=Permission.PUBLISH)
 OPERATIONS = (
     Operation("GET", "/proposals", list_proposals, returns(models.ProposalPage), needs_token=True),
-    Operation("POST", "/proposals", propose, PROPOSED, errors=(404, *WRITE_ERRORS)),
+    _propose("/proposals", propose, PROPOSED, errors=(404, *WRITE_ERRORS)),
     Operation("GET", "/proposals/{id}", read_proposal, returns(models.ProposalDetail), needs_token=True),
     _publish("/proposals/{id}/accept", accept, CHANGED, body=_AMENDMENT, errors=WRITE_ERRORS),
     _publish("/proposals/{id}/reject", reject, returns(models.Proposal)),
-    Operation("POST", "/proposals/{id}/withdraw", withdraw, returns(models.Proposal), errors=(403,)),
+    _propose("/proposals/{id}/withdraw", withdraw, returns(models.Proposal)),
 )

@@ -402,17 +402,25 @@ _DRAFT, _PATCH = json_body("RecordDraft"), json_body("RecordPatch", patch=True)
 _get = partial(Operation, "GET", has_vocabulary=True)
 _read = partial(_get, errors=READ_ERRORS)
 _edit = partial(Operation, if_match=True, errors=WRITE_ERRORS, has_vocabulary=True)
+_propose = partial(_edit, permission=Permission.PROPOSE)
 _publish = partial(_edit, permission=Permission.PUBLISH)
 
 OPERATIONS = (
     _get("/{collection}", list_records, returns(models.RecordPage, "Link")),
     Operation(
-        "POST", "/{collection}", create_record, CREATED | PROPOSED, body=_DRAFT, errors=(409,), has_vocabulary=True
+        "POST",
+        "/{collection}",
+        create_record,
+        CREATED | PROPOSED,
+        body=_DRAFT,
+        errors=(409,),
+        permission=Permission.PROPOSE,
+        has_vocabulary=True,
     ),
     _read("/{collection}/{id}", read_record, returns(models.Record)),
-    _edit("PUT", "/{collection}/{id}", replace_record, CHANGED | PROPOSED, body=_DRAFT),
-    _edit("PATCH", "/{collection}/{id}", patch_record, CHANGED | PROPOSED, body=_PATCH),
-    _edit("DELETE", "/{collection}/{id}", retire_record, CHANGED | PROPOSED, errors=(403, *WRITE_ERRORS)),
+    _propose("PUT", "/{collection}/{id}", replace_record, CHANGED | PROPOSED, body=_DRAFT),
+    _propose("PATCH", "/{collection}/{id}", patch_record, CHANGED | PROPOSED, body=_PATCH),
+    _propose("DELETE", "/{collection}/{id}", retire_record, CHANGED | PROPOSED),
     _get("/{collection}/{id}/history", list_versions, returns(models.History), name="history"),
     _get("/{collection}/{id}/history/{version}", read_version, returns(models.Record), name="one_version"),
     _get("/{collection}/{id}/diff", compare_versions, returns(models.Diff), name="diff"),
