@@ -13,7 +13,7 @@ from lexarium.domain.edit import rebase_draft, to_draft
 from lexarium.domain.errors import InvalidInput, QuotaExceeded, RecordMerged, RecordRetired, VersionConflict
 from lexarium.domain.schema.collections import COLLECTIONS, Collection
 from lexarium.domain.schema.predicates import SlotRole
-from lexarium.domain.validation import build_draft_model, validate_draft
+from lexarium.domain.validation import OPTIONAL_KEYS, build_draft_model, validate_draft
 from lexarium.services.access.permissions import Permission
 from lexarium.services.curation import submissions
 from lexarium.services.idempotency import IdempotencyRequest, WriteResponse, make_idempotent
@@ -29,6 +29,7 @@ from lexarium.web.pages.site import Site
 
 # Relations have pages of their own.
 _RELATIONS_FIELD = "relations"
+_HIDDEN_FIELDS = OPTIONAL_KEYS | {_RELATIONS_FIELD}
 # Further fields are folded away.
 _MAX_MAIN_FIELDS = 8
 # Only so many names of a draft are compared with those of other records.
@@ -67,7 +68,7 @@ class RecordForm:
 
 def list_form_fields(collection: Collection) -> list[FormField]:
     """Return the editable fields of a collection, the most important first."""
-    names = [name for name in build_draft_model(collection.name).model_fields if name != _RELATIONS_FIELD]
+    names = [name for name in build_draft_model(collection.name).model_fields if name not in _HIDDEN_FIELDS]
     return [
         build_form_field(collection, name) for name in sorted(names, key=lambda name: _get_form_order(collection, name))
     ]
@@ -111,7 +112,9 @@ def build_form_field(collection: Collection, name: str) -> FormField:
 def _build_empty_draft(collection: Collection) -> dict[str, Any]:
     fields = build_draft_model(collection.name).model_fields
     return {
-        name: "" if info.is_required() else info.get_default(call_default_factory=True) for name, info in fields.items()
+        name: "" if info.is_required() else info.get_default(call_default_factory=True)
+        for name, info in fields.items()
+        if name not in OPTIONAL_KEYS
     }
 
 
